@@ -1,0 +1,139 @@
+"""A matrix of a million jobs: planned by torchyard, or hashed by a loop that does nothing else.
+
+`python million.py plan|bare` prints jobs, CPU seconds and peak memory. Before either is timed,
+the loop is shown to hash the same bytes: on a small matrix it ends with the same fingerprints.
+"""
+
+import json
+import resource
+import sys
+from hashlib import sha256
+from time import process_time
+
+from torchyard.model.matrix import Exclusion, Matrix, Override, Pattern
+from torchyard.model.recipe import RECIPES, Stage
+from torchyard.model.tables import PackageKind, Plain, Platform, Python, Tables
+from torchyard.model.values import Origin
+from torchyard.model.yard import Project, Source, Yard
+from torchyard.plan.build import make_plan
+
+SIZES = (10, 93, 4, 18, 5)
+SMALL = (2, 3, 2, 3, 2)
+SOURCE = Source(git="https://example.org/pytorch", rev="v1")
+
+
+def values(sizes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    words = ("platform", "compute", "blas", "cp", "package")
+    return tuple(
+        tuple(f"{word}{number}" for number in range(size))
+        for word, size in zip(words, sizes, strict=True)
+    )
+
+
+def tables(sizes: tuple[int, ...]) -> Tables:
+    platforms, computes, blas, pythons, packages = values(sizes)
+    platform = {"wheel_tag": "any", "conda_subdir": "any"}
+    return Tables(
+        platforms={name: Platform(**platform, blas=blas) for name in platforms},
+        pythons={name: Python(version="3") for name in pythons},
+        packages={
+            name: PackageKind(title=name, format="conda", per_python=True, recipes=("pytorch",))
+            for name in packages
+        },
+        cuda={},
+        rocm={},
+        plain={name: Plain(platforms=platforms) for name in computes},
+        releases={},
+    )
+
+
+def yard(sizes: tuple[int, ...], *, rules: bool) -> Yard:
+    """A yard of these sizes; with rules as a real one has: some exclusions, some overrides."""
+    origin = Origin("benchmark")
+    patterns = (
+        Pattern(platform=("platform1",), python=("cp1?",)),
+        Pattern(compute=("compute7*",), package=("package4",)),
+    )
+    override = Override(
+        pattern=Pattern(compute=("compute1*",)), stages=(Stage.CORE,), origin=origin, env={"A": "1"}
+    )
+    return Yard(
+        project=Project(name="torch", version="1", recipe=RECIPES["pytorch"], release="1"),
+        source=SOURCE,
+        matrix=Matrix(
+            values=values(sizes),
+            exclude=tuple(
+                Exclusion(pattern=pattern, reason="to be quicker", origin=origin)
+                for pattern in patterns
+                if rules
+            ),
+        ),
+        overrides=(override,) if rules else (),
+    )
+
+
+def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
+    """Make the product and hash each job's canonical bytes; count them, keep only the last ones."""
+    platforms, computes, blas, pythons, packages = values(sizes)
+    recipe = '"recipe":"pytorch/1"'
+    facts = (
+        f'{{"git":"{SOURCE.git}","name":"torch","rev":"{SOURCE.rev}",'
+        '"submodules":true,"version":"1"}'
+    )
+    source = sha256(
+        f'{{"inputs":[],{recipe},"scope":"","settings":{facts},"stage":"source"}}'.encode()
+    ).hexdigest()
+    count = 1
+    package = check = smoke = ""
+    for a in platforms:
+        for b in computes:
+            for c in blas:
+                core = sha256(
+                    f'{{"inputs":["{source}"],{recipe},"scope":"{a}/{b}-{c}",'
+                    f'"settings":{{}},"stage":"core"}}'.encode()
+                ).hexdigest()
+                count += 1
+                for d in pythons:
+                    bindings = sha256(
+                        f'{{"inputs":["{source}","{core}"],{recipe},"scope":"{a}/{b}-{c}/{d}",'
+                        f'"settings":{{}},"stage":"bindings"}}'.encode()
+                    ).hexdigest()
+                    count += 1
+                    for e in packages:
+                        package = sha256(
+                            f'{{"inputs":["{bindings}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
+                            f'"settings":{{"platform_tag":"any"}},"stage":"package"}}'.encode()
+                        ).hexdigest()
+                        check = sha256(
+                            f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
+                            f'"settings":{{}},"stage":"check"}}'.encode()
+                        ).hexdigest()
+                        smoke = sha256(
+                            f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
+                            f'"settings":{{}},"stage":"smoke"}}'.encode()
+                        ).hexdigest()
+                        count += 3
+    return count, (package, check, smoke)
+
+
+def check_same_bytes() -> None:
+    """Each fingerprint is made from those before it, so the last ones vouch for all stages."""
+    plan = make_plan(yard(SMALL, rules=False), tables(SMALL))
+    planned = tuple(plan.job(number).fingerprint for number in range(len(plan) - 3, len(plan)))
+    if bare(SMALL) != (len(plan), planned):
+        msg = "the bare loop does not hash what the planner hashes"
+        raise ValueError(msg)
+
+
+def main() -> None:
+    check_same_bytes()
+    big, facts = yard(SIZES, rules=True), tables(SIZES)
+    start = process_time()
+    jobs = len(make_plan(big, facts)) if sys.argv[1] == "plan" else bare(SIZES)[0]
+    seconds = process_time() - start
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"jobs": jobs, "seconds": seconds, "memory": memory}))
+
+
+if __name__ == "__main__":
+    main()

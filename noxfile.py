@@ -1,0 +1,89 @@
+"""The tasks of development, each in an environment made from the lock file.
+
+What a check consists of is written once, in `.ci/run`; the sessions here add the choice of
+Python, and the tasks that change files.
+"""
+
+import nox
+
+LOCK = "requirements/dev.txt"
+PYTHONS = ["3.11", "3.12", "3.13"]
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "docs", "build", "tests"]
+
+
+def install(session: nox.Session) -> None:
+    session.install("--require-hashes", "-r", LOCK)
+    session.install("--no-deps", "--no-build-isolation", "--editable", ".")
+
+
+def check(session: nox.Session, *sections: str) -> None:
+    """Runs sections of `.ci/run` in the session's environment."""
+    install(session)
+    session.run("bash", ".ci/run", "--active", *sections, external=True)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Lint, types and layers."""
+    check(session, "lint", "types", "layers")
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The tests; arguments after `--` replace CI's choice of tests: nox -s tests -- -m slow."""
+    if session.posargs:
+        install(session)
+        session.run("pytest", *session.posargs)
+    else:
+        check(session, "tests")
+
+
+@nox.session(python=PYTHONS[0], venv_backend="uv")
+def minimums(session: nox.Session) -> None:
+    """The tests with the oldest runtime dependencies that pyproject.toml allows."""
+    install(session)
+    session.install("--upgrade", "--resolution=lowest-direct", "--editable", ".")
+    session.run("bash", ".ci/run", "--active", "tests", external=True)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The links in the documentation, and whether its generated parts are up to date."""
+    check(session, "docs", "generated")
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """The sdist and the wheel, into dist/."""
+    check(session, "package")
+
+
+@nox.session
+def gen(session: nox.Session) -> None:
+    """Writes the generated files anew."""
+    install(session)
+    session.run("python", "scripts/generate.py", *session.posargs)
+
+
+@nox.session(python=PYTHONS[0], venv_backend="uv")
+def bench(session: nox.Session) -> None:
+    """The benchmarks, in an environment as a user has it: torchyard and what it needs."""
+    session.install("--compile-bytecode", "--reinstall-package=torchyard", "-c", LOCK, ".")
+    session.run("python", "benchmarks/bench.py", *session.posargs)
+
+
+@nox.session
+def update(session: nox.Session) -> None:
+    """Resolves the lock file anew; `-- --upgrade-package NAME` moves only that package."""
+    session.install("uv")
+    session.run(
+        *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),
+        *("--generate-hashes", "--no-emit-index-url", "--output-file", LOCK),
+        *("--custom-compile-command", "nox -s update"),
+        *(session.posargs or ["--upgrade"]),
+        *("pyproject.toml", "requirements/dev.in"),
+    )

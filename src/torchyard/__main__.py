@@ -1,0 +1,5 @@
+"""Make ``python -m torchyard`` the same as ``torchyard``."""
+
+from torchyard.cli.main import main
+
+main()

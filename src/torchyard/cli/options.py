@@ -1,0 +1,29 @@
+"""Options that several commands share."""
+
+import click
+
+file_option = click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    default="torchyard.toml",
+    show_default=True,
+    help="Configuration to read.",
+)
+set_option = click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a value of the configuration, such as project.version=2.14.1.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
+
+subset_option = click.option("--subset", metavar="NAME", help="Take a named part of the matrix.")
+select_option = click.option(
+    "--select",
+    multiple=True,
+    metavar="GLOB",
+    help="Take only these: a value (cu130, cp31*), a cell (*/cu130-*/*), a job (core:*).",
+)
+skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Leave these out.")

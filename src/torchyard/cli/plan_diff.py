@@ -1,0 +1,42 @@
+"""`torchyard plan diff`: what a change of the file does to the packages."""
+
+import click
+
+from torchyard.cli.options import file_option, json_option, subset_option
+from torchyard.config.revisions import load_yard_of
+from torchyard.config.tables import load_tables
+from torchyard.errors import VanishError
+from torchyard.inspect.documents import diff_document, encode
+from torchyard.inspect.tables import diff_report
+from torchyard.model.quantity import show_count
+from torchyard.plan.build import make_plan
+from torchyard.plan.diff import diff_plans
+from torchyard.plan.select import Selection
+from torchyard.report.console import show, write
+
+
+@click.command("diff")
+@click.argument("old")
+@click.argument("new")
+@file_option
+@subset_option
+@click.option("--fail-on-vanish", is_flag=True, help="Exit with 8 if a package vanishes.")
+@json_option
+def command(
+    *, old: str, new: str, file: str, subset: str | None, fail_on_vanish: bool, as_json: bool
+) -> None:
+    """Show which packages appear, vanish or are rebuilt from OLD to NEW, and why.
+
+    OLD and NEW are files, or git revisions of the file that -f names.
+    """
+    selection = Selection(subset)
+    tables = load_tables()
+    plans = [make_plan(load_yard_of(name, file), tables, selection) for name in (old, new)]
+    diff = diff_plans(*plans)
+    if as_json:
+        write(encode(diff_document(diff)))
+    else:
+        show(diff_report(diff))
+    if fail_on_vanish and diff.vanished:
+        msg = f"the new plan lacks {show_count(len(diff.vanished), 'package')} of the old one"
+        raise VanishError(msg, hint="if that is meant, leave --fail-on-vanish out")

@@ -1,0 +1,1 @@
+"""`torchyard.toml` and the shipped tables become models; every value remembers its origin."""

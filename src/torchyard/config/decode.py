@@ -1,0 +1,82 @@
+"""Raw TOML → spec. What does not fit is reported all at once, each with its place."""
+
+from collections.abc import Iterator
+from typing import Annotated, get_args, get_origin
+
+import msgspec
+
+from torchyard.config.document import Document, dotted
+from torchyard.config.positions import Path
+from torchyard.config.spec import FileSpec
+from torchyard.errors import ConfigError, Diagnostic
+from torchyard.model.suggest import did_you_mean
+
+_PLAIN = {"`": "", "object": "table", "array": "list"}
+
+
+def decode(document: Document) -> FileSpec:
+    """Read the document as a spec. Only a failure pays for finding out what is wrong."""
+    try:
+        return msgspec.convert(document.raw, FileSpec)
+    except msgspec.ValidationError as error:
+        found = list(_diagnose(document, document.raw, FileSpec, ()))
+        raise ConfigError.of(found) from error
+
+
+def _diagnose(
+    document: Document, value: object, expected: object, path: Path
+) -> Iterator[Diagnostic]:
+    origin = get_origin(expected)
+    if origin is Annotated:
+        yield from _diagnose(document, value, get_args(expected)[0], path)
+    elif isinstance(expected, type) and issubclass(expected, msgspec.Struct):
+        yield from _diagnose_table(document, value, expected, path)
+    elif origin is list and isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _diagnose(document, item, get_args(expected)[0], (*path, index))
+    elif origin is dict and isinstance(value, dict):
+        for key, item in value.items():
+            yield from _diagnose(document, item, get_args(expected)[1], (*path, key))
+    else:
+        yield from _diagnose_value(document, value, expected, path)
+
+
+def _diagnose_table(
+    document: Document, value: object, expected: type[msgspec.Struct], path: Path
+) -> Iterator[Diagnostic]:
+    where = _table_name(path)
+    if not isinstance(value, dict):
+        yield Diagnostic(f"`{dotted(path)}` must be a table", document.span(path))
+        return
+    fields = {field.name: field for field in msgspec.structs.fields(expected)}
+    for key, item in value.items():
+        if key in fields:
+            yield from _diagnose(document, item, fields[key].type, (*path, key))
+        else:
+            span = document.span((*path, key), at_key=True)
+            yield Diagnostic(f"unknown key `{key}` in {where}", span, did_you_mean(key, fields))
+    for name, field in fields.items():
+        if field.required and name not in value:
+            yield Diagnostic(f"{where} lacks the required key `{name}`", document.span(path))
+
+
+def _table_name(path: Path) -> str:
+    """Name a table as its header does."""
+    if not path:
+        return "this file"
+    return f"[[{dotted(path[:-1])}]]" if isinstance(path[-1], int) else f"[{dotted(path)}]"
+
+
+def _diagnose_value(
+    document: Document, value: object, expected: object, path: Path
+) -> Iterator[Diagnostic]:
+    try:
+        msgspec.convert(value, expected)
+    except msgspec.ValidationError as error:
+        what, _, _ = str(error).partition(" - at ")
+        for technical, plain in _PLAIN.items():
+            what = what.replace(technical, plain)
+        choices = [str(choice) for choice in get_args(expected) if isinstance(choice, str)]
+        hint = did_you_mean(str(value), choices) if choices else None
+        what = f"{what[:1].lower()}{what[1:]}"
+        yield Diagnostic(f"`{dotted(path)}`: {what}", document.span(path), hint)

@@ -1,0 +1,115 @@
+"""A `torchyard.toml` as read: its values, their places, and what the command line changed."""
+
+import tomllib
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+from torchyard.config.positions import Path, Place, locate
+from torchyard.errors import ConfigError, Span, UsageError
+from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
+
+Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML, before anybody has looked at it
+
+
+class Document:
+    """The raw stage of a configuration. `name` is what messages and origins call the file."""
+
+    def __init__(self, name: str, text: str, changes: Sequence[str] = ()) -> None:
+        self.name = name
+        self.text = text
+        self.raw = _parse(name, text)
+        self._set: dict[Path, str] = {}
+        for change in changes:
+            self._change(change)
+
+    def _change(self, change: str) -> None:
+        """Apply one `--set key=value`; the value is TOML, or a plain string if it isn't."""
+        key, equals, value = change.partition("=")
+        names = [name.strip() for name in key.split(".")]
+        if not equals or not all(names):
+            msg = f"`--set {change}` does not have the form KEY=VALUE"
+            raise UsageError(msg, hint="for example --set project.version=2.14.1")
+        table = self.raw
+        for name in names[:-1]:
+            table = table.setdefault(name, {})
+            if not isinstance(table, dict):
+                msg = f"`--set {change}`: `{name}` is not a table"
+                raise UsageError(msg, hint="only values in tables can be set")
+        try:
+            table[names[-1]] = tomllib.loads(f"value = {value}")["value"]
+        except tomllib.TOMLDecodeError:
+            table[names[-1]] = value.strip()
+        self._set[tuple(names)] = change
+
+    @cached_property
+    def _places(self) -> dict[Path, Place]:
+        return locate(self.text)
+
+    @cached_property
+    def _lines(self) -> list[str]:
+        return self.text.split("\n")
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return list(accumulate((len(line) + 1 for line in self._lines), initial=0))
+
+    def span(self, path: Path, *, at_key: bool = False) -> Span:
+        """The stretch of text to blame for a value, or for its key."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self._set:
+                change = self._set[path[:length]]
+                return Span("--set", 1, 1, len(change), change)
+            place = self._places.get(path[:length]) or self._below(path[:length])
+            if place is not None:
+                by_key = place.key is not None and (at_key or length < len(path))
+                return self._span(*(place.key if by_key and place.key else place.value))
+        return Span(self.name, 1, 1, 1, self._lines[0])
+
+    def _below(self, path: Path) -> Place | None:
+        """The first thing inside a table that has no header of its own, as `a` in `[a.b]`."""
+        inside = (place for other, place in self._places.items() if other[: len(path)] == path)
+        return next(inside, None)
+
+    def _span(self, start: int, end: int) -> Span:
+        line = bisect_right(self._starts, start)
+        column = start - self._starts[line - 1]
+        text = self._lines[line - 1].rstrip("\r")
+        return Span(self.name, line, column + 1, min(end - start, len(text) - column), text)
+
+    def origin(self, path: Path) -> Origin:
+        """Where a value came from."""
+        if self._set and any(path[:length] in self._set for length in range(1, len(path) + 1)):
+            return COMMAND_LINE
+        place = self._places.get(path)
+        if place is None:
+            return DEFAULT
+        return Origin(self.name, bisect_right(self._starts, place.value[0]))
+
+    def origins(self) -> dict[str, Origin]:
+        """The origin of everything that was written, by dotted path."""
+        paths = (*self._places, *self._set)
+        return {dotted(path): self.origin(path) for path in paths}
+
+
+def dotted(path: Path) -> str:
+    """Spell a path as people do: `matrix.exclude[2].python`."""
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
+
+
+def _parse(name: str, text: str) -> Raw:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, where = str(error).rpartition(" (at ")
+        numbers = [
+            int(word) for word in where.rstrip(")").replace(",", "").split() if word.isdigit()
+        ]
+        lines = text.split("\n")
+        line, column = numbers or (len(lines), len(lines[-1]) + 1)
+        span = Span(name, line, column, 1, lines[line - 1])
+        msg = f"this is not TOML: {what[:1].lower()}{what[1:]}"
+        raise ConfigError(msg, span=span) from error

@@ -1,0 +1,177 @@
+"""Spec → model: names resolved, units read, everything that can be checked without planning."""
+
+import re
+from collections.abc import Callable, Mapping
+
+from torchyard.config.document import Document
+from torchyard.config.matrix import MatrixReader, Problems, as_tuple
+from torchyard.config.positions import Path
+from torchyard.config.spec import (
+    ChannelSpec,
+    FileSpec,
+    NeedsSpec,
+    OverrideSpec,
+    ProjectSpec,
+    RequirementsSpec,
+    SourceSpec,
+)
+from torchyard.errors import ConfigError
+from torchyard.model.identifier import WORD
+from torchyard.model.matrix import Needs, Override, Pattern, Subset
+from torchyard.model.quantity import parse_duration, parse_size
+from torchyard.model.recipe import RECIPES, Dimension, Stage
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.tables import Tables
+from torchyard.model.yard import Channel, Project, Source, Yard
+
+_NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
+_VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
+_BLIND_TO = {
+    Stage.SOURCE: ("platform", "compute", "variant", "python", "package"),
+    Stage.CORE: ("python", "package"),
+    Stage.BINDINGS: ("package",),
+}
+"""Jobs of these stages are shared over some fields of a cell, so no setting may look at them."""
+
+
+def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
+    """Turn a spec into a yard, or tell everything that is wrong with it."""
+    problems = Problems(document)
+    project = _project(spec.project, problems, tables)
+    reader = MatrixReader(problems, project.recipe, tables)
+    yard = Yard(
+        project=project,
+        source=_source(spec.source, problems),
+        matrix=reader.matrix(spec.matrix),
+        subsets={
+            name: Subset(
+                name=name,
+                pattern=reader.restriction(subset, ("subset", name)),
+                cells=as_tuple(subset.cells),
+            )
+            for name, subset in spec.subset.items()
+        },
+        overrides=tuple(
+            _override(override, reader, ("override", index))
+            for index, override in enumerate(spec.override)
+        ),
+        store=spec.store.url,
+        channels=_channels(spec.channel, spec.subset, problems),
+        requirements=_requirements(spec.requirements, problems),
+        origins=document.origins(),
+    )
+    if problems.found:
+        raise ConfigError.of(problems.found)
+    return yard
+
+
+def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
+    recipe = RECIPES[spec.recipe]
+    if not _NAME.fullmatch(spec.name):
+        hint = "letters and digits, with - _ or . between them"
+        problems.add(("project", "name"), f"`{spec.name}` is not a package name", hint)
+    if not _VERSION.fullmatch(spec.version):
+        hint = "such as 2.14.0, 2.14.0rc1 or 2.15.0.dev20261115; `+cu130` is added by torchyard"
+        problems.add(("project", "version"), f"`{spec.version}` is not a public version", hint)
+    if spec.release is not None and spec.release not in tables.releases:
+        hint = did_you_mean(spec.release, tables.releases)
+        what = f"there are no pins for torch release `{spec.release}`"
+        problems.add(("project", "release"), what, hint)
+    release = spec.release or ".".join(spec.version.split(".")[:2])
+    return Project(name=spec.name, version=spec.version, recipe=recipe, release=release)
+
+
+def _source(spec: SourceSpec, problems: Problems) -> Source:
+    if (spec.git is None) == (spec.path is None):
+        hint = 'git = "https://…" with rev = "v2.14.0", or path = "."'
+        problems.add(("source",), "[source] needs either `git` or `path`", hint)
+    elif spec.git is not None and spec.rev is None:
+        hint = "a plan is made of one commit: name it, or a tag"
+        problems.add(("source", "git"), "[source] has `git` but no `rev`", hint)
+    elif spec.path is not None and spec.rev is not None:
+        what = "`rev` belongs to `git`; a `path` is taken as it is"
+        problems.add(("source", "rev"), what, at_key=True)
+    return Source(git=spec.git, rev=spec.rev, path=spec.path, submodules=spec.submodules)
+
+
+def _channels(
+    specs: Mapping[str, ChannelSpec], subsets: Mapping[str, object], problems: Problems
+) -> dict[str, Channel]:
+    channels = {}
+    for name, spec in specs.items():
+        path: Path = ("channel", name)
+        if not WORD.fullmatch(name.replace("-", "_")):
+            problems.add(path, f"`{name}` can't be part of an identifier")
+        if spec.subset is not None and spec.subset not in subsets:
+            hint = did_you_mean(spec.subset, subsets)
+            problems.add((*path, "subset"), f"there is no [subset.{spec.subset}]", hint)
+        if spec.promote_from is not None and (
+            spec.promote_from not in specs or spec.promote_from == name
+        ):
+            hint = did_you_mean(spec.promote_from, [other for other in specs if other != name])
+            what = f"`{spec.promote_from}` is not another channel"
+            problems.add((*path, "promote_from"), what, hint)
+        channels[name] = Channel(
+            name=name, url=spec.url, subset=spec.subset, promote_from=spec.promote_from
+        )
+    return channels
+
+
+def _requirements(spec: RequirementsSpec, problems: Problems) -> dict[Stage, Needs]:
+    needs = {
+        stage: _needs(getattr(spec, stage), problems, ("requirements", stage.value))
+        for stage in Stage
+    }
+    return {stage: need for stage, need in needs.items() if need != Needs()}
+
+
+def _needs(spec: NeedsSpec, problems: Problems, path: Path) -> Needs:
+    def read(key: str, written: str | None, parse: Callable[[str], int]) -> int | None:
+        if written is None:
+            return None
+        try:
+            return parse(written)
+        except ValueError as error:
+            problems.add((*path, key), str(error))
+            return None
+
+    return Needs(
+        memory=read("memory", spec.memory, parse_size),
+        disk=read("disk", spec.disk, parse_size),
+        time=read("time", spec.time, parse_duration),
+        capabilities=tuple(spec.capabilities),
+    )
+
+
+def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
+    problems = reader.problems
+    pattern = reader.pattern(spec, path)
+    stages = []
+    for word in as_tuple(spec.stage):
+        if word in reader.recipe.stages:
+            stage = Stage(word)
+            stages.append(stage)
+            _check_sharing(stage, pattern, reader, path)
+        else:
+            hint = did_you_mean(word, [stage.value for stage in reader.recipe.stages])
+            what = f"recipe `{reader.recipe.name}` has no stage `{word}`"
+            problems.add((*path, "stage"), what, hint)
+    return Override(
+        pattern=pattern,
+        stages=tuple(stages),
+        origin=problems.document.origin(path),
+        env=spec.env,
+        cmake=spec.cmake,
+        archs=tuple(spec.archs),
+        needs=_needs(spec.needs, problems, (*path, "needs")),
+    )
+
+
+def _check_sharing(stage: Stage, pattern: Pattern, reader: MatrixReader, path: Path) -> None:
+    """Refuse a setting that would need a shared job to be two jobs."""
+    for field in _BLIND_TO.get(stage, ()):
+        if getattr(pattern, field):
+            dimension = reader.recipe.variant if field == "variant" else Dimension(field)
+            what = f"a setting of stage `{stage}` can't depend on `{dimension}`"
+            hint = f"one {stage} job is shared by all its {dimension} values; drop the key"
+            reader.problems.add((*path, dimension), what, hint, at_key=True)

@@ -1,0 +1,47 @@
+"""From a file to a yard."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from torchyard.config.decode import decode
+from torchyard.config.document import Document
+from torchyard.config.evaluate import evaluate
+from torchyard.config.spec import FileSpec
+from torchyard.config.tables import load_tables
+from torchyard.errors import HostError
+from torchyard.host.files import basename, dirname, exists, join, read_text
+from torchyard.model.yard import Yard
+
+
+def load_spec(path: str, changes: Sequence[str] = ()) -> tuple[Document, FileSpec]:
+    """Read a file as far as the first stage."""
+    document = Document(basename(path), _read(path), changes)
+    return document, decode(document)
+
+
+def load_yard(path: str, changes: Sequence[str] = (), *, name: str | None = None) -> Yard:
+    """Read a file. Origins name it without its directory, so that a plan is the same anywhere."""
+    return yard_of(path, Document(name or basename(path), _read(path), changes))
+
+
+def _read(path: str) -> str:
+    try:
+        return read_text(path)
+    except HostError as error:
+        if exists(path):
+            raise
+        msg = f"there is no configuration `{path}`"
+        hint = "`torchyard init` writes one; `-f FILE` names another"
+        raise HostError(msg, hint=hint) from error
+
+
+def yard_of(path: str, document: Document) -> Yard:
+    """Evaluate what was read from a path; a source directory is relative to it."""
+    yard = evaluate(decode(document), document, load_tables())
+    if yard.source.path is None:
+        return yard
+    from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
+
+    digest = tree_digest(join(dirname(path), yard.source.path))
+    return msgspec.structs.replace(yard, source=msgspec.structs.replace(yard.source, digest=digest))

@@ -1,0 +1,195 @@
+"""The matrix of a spec → the matrix of the model: every name checked against the tables."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from torchyard.config.document import Document
+from torchyard.config.positions import Path
+from torchyard.config.spec import CellSpec, CoupleSpec, Globs, MatrixSpec, RuleSpec
+from torchyard.errors import Diagnostic
+from torchyard.model.identifier import ANY_PYTHON, Cell
+from torchyard.model.matrix import Couple, Exclusion, Inclusion, Matrix, Pattern, any_match
+from torchyard.model.recipe import Dimension, Recipe
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.tables import TORCH_PREFIX, Tables
+from torchyard.model.values import Origin
+
+
+class Problems:
+    """What is wrong with a document, gathered so that all of it is told at once."""
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.found: list[Diagnostic] = []
+
+    def add(self, path: Path, what: str, hint: str | None = None, *, at_key: bool = False) -> None:
+        self.found.append(Diagnostic(what, self.document.span(path, at_key=at_key), hint))
+
+
+def known_values(recipe: Recipe, tables: Tables) -> dict[Dimension, tuple[str, ...]]:
+    """Every value that a dimension of this recipe could have."""
+    packages = (name for name, kind in tables.packages.items() if recipe.name in kind.recipes)
+    known = {
+        Dimension.PLATFORM: tuple(tables.platforms),
+        Dimension.COMPUTE: tables.computes,
+        Dimension.BLAS: tables.blas,
+        Dimension.TORCH: tuple(f"{TORCH_PREFIX}{release}" for release in tables.releases),
+        Dimension.PYTHON: tuple(tables.pythons),
+        Dimension.PACKAGE: tuple(packages),
+    }
+    return {dimension: known[dimension] for dimension in recipe.dimensions}
+
+
+class MatrixReader:
+    """Reads everything that speaks of cells: the matrix, its rules, subsets and overrides."""
+
+    def __init__(self, problems: Problems, recipe: Recipe, tables: Tables) -> None:
+        self.problems = problems
+        self.recipe = recipe
+        self.known = known_values(recipe, tables)
+
+    def matrix(self, spec: MatrixSpec) -> Matrix:
+        path: Path = ("matrix",)
+        values = self._given(spec, path)
+        couples = []
+        for index, entry in enumerate(spec.couple):
+            here = (*path, "couple", index)
+            coupled = self._given(entry, here)
+            couples.append(self._couple(coupled, here))
+            for dimension, column in coupled.items():
+                if dimension in values:
+                    what = f"the values of `{dimension}` are given twice"
+                    hint = "a dimension stands in [matrix] or in one [[matrix.couple]]"
+                    self.problems.add((*here, dimension), what, hint, at_key=True)
+                values[dimension] = tuple(dict.fromkeys(column))
+        for dimension in self.recipe.dimensions:
+            if not values.get(dimension):
+                self.problems.add(path, f"[matrix] gives no values for `{dimension}`")
+        for dimension, given in values.items():
+            for index, value in enumerate(given):
+                if value in given[:index]:
+                    self.problems.add((*path, dimension, index), f"`{value}` is listed twice")
+        columns = tuple(values.get(dimension, ()) for dimension in self.recipe.dimensions)
+        return Matrix(
+            values=columns,
+            couples=tuple(couples),
+            exclude=tuple(
+                Exclusion(
+                    pattern=self._rule_pattern(rule, (*path, "exclude", index)),
+                    reason=rule.reason,
+                    origin=self._origin((*path, "exclude", index)),
+                )
+                for index, rule in enumerate(spec.exclude)
+            ),
+            include=tuple(
+                self._inclusion(rule, (*path, "include", index), columns, couples)
+                for index, rule in enumerate(spec.include)
+            ),
+        )
+
+    def _given(self, spec: MatrixSpec | CoupleSpec, path: Path) -> dict[Dimension, tuple[str, ...]]:
+        """The values that a table lists, each of them known."""
+        given: dict[Dimension, tuple[str, ...]] = {}
+        for dimension in Dimension:
+            values: list[str] | None = getattr(spec, dimension)
+            if values is None or not self._has(dimension, path):
+                continue
+            for index, value in enumerate(values):
+                if value not in self.known[dimension]:
+                    hint = did_you_mean(value, self.known[dimension])
+                    what = f"unknown {dimension} `{value}`"
+                    self.problems.add((*path, dimension, index), what, hint)
+            given[dimension] = tuple(values)
+        return given
+
+    def _has(self, dimension: Dimension, path: Path) -> bool:
+        """Complain if the recipe has no such dimension."""
+        if dimension in self.known:
+            return True
+        what = f"recipe `{self.recipe.name}` has no dimension `{dimension}`"
+        hint = f"its dimensions are {', '.join(self.recipe.dimensions)}"
+        self.problems.add((*path, dimension), what, hint, at_key=True)
+        return False
+
+    def _couple(self, columns: Mapping[Dimension, Sequence[str]], path: Path) -> Couple:
+        if len(columns) < 2:  # noqa: PLR2004 - a couple is two
+            self.problems.add(path, "a couple needs at least two dimensions")
+        lengths = {dimension: len(column) for dimension, column in columns.items()}
+        if len(set(lengths.values())) > 1:
+            told = ", ".join(f"{dimension} has {count}" for dimension, count in lengths.items())
+            hint = "the lists are read side by side, so they need one length"
+            self.problems.add(path, f"the lists of this couple differ in length: {told}", hint)
+        return Couple(
+            fields=tuple(self.recipe.dimensions.index(dimension) for dimension in columns),
+            rows=tuple(zip(*columns.values(), strict=False)),
+            origin=self._origin(path),
+        )
+
+    def _inclusion(
+        self,
+        rule: RuleSpec,
+        path: Path,
+        columns: Sequence[tuple[str, ...]],
+        couples: Sequence[Couple],
+    ) -> Inclusion:
+        """Write an inclusion out in plain values; only globs look into the matrix for them."""
+        globs = self._rule_pattern(rule, path).globs
+        plain = [
+            tuple(v for v in known if v in wanted or (v in column and any_match(v, wanted)))
+            if wanted
+            else column
+            for wanted, column, known in zip(globs, columns, self.known.values(), strict=True)
+        ]
+        named = dict(zip(Cell._fields, plain, strict=True))
+        named["python"] = (*named["python"], ANY_PYTHON)
+        return Inclusion(
+            pattern=Pattern(**named),
+            reason=rule.reason,
+            origin=self._origin(path),
+            couples=tuple(c for c in couples if not all(globs[field] for field in c.fields)),
+        )
+
+    def _rule_pattern(self, rule: RuleSpec, path: Path) -> Pattern:
+        pattern = self.pattern(rule, path)
+        if not any(pattern.globs):
+            self.problems.add(path, "this rule names no dimension, so it means every cell")
+        if not rule.reason.strip():
+            self.problems.add((*path, "reason"), "this reason is empty")
+        return pattern
+
+    def _origin(self, path: Path) -> Origin:
+        return self.problems.document.origin(path)
+
+    def restriction(self, spec: CellSpec, path: Path) -> Pattern:
+        """Read a partial cell that keeps what matches; what has no Python is not asked for one."""
+        pattern = self.pattern(spec, path)
+        if not pattern.python:
+            return pattern
+        return msgspec.structs.replace(pattern, python=(*pattern.python, ANY_PYTHON))
+
+    def pattern(self, spec: CellSpec, path: Path) -> Pattern:
+        """Read a partial cell; each of its globs has to match something that is known."""
+        globs: dict[str, tuple[str, ...]] = {}
+        for dimension in Dimension:
+            written: Globs | None = getattr(spec, dimension)
+            if written is None or not self._has(dimension, path):
+                continue
+            patterns = as_tuple(written)
+            known = self.known[dimension]
+            admitted = (*known, ANY_PYTHON) if dimension is Dimension.PYTHON else known
+            for index, pattern in enumerate(patterns):
+                if not any(any_match(value, (pattern,)) for value in admitted):
+                    place: Path = (*path, dimension)
+                    if isinstance(written, list):
+                        place = (*place, index)
+                    what = f"`{pattern}` matches no known {dimension}"
+                    self.problems.add(place, what, did_you_mean(pattern, known))
+            globs[Cell._fields[self.recipe.dimensions.index(dimension)]] = patterns
+        return Pattern(**globs)
+
+
+def as_tuple(written: Globs | None) -> tuple[str, ...]:
+    if written is None:
+        return ()
+    return (written,) if isinstance(written, str) else tuple(written)

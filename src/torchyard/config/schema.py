@@ -1,0 +1,32 @@
+"""The JSON schema of `torchyard.toml`, for editors and for the reference."""
+
+from typing import Any
+
+import msgspec
+
+from torchyard.config.matrix import known_values
+from torchyard.config.spec import FileSpec
+from torchyard.model.recipe import RECIPES, Stage
+from torchyard.model.tables import Tables
+
+Schema = dict[str, Any]  # type: ignore[explicit-any] # JSON
+
+
+def file_schema(tables: Tables) -> Schema:
+    """Describe the file; where only known values make sense, list them."""
+    schema = msgspec.json.schema(FileSpec)
+    definitions = schema["$defs"]
+    known = {
+        dimension.value: values
+        for recipe in reversed(RECIPES.values())
+        for dimension, values in known_values(recipe, tables).items()
+    }
+    for table in ("MatrixSpec", "CoupleSpec"):
+        for dimension, values in known.items():
+            for option in definitions[table]["properties"][dimension]["anyOf"]:
+                if option.get("type") == "array":
+                    option["items"] = {"type": "string", "enum": list(values)}
+    for option in definitions["OverrideSpec"]["properties"]["stage"]["anyOf"]:
+        word = option if option.get("type") == "string" else option["items"]
+        word["enum"] = list(Stage)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,0 +1,42 @@
+"""Every value of a configuration, written or by default, with its origin."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.config.document import Document, dotted
+from torchyard.config.positions import Path
+from torchyard.config.spec import FileSpec
+from torchyard.model.values import Origin
+
+
+class Setting(NamedTuple):
+    """One value, spelt as in the file."""
+
+    key: str
+    value: str
+    origin: Origin
+
+
+def settings(document: Document, spec: FileSpec) -> Iterator[Setting]:
+    """Walk the spec in the order of the reference; what is unset and has no default is left out."""
+    yield from _walk(document, spec, ())
+
+
+def _walk(document: Document, value: object, path: Path) -> Iterator[Setting]:
+    match value:
+        case msgspec.Struct():
+            for field in value.__struct_fields__:
+                yield from _walk(document, getattr(value, field), (*path, field))
+        case dict():
+            for key, item in value.items():
+                yield from _walk(document, item, (*path, key))
+        case [msgspec.Struct(), *_]:
+            for index, item in enumerate(value):
+                yield from _walk(document, item, (*path, index))
+        case None | []:
+            return
+        case _:
+            text = msgspec.json.encode(value).decode()
+            yield Setting(dotted(path), text, document.origin(path))

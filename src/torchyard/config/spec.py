@@ -1,0 +1,176 @@
+"""What `torchyard.toml` may say, as it is written: the first of the two stages.
+
+These classes are the single source for the JSON schema that editors use and for the
+configuration reference; each description is one line that a user reads there.
+"""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from torchyard.model.values import Value
+
+Globs = str | list[str]
+
+
+class ProjectSpec(Value, kw_only=True):
+    """What is built."""
+
+    name: Annotated[str, Meta(description="Name of the distribution, such as `torch`.")]
+    version: Annotated[str, Meta(description="Public version, without the `+cu130` part.")]
+    recipe: Annotated[
+        Literal["pytorch", "extension"],
+        Meta(description="`pytorch` compiles a core and binds it; `extension` uses a torch."),
+    ] = "pytorch"
+    release: Annotated[
+        str | None,
+        Meta(description="Torch release to take library pins from; derived from the version."),
+    ] = None
+
+
+class SourceSpec(Value, kw_only=True):
+    """Where the code comes from: `git` with `rev`, or `path`."""
+
+    git: Annotated[str | None, Meta(description="Repository to clone.")] = None
+    rev: Annotated[str | None, Meta(description="Commit or tag of that repository.")] = None
+    path: Annotated[
+        str | None, Meta(description="Directory, relative to this file; its content counts.")
+    ] = None
+    submodules: Annotated[bool, Meta(description="Take git submodules along.")] = True
+
+
+class CellSpec(Value, kw_only=True):
+    """A partial cell: for each dimension a glob or a list of globs; unnamed ones admit all."""
+
+    platform: Annotated[Globs | None, Meta(description="Globs over platforms.")] = None
+    compute: Annotated[Globs | None, Meta(description="Globs over compute platforms.")] = None
+    blas: Annotated[Globs | None, Meta(description="Globs over BLAS (recipe pytorch).")] = None
+    torch: Annotated[Globs | None, Meta(description="Globs over torch (recipe extension).")] = None
+    python: Annotated[Globs | None, Meta(description="Globs over Pythons.")] = None
+    package: Annotated[Globs | None, Meta(description="Globs over package kinds.")] = None
+
+
+class RuleSpec(CellSpec, kw_only=True):
+    """A partial cell that the matrix leaves out, or takes in, and why."""
+
+    reason: Annotated[str, Meta(description="Shown in every plan: why this rule exists.")]
+
+
+class CoupleSpec(Value, kw_only=True):
+    """Dimensions that vary together: lists of one length, read side by side (as zip_keys are)."""
+
+    platform: Annotated[list[str] | None, Meta(description="Platforms.")] = None
+    compute: Annotated[list[str] | None, Meta(description="Compute platforms.")] = None
+    blas: Annotated[list[str] | None, Meta(description="BLAS (recipe pytorch).")] = None
+    torch: Annotated[list[str] | None, Meta(description="Torch (recipe extension).")] = None
+    python: Annotated[list[str] | None, Meta(description="Pythons.")] = None
+    package: Annotated[list[str] | None, Meta(description="Package kinds.")] = None
+
+
+class MatrixSpec(Value, kw_only=True):
+    """The values of each dimension; the product of all is what exists, less the rules."""
+
+    platform: Annotated[list[str] | None, Meta(description="Platforms to build for.")] = None
+    compute: Annotated[list[str] | None, Meta(description="cpu, CUDA, ROCm, xpu.")] = None
+    blas: Annotated[list[str] | None, Meta(description="BLAS (recipe pytorch).")] = None
+    torch: Annotated[
+        list[str] | None, Meta(description="Torch releases to build against (extension).")
+    ] = None
+    python: Annotated[list[str] | None, Meta(description="Pythons, as in wheel tags.")] = None
+    package: Annotated[list[str] | None, Meta(description="Package kinds to deliver.")] = None
+    couple: Annotated[list[CoupleSpec], Meta(description="Dimensions that vary together.")] = field(
+        default_factory=list
+    )
+    exclude: Annotated[list[RuleSpec], Meta(description="Cells that are left out.")] = field(
+        default_factory=list
+    )
+    include: Annotated[
+        list[RuleSpec],
+        Meta(description="Cells that exist beyond the product or despite an exclusion."),
+    ] = field(default_factory=list)
+
+
+class SubsetSpec(CellSpec, kw_only=True):
+    """A named part of the matrix."""
+
+    cells: Annotated[Globs | None, Meta(description="Globs over whole cell identifiers.")] = None
+
+
+class NeedsSpec(Value, kw_only=True):
+    """What the jobs of a stage want from a machine."""
+
+    memory: Annotated[str | None, Meta(description="Memory, such as `64 GB`.")] = None
+    disk: Annotated[str | None, Meta(description="Working disk, such as `80 GB`.")] = None
+    time: Annotated[str | None, Meta(description="Usual duration, such as `90 min`.")] = None
+    capabilities: Annotated[
+        list[str], Meta(description="What the machine must offer, such as `cuda`.")
+    ] = field(default_factory=list)
+
+
+class RequirementsSpec(Value, kw_only=True):
+    """Needs of each stage; an override may change them for some cells."""
+
+    source: Annotated[NeedsSpec, Meta(description="Fetching the source.")] = NeedsSpec()
+    core: Annotated[NeedsSpec, Meta(description="Compiling the C++ core.")] = NeedsSpec()
+    bindings: Annotated[NeedsSpec, Meta(description="Compiling for one Python.")] = NeedsSpec()
+    package: Annotated[NeedsSpec, Meta(description="Making the package.")] = NeedsSpec()
+    check: Annotated[NeedsSpec, Meta(description="Looking into the package.")] = NeedsSpec()
+    smoke: Annotated[NeedsSpec, Meta(description="Installing and trying it.")] = NeedsSpec()
+    publish: Annotated[NeedsSpec, Meta(description="Publishing to a channel.")] = NeedsSpec()
+
+
+class OverrideSpec(CellSpec, kw_only=True):
+    """Settings for the cells that a partial cell matches."""
+
+    stage: Annotated[Globs, Meta(description="Stage or stages that the settings are for.")]
+    env: Annotated[dict[str, str], Meta(description="Environment variables of the build.")] = field(
+        default_factory=dict
+    )
+    cmake: Annotated[dict[str, str], Meta(description="CMake cache entries (`-D`).")] = field(
+        default_factory=dict
+    )
+    archs: Annotated[
+        list[str], Meta(description="Device architectures in place of the table's.")
+    ] = field(default_factory=list)
+    needs: Annotated[NeedsSpec, Meta(description="What these jobs want instead.")] = NeedsSpec()
+
+
+class StoreSpec(Value, kw_only=True):
+    """Where results are kept."""
+
+    url: Annotated[
+        str, Meta(description="`file://` or `s3://` address, or a directory beside this file.")
+    ] = ".torchyard/store"
+
+
+class ChannelSpec(Value, kw_only=True):
+    """A place where packages are published."""
+
+    url: Annotated[str, Meta(description="`file://` or `s3://` address, or a directory.")]
+    subset: Annotated[
+        str | None, Meta(description="Subset whose plan publishes here; all cells if unnamed.")
+    ] = None
+    promote_from: Annotated[
+        str | None, Meta(description="Takes packages from that channel, never from a build.")
+    ] = None
+
+
+class FileSpec(Value, kw_only=True):
+    """torchyard.toml: one file that says which binaries should exist."""
+
+    project: Annotated[ProjectSpec, Meta(description="What is built.")]
+    source: Annotated[SourceSpec, Meta(description="Where the code comes from.")]
+    matrix: Annotated[MatrixSpec, Meta(description="Which packages should exist.")]
+    subset: Annotated[
+        dict[str, SubsetSpec], Meta(description="Named parts of the matrix, such as `pr`.")
+    ] = field(default_factory=dict)
+    override: Annotated[list[OverrideSpec], Meta(description="Settings for some cells.")] = field(
+        default_factory=list
+    )
+    store: Annotated[StoreSpec, Meta(description="Where results are kept.")] = StoreSpec()
+    channel: Annotated[
+        dict[str, ChannelSpec], Meta(description="Where packages are published.")
+    ] = field(default_factory=dict)
+    requirements: Annotated[
+        RequirementsSpec, Meta(description="What each stage wants from a machine.")
+    ] = RequirementsSpec()

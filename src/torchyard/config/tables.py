@@ -1,0 +1,168 @@
+"""Load the shipped tables, and prove on the way that they make sense together.
+
+`dump(name, load...)` gives the file back byte for byte, so that a program may edit them.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TypeVar
+
+import msgspec
+
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.identifier import ANY_PYTHON, WORD
+from torchyard.model.recipe import RECIPES
+from torchyard.model.tables import (
+    Cuda,
+    PackageKind,
+    Plain,
+    Platform,
+    Python,
+    Release,
+    Rocm,
+    Tables,
+)
+from torchyard.model.values import Value
+
+Row = TypeVar("Row", bound=Value)
+
+FILES: Mapping[str, type[Value]] = {
+    "platforms": Platform,
+    "pythons": Python,
+    "packages": PackageKind,
+    "cuda": Cuda,
+    "rocm": Rocm,
+    "compute": Plain,
+    "releases": Release,
+}
+
+
+@cache
+def load_tables() -> Tables:
+    """Read every table and check each against the others."""
+    tables = Tables(
+        platforms=_load("platforms", Platform),
+        pythons=_load("pythons", Python),
+        packages=_load("packages", PackageKind),
+        cuda=_load("cuda", Cuda),
+        rocm=_load("rocm", Rocm),
+        plain=_load("compute", Plain),
+        releases=_load("releases", Release),
+    )
+    check(tables)
+    return tables
+
+
+def _load(name: str, row: type[Row]) -> dict[str, Row]:
+    return parse(name, read_data(f"{name}.toml"), row)
+
+
+def parse(name: str, text: str, row: type[Row]) -> dict[str, Row]:
+    """Read the text of one table."""
+    try:
+        return msgspec.convert(tomllib.loads(text), dict[str, row])  # type: ignore[valid-type]
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        msg = f"the table data/{name}.toml is malformed: {error}"
+        raise DataError(msg) from error
+
+
+def check(tables: Tables) -> None:
+    """Fail if a table names something that no other table knows."""
+    for problem in _problems(tables):
+        raise DataError(problem)
+
+
+def _problems(tables: Tables) -> Iterator[str]:
+    yield from _bad_names(tables)
+    for compute in tables.computes:
+        for platform in tables.platforms_of(compute):
+            if platform not in tables.platforms:
+                yield f"{compute} names the unknown platform `{platform}`"
+    for compute, cuda in tables.cuda.items():
+        yield from _bad_toolkit(compute, f"cu{cuda.version.replace('.', '')}", cuda.archs)
+        yield from _disordered(compute, cuda)
+    for compute, rocm in tables.rocm.items():
+        yield from _bad_toolkit(compute, f"rocm{rocm.version}", rocm.archs)
+    yield from _unknown_names(tables)
+
+
+def _unknown_names(tables: Tables) -> Iterator[str]:
+    """Rows that speak of something which no table has."""
+    for name, release in tables.releases.items():
+        for compute in (*release.cuda, *release.rocm):
+            if compute not in tables.computes:
+                yield f"torch {name} names the unknown compute platform `{compute}`"
+    for name, kind in tables.packages.items():
+        for recipe in kind.recipes:
+            if recipe not in RECIPES:
+                yield f"the package kind {name} names the unknown recipe `{recipe}`"
+
+
+def _bad_names(tables: Tables) -> Iterator[str]:
+    """Names that an identifier could not hold."""
+    for name in (*tables.platforms, *tables.pythons, *tables.packages):
+        if not WORD.fullmatch(name.replace("-", "_")):
+            yield f"`{name}` can't be part of an identifier"
+    for compute in tables.computes:
+        if not WORD.fullmatch(compute):
+            yield f"the compute platform `{compute}` can't stand before the `-` of an identifier"
+    if ANY_PYTHON in tables.pythons:
+        yield f"a Python is called `{ANY_PYTHON}`, which means: the same for all of them"
+
+
+def _bad_toolkit(
+    compute: str, expected: str, archs_of: Mapping[str, tuple[str, ...]]
+) -> Iterator[str]:
+    if compute != expected:
+        yield f"{compute} has the version of {expected}"
+    for platform, archs in archs_of.items():
+        if not archs or len(set(archs)) != len(archs):
+            yield f"{compute} on {platform} has no architectures, or one of them twice"
+
+
+def _disordered(compute: str, cuda: Cuda) -> Iterator[str]:
+    for platform, archs in cuda.archs.items():
+        order = [tuple(map(int, arch.removesuffix("+PTX").split("."))) for arch in archs]
+        if order != sorted(order):
+            yield f"the architectures of {compute} on {platform} are not in order"
+
+
+def dump(rows: Mapping[str, Value], header: str) -> str:
+    """Write a table as it is committed: its header, then a section for each row."""
+    plain = msgspec.to_builtins(rows)
+    return header + "\n".join(_section((name,), row) for name, row in plain.items())
+
+
+def header_of(text: str) -> str:
+    """The comment that opens a table, which :func:`dump` wants back."""
+    head, _, _ = text.partition("\n[")
+    return head + "\n"
+
+
+def _section(path: tuple[str, ...], row: Mapping[str, object]) -> str:
+    title = ".".join(map(_key, path))
+    text = f"[{title}]\n"
+    below = ""
+    for key, value in row.items():
+        if isinstance(value, dict) and len(path) == 1:
+            below += "\n" + _section((*path, key), value)
+        else:
+            text += f"{_key(key)} = {_inline(value)}\n"
+    return text + below
+
+
+def _inline(value: object) -> str:
+    match value:
+        case dict():
+            pairs = (f"{_key(k)} = {_inline(v)}" for k, v in value.items())
+            return f"{{ {', '.join(pairs)} }}"
+        case list() | tuple():
+            return f"[{', '.join(map(_inline, value))}]"
+        case _:
+            return msgspec.json.encode(value).decode()
+
+
+def _key(key: str) -> str:
+    return f'"{key}"' if "." in key else key

@@ -1,0 +1,98 @@
+"""Every way torchyard can fail: what happened, why, and what to do about it.
+
+One tree, one exit code for each class. The table in ``docs/reference/exit-codes.md`` is
+generated from the docstrings below, so each docstring says when a user meets that code.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """A stretch of one line of a file, to put a caret under."""
+
+    file: str
+    line: int
+    column: int
+    length: int
+    text: str
+
+
+class Diagnostic(NamedTuple):
+    """One thing that is wrong, where it stands, and what to write instead."""
+
+    what: str
+    span: Span | None = None
+    hint: str | None = None
+
+
+class TorchyardError(Exception):
+    """An unexpected failure inside torchyard; please report it."""
+
+    exit_code = 1
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        hint: str | None = None,
+        span: Span | None = None,
+        more: Sequence[Diagnostic] = (),
+    ) -> None:
+        super().__init__(what)
+        self.diagnostics: tuple[Diagnostic, ...] = (Diagnostic(what, span, hint), *more)
+
+    @classmethod
+    def of(cls, diagnostics: Sequence[Diagnostic]) -> "TorchyardError":
+        """Make one error out of everything that was found wrong."""
+        first, *more = diagnostics
+        return cls(first.what, hint=first.hint, span=first.span, more=more)
+
+
+class UsageError(TorchyardError):
+    """The command line is wrong: an unknown option, a missing argument, a bad value."""
+
+    exit_code = 2
+
+
+class ConfigError(TorchyardError):
+    """`torchyard.toml` can't be read or says something that makes no sense."""
+
+    exit_code = 3
+
+
+class PlanError(TorchyardError):
+    """The configuration is well-formed but leads to no usable plan, such as an empty one."""
+
+    exit_code = 4
+
+
+class SelectionError(TorchyardError):
+    """A selector or an identifier names nothing that exists."""
+
+    exit_code = 5
+
+
+class DataError(TorchyardError):
+    """A table that is shipped with torchyard is malformed or contradicts itself."""
+
+    exit_code = 6
+
+
+class HostError(TorchyardError):
+    """The machine refused: a file can't be read or written, a program is missing or failed."""
+
+    exit_code = 7
+
+
+class VanishError(TorchyardError):
+    """`plan diff --fail-on-vanish` found packages that the new plan no longer makes."""
+
+    exit_code = 8
+
+
+def all_errors(root: type[TorchyardError] = TorchyardError) -> Iterator[type[TorchyardError]]:
+    """Walk the tree, for the documentation and for the test that codes are unique."""
+    yield root
+    for child in root.__subclasses__():
+        yield from all_errors(child)

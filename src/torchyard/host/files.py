@@ -1,0 +1,53 @@
+"""Reading and writing text files.
+
+Paths are strings here and wherever a plan is read: importing pathlib would take every command
+longer than reading its configuration does.
+"""
+
+from os.path import basename, dirname, exists, isfile, join
+
+from torchyard.errors import HostError
+
+__all__ = [
+    "basename",
+    "dirname",
+    "exists",
+    "isfile",
+    "join",
+    "read_data",
+    "read_text",
+    "write_text",
+]
+
+_DATA = join(dirname(dirname(__file__)), "data")
+
+
+def read_text(path: str) -> str:
+    """Read a text file, or say plainly why that is not possible."""
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return file.read()
+    except FileNotFoundError as error:
+        msg = f"there is no file `{path}`"
+        raise HostError(msg) from error
+    except (OSError, UnicodeDecodeError) as error:
+        msg = f"`{path}` can't be read: {error}"
+        raise HostError(msg) from error
+
+
+def read_data(name: str) -> str:
+    """Read one of the tables that are shipped with torchyard."""
+    return read_text(join(_DATA, name))
+
+
+def write_text(path: str, text: str, *, replace: bool = False) -> None:
+    """Write a text file, and never over another one unless told to."""
+    try:
+        with open(path, "w" if replace else "x", encoding="utf-8", newline="") as file:
+            file.write(text)
+    except FileExistsError as error:
+        msg = f"`{path}` exists already"
+        raise HostError(msg, hint="pass --force to replace it") from error
+    except OSError as error:
+        msg = f"`{path}` can't be written: {error}"
+        raise HostError(msg) from error

@@ -1,0 +1,19 @@
+"""What machine this is."""
+
+import platform
+import sys
+
+_SYSTEMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
+_MACHINES = {"AMD64": "x86_64", "ARM64": "arm64"}
+
+
+def platform_name() -> str:
+    """This machine's platform, in the words of `data/platforms.toml`."""
+    system = platform.system()
+    machine = _MACHINES.get(platform.machine(), platform.machine())
+    return f"{_SYSTEMS.get(system, system.lower())}-{machine}"
+
+
+def python_name() -> str:
+    """The running Python, in the words of `data/pythons.toml`."""
+    return f"cp{sys.version_info.major}{sys.version_info.minor}"

@@ -1,0 +1,29 @@
+"""Running other programs."""
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchyard.errors import HostError
+
+
+def capture(argv: Sequence[str], *, cwd: Path) -> str:
+    """Run a program to its end and return what it printed, or say how it failed."""
+    program = shutil.which(argv[0])
+    if program is None:
+        msg = f"`{argv[0]}` is not on PATH"
+        raise HostError(msg, hint=f"install {argv[0]}, or add it to PATH")
+    done = subprocess.run(
+        [program, *argv[1:]],
+        cwd=cwd,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+    )
+    if done.returncode:
+        command = " ".join(argv)
+        msg = f"`{command}` failed with exit code {done.returncode}: {done.stderr.strip()}"
+        raise HostError(msg)
+    return done.stdout

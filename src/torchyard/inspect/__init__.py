@@ -1,0 +1,1 @@
+"""Look at plans and configurations, change nothing: tables, documents, diagrams."""

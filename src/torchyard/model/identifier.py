@@ -1,0 +1,118 @@
+"""The one grammar of identifiers, and its one parser.
+
+A cell is a package that should exist; a job puts its stage in front and names only as much
+of the path as the job is about::
+
+    torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel
+    package:torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel
+    bindings:torch-2.14.0/linux-x86_64/cu130-mkl/cp312
+    core:torch-2.14.0/linux-x86_64/cu130-mkl
+    source:torch-2.14.0
+    publish:torch-2.14.0/nightly
+
+A package that is the same for every Python has `any` in Python's place.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torchyard.errors import SelectionError
+from torchyard.model.recipe import Stage
+from torchyard.model.suggest import did_you_mean
+
+ANY_PYTHON = "any"
+
+WORD = re.compile(r"[A-Za-z0-9_.]+")
+"""What a value of a dimension may be spelt with: it has to survive in an identifier."""
+
+_LABEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?)-(?P<version>[0-9][^-/:]*)")
+_DEPTH = {
+    Stage.SOURCE: 0,
+    Stage.CORE: 2,
+    Stage.BINDINGS: 3,
+    Stage.PACKAGE: 4,
+    Stage.CHECK: 4,
+    Stage.SMOKE: 4,
+    Stage.PUBLISH: 1,
+}
+
+
+class Cell(NamedTuple):
+    """One point of the matrix. `variant` is its BLAS, or the torch it is compiled against."""
+
+    platform: str
+    compute: str
+    variant: str
+    python: str
+    package: str
+
+    @property
+    def path(self) -> str:
+        return scope_path(self)
+
+    @classmethod
+    def from_path(cls, path: str) -> "Cell":
+        """Read a path whose shape :func:`parse` has already checked."""
+        platform, flavour, python, package = path.split("/")
+        compute, _, variant = flavour.partition("-")
+        return cls(platform, compute, variant, python, package)
+
+
+def scope_path(scope: Sequence[str]) -> str:
+    """Spell the first fields of a cell, or a channel's name, as a path."""
+    if len(scope) < len(("platform", "compute", "variant")):
+        return "/".join(scope)
+    platform, compute, variant, *rest = scope
+    return "/".join((platform, f"{compute}-{variant}", *rest))
+
+
+class Identifier(NamedTuple):
+    """A parsed identifier: of a cell if it has no stage, else of a job."""
+
+    stage: Stage | None
+    label: str
+    path: str
+
+    def __str__(self) -> str:
+        return job_identifier(self.stage, self.label, self.path)
+
+
+def job_identifier(stage: Stage | None, label: str, path: str) -> str:
+    """Spell an identifier; without a stage it is a cell's."""
+    cell = f"{label}/{path}" if path else label
+    return f"{stage.value}:{cell}" if stage else cell
+
+
+def parse(text: str) -> Identifier:
+    """Read an identifier of a cell or a job, or say what is wrong with it."""
+    prefix, colon, cell = text.rpartition(":")
+    stage = _stage(prefix, text) if colon else None
+    label, _, path = cell.partition("/")
+    if not _LABEL.fullmatch(label):
+        msg = f"`{text}` does not begin with NAME-VERSION"
+        hint = "an identifier looks like torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
+        raise SelectionError(msg, hint=hint)
+    parts = path.split("/") if path else []
+    depth = _DEPTH[stage or Stage.PACKAGE]
+    flavoured = depth < _DEPTH[Stage.CORE] or len(parts) < _DEPTH[Stage.CORE] or "-" in parts[1]
+    if len(parts) != depth or not all(parts) or not flavoured:
+        kind = f"a {stage.value} job" if stage else "a cell"
+        msg = f"`{text}` does not have the shape of {kind}"
+        raise SelectionError(msg, hint=f"{kind} is written {_shape(stage)}")
+    return Identifier(stage, label, path)
+
+
+def _stage(word: str, text: str) -> Stage:
+    try:
+        return Stage(word)
+    except ValueError:
+        msg = f"`{text}` names the unknown stage `{word}`"
+        raise SelectionError(msg, hint=did_you_mean(word, list(Stage))) from None
+
+
+def _shape(stage: Stage | None) -> str:
+    if stage is Stage.PUBLISH:
+        return "publish:NAME-VERSION/CHANNEL"
+    parts = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")[: _DEPTH[stage or Stage.PACKAGE]]
+    return job_identifier(stage, "NAME-VERSION", "/".join(parts))

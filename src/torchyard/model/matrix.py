@@ -1,0 +1,136 @@
+"""What the file says should exist: dimensions, and the rules over them."""
+
+import re
+from collections.abc import Iterable
+from fnmatch import translate
+from functools import cache
+
+from torchyard.model.identifier import ANY_PYTHON, Cell
+from torchyard.model.recipe import Stage
+from torchyard.model.values import Origin, Value
+
+_SIGNS = frozenset("*?[")
+
+
+@cache
+def _glob(pattern: str) -> re.Pattern[str]:
+    """Compile a shell glob; `*` also runs over `/`, so that `*/cu130*` reaches whole cells."""
+    return re.compile(translate(pattern))
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Whether a glob matches; most are plain words, which need no regular expression."""
+    if text == pattern:
+        return True
+    return not _SIGNS.isdisjoint(pattern) and _glob(pattern).match(text) is not None
+
+
+def any_match(text: str, patterns: Iterable[str]) -> bool:
+    return any(matches(text, pattern) for pattern in patterns)
+
+
+class Pattern(Value, kw_only=True):
+    """A partial cell: globs for some of its dimensions; one that is left empty admits all."""
+
+    platform: tuple[str, ...] = ()
+    compute: tuple[str, ...] = ()
+    variant: tuple[str, ...] = ()
+    python: tuple[str, ...] = ()
+    package: tuple[str, ...] = ()
+
+    @property
+    def globs(self) -> tuple[tuple[str, ...], ...]:
+        """The globs in the order of a cell's fields."""
+        return (self.platform, self.compute, self.variant, self.python, self.package)
+
+    def matches(self, cell: Cell) -> bool:
+        return all(
+            not globs or any_match(value, globs)
+            for value, globs in zip(cell, self.globs, strict=True)
+        )
+
+
+class Couple(Value, kw_only=True):
+    """Fields of a cell that vary together: only these rows of values exist."""
+
+    fields: tuple[int, ...]
+    rows: tuple[tuple[str, ...], ...]
+    origin: Origin
+
+    def admits(self, cell: Cell) -> bool:
+        """Whether some row fits; a cell that is the same for every Python fits each of them."""
+        values = [cell[field] for field in self.fields]
+        return any(
+            all(value in (wanted, ANY_PYTHON) for value, wanted in zip(values, row, strict=True))
+            for row in self.rows
+        )
+
+
+class Exclusion(Value, kw_only=True):
+    """Cells that are left out, with the reason a reader of the plan will see."""
+
+    pattern: Pattern
+    reason: str
+    origin: Origin
+
+
+class Inclusion(Value, kw_only=True):
+    """Cells that exist beyond the product, or despite an exclusion.
+
+    The pattern lists plain values for every field; `couples` are those that still bind it.
+    """
+
+    pattern: Pattern
+    reason: str
+    origin: Origin
+    couples: tuple[Couple, ...] = ()
+
+    def matches(self, cell: Cell) -> bool:
+        return self.pattern.matches(cell) and all(c.admits(cell) for c in self.couples)
+
+
+class Matrix(Value, kw_only=True):
+    """The values of each field of a cell, and the rules over them."""
+
+    values: tuple[tuple[str, ...], ...]
+    couples: tuple[Couple, ...] = ()
+    exclude: tuple[Exclusion, ...] = ()
+    include: tuple[Inclusion, ...] = ()
+
+
+class Subset(Value, kw_only=True):
+    """A named part of the matrix, such as what a pull request builds."""
+
+    name: str
+    pattern: Pattern = Pattern()
+    cells: tuple[str, ...] = ()
+
+
+class Needs(Value, kw_only=True):
+    """What a job wants from a machine. It has no influence on the result."""
+
+    memory: int | None = None
+    disk: int | None = None
+    time: int | None = None
+    capabilities: tuple[str, ...] = ()
+
+    def over(self, other: "Needs") -> "Needs":
+        """Take each of these where it is given, and the other's where it is not."""
+        return Needs(
+            memory=other.memory if self.memory is None else self.memory,
+            disk=other.disk if self.disk is None else self.disk,
+            time=other.time if self.time is None else self.time,
+            capabilities=self.capabilities or other.capabilities,
+        )
+
+
+class Override(Value, kw_only=True):
+    """Settings for the jobs of some stages, in the cells that a pattern matches."""
+
+    pattern: Pattern
+    stages: tuple[Stage, ...]
+    origin: Origin
+    env: dict[str, str] = {}
+    cmake: dict[str, str] = {}
+    archs: tuple[str, ...] = ()
+    needs: Needs = Needs()

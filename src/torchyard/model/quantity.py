@@ -1,0 +1,45 @@
+"""Amounts that people write with a unit: `64 GB`, `90 min`."""
+
+import re
+
+_SPELLED = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
+_BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SECONDS = {"s": 1, "min": 60, "h": 3600}
+
+
+def parse_size(text: str) -> int:
+    """Read `64 GB` as bytes."""
+    return _parse(text, _BYTES)
+
+
+def parse_duration(text: str) -> int:
+    """Read `90 min` as seconds."""
+    return _parse(text, _SECONDS)
+
+
+def _parse(text: str, units: dict[str, int]) -> int:
+    spelled = _SPELLED.fullmatch(text.strip())
+    if spelled is None or spelled[2] not in units:
+        known = ", ".join(units)
+        msg = f"`{text}` is not a number with one of the units {known}"
+        raise ValueError(msg)
+    return round(float(spelled[1]) * units[spelled[2]])
+
+
+def show_count(number: int, noun: str) -> str:
+    """Write `1 package`, `2 packages`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def show_size(amount: int) -> str:
+    for unit, factor in reversed(_BYTES.items()):
+        if amount >= factor:
+            return f"{amount / factor:.3g} {unit}"
+    return f"{amount / _BYTES['MB']:.2g} MB"
+
+
+def show_duration(seconds: int) -> str:
+    hours, minutes = divmod(round(seconds / 60), 60)
+    if hours:
+        return f"{hours} h {minutes:02d} min"
+    return f"{minutes} min" if minutes else f"{seconds} s"

@@ -1,0 +1,55 @@
+"""The evaluated configuration: everything `torchyard.toml` says, with all names resolved."""
+
+from torchyard.model.matrix import Matrix, Needs, Override, Subset
+from torchyard.model.recipe import Recipe, Stage
+from torchyard.model.values import DEFAULT, Origin, Value
+
+
+class Project(Value, kw_only=True):
+    """What is built. `release` names the row of the torch release table to take pins from."""
+
+    name: str
+    version: str
+    recipe: Recipe
+    release: str
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.version}"
+
+
+class Source(Value, kw_only=True):
+    """Where the code comes from: a revision of a git repository, or a directory's content."""
+
+    git: str | None = None
+    rev: str | None = None
+    path: str | None = None
+    digest: str | None = None
+    submodules: bool = True
+
+
+class Channel(Value, kw_only=True):
+    """A published place. It receives a subset of the matrix, or what another channel promotes."""
+
+    name: str
+    url: str
+    subset: str | None = None
+    promote_from: str | None = None
+
+
+class Yard(Value, kw_only=True):
+    """One `torchyard.toml`, ready to be planned."""
+
+    project: Project
+    source: Source
+    matrix: Matrix
+    subsets: dict[str, Subset] = {}
+    overrides: tuple[Override, ...] = ()
+    store: str = ""
+    channels: dict[str, Channel] = {}
+    requirements: dict[Stage, Needs] = {}
+    origins: dict[str, Origin] = {}
+
+    def origin(self, path: str) -> Origin:
+        """Where the value at a dotted path came from, such as `matrix.python[2]`."""
+        return self.origins.get(path, DEFAULT)

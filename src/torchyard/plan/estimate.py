@@ -1,0 +1,30 @@
+"""How long a plan takes and how much it wants, as far as `[requirements]` say."""
+
+from typing import NamedTuple
+
+from torchyard.plan.graph import Plan
+
+
+class Estimate(NamedTuple):
+    """Sums and maxima over the jobs whose needs are known; `timed` is how many have a time."""
+
+    jobs: int
+    timed: int
+    machine_time: int
+    longest_path: int
+    memory: int
+    disk: int
+
+
+def estimate(plan: Plan) -> Estimate:
+    """Add up a plan. The longest path is how long it takes on machines without number."""
+    timed = total = memory = disk = 0
+    ends: list[int] = []
+    for job in plan.jobs():
+        needs = job.settings.needs
+        timed += needs.time is not None
+        total += needs.time or 0
+        memory = max(memory, needs.memory or 0)
+        disk = max(disk, needs.disk or 0)
+        ends.append(max((ends[index] for index in job.inputs), default=0) + (needs.time or 0))
+    return Estimate(len(plan), timed, total, max(ends, default=0), memory, disk)

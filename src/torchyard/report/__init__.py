@@ -1,0 +1,1 @@
+"""How torchyard talks: data on standard output, talk on standard error."""

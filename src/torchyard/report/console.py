@@ -1,0 +1,94 @@
+"""The two streams, with colour only where it is wanted and never as the only sign."""
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from torchyard.errors import Diagnostic, Span, TorchyardError
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+_LINE_ENDS = re.compile(r" +(?=(?:\x1b\[[0-9;]*m)*$)", re.MULTILINE)
+
+
+def console(*, talk: bool = False) -> "Console":
+    """A console on standard output, or on standard error for talk.
+
+    Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and the terminal's width.
+    """
+    from rich.console import Console  # noqa: PLC0415 - 40 ms that plain output does not need
+
+    return Console(stderr=talk, highlight=False, emoji=False, markup=False)
+
+
+def show(report: "RenderableType") -> None:
+    """Print a report on standard output."""
+    write(_text(console(), report))
+
+
+def talk(*messages: "RenderableType") -> None:
+    """Print messages on standard error."""
+    sys.stderr.write(_text(console(talk=True), *messages))
+    sys.stderr.flush()
+
+
+def _text(out: "Console", *parts: "RenderableType") -> str:
+    """Lay parts out, without the blanks that tables and wrapped lines leave at line ends."""
+    with out.capture() as captured:
+        for part in parts:
+            out.print(part)
+    return _LINE_ENDS.sub("", captured.get())
+
+
+def write(data: str | bytes) -> None:
+    """Put data on standard output as it is."""
+    sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
+    sys.stdout.buffer.flush()
+
+
+def warn(messages: Iterable[str]) -> None:
+    """Tell of things that are allowed but probably not meant."""
+    for message in messages:
+        talk(_labelled("warning", "yellow", message))
+
+
+def print_error(error: TorchyardError) -> None:
+    """Tell what went wrong, where, and what to do."""
+    for diagnostic in error.diagnostics:
+        talk(*render(diagnostic, console(talk=True).width))
+
+
+def render(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
+    """Lay a diagnostic out: what, the line with a caret under it, and a hint."""
+    from rich.text import Text  # noqa: PLC0415
+
+    yield _labelled("error", "bold red", diagnostic.what)
+    span = diagnostic.span
+    if span:
+        number = str(span.line)
+        margin = " " * len(number)
+        yield Text(f"{margin}--> {span.file}:{span.line}:{span.column}", style="dim")
+        text, before = _excerpt(span, width - len(f"{number} | "))
+        carets = "^" * max(1, min(span.length, len(text) - before))
+        yield Text(f"{number} | {text}")
+        yield Text(f"{margin} | {' ' * before}{carets}")
+    if diagnostic.hint:
+        yield _labelled("hint", "cyan", diagnostic.hint)
+
+
+def _excerpt(span: Span, width: int) -> tuple[str, int]:
+    """As much of a line as fits, with the blamed part in it, and how far in that begins."""
+    text, before = span.text.replace("\t", " "), span.column - 1
+    if len(text) <= width:
+        return text, before
+    cut = max(0, min(before - width // 4, len(text) - width))
+    return text[cut : cut + width], before - cut
+
+
+def _labelled(label: str, style: str, message: str) -> "Text":
+    from rich.text import Text  # noqa: PLC0415
+
+    return Text.assemble((f"{label}: ", style), message)

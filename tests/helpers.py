@@ -1,0 +1,113 @@
+"""What several tests share: configurations as text, and shortcuts from text to plan."""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+import pytest
+
+from torchyard.cli.main import main
+from torchyard.config.decode import decode
+from torchyard.config.document import Document
+from torchyard.config.evaluate import evaluate
+from torchyard.config.tables import load_tables
+from torchyard.model.yard import Yard
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Plan
+from torchyard.plan.select import EVERYTHING, Selection
+
+ROOT = Path(__file__).parents[1]
+EXAMPLE = ROOT / "examples/pytorch/torchyard.toml"
+
+SMALL = """\
+[project]
+name = "torch"
+version = "2.14.0"
+
+[source]
+git = "https://example.org/pytorch"
+rev = "v2.14.0"
+
+[matrix]
+platform = ["linux-x86_64", "macos-arm64"]
+compute = ["cpu", "cu130"]
+blas = ["mkl", "accelerate"]
+python = ["cp311", "cp312"]
+package = ["wheel", "libtorch"]
+
+[[matrix.exclude]]
+python = "cp311"
+compute = "cu*"
+reason = "nobody wants it"
+
+[subset.pr]
+python = "cp312"
+package = "wheel"
+
+[[override]]
+stage = "core"
+compute = "cu130"
+env = { USE_MAGMA = "0" }
+needs = { memory = "64 GB", time = "2 h" }
+
+[requirements.core]
+memory = "16 GB"
+time = "30 min"
+
+[channel.nightly]
+url = "file:///channels/nightly"
+"""
+
+
+class Output(NamedTuple):
+    """What a command printed, and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Command(Protocol):
+    """The command as a function."""
+
+    def __call__(self, *args: object) -> Output: ...
+
+
+def call_main(
+    args: list[str], monkeypatch: pytest.MonkeyPatch, capture: pytest.CaptureFixture[bytes]
+) -> Output:
+    monkeypatch.setattr(sys, "argv", ["torchyard", *args])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capture.readouterr()
+    code = ended.value.code
+    assert isinstance(code, int)
+    return Output(code, out.decode(), err.decode())
+
+
+def yard_of(text: str, *changes: str, name: str = "torchyard.toml") -> Yard:
+    document = Document(name, text, changes)
+    return evaluate(decode(document), document, load_tables())
+
+
+def plan_of(text: str, selection: Selection = EVERYTHING, *changes: str) -> Plan:
+    return make_plan(yard_of(text, *changes), load_tables(), selection)
+
+
+def fingerprints(plan: Plan) -> dict[tuple[str, str], str]:
+    """Fingerprints by stage and path, without the publish jobs, which depend on everything."""
+    return {(job.stage, job.path): job.fingerprint for job in plan.jobs() if job.stage != "publish"}
+
+
+def to_toml(value: object) -> str:
+    """Spell a value in one line of TOML; JSON's strings, numbers and lists are TOML's too."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{to_toml(k)} = {to_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(to_toml, value)) + "]"
+    return msgspec.json.encode(value).decode()
+
+
+def toml_text(document: dict[str, object]) -> str:
+    return "".join(f"{to_toml(key)} = {to_toml(value)}\n" for key, value in document.items())

@@ -1,0 +1,236 @@
+"""Commands from the outside: what they print, where, and how they end."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.helpers import EXAMPLE, SMALL, Command
+
+from torchyard.errors import TorchyardError, all_errors
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "torchyard.toml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def test_exit_codes_are_unique() -> None:
+    codes = [error.exit_code for error in all_errors()]
+    assert len(set(codes)) == len(codes)
+    assert all(error.__doc__ for error in all_errors())
+
+
+def test_plan_prints_a_table(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file)
+    assert result.code == 0
+    assert result.out.startswith("torch 2.14.0 (recipe pytorch): 8 packages, 34 jobs\n")
+    assert "nobody wants it" in result.out
+    assert result.err == ""
+
+
+def test_plan_lists_identifiers(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "--identifiers", "--select", "cu130")
+    assert result.out.splitlines() == [
+        "torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel",
+        "torch-2.14.0/linux-x86_64/cu130-mkl/any/libtorch",
+    ]
+
+
+def test_identifiers_are_those_of_the_plan(torchyard: Command) -> None:
+    listed = torchyard("plan", "-f", EXAMPLE, "--identifiers").out.splitlines()
+    assert listed == json.loads(torchyard("plan", "-f", EXAMPLE, "--json").out)["cells"]
+
+
+def test_identifiers_are_not_for_jobs(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "--identifiers", "--select", "core:*")
+    assert result.code == 5
+    assert "selects jobs, but cells are listed" in result.err
+
+
+def test_plan_json_has_the_example_s_counts(torchyard: Command) -> None:
+    document = json.loads(torchyard("plan", "-f", EXAMPLE, "--json").out)
+    assert document["version"] == 1
+    assert document["packages"]["wheel"] == 145
+    assert document["packages"]["libtorch"] == 12
+    assert {p: kinds.get("wheel", 0) for p, kinds in document["packages_by_platform"].items()} == {
+        "linux-x86_64": 56,
+        "linux-aarch64": 32,
+        "linux-s390x": 6,
+        "windows-x86_64": 40,
+        "windows-arm64": 3,
+        "macos-arm64": 8,
+        "macos-x86_64": 0,
+    }
+    assert len(document["jobs"]) == 1242
+    assert document["sharing"] == {"cores": 30, "packages": 337, "saved": 307}
+
+
+@pytest.mark.parametrize("form", ["mermaid", "dot", "svg"])
+def test_diagrams_fold_what_repeats(torchyard: Command, form: str) -> None:
+    drawing = torchyard("plan", "-f", EXAMPLE, "--subset", "release", "--diagram", form).out
+    assert "bindings × 32" in drawing
+    assert "linux-s390x" in drawing
+    assert "publish" in drawing
+    assert len(drawing.splitlines()) < 250
+
+
+def test_an_extension_is_drawn_without_a_core(torchyard: Command, tmp_path: Path) -> None:
+    path = tmp_path / "torchyard.toml"
+    torchyard("init", "-f", path, "--recipe", "extension", "--name", "scatter", "--version", "1.0")
+    drawing = torchyard("plan", "-f", path, "--diagram", "mermaid").out
+    assert "bindings" in drawing
+    assert "core" not in drawing
+
+
+def test_forms_of_output_exclude_each_other(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "--json", "--identifiers")
+    assert result.code == 2
+    assert result.out == ""
+
+
+def test_warnings_are_talk(torchyard: Command, file: Path) -> None:
+    file.write_text(SMALL.replace('"accelerate"]', '"accelerate", "nvpl"]'), encoding="utf-8")
+    result = torchyard("plan", "-f", file, "--json")
+    assert result.code == 0
+    assert result.err == "warning: no cell has blas `nvpl`\n"
+    assert json.loads(result.out)["warnings"] == ["no cell has blas `nvpl`"]
+
+
+def test_set_changes_a_value(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "--set", "project.version=2.13.0", "--identifiers")
+    assert result.out.startswith("torch-2.13.0/")
+
+
+def test_diff_fails_on_vanish_only_when_asked(torchyard: Command, file: Path) -> None:
+    other = file.with_name("other.toml")
+    other.write_text(SMALL.replace('["cp311", "cp312"]', '["cp312"]'), encoding="utf-8")
+    assert torchyard("plan", "diff", file, other).code == 0
+    result = torchyard("plan", "diff", file, other, "--fail-on-vanish")
+    assert result.code == 8
+    assert "2 packages gone" in result.out
+    assert "the new plan lacks 2 packages of the old one" in result.err
+    assert torchyard("plan", "diff", other, file, "--fail-on-vanish").code == 0
+
+
+def test_diff_json(torchyard: Command, file: Path) -> None:
+    other = file.with_name("other.toml")
+    other.write_text(SMALL.replace('MAGMA = "0"', 'MAGMA = "1"'), encoding="utf-8")
+    document = json.loads(torchyard("plan", "diff", file, other, "--json").out)
+    assert document["unchanged"] == 6
+    assert document["rebuilt"][0]["causes"] == [
+        {"what": "core env.USE_MAGMA: 0 → 1", "origin": f"{other}:28"}
+    ]
+
+
+def test_explain_a_planned_cell(torchyard: Command, file: Path) -> None:
+    identifier = "torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
+    document = json.loads(torchyard("explain", identifier, "-f", file, "--json").out)
+    assert document["planned"]
+    assert document["subsets"] == ["pr"]
+    assert {item["name"]: item["origin"] for item in document["admitted_by"]} == {
+        "platform": "torchyard.toml:10",
+        "compute": "torchyard.toml:11",
+        "blas": "torchyard.toml:12",
+        "python": "torchyard.toml:13",
+        "package": "torchyard.toml:14",
+    }
+    shared = {job["id"].split(":")[0]: job["packages"] for job in document["jobs"]}
+    assert shared == {
+        "source": 8, "core": 2, "bindings": 1, "package": 1, "check": 1, "smoke": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ("linux-x86_64/cu130-mkl/cp311/wheel", "nobody wants it"),
+        ("macos-arm64/cu130-accelerate/cp312/wheel", "cu130 is not made for macos-arm64"),
+        ("macos-arm64/cpu-mkl/cp312/wheel", "mkl is not made for macos-arm64"),
+        ("linux-x86_64/cpu-mkl/cp39/wheel", "[matrix] has no python `cp39`"),
+        ("linux-x86_64/cpu-mkl/any/wheel", "a wheel is made for each Python"),
+        ("linux-x86_64/cpu-mkl/cp312/libtorch", "a libtorch is the same for every Python"),
+        ("beos-x86_64/cpu-mkl/cp312/wheel", "[matrix] has no platform `beos-x86_64`"),
+    ],
+)
+def test_explain_a_missing_cell(torchyard: Command, file: Path, cell: str, reason: str) -> None:
+    result = torchyard("explain", f"torch-2.14.0/{cell}", "-f", file)
+    assert result.code == 0
+    assert "is not planned" in result.out
+    assert reason in result.out
+
+
+def test_explain_names_the_input_that_changed(torchyard: Command, file: Path) -> None:
+    old = file.with_name("old.toml")
+    old.write_text(SMALL.replace('MAGMA = "0"', 'MAGMA = "1"'), encoding="utf-8")
+    job = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
+    result = torchyard("explain", job, "-f", file, "--against", old)
+    assert "core env.USE_MAGMA: 1 → 0 (torchyard.toml:28)" in result.out
+    cell = "torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
+    assert "USE_MAGMA: 1 → 0" in torchyard("explain", cell, "-f", file, "--against", old).out
+    same = torchyard("explain", "source:torch-2.14.0", "-f", file, "--against", old)
+    assert "unchanged" in same.out
+
+
+def test_explain_a_publish_job(torchyard: Command) -> None:
+    result = torchyard("explain", "publish:torch-2.14.0/nightly", "-f", EXAMPLE)
+    assert result.code == 0
+    assert "157 packages" in result.out
+
+
+def test_explain_another_version(torchyard: Command, file: Path) -> None:
+    result = torchyard("explain", "source:torch-2.13.0", "-f", file)
+    assert result.code == 5
+    assert "this file makes" in result.err
+
+
+def test_config_show(torchyard: Command, file: Path) -> None:
+    document = json.loads(torchyard("config", "show", "-f", file, "--json").out)
+    rows = {item["key"]: (item["value"], item["origin"]) for item in document["values"]}
+    assert rows["project.recipe"] == ('"pytorch"', "default")
+    assert rows["project.name"] == ('"torch"', "torchyard.toml:2")
+    assert "project.name" in torchyard("config", "show", "-f", file).out
+
+
+def test_config_schema_is_the_committed_one(torchyard: Command) -> None:
+    committed = EXAMPLE.parents[2] / "src/torchyard/data/schemas/torchyard.json"
+    assert torchyard("config", "schema").out == committed.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("recipe", ["pytorch", "extension"])
+def test_init_writes_a_file_that_plans(torchyard: Command, tmp_path: Path, recipe: str) -> None:
+    path = tmp_path / "torchyard.toml"
+    flags = ("--recipe", recipe, "--name", "thing", "--compute", "cpu,cu130", "--torch", "2.13")
+    platforms = ("--platform", "linux-x86_64,macos-arm64")
+    assert torchyard("init", "-f", path, *flags, *platforms).code == 0
+    assert torchyard("plan", "-f", path).code == 0
+    again = torchyard("init", "-f", path, *flags)
+    assert again.code == 7
+    assert "--force" in again.err
+    assert torchyard("init", "-f", path, *flags, "--force").code == 0
+
+
+def test_init_refuses_what_would_not_plan(torchyard: Command, tmp_path: Path) -> None:
+    path = tmp_path / "torchyard.toml"
+    result = torchyard("init", "-f", path, "--compute", "cuda")
+    assert result.code == 3
+    assert "unknown compute `cuda`" in result.err
+    assert not path.exists()
+
+
+def test_usage_errors_point_to_help(torchyard: Command) -> None:
+    result = torchyard("plan", "--nonsense")
+    assert result.code == 2
+    assert "see `torchyard plan --help`" in result.err
+    assert torchyard("plant").code == 2
+
+
+def test_traceback_on_demand(torchyard: Command, tmp_path: Path) -> None:
+    with pytest.raises(TorchyardError):
+        torchyard("--traceback", "plan", "-f", tmp_path / "none.toml")
+
+
+def test_help_and_version(torchyard: Command) -> None:
+    assert "explain" in torchyard("--help").out
+    assert torchyard("--version").out.startswith("torchyard")

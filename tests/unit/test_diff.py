@@ -1,0 +1,119 @@
+"""Two plans compared."""
+
+import pytest
+from tests.helpers import SMALL, yard_of
+
+from torchyard.config.tables import load_tables
+from torchyard.model.recipe import Stage
+from torchyard.plan.build import make_plan
+from torchyard.plan.diff import Differences, PlanDiff, diff_plans
+from torchyard.plan.select import Selection
+
+
+def diff(old: str, new: str, subset: str | None = None) -> PlanDiff:
+    plans = [
+        make_plan(yard_of(text, name=name), load_tables(), Selection(subset))
+        for text, name in ((old, "old.toml"), (new, "new.toml"))
+    ]
+    return diff_plans(*plans)
+
+
+def test_nothing_changes_by_itself() -> None:
+    assert diff(SMALL, SMALL) == PlanDiff((), (), (), 8)
+
+
+INCLUDE = """
+[[matrix.include]]
+platform = "linux-x86_64"
+compute = "cu126"
+blas = "mkl"
+python = "cp312"
+package = "wheel"
+reason = "one customer"
+"""
+
+
+@pytest.mark.parametrize(
+    ("new", "lines"),
+    [
+        (
+            SMALL.replace('["cp311", "cp312"]', '["cp312"]').replace('python = "cp311"\n', ""),
+            ["matrix.python lost `cp311` (old.toml:13)", "left out: nobody wants it (new.toml:16)"],
+        ),
+        (
+            SMALL.replace('python = "cp311"\n', ""),
+            ["left out: nobody wants it (new.toml:16)"],
+        ),
+        (
+            SMALL.replace('["linux-x86_64", "macos-arm64"]', '["linux-x86_64"]'),
+            ["matrix.platform lost `macos-arm64` (old.toml:10)"],
+        ),
+    ],
+)
+def test_what_vanishes_is_blamed_on_a_line(new: str, lines: list[str]) -> None:
+    def causes(changes: PlanDiff) -> list[str]:
+        found = (c for change in changes.vanished for c in change.causes)
+        return sorted({f"{cause.what} ({cause.origin})" for cause in found}, reverse=True)
+
+    assert causes(diff(SMALL, new)) == lines
+    backwards = diff(new, SMALL)
+    assert [c.identifier for c in backwards.appeared] == [
+        c.identifier for c in diff(SMALL, new).vanished
+    ]
+
+
+def test_what_appears_is_blamed_on_a_line() -> None:
+    without = SMALL.split("[[matrix.exclude]]")[0] + "[subset.pr]" + SMALL.split("[subset.pr]")[1]
+    (change,) = diff(SMALL, without).appeared
+    (cause,) = change.causes
+    assert cause == ("no longer left out: nobody wants it", "old.toml:16")
+    (change,) = diff(SMALL, SMALL + INCLUDE).appeared
+    (cause,) = change.causes
+    assert cause == ("included: one customer", "new.toml:38")
+    (change,) = diff(SMALL + INCLUDE, SMALL).vanished
+    assert change.causes[0] == ("no longer included: one customer", "old.toml:38")
+
+
+def test_a_subset_can_be_the_cause() -> None:
+    new = SMALL.replace('python = "cp312"\npackage', 'python = "cp311"\npackage')
+    found = diff(SMALL, new, "pr")
+    assert {c.causes[0].what for c in found.vanished} == {"no longer selected: pr"}
+    assert {c.causes[0].origin for c in found.appeared} == {"old.toml:21"}
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "rebuilt", "what", "origin"),
+    [
+        ('rev = "v2.14.0"', 'rev = "abc"', 8, "source rev: v2.14.0 → abc", "new.toml:7"),
+        ('MAGMA = "0"', 'MAGMA = "1"', 2, "core env.USE_MAGMA: 0 → 1", "new.toml:28"),
+        ('env = { USE_MAGMA = "0" }\n', "", 2, "core env.USE_MAGMA: 0 → unset", "old.toml:28"),
+        ("16 GB", "32 GB", 0, "", ""),
+    ],
+)  # fmt: skip
+def test_what_is_rebuilt_is_blamed_on_a_line(
+    written: str, instead: str, rebuilt: int, what: str, origin: str
+) -> None:
+    assert written in SMALL
+    new = SMALL.replace(written, instead)
+    found = diff(SMALL, new).rebuilt
+    assert len(found) == rebuilt
+    for change in found:
+        assert change.causes == ((what, origin),)
+
+
+def test_a_new_version_rebuilds_everything_under_its_new_name() -> None:
+    found = diff(SMALL, SMALL.replace("2.14.0", "2.14.1"))
+    assert len(found.rebuilt) == 8
+    assert not found.vanished
+    assert found.rebuilt[0].identifier.startswith("torch-2.14.1/")
+    assert [cause.what for cause in found.rebuilt[0].causes] == [
+        "source version: 2.14.0 → 2.14.1",
+        "source rev: v2.14.0 → v2.14.1",
+    ]
+
+
+def test_a_job_that_only_one_plan_has() -> None:
+    old = make_plan(yard_of(SMALL), load_tables())
+    new = make_plan(yard_of(SMALL + INCLUDE), load_tables())
+    (cause,) = Differences(old, new).causes(Stage.CORE, "linux-x86_64/cu126-mkl")
+    assert "only the old plan lacks" in cause.what
