@@ -1,5 +1,6 @@
 """Commands from the outside: what they print, where, and how they end."""
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -65,6 +66,17 @@ def test_plan_json_has_the_example_s_counts(torchyard: Command) -> None:
     }
     assert len(document["jobs"]) == 1242
     assert document["sharing"] == {"cores": 30, "packages": 337, "saved": 307}
+
+
+def test_the_json_alone_proves_its_fingerprints(torchyard: Command) -> None:
+    jobs = json.loads(torchyard("plan", "-f", EXAMPLE, "--subset", "nightly", "--json").out)["jobs"]
+    seen: dict[str, str] = {}
+    for job in jobs:
+        payload = {key: job[key] for key in ("recipe", "scope", "settings", "stage")}
+        payload["inputs"] = [seen[name] for name in job["inputs"]]
+        canonical = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        seen[job["id"]] = hashlib.sha256(canonical.encode()).hexdigest()
+        assert seen[job["id"]] == job["fingerprint"]
 
 
 @pytest.mark.parametrize("form", ["mermaid", "dot", "svg"])

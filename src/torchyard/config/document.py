@@ -2,14 +2,24 @@
 
 import tomllib
 from bisect import bisect_right
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
-from torchyard.config.positions import Path, Place, locate
 from torchyard.errors import ConfigError, Span, UsageError
 from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
+
+Path = tuple[str | int, ...]
+"""Where a value stands in a document: keys of tables and indexes of lists."""
+
+
+class Place(NamedTuple):
+    """Offsets into a text: of a key if the value has one, and of the value itself."""
+
+    key: tuple[int, int] | None
+    value: tuple[int, int]
+
 
 Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML, before anybody has looked at it
 
@@ -46,6 +56,8 @@ class Document:
 
     @cached_property
     def _places(self) -> dict[Path, Place]:
+        from torchyard.config.positions import locate  # noqa: PLC0415 - only lines need it
+
         return locate(self.text)
 
     @cached_property
@@ -83,15 +95,30 @@ class Document:
         """Where a value came from."""
         if self._set and any(path[:length] in self._set for length in range(1, len(path) + 1)):
             return COMMAND_LINE
-        place = self._places.get(path)
-        if place is None:
-            return DEFAULT
-        return Origin(self.name, bisect_right(self._starts, place.value[0]))
+        return Origin(self.name, partial(self._line, path)) if path in self._given else DEFAULT
+
+    @cached_property
+    def _given(self) -> dict[Path, None]:
+        """The paths of everything that has a value, in the order of the file."""
+        return dict.fromkeys(_paths(self.raw, ()))
+
+    def _line(self, path: Path) -> int:
+        return self.span(path).line
 
     def origins(self) -> dict[str, Origin]:
         """The origin of everything that was written, by dotted path."""
-        paths = (*self._places, *self._set)
-        return {dotted(path): self.origin(path) for path in paths}
+        return {dotted(path): self.origin(path) for path in self._given}
+
+
+def _paths(value: object, path: Path) -> Iterator[Path]:
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _paths(item, (*path, key))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _paths(item, (*path, index))
 
 
 def dotted(path: Path) -> str:

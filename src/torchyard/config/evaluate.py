@@ -3,9 +3,8 @@
 import re
 from collections.abc import Callable, Mapping
 
-from torchyard.config.document import Document
+from torchyard.config.document import Document, Path
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
-from torchyard.config.positions import Path
 from torchyard.config.spec import (
     ChannelSpec,
     FileSpec,

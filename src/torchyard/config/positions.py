@@ -7,9 +7,8 @@ each value. `tests/property/test_positions.py` holds it to finding exactly what 
 
 import re
 import tomllib
-from typing import NamedTuple
 
-Path = tuple[str | int, ...]
+from torchyard.config.document import Path, Place
 
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
@@ -23,13 +22,6 @@ _SCALAR = re.compile(
     r"|[^\s,\[\]{}#]+",
     re.DOTALL,
 )
-
-
-class Place(NamedTuple):
-    """Offsets into the text: of a key if the value has one, and of the value itself."""
-
-    key: tuple[int, int] | None
-    value: tuple[int, int]
 
 
 def locate(text: str) -> dict[Path, Place]:

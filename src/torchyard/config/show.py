@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard.config.document import Document, dotted
-from torchyard.config.positions import Path
+from torchyard.config.document import Document, Path, dotted
 from torchyard.config.spec import FileSpec
 from torchyard.model.values import Origin
 

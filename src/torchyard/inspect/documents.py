@@ -5,11 +5,13 @@ from typing import Literal, dataclass_transform
 
 import msgspec
 
+from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.plan.diff import Change, Differences, PlanDiff
 from torchyard.plan.estimate import estimate
 from torchyard.plan.explain import CellStory, Ingredient, ingredients
 from torchyard.plan.graph import Job, Plan
+from torchyard.plan.settings import Setting
 from torchyard.plan.summary import summarize
 
 
@@ -52,14 +54,30 @@ class ExcludedDocument(Document, kw_only=True):
     cells: list[str]
 
 
+class NeedsDocument(Document, kw_only=True):
+    """What a job wants from a machine, as far as it is known."""
+
+    memory_bytes: int | None
+    disk_bytes: int | None
+    seconds: int | None
+    capabilities: list[str]
+
+
 class JobDocument(Document, kw_only=True):
-    """One job; its inputs are identifiers of jobs that stand before it."""
+    """One job; its inputs are identifiers of jobs that stand before it.
+
+    The fingerprint is the sha256 of the canonical JSON of `inputs` (as fingerprints), `recipe`,
+    `scope`, `settings` and `stage`.
+    """
 
     id: str
     stage: Stage
+    scope: str
+    recipe: str
     fingerprint: str
     inputs: list[str]
-    capabilities: list[str]
+    settings: dict[str, Setting]
+    needs: NeedsDocument
 
 
 class PlanDocument(Document, kw_only=True):
@@ -203,12 +221,24 @@ def plan_document(plan: Plan) -> PlanDocument:
             JobDocument(
                 id=job.identifier,
                 stage=job.stage,
+                scope=job.path,
+                recipe=project.recipe.label,
                 fingerprint=job.fingerprint,
-                inputs=[identifiers[index] for index in job.inputs],
-                capabilities=list(job.settings.needs.capabilities),
+                inputs=[identifiers[number] for number in job.inputs],
+                settings=job.settings.values,
+                needs=_needs(job.settings.needs),
             )
             for job in plan.jobs()
         ],
+    )
+
+
+def _needs(needs: Needs) -> NeedsDocument:
+    return NeedsDocument(
+        memory_bytes=needs.memory,
+        disk_bytes=needs.disk,
+        seconds=needs.time,
+        capabilities=list(needs.capabilities),
     )
 
 

@@ -1,6 +1,7 @@
 """Words and bases that the other models share."""
 
-from typing import NamedTuple, dataclass_transform
+from collections.abc import Callable
+from typing import dataclass_transform
 
 import msgspec
 
@@ -13,14 +14,28 @@ class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """
 
 
-class Origin(NamedTuple):
-    """Where a value came from: a line of the file, the command line, a table, or a default."""
+class Origin:
+    """Where a value came from: a line of the file, the command line, a table, or a default.
 
-    kind: str
-    line: int = 0
+    Every value has one and hardly any is ever shown, so the line is found only on demand.
+    """
+
+    __slots__ = ("_find_line", "kind")
+
+    def __init__(self, kind: str, find_line: Callable[[], int] | None = None) -> None:
+        self.kind = kind
+        self._find_line = find_line
+
+    @property
+    def line(self) -> int:
+        """The line, counted from 1; 0 if there is none."""
+        return self._find_line() if self._find_line else 0
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.line}" if self.line else self.kind
+
+    def __repr__(self) -> str:
+        return f"<Origin {self}>"
 
 
 DEFAULT = Origin("default")
