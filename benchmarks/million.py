@@ -12,7 +12,7 @@ from time import process_time
 
 from torchyard.model.matrix import Exclusion, Matrix, Override, Pattern
 from torchyard.model.recipe import RECIPES, Stage
-from torchyard.model.tables import PackageKind, Plain, Platform, Python, Tables
+from torchyard.model.tables import Format, PackageKind, Plain, Platform, Python, Tables
 from torchyard.model.values import Origin
 from torchyard.model.yard import Project, Source, Yard
 from torchyard.plan.build import make_plan
@@ -37,12 +37,18 @@ def tables(sizes: tuple[int, ...]) -> Tables:
         platforms={name: Platform(**platform, blas=blas) for name in platforms},
         pythons={name: Python(version="3") for name in pythons},
         packages={
-            name: PackageKind(title=name, format="conda", per_python=True, recipes=("pytorch",))
+            name: PackageKind(
+                title=name,
+                format=Format.CONDA,
+                per_python=True,
+                pinned=False,
+                recipes=("pytorch",),
+            )
             for name in packages
         },
         cuda={},
         rocm={},
-        plain={name: Plain(platforms=platforms) for name in computes},
+        plain={name: Plain(pinned=False, platforms=platforms) for name in computes},
         releases={},
     )
 
@@ -75,13 +81,13 @@ def yard(sizes: tuple[int, ...], *, rules: bool) -> Yard:
 def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
     """Make the product and hash each job's canonical bytes; count them, keep only the last ones."""
     platforms, computes, blas, pythons, packages = values(sizes)
-    recipe = '"recipe":"pytorch/1"'
-    facts = (
-        f'{{"git":"{SOURCE.git}","name":"torch","rev":"{SOURCE.rev}",'
-        '"submodules":true,"version":"1"}'
-    )
+    recipe = '"recipe":"pytorch"'
+    end = '"stage_revision":1}'
+    facts = f'{{"git":"{SOURCE.git}","rev":"{SOURCE.rev}","submodules":true}}'
+    built = '{"name":"torch","version":"1"}'
+    packed = '{"format":"conda","subdir":"any"}'
     source = sha256(
-        f'{{"inputs":[],{recipe},"scope":"","settings":{facts},"stage":"source"}}'.encode()
+        f'{{"inputs":[],{recipe},"scope":"","settings":{facts},"stage":"source",{end}'.encode()
     ).hexdigest()
     count = 1
     package = check = smoke = ""
@@ -90,27 +96,30 @@ def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
             for c in blas:
                 core = sha256(
                     f'{{"inputs":["{source}"],{recipe},"scope":"{a}/{b}-{c}",'
-                    f'"settings":{{}},"stage":"core"}}'.encode()
+                    f'"settings":{built},"stage":"core",{end}'.encode()
                 ).hexdigest()
                 count += 1
                 for d in pythons:
+                    first, second = (core, source) if core < source else (source, core)
                     bindings = sha256(
-                        f'{{"inputs":["{source}","{core}"],{recipe},"scope":"{a}/{b}-{c}/{d}",'
-                        f'"settings":{{}},"stage":"bindings"}}'.encode()
+                        f'{{"inputs":["{first}","{second}"],{recipe},"scope":"{a}/{b}-{c}/{d}",'
+                        f'"settings":{{}},"stage":"bindings",{end}'.encode()
                     ).hexdigest()
                     count += 1
+                    first, second = (core, bindings) if core < bindings else (bindings, core)
                     for e in packages:
                         package = sha256(
-                            f'{{"inputs":["{bindings}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{"platform_tag":"any"}},"stage":"package"}}'.encode()
+                            f'{{"inputs":["{first}","{second}"],{recipe},'
+                            f'"scope":"{a}/{b}-{c}/{d}/{e}",'
+                            f'"settings":{packed},"stage":"package",{end}'.encode()
                         ).hexdigest()
                         check = sha256(
                             f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{}},"stage":"check"}}'.encode()
+                            f'"settings":{{}},"stage":"check",{end}'.encode()
                         ).hexdigest()
                         smoke = sha256(
                             f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{}},"stage":"smoke"}}'.encode()
+                            f'"settings":{{}},"stage":"smoke",{end}'.encode()
                         ).hexdigest()
                         count += 3
     return count, (package, check, smoke)

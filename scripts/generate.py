@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from torchyard.cli.main import torchyard
+from torchyard.cli.main import INTERRUPTED, torchyard
 from torchyard.config.load import load_yard
 from torchyard.config.schema import file_schema
 from torchyard.config.tables import load_tables
@@ -23,6 +23,7 @@ from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.fold import fold
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import Selection
+from torchyard.report.console import CLOSED_PIPE
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = "src/torchyard/data/schemas"
@@ -53,12 +54,14 @@ def exit_codes() -> str:
         for error in sorted(all_errors(), key=lambda error: error.exit_code)
     )
     text = table(("code", "when"), iter((("`0`", "All went well."), *rows)))
-    return f"{NOTICE}# Exit codes\n\n{text}\n130 means that somebody pressed Ctrl-C.\n"
+    signals = f"{INTERRUPTED}: somebody pressed Ctrl-C. {CLOSED_PIPE}: nobody read on.\n"
+    return f"{NOTICE}# Exit codes\n\n{text}\n{signals}"
 
 
 def commands() -> str:
     parts = [f"{NOTICE}# Commands\n"]
-    for context in walk(torchyard, click.Context(torchyard, info_name="torchyard")):
+    top = click.Context(torchyard, info_name="torchyard", **torchyard.context_settings)
+    for context in walk(torchyard, top):
         formatter = click.HelpFormatter(width=88)
         context.command.format_help(context, formatter)
         parts.append(f"## `{context.command_path}`\n\n```text\n{formatter.getvalue()}```\n")
@@ -166,13 +169,14 @@ def tables() -> str:
     rows = (
         (
             name,
-            "<br>".join(f"{c}: cuDNN {p.cudnn}, NCCL {p.nccl or '?'}" for c, p in r.cuda.items()),
-            ", ".join(r.rocm),
-            r.triton or "?",
+            c,
+            ", ".join(f"{library} {version}" for library, version in libraries.items()) or "–",
+            r.triton.get(c, "?"),
         )
         for name, r in known.releases.items()
+        for c, libraries in r.libraries.items()
     )
-    parts += ["## Torch releases\n", table(("torch", "CUDA", "ROCm", "Triton"), rows)]
+    parts += ["## Torch releases\n", table(("torch", "compute", "libraries", "Triton"), rows)]
     return "\n".join(parts)
 
 

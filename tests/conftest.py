@@ -17,8 +17,8 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 def torchyard(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Command:
-    """Run the command in this process, 80 columns wide and without colour."""
-    monkeypatch.setenv("COLUMNS", "80")
+    """Run the command in this process, wide enough to break no line, and without colour."""
+    monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
 

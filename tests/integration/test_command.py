@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -16,7 +17,7 @@ TORCHYARD = Path(sysconfig.get_path("scripts")) / "torchyard"
 
 
 def run(*args: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
-    env = {**os.environ, **environment}
+    env = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | environment
     return subprocess.run([TORCHYARD, *args], cwd=cwd, env=env, capture_output=True, check=False)
 
 
@@ -50,6 +51,13 @@ def test_diff_against_a_git_revision(tmp_path: Path) -> None:
     git("commit", "-qam", "two")
     args = ("plan", "diff", "HEAD~1", "HEAD", "-f", str(file), "--fail-on-vanish")
     assert run(*args, cwd=tmp_path.parent).returncode == 8
+    git("mv", "torchyard.toml", "yard.toml")
+    moved = run("plan", "diff", "HEAD~1:torchyard.toml", "yard.toml", "--json", cwd=tmp_path)
+    assert len(json.loads(moved.stdout)["vanished"]) == 2
+    git("mv", "yard.toml", "torchyard.toml")
+    option = run("plan", "diff", "--", "--output=x", "torchyard.toml", cwd=tmp_path)
+    assert option.returncode == 7
+    assert not (tmp_path / "x").exists()
     explained = run(
         "explain", "source:torch-2.14.0", "--against", "HEAD~1", cwd=tmp_path, NO_COLOR="1"
     )
@@ -67,10 +75,39 @@ def test_python_dash_m(tmp_path: Path) -> None:
 
 
 def test_a_closed_pipe_is_no_error(tmp_path: Path) -> None:
-    command = f'"{TORCHYARD}" plan -f "{EXAMPLE}" --json | head -c 1'
+    command = f'"{TORCHYARD}" plan -f "{EXAMPLE}" --json | head -c 1; echo ${{PIPESTATUS[0]}}'
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True)
-    assert done.stdout == b"{"
+    assert done.stdout == b"{141\n"
+    assert done.stderr == b""
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    command = f'"{TORCHYARD}" plan -f "{EXAMPLE}" > /dev/full; echo $?'
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout == b"7\n"
+    assert b"No space left on device" in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def test_pipes_and_terminals_have_their_own_width(tmp_path: Path) -> None:
+    piped = run("explain", "publish:torch-2.14.0/nightly", "-f", str(EXAMPLE), cwd=tmp_path)
+    assert b"package:torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel\n" in piped.stdout
+
+
+@pytest.mark.skipif(not shutil.which("script"), reason="needs util-linux's script for a terminal")
+def test_init_asks_again_at_a_terminal(tmp_path: Path) -> None:
+    answers = "foo\nextension\nscatter\n1.0\n\n\n2.13\n\ncp9\n\n\n\n"
+    done = subprocess.run(
+        ["script", "-qec", f"{TORCHYARD} init", "/dev/null"],
+        input=answers.encode() + b"\n",
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert b"there is no `foo`" in done.stdout
+    assert b"there is no `cp9`" in done.stdout
+    assert 'torch = ["torch2.13"]' in (tmp_path / "torchyard.toml").read_text(encoding="utf-8")
 
 
 def test_quick_commands_leave_slow_libraries_alone() -> None:

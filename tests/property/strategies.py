@@ -5,6 +5,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from torchyard.config.tables import load_tables
+from torchyard.model.matrix import any_match
 
 Config = dict[str, Any]  # type: ignore[explicit-any] # what a TOML file holds
 
@@ -27,7 +28,9 @@ def globs(values: list[str]) -> st.SearchStrategy[list[str]]:
     cut = st.sampled_from(values).flatmap(
         lambda word: st.integers(0, len(word)).map(lambda length: word[:length] + "*")
     )
-    return st.lists(st.one_of(st.sampled_from(values), cut), min_size=1, max_size=2, unique=True)
+    asked = st.sampled_from(values).map(lambda word: word[:-1] + "?")
+    words = st.one_of(st.sampled_from(values), cut, asked)
+    return st.lists(words, min_size=1, max_size=2, unique=True)
 
 
 def partial_cells(*, without: tuple[str, ...] = ()) -> st.SearchStrategy[Config]:
@@ -42,17 +45,34 @@ def rules() -> st.SearchStrategy[list[Config]]:
 
 
 def inclusions() -> st.SearchStrategy[list[Config]]:
-    full = st.fixed_dictionaries({}, optional={key: some(v) for key, v in VALUES.items()})
+    plain = {key: some(values) for key, values in VALUES.items()}
+    full = st.one_of(st.fixed_dictionaries({}, optional=plain), partial_cells())
     rule = full.filter(bool).map(lambda cell: {**cell, "reason": "wanted"})
     return st.lists(rule, max_size=2)
+
+
+def finds_something(rule: Config, listed: dict[str, list[str]]) -> bool:
+    """Whether each dimension of an inclusion names a value, or matches one of the matrix."""
+    return all(
+        any(v in rule[key] or (v in values and any_match(v, rule[key])) for v in VALUES[key])
+        for key, values in listed.items()
+        if key in rule
+    )
 
 
 def overrides() -> st.SearchStrategy[list[Config]]:
     """Overrides that commute: each sets a variable of its own."""
     core = partial_cells(without=("python", "package")).map(lambda c: {**c, "stage": "core"})
+    bound = partial_cells(without=("package",)).map(lambda c: {**c, "stage": "bindings"})
     package = partial_cells().map(lambda c: {**c, "stage": ["package", "smoke"]})
-    several = st.lists(st.one_of(core, package), max_size=3)
+    several = st.lists(st.one_of(core, bound, package), max_size=3)
     return several.map(lambda found: [{**o, "env": {f"V{n}": str(n)}} for n, o in enumerate(found)])
+
+
+def subsets() -> st.SearchStrategy[Config]:
+    cells = st.lists(st.sampled_from(["cpu", "cp31*", "*/linux-*", "*wheel"]), min_size=1)
+    named = cells.map(lambda found: {"cells": found})
+    return st.one_of(partial_cells(), named)
 
 
 @st.composite
@@ -73,11 +93,16 @@ def configs(draw: st.DrawFn) -> Config:
         )
         del matrix[first], matrix[second]
         matrix["couple"] = [{first: [a for a, _ in rows], second: [b for _, b in rows]}]
+    listed = {key: matrix.get(key, []) for key in VALUES}
+    for couple in matrix.get("couple", ()):
+        listed |= couple
     matrix["exclude"] = draw(rules())
-    matrix["include"] = draw(inclusions())
+    matrix["include"] = [rule for rule in draw(inclusions()) if finds_something(rule, listed)]
     return {
         "project": {"name": "torch", "version": "2.14.0"},
         "source": {"git": "https://example.org/pytorch", "rev": "v2.14.0"},
         "matrix": matrix,
         "override": draw(overrides()),
+        "subset": {"some": draw(subsets())},
+        "channel": {"all": {"url": "file:///all"}, "part": {"url": "file:///p", "subset": "some"}},
     }

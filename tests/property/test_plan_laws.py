@@ -12,9 +12,10 @@ from tests.property.strategies import TABLES, VALUES, Config, configs, some
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.canonical import fingerprint
 from torchyard.model.identifier import ANY_PYTHON, Cell
-from torchyard.plan.expand import Expansion, verdict
+from torchyard.plan.expand import Expansion
 from torchyard.plan.graph import Plan
-from torchyard.plan.select import EVERYTHING, Selection
+from torchyard.plan.select import EVERYTHING, Selection, in_subset
+from torchyard.plan.verdict import verdict
 
 law = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 
@@ -26,6 +27,10 @@ def planned(config: Config, selection: Selection = EVERYTHING) -> Plan:
     except (PlanError, SelectionError):
         assume(False)
         raise
+
+
+def everything_of(plan: Plan) -> dict[str, str]:
+    return {job.identifier: job.fingerprint for job in plan.jobs()}
 
 
 @law
@@ -55,22 +60,26 @@ def test_jobs_are_unique(config: Config) -> None:
 @law
 @given(configs(), st.randoms(use_true_random=False))
 def test_the_order_of_values_does_not_count(config: Config, random: Random) -> None:
-    before = fingerprints(planned(config))
+    before = everything_of(planned(config))
     shuffled = copy.deepcopy(config)
     for dimension in VALUES:
         random.shuffle(shuffled["matrix"].get(dimension, []))
-    assert fingerprints(planned(shuffled)) == before
+    for couple in shuffled["matrix"].get("couple", ()):
+        rows = list(zip(*couple.values(), strict=True))
+        random.shuffle(rows)
+        couple.update(zip(couple, map(list, zip(*rows, strict=True)), strict=True))
+    assert everything_of(planned(shuffled)) == before
 
 
 @law
 @given(configs(), st.randoms(use_true_random=False))
 def test_rules_that_commute_do_commute(config: Config, random: Random) -> None:
-    before = fingerprints(planned(config))
+    before = everything_of(planned(config))
     shuffled = copy.deepcopy(config)
     for rules in (shuffled["matrix"]["exclude"], shuffled["matrix"]["include"]):
         random.shuffle(rules)
     random.shuffle(shuffled["override"])
-    assert fingerprints(planned(shuffled)) == before
+    assert everything_of(planned(shuffled)) == before
 
 
 @law
@@ -158,3 +167,12 @@ def test_select_and_skip_split_the_plan(config: Config) -> None:
     others = set(planned(config, Selection(skip=("wheel",))).cells())
     assert chosen | others == whole
     assert not chosen & others
+
+
+@law
+@given(configs())
+def test_a_subset_means_the_same_to_plan_and_explain(config: Config) -> None:
+    yard = yard_of(toml_text(config))
+    whole = set(planned(config).cells())
+    inside = {cell for cell in whole if in_subset(cell, yard, yard.subsets["some"])}
+    assert set(planned(config, Selection("some")).cells()) == inside

@@ -8,8 +8,9 @@ from tests.helpers import EXAMPLE, SMALL, Command
 
 
 @pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, torchyard: Command) -> Path:
     """Work in a directory of one's own, so that paths in messages are short and stable."""
+    monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "torchyard.toml").write_text(SMALL, encoding="utf-8")
     (tmp_path / "example.toml").write_text(EXAMPLE.read_text(encoding="utf-8"), encoding="utf-8")

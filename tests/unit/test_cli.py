@@ -65,15 +65,16 @@ def test_plan_json_has_the_example_s_counts(torchyard: Command) -> None:
         "macos-x86_64": 0,
     }
     assert len(document["jobs"]) == 1242
-    assert document["sharing"] == {"cores": 30, "packages": 337, "saved": 307}
+    assert document["sharing"] == {"compilations": 30, "packages": 337, "saved": 307}
 
 
 def test_the_json_alone_proves_its_fingerprints(torchyard: Command) -> None:
     jobs = json.loads(torchyard("plan", "-f", EXAMPLE, "--subset", "nightly", "--json").out)["jobs"]
     seen: dict[str, str] = {}
     for job in jobs:
-        payload = {key: job[key] for key in ("recipe", "scope", "settings", "stage")}
-        payload["inputs"] = [seen[name] for name in job["inputs"]]
+        kept = ("recipe", "scope", "settings", "stage", "stage_revision")
+        payload = {key: job[key] for key in kept}
+        payload["inputs"] = sorted(seen[name] for name in job["inputs"])
         canonical = json.dumps(payload, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         seen[job["id"]] = hashlib.sha256(canonical.encode()).hexdigest()
         assert seen[job["id"]] == job["fingerprint"]
@@ -160,10 +161,10 @@ def test_explain_a_planned_cell(torchyard: Command, file: Path) -> None:
         ("linux-x86_64/cu130-mkl/cp311/wheel", "nobody wants it"),
         ("macos-arm64/cu130-accelerate/cp312/wheel", "cu130 is not made for macos-arm64"),
         ("macos-arm64/cpu-mkl/cp312/wheel", "mkl is not made for macos-arm64"),
-        ("linux-x86_64/cpu-mkl/cp39/wheel", "[matrix] has no python `cp39`"),
+        ("linux-x86_64/cpu-mkl/cp310/wheel", "[matrix] has no python `cp310`"),
         ("linux-x86_64/cpu-mkl/any/wheel", "a wheel is made for each Python"),
         ("linux-x86_64/cpu-mkl/cp312/libtorch", "a libtorch is the same for every Python"),
-        ("beos-x86_64/cpu-mkl/cp312/wheel", "[matrix] has no platform `beos-x86_64`"),
+        ("linux-s390x/cpu-openblas/cp312/wheel", "[matrix] has no platform `linux-s390x`"),
     ],
 )
 def test_explain_a_missing_cell(torchyard: Command, file: Path, cell: str, reason: str) -> None:
@@ -189,6 +190,44 @@ def test_explain_a_publish_job(torchyard: Command) -> None:
     result = torchyard("explain", "publish:torch-2.14.0/nightly", "-f", EXAMPLE)
     assert result.code == 0
     assert "157 packages" in result.out
+
+
+@pytest.mark.parametrize(
+    ("identifier", "code", "said"),
+    [
+        ("publish:torch-2.14.0/release", 0, "it takes packages from channel test"),
+        ("publish:torch-2.14.0/nigthly", 5, "did you mean `nightly`?"),
+        ("core:torch-2.14.0/linux-aarch64/cu130-openblas", 0, "aarch64 CUDA builds use NVPL"),
+        ("bindings:torch-2.14.0/linux-s390x/cpu-openblas/cp315", 0, "no Python 3.15 in the s390x"),
+        ("bindings:torch-2.14.0/linux-s390x/cpu-openblas/cp313t", 0, "has no python `cp313t`"),
+        ("smoke:torch-2.14.0/linux-s390x/cpu-openblas/cp315/wheel", 0, "no Python 3.15"),
+        ("torch-2.14.0/any/any-any/any/any", 5, "unknown platform `any`"),
+        ("core:torch-2.14.0/linux-x86_64/cu131-mkl", 5, "did you mean `cu130`?"),
+    ],
+)
+def test_explain_a_missing_job(torchyard: Command, identifier: str, code: int, said: str) -> None:
+    result = torchyard("explain", identifier, "-f", EXAMPLE)
+    assert result.code == code
+    assert said in result.out + result.err
+
+
+def test_explain_a_stage_that_the_recipe_lacks(torchyard: Command, tmp_path: Path) -> None:
+    path = tmp_path / "torchyard.toml"
+    flags = ("--recipe", "extension", "--name", "x", "--version", "1", "--platform", "linux-x86_64")
+    torchyard("init", "-f", path, *flags)
+    result = torchyard("explain", "core:x-1/linux-x86_64/cpu-torch2.14", "-f", path)
+    assert "recipe extension has no stage core" in result.out
+
+
+def test_explain_what_came_and_what_went(torchyard: Command, file: Path) -> None:
+    old = file.with_name("old.toml")
+    old.write_text(SMALL.replace('["cp311", "cp312"]', '["cp310", "cp312"]'), encoding="utf-8")
+    came = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp311"
+    result = torchyard("explain", came, "-f", file, "--against", old)
+    assert "matrix.python gained `cp311` (torchyard.toml:13)" in result.out
+    went = "torch-2.14.0/linux-x86_64/cpu-mkl/cp310/wheel"
+    result = torchyard("explain", went, "-f", file, "--against", old)
+    assert "matrix.python lost `cp310`" in result.out
 
 
 def test_explain_another_version(torchyard: Command, file: Path) -> None:
@@ -226,9 +265,64 @@ def test_init_writes_a_file_that_plans(torchyard: Command, tmp_path: Path, recip
 def test_init_refuses_what_would_not_plan(torchyard: Command, tmp_path: Path) -> None:
     path = tmp_path / "torchyard.toml"
     result = torchyard("init", "-f", path, "--compute", "cuda")
-    assert result.code == 3
-    assert "unknown compute `cuda`" in result.err
+    assert result.code == 2
+    assert "there is no `cuda`" in result.err
+    empty = torchyard("init", "-f", path, "--platform", "windows-arm64", "--compute", "cu130")
+    assert "these answers make no plan: the matrix is empty" in empty.err
+    for flag in ("--python", "--name", "--git"):
+        assert torchyard("init", "-f", path, flag, ",," if flag == "--python" else "").code == 2
     assert not path.exists()
+
+
+def test_init_takes_a_directory_and_odd_names(torchyard: Command, tmp_path: Path) -> None:
+    (tmp_path / "my src").mkdir()
+    path = tmp_path / "torchyard.toml"
+    flags = ("--recipe", "extension", "--name", "x", "--torch", "2.13,2.14")
+    assert torchyard("init", "-f", path, *flags, "--path", "my src").code == 0
+    assert len(torchyard("plan", "-f", path, "--identifiers").out.splitlines()) == 2
+    assert torchyard("init", "-f", path, *flags, "--git", 'C:\\"src"', "--force").code == 0
+    assert torchyard("plan", "-f", path).code == 0
+
+
+def test_options_before_a_subcommand_are_refused(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "diff", file, file)
+    assert result.code == 2
+    assert "have no effect on its subcommands" in result.err
+
+
+def test_a_bare_command_shows_its_help(torchyard: Command) -> None:
+    for args in ((), ("config",)):
+        result = torchyard(*args)
+        assert result.code == 2
+        assert result.err.startswith("Usage: torchyard")
+
+
+def test_a_diagram_is_of_packages(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "--select", "core:*", "--diagram", "svg")
+    assert result.code == 2
+    assert "it can't be of single jobs" in result.err
+
+
+def test_a_plan_without_packages_has_a_table(torchyard: Command, file: Path) -> None:
+    result = torchyard("plan", "-f", file, "--select", "core:*")
+    assert result.code == 0
+    assert "0 packages, 4 jobs" in result.out
+    assert "sharing" not in result.out
+
+
+def test_diff_names_the_side_that_lacks_a_subset(torchyard: Command, file: Path) -> None:
+    other = file.with_name("other.toml")
+    other.write_text(SMALL.replace("[subset.pr]", "[subset.pull]"), encoding="utf-8")
+    result = torchyard("plan", "diff", other, file, "--subset", "pr")
+    assert result.code == 5
+    assert "other.toml` has no subset `pr`" in " ".join(result.err.split())
+    assert torchyard("plan", "diff", "", file).code == 2
+
+
+def test_diff_warns_of_source_directories(torchyard: Command, file: Path) -> None:
+    lines = 'git = "https://example.org/pytorch"\nrev = "v2.14.0"'
+    file.write_text(SMALL.replace(lines, 'path = "."'), encoding="utf-8")
+    assert "both sides are planned with" in torchyard("plan", "diff", file, file).err
 
 
 def test_usage_errors_point_to_help(torchyard: Command) -> None:

@@ -1,12 +1,12 @@
 """A good torchyard.toml, and where its values came from."""
 
+import os
 from pathlib import Path
 
 import msgspec
 import pytest
 from tests.helpers import SMALL, plan_of, yard_of
 
-from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.load import load_yard
 from torchyard.config.show import settings
@@ -18,7 +18,7 @@ from torchyard.model.values import COMMAND_LINE, DEFAULT
 
 def origins(*changes: str) -> dict[str, tuple[str, str]]:
     document = Document("torchyard.toml", SMALL, changes)
-    return {s.key: (s.value, str(s.origin)) for s in settings(document, decode(document))}
+    return {s.key: (s.value, str(s.origin)) for s in settings(document)}
 
 
 def test_every_value_knows_its_origin() -> None:
@@ -44,6 +44,16 @@ def test_set_takes_toml_or_plain_words() -> None:
     assert yard.matrix.values[3] == ("cp313",)
     assert not yard.source.submodules
     assert yard.source.rev == "v9"
+
+
+@pytest.mark.parametrize("text", ["2.14", "1234567", "12e4567", "1979-05-27"])
+def test_set_means_strings_unless_it_can_not(text: str) -> None:
+    assert yard_of(SMALL, f"source.rev={text}").source.rev == text
+
+
+def test_set_reads_quoted_keys() -> None:
+    yard = yard_of(SMALL, 'subset."a b".python="cp312"')
+    assert "a b" in yard.subsets
 
 
 @pytest.mark.parametrize("change", ["project.version", "=1", "project..x=1", "project.name.x=1"])
@@ -82,6 +92,61 @@ def test_a_directory_counts_by_its_content(tmp_path: Path) -> None:
     assert digests[0] == digests[3]
     (tmp_path / "src/link").symlink_to("code.cpp")
     assert load_yard(str(file)).source.digest not in digests
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A configuration whose source is the directory that it lies in."""
+    lines = 'git = "https://example.org/pytorch"\nrev = "v2.14.0"'
+    file = tmp_path / "torchyard.toml"
+    file.write_text(SMALL.replace(lines, 'path = "."'), encoding="utf-8")
+    return file
+
+
+def test_torchyard_s_own_files_are_no_source(source: Path) -> None:
+    before = load_yard(str(source)).source.digest
+    source.write_text(source.read_text(encoding="utf-8") + "# a comment\n", encoding="utf-8")
+    (source.parent / ".torchyard/store").mkdir(parents=True)
+    (source.parent / ".torchyard/store/blob").write_bytes(b"x")
+    assert load_yard(str(source)).source.digest == before
+    (source.parent / "code.c").write_bytes(b"x")
+    assert load_yard(str(source)).source.digest != before
+
+
+def test_names_and_contents_of_links_are_kept_apart(source: Path) -> None:
+    (source.parent / "z").symlink_to("x y")
+    first = load_yard(str(source)).source.digest
+    (source.parent / "z").unlink()
+    (source.parent / "y z").symlink_to("x")
+    assert load_yard(str(source)).source.digest != first
+
+
+def test_a_pipe_is_no_source(source: Path) -> None:
+    os.mkfifo(source.parent / "pipe")
+    with pytest.raises(HostError, match="neither a file, a link nor a directory"):
+        load_yard(str(source))
+
+
+def test_any_file_name_is_digested(source: Path) -> None:
+    before = load_yard(str(source)).source.digest
+    Path(os.fsdecode(bytes(source.parent) + b"/\xff")).write_bytes(b"x")
+    assert load_yard(str(source)).source.digest != before
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path: Path) -> None:
+    file = tmp_path / "torchyard.toml"
+    file.write_bytes(b"\xef\xbb\xbf" + SMALL.replace("\n", "\r\n").encode())
+    assert load_yard(str(file)).project.name == "torch"
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="is a directory"):
+        load_yard(str(tmp_path))
+
+
+def test_two_loads_are_equal() -> None:
+    assert yard_of(SMALL) == yard_of(SMALL)
+    assert yard_of(SMALL) != yard_of("\n" + SMALL), "origins have other lines"
 
 
 def test_a_missing_source_directory_is_told(tmp_path: Path) -> None:

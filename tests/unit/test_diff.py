@@ -19,7 +19,7 @@ def diff(old: str, new: str, subset: str | None = None) -> PlanDiff:
 
 
 def test_nothing_changes_by_itself() -> None:
-    assert diff(SMALL, SMALL) == PlanDiff((), (), (), 8)
+    assert diff(SMALL, SMALL) == PlanDiff((), (), (), (), 8)
 
 
 INCLUDE = """
@@ -107,13 +107,62 @@ def test_a_new_version_rebuilds_everything_under_its_new_name() -> None:
     assert not found.vanished
     assert found.rebuilt[0].identifier.startswith("torch-2.14.1/")
     assert [cause.what for cause in found.rebuilt[0].causes] == [
-        "source version: 2.14.0 → 2.14.1",
         "source rev: v2.14.0 → v2.14.1",
+        "core version: 2.14.0 → 2.14.1",
     ]
 
 
 def test_a_job_that_only_one_plan_has() -> None:
     old = make_plan(yard_of(SMALL), load_tables())
     new = make_plan(yard_of(SMALL + INCLUDE), load_tables())
-    (cause,) = Differences(old, new).causes(Stage.CORE, "linux-x86_64/cu126-mkl")
-    assert "only the old plan lacks" in cause.what
+    scope = ("linux-x86_64", "cu126", "mkl")
+    (cause,) = Differences(old, new).causes(Stage.CORE, scope)
+    assert cause == ("included: one customer", "torchyard.toml:38")
+    (cause,) = Differences(new, old).causes(Stage.CORE, scope)
+    assert cause == ("no longer included: one customer", "torchyard.toml:38")
+
+
+def test_another_name_makes_other_packages() -> None:
+    found = diff(SMALL, SMALL.replace('name = "torch"', 'name = "pytorch"'))
+    assert len(found.vanished) == len(found.appeared) == 8
+    assert found.vanished[0].causes == (("the name is `torch`", "old.toml:2"),)
+
+
+def test_only_the_tests_of_a_package_may_change() -> None:
+    more = '\n[[override]]\nstage = "smoke"\npython = "cp312"\nenv = { X = "1" }\n'
+    found = diff(SMALL, SMALL + more)
+    assert not found.rebuilt
+    assert len(found.retested) == 3
+    assert found.retested[0].causes == (("smoke env.X: unset → 1", "new.toml:41"),)
+
+
+def test_a_removed_override_is_blamed_where_it_was() -> None:
+    first = '\n[[override]]\nstage = "core"\nenv = { A = "1" }\n'
+    second = '\n[[override]]\nstage = "core"\ncompute = "cu*"\nenv = { A = "2" }\narchs = ["9.0"]\n'
+    found = diff(SMALL + first + second, SMALL + first)
+    causes = {cause.what.split(":")[0]: cause.origin for cause in found.rebuilt[0].causes}
+    assert causes == {"core archs": "old.toml:46", "core env.A": "old.toml:45"}
+
+
+def test_other_libraries_are_blamed_on_the_release() -> None:
+    new = SMALL.replace('version = "2.14.0"', 'version = "2.14.0"\nrelease = "2.13"')
+    causes = {cause.origin for change in diff(SMALL, new).rebuilt for cause in change.causes}
+    assert causes == {"new.toml:4"}
+
+
+def test_a_dropped_python_is_not_blamed_on_an_inclusion() -> None:
+    more = '\n[[matrix.include]]\ncompute = "rocm7.2"\nreason = "rocm too"\n'
+    old = (SMALL + more).replace('python = "cp311"\n', 'python = "cp312"\n')
+    new = old.replace('["cp311", "cp312"]', '["cp312"]')
+    whats = {cause.what for change in diff(old, new).vanished for cause in change.causes}
+    assert whats == {"matrix.python lost `cp311`"}
+
+
+def test_another_recipe_is_named() -> None:
+    text = SMALL.replace('blas = ["mkl", "accelerate"]', 'torch = ["torch2.14"]')
+    text = text.replace('package = ["wheel", "libtorch"]', 'package = ["wheel"]')
+    text = text.replace('version = "2.14.0"', 'version = "2.14.0"\nrecipe = "extension"')
+    text = text.replace('stage = "core"', 'stage = "bindings"')
+    plans = [make_plan(yard_of(t), load_tables()) for t in (SMALL, text)]
+    whats = [cause.what for cause in Differences(*plans).causes(Stage.SOURCE, ())]
+    assert whats == ["recipe: pytorch → extension"]

@@ -25,9 +25,9 @@ def test_upstream_facts() -> None:
         assert archs["linux-x86_64"] == ("7.5", "8.0", "8.6", "9.0", "10.0", "12.0+PTX")
         assert archs["linux-aarch64"] == ("8.0", "9.0", "10.0", "11.0", "12.0+PTX")
     assert len(tables.rocm["rocm7.2"].archs["linux-x86_64"]) == 14
-    pins = tables.releases["2.14"]
-    assert (pins.cuda["cu130"].cudnn, pins.cuda["cu130"].nccl) == ("9.24.0.43", "2.30.7")
-    assert pins.triton == "3.8.0"
+    newest = tables.releases["2.14"]
+    assert newest.libraries["cu130"] == {"cudnn": "9.24.0.43", "nccl": "2.30.7"}
+    assert newest.triton["cu130"] == "3.8.0"
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,12 @@ import click
 import msgspec
 
 from torchyard.cli.options import file_option, json_option, set_option
-from torchyard.config.load import load_spec, load_yard
+from torchyard.config.load import read_document, yard_of
 from torchyard.config.schema import file_schema
 from torchyard.config.show import settings
 from torchyard.config.tables import load_tables
 from torchyard.inspect.documents import ConfigDocument, ValueDocument, encode
-from torchyard.inspect.tables import settings_report
+from torchyard.inspect.reports import settings_report
 from torchyard.report.console import show, write
 
 
@@ -24,8 +24,9 @@ def command() -> None:
 @json_option
 def show_values(*, file: str, changes: tuple[str, ...], as_json: bool) -> None:
     """Print every value and where it came from: the file, the command line or a default."""
-    load_yard(file, changes)
-    rows = [(s.key, s.value, str(s.origin)) for s in settings(*load_spec(file, changes))]
+    document = read_document(file, changes)
+    yard_of(file, document)
+    rows = [(s.key, s.value, str(s.origin)) for s in settings(document)]
     if as_json:
         values = [ValueDocument(key=key, value=value, origin=origin) for key, value, origin in rows]
         write(encode(ConfigDocument(values=values)))

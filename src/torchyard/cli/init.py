@@ -1,73 +1,139 @@
 """`torchyard init`: write a first torchyard.toml."""
 
+import re
 import sys
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import click
 
-from torchyard.cli.options import file_option
+from torchyard.config.document import Document
+from torchyard.config.load import yard_of
 from torchyard.config.starter import Answers, starter
 from torchyard.config.tables import load_tables
-from torchyard.host.files import write_text
+from torchyard.errors import HostError, TorchyardError, UsageError
+from torchyard.host.files import exists, write_text
 from torchyard.host.machine import platform_name, python_name
-from torchyard.model.recipe import RECIPES
+from torchyard.model.recipe import RECIPES, Dimension
+from torchyard.model.suggest import did_you_mean
+from torchyard.plan.build import make_plan
 from torchyard.report.console import talk
 
 
 @click.command("init")
-@file_option
+@click.option("-f", "--file", metavar="FILE", default="torchyard.toml", help="File to write.")
 @click.option("--recipe", type=click.Choice(list(RECIPES)), help="Kind of project.")
 @click.option("--name", help="Name of the distribution.")
 @click.option("--version", help="Version to build.")
 @click.option("--git", help="Repository of the source.")
 @click.option("--rev", help="Commit or tag to build.")
+@click.option("--path", help="Directory of the source, instead of a repository.")
 @click.option("--platform", help="Platforms, with commas between them.")
 @click.option("--compute", help="Compute platforms, with commas between them.")
 @click.option("--python", help="Pythons, with commas between them.")
 @click.option("--package", help="Package kinds, with commas between them.")
-@click.option("--torch", help="Torch release to take pins from or to compile against.")
+@click.option("--torch", help="Torch releases to compile against, or one to take libraries of.")
 @click.option("--force", is_flag=True, help="Replace a file that is there.")
 def command(*, file: str, force: bool, **flags: str | None) -> None:
     """Write a small, commented torchyard.toml.
 
     Asks for what no flag says; without a terminal, takes the defaults.
     """
+    if exists(file) and not force:
+        msg = f"`{file}` exists already"
+        raise HostError(msg, hint="pass --force to replace it")
+    answers = _Questions(flags).answers()
     tables = load_tables()
-    newest = list(tables.releases)[-1]
-    recipe = _ask(flags, "recipe", "pytorch", "Kind of project (pytorch, extension)")
-    extension = recipe == "extension"
-    name = _ask(flags, "name", Path.cwd().name if extension else "torch", "Name")
-    version = _ask(flags, "version", "0.1.0" if extension else f"{newest}.0", "Version")
-    where = (
-        f"https://github.com/{name}/{name}" if extension else "https://github.com/pytorch/pytorch"
-    )
-    answers = Answers(
-        recipe=recipe,
-        name=name,
-        version=version,
-        git=_ask(flags, "git", where, "Git repository"),
-        rev=_ask(flags, "rev", f"v{version}", "Commit or tag"),
-        platform=_words(_ask(flags, "platform", platform_name(), "Platforms")),
-        compute=_words(_ask(flags, "compute", "cpu", "Compute (cpu, cu130, rocm7.2, …)")),
-        python=_words(_ask(flags, "python", python_name(), "Pythons")),
-        package=_words(_ask(flags, "package", "wheel", "Packages (wheel, conda, …)")),
-        torch=_ask(flags, "torch", newest, "Torch release")
-        if extension
-        else flags["torch"] or newest,
-    )
-    write_text(file, starter(answers, tables), replace=force)
+    text = starter(answers, tables)
+    try:
+        make_plan(yard_of(file, Document(file, text)), tables)
+    except TorchyardError as error:
+        msg = f"these answers make no plan: {error}"
+        raise UsageError(msg, hint=error.diagnostics[0].hint) from error
+    write_text(file, text, replace=force)
     talk(f"wrote {file}; now try: torchyard plan -f {file}")
 
 
-def _ask(flags: dict[str, str | None], key: str, default: str, question: str) -> str:
-    """Take a flag's value, or ask at a terminal, or take the default."""
-    given = flags[key]
-    if given is not None:
-        return given
-    if not sys.stdin.isatty():
-        return default
-    return str(click.prompt(question, default=default, err=True))
+class _Questions:
+    """Asks for everything that no flag says, and asks again if an answer makes no sense."""
+
+    def __init__(self, flags: dict[str, str | None]) -> None:
+        self.flags = flags
+        self.tables = load_tables()
+
+    def answers(self) -> Answers:
+        newest = list(self.tables.releases)[-1]
+        recipe = self._ask("recipe", "Kind of project", "pytorch", one_of(RECIPES))
+        extension = recipe == "extension"
+        known = self.tables.known(RECIPES[recipe])
+        here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-")
+        name = self._ask("name", "Name", here if extension else "torch", something)
+        version = self._ask(
+            "version", "Version", "0.1.0" if extension else f"{newest}.0", something
+        )
+        path = self.flags["path"] or ""
+        own = f"https://github.com/{name}/{name}"
+        upstream = own if extension else "https://github.com/pytorch/pytorch"
+        git = "" if path else self._ask("git", "Git repository", upstream, something)
+        rev = "" if path else self._ask("rev", "Commit or tag", f"v{version}", something)
+        release = newest
+        if not extension and ".".join(version.split(".")[:2]) in self.tables.releases:
+            release = ".".join(version.split(".")[:2])
+        torch = self.flags["torch"] or release
+        if extension:
+            torch = self._ask("torch", "Torch releases", release, several_of(self.tables.releases))
+        return Answers(
+            recipe=recipe,
+            name=name,
+            version=version,
+            git=git,
+            rev=rev,
+            path=path,
+            platform=self._several("platform", "Platforms", platform_name(), known),
+            compute=self._several("compute", "Compute (cpu, cu130, …)", "cpu", known),
+            python=self._several("python", "Pythons", python_name(), known),
+            package=self._several("package", "Packages (wheel, conda, …)", "wheel", known),
+            torch=words(torch),
+        )
+
+    def _several(
+        self, key: str, question: str, default: str, known: dict[Dimension, tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        return words(self._ask(key, question, default, several_of(known[Dimension(key)])))
+
+    def _ask(self, key: str, question: str, default: str, check: Callable[[str], str]) -> str:
+        """Take a flag's value, or ask at a terminal, or take the default."""
+        given = self.flags[key]
+        if given is None and sys.stdin.isatty():
+            return str(click.prompt(question, default=default, value_proc=check, err=True))
+        return check(default if given is None else given)
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def something(answer: str) -> str:
+    if not answer.strip():
+        msg = "an empty answer is not enough"
+        raise click.UsageError(msg)
+    return answer.strip()
+
+
+def one_of(known: Collection[str]) -> Callable[[str], str]:
+    def check(answer: str) -> str:
+        if answer not in known:
+            msg = f"there is no `{answer}`; {did_you_mean(answer, known)}"
+            raise click.UsageError(msg)
+        return answer
+
+    return check
+
+
+def several_of(known: Collection[str]) -> Callable[[str], str]:
+    def check(answer: str) -> str:
+        for word in words(answer) or [something("")]:
+            one_of(known)(word)
+        return answer
+
+    return check

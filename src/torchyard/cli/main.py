@@ -8,7 +8,10 @@ from typing import ClassVar, NoReturn
 import click
 
 from torchyard import __version__
-from torchyard.errors import TorchyardError, UsageError
+from torchyard.errors import HostError, TorchyardError, UsageError
+from torchyard.model.suggest import did_you_mean
+
+INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):
@@ -26,6 +29,14 @@ class LazyGroup(click.Group):
         command: click.Command = import_module(f"torchyard.cli.{self.lazy[cmd_name]}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            msg = f"`{ctx.command_path}` has no command `{args[0]}`"
+            raise UsageError(msg, hint=did_you_mean(args[0], self.list_commands(ctx)))
+        return super().resolve_command(ctx, args)
+
 
 class _Commands(LazyGroup):
     lazy: ClassVar[Mapping[str, str]] = {
@@ -39,13 +50,11 @@ class _Commands(LazyGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="torchyard")
 @click.option("--traceback", is_flag=True, help="Show where in the code an error came from.")
-@click.pass_context
-def torchyard(ctx: click.Context, *, traceback: bool) -> None:
+def torchyard(*, traceback: bool) -> None:
     """Build, prove and ship PyTorch and everything compiled against it.
 
     One file, torchyard.toml, says which binaries should exist.
     """
-    ctx.obj = traceback
 
 
 def main() -> NoReturn:
@@ -54,16 +63,19 @@ def main() -> NoReturn:
         torchyard(standalone_mode=False)
     except TorchyardError as error:
         _fail(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        sys.exit(UsageError.exit_code)
     except click.ClickException as error:
         hint = None
         if isinstance(error, click.UsageError) and error.ctx:
             hint = f"see `{error.ctx.command_path} --help`"
         _fail(UsageError(error.format_message(), hint=hint))
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(141)
+        sys.stderr.write("\n")
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        _fail(HostError(f"the machine refused: {error}"))
     sys.exit(0)
 
 

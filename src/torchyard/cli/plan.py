@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import click
+from click.core import ParameterSource
 
 from torchyard.cli.main import LazyGroup
 from torchyard.cli.options import (
@@ -19,7 +20,8 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
 from torchyard.model.yard import Yard
 from torchyard.plan.expand import expand
-from torchyard.plan.select import Selection, select_cells
+from torchyard.plan.idle import warnings
+from torchyard.plan.select import Selection, names_jobs, select_cells
 from torchyard.report.console import show, warn, write
 
 
@@ -58,17 +60,32 @@ def command(
     Nothing is built. The same file gives the same plan, byte for byte, on every machine.
     """
     if ctx.invoked_subcommand:
+        _refuse_options(ctx)
         return
     if as_json + identifiers + bool(diagram) > 1:
         msg = "--json, --identifiers and --diagram can't be had together"
         raise UsageError(msg, hint="choose one form of output")
     selection = Selection(subset, select, skip)
+    if diagram and any(map(names_jobs, (*select, *skip))):
+        msg = "a diagram shows how packages are made, so it can't be of single jobs"
+        raise UsageError(msg, hint="select cells, such as cu130 or */linux-x86_64/*")
     yard = load_yard(file, changes)
     if identifiers:
-        cells = select_cells(expand(yard, load_tables()), selection)
+        expansion = expand(yard, load_tables())
+        cells = select_cells(expansion, selection)
         write("".join(f"{yard.project.label}/{cell.path}\n" for cell in cells))
+        warn(warnings(expansion))
     else:
         _print(yard, selection, diagram, as_json=as_json)
+
+
+def _refuse_options(ctx: click.Context) -> None:
+    """Options before a subcommand would have no effect; better to say so."""
+    for name in ctx.params:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = f"options of `{ctx.command_path}` have no effect on its subcommands"
+            hint = f"write them behind: {ctx.command_path} {ctx.invoked_subcommand} … --option"
+            raise UsageError(msg, hint=hint)
 
 
 def _print(yard: Yard, selection: Selection, diagram: str | None, *, as_json: bool) -> None:
@@ -76,16 +93,17 @@ def _print(yard: Yard, selection: Selection, diagram: str | None, *, as_json: bo
 
     plan = make_plan(yard, load_tables(), selection)
     if as_json:
-        from torchyard.inspect.documents import encode, plan_document
+        from torchyard.inspect.documents import plan_json
 
-        write(encode(plan_document(plan)))
+        for piece in plan_json(plan):
+            write(piece)
     elif diagram:
         from torchyard.inspect.diagram import DIAGRAMS
         from torchyard.inspect.fold import fold
 
         write(DIAGRAMS[diagram](fold(plan)))
     else:
-        from torchyard.inspect.tables import plan_report
+        from torchyard.inspect.reports import plan_report
 
         show(plan_report(plan))
     warn(plan.warnings)

@@ -5,14 +5,15 @@ import click
 from torchyard.cli.options import file_option, json_option, subset_option
 from torchyard.config.revisions import load_yard_of
 from torchyard.config.tables import load_tables
-from torchyard.errors import VanishError
+from torchyard.errors import SelectionError, VanishError
 from torchyard.inspect.documents import diff_document, encode
-from torchyard.inspect.tables import diff_report
+from torchyard.inspect.reports import diff_report
 from torchyard.model.quantity import show_count
 from torchyard.plan.build import make_plan
 from torchyard.plan.diff import diff_plans
+from torchyard.plan.graph import Plan
 from torchyard.plan.select import Selection
-from torchyard.report.console import show, write
+from torchyard.report.console import show, warn, write
 
 
 @click.command("diff")
@@ -29,10 +30,10 @@ def command(
 
     OLD and NEW are files, or git revisions of the file that -f names.
     """
-    selection = Selection(subset)
-    tables = load_tables()
-    plans = [make_plan(load_yard_of(name, file), tables, selection) for name in (old, new)]
-    diff = diff_plans(*plans)
+    before, after = (_plan(name, file, subset) for name in (old, new))
+    diff = diff_plans(before, after)
+    if before.yard.source.path or after.yard.source.path:
+        warn(["[source] path: both sides are planned with the directory's present content"])
     if as_json:
         write(encode(diff_document(diff)))
     else:
@@ -40,3 +41,11 @@ def command(
     if fail_on_vanish and diff.vanished:
         msg = f"the new plan lacks {show_count(len(diff.vanished), 'package')} of the old one"
         raise VanishError(msg, hint="if that is meant, leave --fail-on-vanish out")
+
+
+def _plan(name: str, file: str, subset: str | None) -> Plan:
+    yard = load_yard_of(name, file)
+    if subset is not None and subset not in yard.subsets:
+        msg = f"`{name}` has no subset `{subset}`"
+        raise SelectionError(msg, hint="compare without --subset")
+    return make_plan(yard, load_tables(), Selection(subset))

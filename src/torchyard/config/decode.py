@@ -1,6 +1,7 @@
 """Raw TOML → spec. What does not fit is reported all at once, each with its place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import NoneType, UnionType
 from typing import Annotated, get_args, get_origin
 
 import msgspec
@@ -8,9 +9,7 @@ import msgspec
 from torchyard.config.document import Document, Path, dotted
 from torchyard.config.spec import FileSpec
 from torchyard.errors import ConfigError, Diagnostic
-from torchyard.model.suggest import did_you_mean
-
-_PLAIN = {"`": "", "object": "table", "array": "list"}
+from torchyard.model.suggest import did_you_mean, nearest
 
 
 def decode(document: Document) -> FileSpec:
@@ -30,6 +29,8 @@ def _diagnose(
         yield from _diagnose(document, value, get_args(expected)[0], path)
     elif isinstance(expected, type) and issubclass(expected, msgspec.Struct):
         yield from _diagnose_table(document, value, expected, path)
+    elif origin is UnionType and isinstance(value, list) and list[str] in get_args(expected):
+        yield from _diagnose(document, value, list[str], path)
     elif origin is list and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _diagnose(document, item, get_args(expected)[0], (*path, index))
@@ -54,8 +55,9 @@ def _diagnose_table(
         else:
             span = document.span((*path, key), at_key=True)
             yield Diagnostic(f"unknown key `{key}` in {where}", span, did_you_mean(key, fields))
+    meant = {nearest(key, fields) for key in value if key not in fields}
     for name, field in fields.items():
-        if field.required and name not in value:
+        if field.required and name not in value and name not in meant:
             yield Diagnostic(f"{where} lacks the required key `{name}`", document.span(path))
 
 
@@ -71,11 +73,35 @@ def _diagnose_value(
 ) -> Iterator[Diagnostic]:
     try:
         msgspec.convert(value, expected)
-    except msgspec.ValidationError as error:
-        what, _, _ = str(error).partition(" - at ")
-        for technical, plain in _PLAIN.items():
-            what = what.replace(technical, plain)
-        choices = [str(choice) for choice in get_args(expected) if isinstance(choice, str)]
-        hint = did_you_mean(str(value), choices) if choices else None
-        what = f"{what[:1].lower()}{what[1:]}"
-        yield Diagnostic(f"`{dotted(path)}`: {what}", document.span(path), hint)
+    except msgspec.ValidationError:
+        choices = [choice for choice in get_args(expected) if isinstance(choice, str)]
+        if choices and isinstance(value, str):
+            what = f"`{dotted(path)}` can't be `{value}`"
+            yield Diagnostic(what, document.span(path), did_you_mean(value, choices))
+            return
+        what = f"`{dotted(path)}` must be {_kind(expected)}, not {_kind(type(value))}"
+        wants_list = list[str] in (expected, *get_args(expected))
+        hint = f'write ["{value}"]' if wants_list and isinstance(value, str) else None
+        yield Diagnostic(what, document.span(path), hint)
+
+
+def _kind(expected: object) -> str:
+    """Say a type in plain words."""
+    options = [option for option in get_args(expected) if option is not NoneType]
+    if get_origin(expected) is UnionType:
+        return " or ".join(map(_kind, options))
+    if options and isinstance(options[0], str):
+        return " or ".join(f"`{option}`" for option in options)
+    return _WORDS.get(expected, getattr(expected, "__name__", str(expected)))
+
+
+_WORDS: Mapping[object, str] = {
+    str: "a string",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "a table",
+    list[str]: "a list of strings",
+    dict[str, str]: "a table of strings",
+}

@@ -36,10 +36,14 @@ class Document:
             self._change(change)
 
     def _change(self, change: str) -> None:
-        """Apply one `--set key=value`; the value is TOML, or a plain string if it isn't."""
+        """Apply one `--set key=value`.
+
+        The value is TOML if it reads as a string, a truth value, a list or a table, as nothing
+        else is ever wanted: `project.version=2.14` means a string.
+        """
         key, equals, value = change.partition("=")
-        names = [name.strip() for name in key.split(".")]
-        if not equals or not all(names):
+        names = _key_parts(key) if equals else ()
+        if not names:
             msg = f"`--set {change}` does not have the form KEY=VALUE"
             raise UsageError(msg, hint="for example --set project.version=2.14.1")
         table = self.raw
@@ -48,11 +52,8 @@ class Document:
             if not isinstance(table, dict):
                 msg = f"`--set {change}`: `{name}` is not a table"
                 raise UsageError(msg, hint="only values in tables can be set")
-        try:
-            table[names[-1]] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
-            table[names[-1]] = value.strip()
-        self._set[tuple(names)] = change
+        table[names[-1]] = _toml_value(value)
+        self._set[names] = change
 
     @cached_property
     def _places(self) -> dict[Path, Place]:
@@ -74,6 +75,7 @@ class Document:
             if path[:length] in self._set:
                 change = self._set[path[:length]]
                 return Span("--set", 1, 1, len(change), change)
+        for length in range(len(path), 0, -1):
             place = self._places.get(path[:length]) or self._below(path[:length])
             if place is not None:
                 by_key = place.key is not None and (at_key or length < len(path))
@@ -121,6 +123,23 @@ def _paths(value: object, path: Path) -> Iterator[Path]:
             yield from _paths(item, (*path, index))
 
 
+def _key_parts(key: str) -> tuple[str, ...]:
+    """Read a dotted key as TOML does, quotes and all."""
+    try:
+        paths = list(_paths(tomllib.loads(f"{key} = true"), ()))
+    except tomllib.TOMLDecodeError:
+        return ()
+    return tuple(str(part) for part in paths[-1])
+
+
+def _toml_value(text: str) -> object:
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text.strip()
+    return value if isinstance(value, str | bool | list | dict) else text.strip()
+
+
 def dotted(path: Path) -> str:
     """Spell a path as people do: `matrix.exclude[2].python`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
@@ -130,6 +149,9 @@ def dotted(path: Path) -> str:
 def _parse(name: str, text: str) -> Raw:
     try:
         return tomllib.loads(text)
+    except RecursionError as error:
+        msg = f"`{name}` nests lists or tables too deeply"
+        raise ConfigError(msg) from error
     except tomllib.TOMLDecodeError as error:
         what, _, where = str(error).rpartition(" (at ")
         numbers = [

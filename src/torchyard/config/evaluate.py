@@ -15,22 +15,17 @@ from torchyard.config.spec import (
     SourceSpec,
 )
 from torchyard.errors import ConfigError
-from torchyard.model.identifier import WORD
+from torchyard.model.identifier import WORD, Cell
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.quantity import parse_duration, parse_size
-from torchyard.model.recipe import RECIPES, Dimension, Stage
+from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.yard import Channel, Project, Source, Yard
 
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 _VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
-_BLIND_TO = {
-    Stage.SOURCE: ("platform", "compute", "variant", "python", "package"),
-    Stage.CORE: ("python", "package"),
-    Stage.BINDINGS: ("package",),
-}
-"""Jobs of these stages are shared over some fields of a cell, so no setting may look at them."""
+_COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
@@ -76,21 +71,30 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         hint = did_you_mean(spec.release, tables.releases)
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
-    release = spec.release or ".".join(spec.version.split(".")[:2])
+    release = spec.release or ".".join(re.findall(r"\d+", spec.version)[:2])
     return Project(name=spec.name, version=spec.version, recipe=recipe, release=release)
 
 
 def _source(spec: SourceSpec, problems: Problems) -> Source:
+    commit = spec.commit
     if (spec.git is None) == (spec.path is None):
         hint = 'git = "https://…" with rev = "v2.14.0", or path = "."'
         problems.add(("source",), "[source] needs either `git` or `path`", hint)
-    elif spec.git is not None and spec.rev is None:
+    elif spec.git is not None and not (spec.rev or commit):
         hint = "a plan is made of one commit: name it, or a tag"
         problems.add(("source", "git"), "[source] has `git` but no `rev`", hint)
-    elif spec.path is not None and spec.rev is not None:
-        what = "`rev` belongs to `git`; a `path` is taken as it is"
-        problems.add(("source", "rev"), what, at_key=True)
-    return Source(git=spec.git, rev=spec.rev, path=spec.path, submodules=spec.submodules)
+    elif spec.path is not None and (spec.rev is not None or commit is not None):
+        key = "rev" if commit is None else "commit"
+        what = f"`{key}` belongs to `git`; a `path` is taken as it is"
+        problems.add(("source", key), what, at_key=True)
+    if commit is not None and not _COMMIT.fullmatch(commit):
+        hint = "40 hexadecimal digits, as `git rev-parse` prints them"
+        problems.add(("source", "commit"), f"`{commit}` is not a commit", hint)
+    if commit is None and spec.rev and _COMMIT.fullmatch(spec.rev):
+        commit = spec.rev
+    return Source(
+        git=spec.git, rev=spec.rev, commit=commit, path=spec.path, submodules=spec.submodules
+    )
 
 
 def _channels(
@@ -104,16 +108,30 @@ def _channels(
         if spec.subset is not None and spec.subset not in subsets:
             hint = did_you_mean(spec.subset, subsets)
             problems.add((*path, "subset"), f"there is no [subset.{spec.subset}]", hint)
-        if spec.promote_from is not None and (
-            spec.promote_from not in specs or spec.promote_from == name
-        ):
-            hint = did_you_mean(spec.promote_from, [other for other in specs if other != name])
+        others = [other for other in specs if other != name]
+        if spec.promote_from is not None and spec.promote_from not in others:
+            hint = did_you_mean(spec.promote_from, others) if others else "there is only this one"
             what = f"`{spec.promote_from}` is not another channel"
             problems.add((*path, "promote_from"), what, hint)
+        elif _goes_in_circles(name, specs):
+            what = f"`{name}` promotes to itself through other channels"
+            problems.add((*path, "promote_from"), what)
+        if spec.promote_from is not None and spec.subset is not None:
+            what = "a channel takes a subset of a build, or what another promotes, not both"
+            problems.add((*path, "subset"), what, at_key=True)
         channels[name] = Channel(
             name=name, url=spec.url, subset=spec.subset, promote_from=spec.promote_from
         )
     return channels
+
+
+def _goes_in_circles(name: str, specs: Mapping[str, ChannelSpec]) -> bool:
+    seen: list[str] = []
+    spec: ChannelSpec | None = specs[name]
+    while spec is not None and spec.promote_from is not None and spec.promote_from not in seen:
+        seen.append(spec.promote_from)
+        spec = specs.get(spec.promote_from)
+    return name in seen
 
 
 def _requirements(spec: RequirementsSpec, problems: Problems) -> dict[Stage, Needs]:
@@ -146,7 +164,7 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     problems = reader.problems
     pattern = reader.pattern(spec, path)
     stages = []
-    for word in as_tuple(spec.stage):
+    for index, word in enumerate(as_tuple(spec.stage)):
         if word in reader.recipe.stages:
             stage = Stage(word)
             stages.append(stage)
@@ -154,7 +172,11 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
         else:
             hint = did_you_mean(word, [stage.value for stage in reader.recipe.stages])
             what = f"recipe `{reader.recipe.name}` has no stage `{word}`"
-            problems.add((*path, "stage"), what, hint)
+            listed = isinstance(spec.stage, list)
+            problems.add((*path, "stage", index) if listed else (*path, "stage"), what, hint)
+    if spec.archs and reader.recipe.compiling not in stages:
+        what = f"architectures are a matter of stage `{reader.recipe.compiling}`"
+        problems.add((*path, "archs"), what, at_key=True)
     return Override(
         pattern=pattern,
         stages=tuple(stages),
@@ -168,7 +190,7 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
 
 def _check_sharing(stage: Stage, pattern: Pattern, reader: MatrixReader, path: Path) -> None:
     """Refuse a setting that would need a shared job to be two jobs."""
-    for field in _BLIND_TO.get(stage, ()):
+    for field in Cell._fields[DEPTH[stage] :]:
         if getattr(pattern, field):
             dimension = reader.recipe.variant if field == "variant" else Dimension(field)
             what = f"a setting of stage `{stage}` can't depend on `{dimension}`"

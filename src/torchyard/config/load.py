@@ -7,25 +7,26 @@ import msgspec
 from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
-from torchyard.config.spec import FileSpec
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
-from torchyard.host.files import basename, dirname, exists, join, read_text
+from torchyard.host.files import basename, dirname, exists, isdir, join, read_text
 from torchyard.model.yard import Yard
 
 
-def load_spec(path: str, changes: Sequence[str] = ()) -> tuple[Document, FileSpec]:
-    """Read a file as far as the first stage."""
-    document = Document(basename(path), _read(path), changes)
-    return document, decode(document)
-
-
-def load_yard(path: str, changes: Sequence[str] = (), *, name: str | None = None) -> Yard:
+def read_document(path: str, changes: Sequence[str] = ()) -> Document:
     """Read a file. Origins name it without its directory, so that a plan is the same anywhere."""
-    return yard_of(path, Document(name or basename(path), _read(path), changes))
+    return Document(basename(path), _read(path), changes)
+
+
+def load_yard(path: str, changes: Sequence[str] = ()) -> Yard:
+    """Read a file and evaluate it."""
+    return yard_of(path, read_document(path, changes))
 
 
 def _read(path: str) -> str:
+    if isdir(path):
+        msg = f"`{path}` is a directory"
+        raise HostError(msg, hint="name the file in it: -f " + join(path, "torchyard.toml"))
     try:
         return read_text(path)
     except HostError as error:
@@ -43,5 +44,5 @@ def yard_of(path: str, document: Document) -> Yard:
         return yard
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
 
-    digest = tree_digest(join(dirname(path), yard.source.path))
+    digest = tree_digest(join(dirname(path), yard.source.path), leave_out=[path])
     return msgspec.structs.replace(yard, source=msgspec.structs.replace(yard.source, digest=digest))

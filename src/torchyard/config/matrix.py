@@ -11,7 +11,7 @@ from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Couple, Exclusion, Inclusion, Matrix, Pattern, any_match
 from torchyard.model.recipe import Dimension, Recipe
 from torchyard.model.suggest import did_you_mean
-from torchyard.model.tables import TORCH_PREFIX, Tables
+from torchyard.model.tables import Tables
 from torchyard.model.values import Origin
 
 
@@ -26,27 +26,13 @@ class Problems:
         self.found.append(Diagnostic(what, self.document.span(path, at_key=at_key), hint))
 
 
-def known_values(recipe: Recipe, tables: Tables) -> dict[Dimension, tuple[str, ...]]:
-    """Every value that a dimension of this recipe could have."""
-    packages = (name for name, kind in tables.packages.items() if recipe.name in kind.recipes)
-    known = {
-        Dimension.PLATFORM: tuple(tables.platforms),
-        Dimension.COMPUTE: tables.computes,
-        Dimension.BLAS: tables.blas,
-        Dimension.TORCH: tuple(f"{TORCH_PREFIX}{release}" for release in tables.releases),
-        Dimension.PYTHON: tuple(tables.pythons),
-        Dimension.PACKAGE: tuple(packages),
-    }
-    return {dimension: known[dimension] for dimension in recipe.dimensions}
-
-
 class MatrixReader:
     """Reads everything that speaks of cells: the matrix, its rules, subsets and overrides."""
 
     def __init__(self, problems: Problems, recipe: Recipe, tables: Tables) -> None:
         self.problems = problems
         self.recipe = recipe
-        self.known = known_values(recipe, tables)
+        self.known = tables.known(recipe)
 
     def matrix(self, spec: MatrixSpec) -> Matrix:
         path: Path = ("matrix",)
@@ -140,6 +126,11 @@ class MatrixReader:
             else column
             for wanted, column, known in zip(globs, columns, self.known.values(), strict=True)
         ]
+        for dimension, wanted, found in zip(self.recipe.dimensions, globs, plain, strict=True):
+            if wanted and not found:
+                what = f"this matches no {dimension} of the matrix, so it takes nothing in"
+                hint = "plain names may be any that are known; globs look only into the matrix"
+                self.problems.add((*path, dimension), what, hint)
         named = dict(zip(Cell._fields, plain, strict=True))
         named["python"] = (*named["python"], ANY_PYTHON)
         return Inclusion(
@@ -176,6 +167,9 @@ class MatrixReader:
                 continue
             patterns = as_tuple(written)
             known = self.known[dimension]
+            if not patterns:
+                hint = "leave the key out to mean all of them"
+                self.problems.add((*path, dimension), "an empty list matches nothing", hint)
             admitted = (*known, ANY_PYTHON) if dimension is Dimension.PYTHON else known
             for index, pattern in enumerate(patterns):
                 if not any(any_match(value, (pattern,)) for value in admitted):

@@ -1,8 +1,9 @@
 """Configurations to compare with: other files, or older revisions of the same one."""
 
 from torchyard.config.document import Document
-from torchyard.config.load import load_yard, yard_of
-from torchyard.host.files import basename, isfile
+from torchyard.config.load import yard_of
+from torchyard.errors import UsageError
+from torchyard.host.files import basename, exists, isdir, read_text
 from torchyard.host.git import file_at
 from torchyard.model.yard import Yard
 
@@ -10,8 +11,13 @@ from torchyard.model.yard import Yard
 def load_yard_of(name: str, path: str) -> Yard:
     """Read what `name` means: a file if there is one, else that git revision of `path`.
 
-    Its origins say which of the two it was, so that old and new lines can be told apart.
+    `REVISION:PATH` names a file that had another path. Origins say which of these it was, so that
+    old and new lines can be told apart. A source directory is always taken as it is now.
     """
-    if isfile(name):
-        return load_yard(name, name=name)
-    return yard_of(path, Document(f"{name}:{basename(path)}", file_at(name, path)))
+    if not name:
+        msg = "an empty name is neither a file nor a git revision"
+        raise UsageError(msg)
+    if exists(name) and not isdir(name):
+        return yard_of(name, Document(name, read_text(name)))
+    shown = name if ":" in name else f"{name}:{basename(path)}"
+    return yard_of(path, Document(shown, file_at(name, path)))

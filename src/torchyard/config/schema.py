@@ -4,7 +4,6 @@ from typing import Any
 
 import msgspec
 
-from torchyard.config.matrix import known_values
 from torchyard.config.spec import FileSpec
 from torchyard.model.recipe import RECIPES, Stage
 from torchyard.model.tables import Tables
@@ -19,7 +18,7 @@ def file_schema(tables: Tables) -> Schema:
     known = {
         dimension.value: values
         for recipe in reversed(RECIPES.values())
-        for dimension, values in known_values(recipe, tables).items()
+        for dimension, values in tables.known(recipe).items()
     }
     for table in ("MatrixSpec", "CoupleSpec"):
         for dimension, values in known.items():

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.config.decode import decode
 from torchyard.config.document import Document, Path, dotted
-from torchyard.config.spec import FileSpec
 from torchyard.model.values import Origin
 
 
@@ -18,9 +18,9 @@ class Setting(NamedTuple):
     origin: Origin
 
 
-def settings(document: Document, spec: FileSpec) -> Iterator[Setting]:
+def settings(document: Document) -> Iterator[Setting]:
     """Walk the spec in the order of the reference; what is unset and has no default is left out."""
-    yield from _walk(document, spec, ())
+    yield from _walk(document, decode(document), ())
 
 
 def _walk(document: Document, value: object, path: Path) -> Iterator[Setting]:

@@ -32,7 +32,11 @@ class SourceSpec(Value, kw_only=True):
     """Where the code comes from: `git` with `rev`, or `path`."""
 
     git: Annotated[str | None, Meta(description="Repository to clone.")] = None
-    rev: Annotated[str | None, Meta(description="Commit or tag of that repository.")] = None
+    rev: Annotated[str | None, Meta(description="Commit, tag or branch to take.")] = None
+    commit: Annotated[
+        str | None,
+        Meta(description="The 40 digits of the commit that `rev` means; it alone counts then."),
+    ] = None
     path: Annotated[
         str | None, Meta(description="Directory, relative to this file; its content counts.")
     ] = None
@@ -148,7 +152,7 @@ class ChannelSpec(Value, kw_only=True):
 
     url: Annotated[str, Meta(description="`file://` or `s3://` address, or a directory.")]
     subset: Annotated[
-        str | None, Meta(description="Subset whose plan publishes here; all cells if unnamed.")
+        str | None, Meta(description="Subset that is published here; the whole matrix if unnamed.")
     ] = None
     promote_from: Annotated[
         str | None, Meta(description="Takes packages from that channel, never from a build.")

@@ -2,57 +2,64 @@
 
 from collections.abc import Sequence
 
-from torchyard.config.decode import decode
-from torchyard.config.document import Document
-from torchyard.config.evaluate import evaluate
+import msgspec
+
 from torchyard.model.recipe import RECIPES, Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
 
 
 class Answers(Value, kw_only=True):
-    """What somebody wants to begin with."""
+    """What somebody wants to begin with. The source is a repository, or else a directory."""
 
     recipe: str
     name: str
     version: str
     git: str
     rev: str
-    platform: Sequence[str]
-    compute: Sequence[str]
-    python: Sequence[str]
-    package: Sequence[str]
-    torch: str
+    path: str
+    platform: tuple[str, ...]
+    compute: tuple[str, ...]
+    python: tuple[str, ...]
+    package: tuple[str, ...]
+    torch: tuple[str, ...]
 
 
 def starter(answers: Answers, tables: Tables) -> str:
-    """Write the file, and read it once to be sure that it is valid."""
-    text = _TEMPLATE.format(
+    """Write the file."""
+    source = f"git = {_quoted(answers.git)}\nrev = {_quoted(answers.rev)}"
+    if answers.path:
+        source = f"path = {_quoted(answers.path)}"
+    release = f"release = {_quoted(answers.torch[0])}\n"
+    return _TEMPLATE.format(
         recipe=answers.recipe,
-        name=answers.name,
-        version=answers.version,
-        git=answers.git,
-        rev=answers.rev,
+        title=answers.name,
+        name=_quoted(answers.name),
+        version=_quoted(answers.version),
+        source=source,
         dimensions=_dimensions(answers, tables),
         compute=_list(answers.compute),
         couple=_couple(answers, tables),
         python=_list(answers.python),
         package=_list(answers.package),
-        release=f'release = "{answers.torch}"\n' if _needs_release(answers, tables) else "",
+        release=release if _needs_release(answers) else "",
         pr_python=answers.python[-1],
+        compiling=RECIPES[answers.recipe].compiling,
     )
-    document = Document("torchyard.toml", text)
-    evaluate(decode(document), document, tables)
-    return text
+
+
+def _quoted(text: str) -> str:
+    return msgspec.json.encode(text).decode()
 
 
 def _list(values: Sequence[str]) -> str:
-    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
+    return f"[{', '.join(map(_quoted, values))}]"
 
 
-def _needs_release(answers: Answers, tables: Tables) -> bool:
+def _needs_release(answers: Answers) -> bool:
+    """Whether the version does not say itself which torch release to take the libraries of."""
     own = ".".join(answers.version.split(".")[:2])
-    return answers.recipe == "pytorch" and own not in tables.releases
+    return answers.recipe == "pytorch" and own != answers.torch[0]
 
 
 def _dimensions(answers: Answers, tables: Tables) -> str:
@@ -60,7 +67,7 @@ def _dimensions(answers: Answers, tables: Tables) -> str:
     if _couple(answers, tables):
         return ""
     dimension = RECIPES[answers.recipe].variant
-    values: tuple[str, ...] = (f"{TORCH_PREFIX}{answers.torch}",)
+    values = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
     if dimension is Dimension.BLAS:
         values = tuple(dict.fromkeys(_blas(answers, tables)))
     return f"platform = {_list(answers.platform)}\n{dimension} = {_list(values)}\n"
@@ -78,23 +85,21 @@ def _couple(answers: Answers, tables: Tables) -> str:
 
 
 def _blas(answers: Answers, tables: Tables) -> Sequence[str]:
-    """The usual BLAS of each platform; one that is unknown is complained of later."""
-    known = tables.platforms
-    return [known[name].blas[0] if name in known else "generic" for name in answers.platform]
+    """The usual BLAS of each platform."""
+    return [tables.platforms[name].blas[0] for name in answers.platform]
 
 
 _TEMPLATE = """\
-# Which binaries of {name} should exist. `torchyard plan` shows what this file means,
+# Which binaries of {title} should exist. `torchyard plan` shows what this file means,
 # `torchyard explain CELL` why a package is or is not made.
 
 [project]
-name = "{name}"
-version = "{version}"
+name = {name}
+version = {version}
 recipe = "{recipe}"
 {release}
 [source]
-git = "{git}"
-rev = "{rev}"
+{source}
 
 # Everything that can be combined is built: the product of these lists.
 [matrix]
@@ -114,12 +119,13 @@ python = "{pr_python}"
 
 # Settings for some cells.
 # [[override]]
-# stage = "bindings"
+# stage = "{compiling}"
 # compute = "cu*"
-# env = {{ MAX_JOBS = "8" }}
+# env = {{ USE_CUDNN = "1" }}
 
 # What the jobs want from a machine; plans estimate time and space from it.
-[requirements.bindings]
-memory = "8 GB"
-disk = "20 GB"
+[requirements.{compiling}]
+memory = "16 GB"
+disk = "30 GB"
+time = "60 min"
 """

@@ -91,7 +91,7 @@ def _problems(tables: Tables) -> Iterator[str]:
 def _unknown_names(tables: Tables) -> Iterator[str]:
     """Rows that speak of something which no table has."""
     for name, release in tables.releases.items():
-        for compute in (*release.cuda, *release.rocm):
+        for compute in (*release.libraries, *release.triton):
             if compute not in tables.computes:
                 yield f"torch {name} names the unknown compute platform `{compute}`"
     for name, kind in tables.packages.items():
@@ -143,21 +143,21 @@ def header_of(text: str) -> str:
 
 def _section(path: tuple[str, ...], row: Mapping[str, object]) -> str:
     title = ".".join(map(_key, path))
-    text = f"[{title}]\n"
-    below = ""
+    own = ""
+    below = []
     for key, value in row.items():
         if isinstance(value, dict) and len(path) == 1:
-            below += "\n" + _section((*path, key), value)
+            below.append(_section((*path, key), value))
         else:
-            text += f"{_key(key)} = {_inline(value)}\n"
-    return text + below
+            own += f"{_key(key)} = {_inline(value)}\n"
+    return "\n".join(([f"[{title}]\n{own}"] if own else []) + below)
 
 
 def _inline(value: object) -> str:
     match value:
         case dict():
             pairs = (f"{_key(k)} = {_inline(v)}" for k, v in value.items())
-            return f"{{ {', '.join(pairs)} }}"
+            return f"{{ {', '.join(pairs)} }}" if value else "{}"
         case list() | tuple():
             return f"[{', '.join(map(_inline, value))}]"
         case _:

@@ -4,7 +4,7 @@ Paths are strings here and wherever a plan is read: importing pathlib would take
 longer than reading its configuration does.
 """
 
-from os.path import basename, dirname, exists, isfile, join
+from os.path import basename, dirname, exists, isdir, join
 
 from torchyard.errors import HostError
 
@@ -12,7 +12,7 @@ __all__ = [
     "basename",
     "dirname",
     "exists",
-    "isfile",
+    "isdir",
     "join",
     "read_data",
     "read_text",
@@ -25,7 +25,7 @@ _DATA = join(dirname(dirname(__file__)), "data")
 def read_text(path: str) -> str:
     """Read a text file, or say plainly why that is not possible."""
     try:
-        with open(path, encoding="utf-8", newline="") as file:
+        with open(path, encoding="utf-8-sig", newline="") as file:
             return file.read()
     except FileNotFoundError as error:
         msg = f"there is no file `{path}`"

@@ -20,10 +20,14 @@ def capture(argv: Sequence[str], *, cwd: Path) -> str:
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        encoding="utf-8",
     )
+    command = " ".join(argv)
     if done.returncode:
-        command = " ".join(argv)
-        msg = f"`{command}` failed with exit code {done.returncode}: {done.stderr.strip()}"
+        said = done.stderr.decode(errors="replace").strip()
+        msg = f"`{command}` failed with exit code {done.returncode}: {said}"
         raise HostError(msg)
-    return done.stdout
+    try:
+        return done.stdout.decode()
+    except UnicodeDecodeError as error:
+        msg = f"`{command}` printed something that is no UTF-8 text: {error}"
+        raise HostError(msg) from error

@@ -1,34 +1,47 @@
-"""The content of a directory as one digest."""
+"""The content of a directory as one digest, the same on every system."""
 
 import os
-from hashlib import file_digest, sha256
+import stat
+from collections.abc import Collection, Iterator
+from hashlib import file_digest
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.model.canonical import fingerprint
+
+_NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard"))
 
 
-def tree_digest(folder: str) -> str:
-    """Digest the content of a directory: names, executable bits, links and bytes, not times.
+def tree_digest(folder: str, leave_out: Collection[str] = ()) -> str:
+    """Digest names, executable bits, links and bytes, but no times.
 
-    Version control's own files are left out, as they change without the content doing so.
+    The files of version control and of torchyard itself do not count, nor do those left out.
     """
     root = Path(folder)
     if not root.is_dir():
-        msg = f"there is no directory `{root}`"
-        raise HostError(msg)
-    total = sha256()
-    for path in sorted(root.rglob("*")):
-        relative = path.relative_to(root)
-        if ".git" in relative.parts or (path.is_dir() and not path.is_symlink()):
+        msg = f"there is no directory `{folder}`"
+        raise HostError(msg, hint="[source] path is relative to the file that names it")
+    without = {Path(path).absolute() for path in leave_out}
+    return fingerprint(sorted(_entries(root, root, without)))
+
+
+def _entries(folder: Path, root: Path, without: Collection[Path]) -> Iterator[tuple[str, str, str]]:
+    with os.scandir(folder) as found:
+        entries = list(found)
+    for entry in entries:
+        path = folder / entry.name
+        if entry.name in _NOT_CONTENT or path.absolute() in without:
             continue
-        kind, content = _describe(path)
-        total.update(f"{kind} {content} {relative.as_posix()}\0".encode())
-    return total.hexdigest()
-
-
-def _describe(path: Path) -> tuple[str, str]:
-    if path.is_symlink():
-        return "link", path.readlink().as_posix()
-    with path.open("rb") as file:
-        content = file_digest(file, "sha256").hexdigest()
-    return "program" if os.access(path, os.X_OK) else "file", content
+        name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="backslashreplace")
+        if entry.is_symlink():
+            yield name, "link", path.readlink().as_posix()
+        elif entry.is_dir():
+            yield from _entries(path, root, without)
+        elif entry.is_file():
+            executable = os.name == "posix" and entry.stat().st_mode & stat.S_IXUSR
+            with path.open("rb") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+            yield name, "program" if executable else "file", digest
+        else:
+            msg = f"`{path}` is neither a file, a link nor a directory"
+            raise HostError(msg, hint="remove it from the source directory")

@@ -84,12 +84,14 @@ def svg(drawing: Drawing) -> str:
     boxes: dict[str, tuple[int, int, int]] = {}
     for node in drawing.nodes:
         x = 20 + column[node.stage] * (_WIDTH + _GAP)
-        tall = _height(node)
-        top = tops[node.row]
-        if node in drawing.unframed:
-            same = [n.name for n in drawing.unframed if n.stage is node.stage]
-            top = height // 2 + (same.index(node.name) * 2 - len(same)) * tall
-        boxes[node.name] = (x, top, tall)
+        boxes[node.name] = (x, tops[node.row], _height(node))
+    for stage in (Stage.SOURCE, Stage.PUBLISH):
+        stack = [node for node in drawing.unframed if node.stage is stage]
+        y = max(14, height // 2 - 30 * len(stack))
+        for node in stack:
+            boxes[node.name] = (boxes[node.name][0], y, _height(node))
+            y += 60
+        height = max(height, y)
     width = 20 + len(used) * (_WIDTH + _GAP)
     parts = [
         (
@@ -109,7 +111,14 @@ def svg(drawing: Drawing) -> str:
             f'<text x="{left + 10}" y="{top + 17}" font-weight="bold" fill="#444444">'
             f"{escape(platform)}</text>"
         )
-    parts += [_edge(boxes[source], boxes[target]) for source, target in drawing.edges]
+    lanes = {node.row: tops[node.row] for node in drawing.nodes}
+    for nodes in drawing.framed.values():
+        for node in nodes:
+            lanes[node.row] = max(lanes[node.row], tops[node.row] + _height(node) + 4)
+    rows = {node.name: node.row for node in drawing.nodes}
+    parts += [
+        _edge(boxes[source], boxes[target], lanes[rows[target]]) for source, target in drawing.edges
+    ]
     parts += [_box(node, *boxes[node.name]) for node in drawing.nodes]
     return "\n".join((*parts, "</svg>")) + "\n"
 
@@ -150,14 +159,16 @@ def _box(node: Node, x: int, y: int, tall: int) -> str:
     )
 
 
-def _edge(source: tuple[int, int, int], target: tuple[int, int, int]) -> str:
+def _edge(source: tuple[int, int, int], target: tuple[int, int, int], lane: int) -> str:
+    """A line from box to box; one that passes another box runs below it, along the lane."""
     x1, y1 = source[0] + _WIDTH, source[1] + _PAD + _LINE // 2
     x2, y2 = target[0], target[1] + _PAD + _LINE // 2
     bend = x2 - _GAP // 2
-    return (
-        f'<path d="M{x1} {y1} H{bend - 10} C{bend} {y1} {bend} {y2} {bend + 10} {y2} H{x2}" '
-        'fill="none" stroke="#aaaaaa"/>'
-    )
+    path = f"M{x1} {y1} H{bend - 10} C{bend} {y1} {bend} {y2} {bend + 10} {y2} H{x2}"
+    if x1 + _GAP < x2 and y1 == y2:
+        path = f"M{x1} {y1} C{x1 + 20} {y1} {x1 + 10} {lane} {x1 + 30} {lane} H{x2 - 30} "
+        path += f"C{x2 - 10} {lane} {x2 - 20} {y2} {x2} {y2}"
+    return f'<path d="{path}" fill="none" stroke="#aaaaaa"/>'
 
 
 DIAGRAMS: Mapping[str, Callable[[Drawing], str]] = {"mermaid": mermaid, "dot": dot, "svg": svg}

@@ -1,6 +1,6 @@
 """What `--json` prints. The schemas under `data/schemas/` are generated from these classes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal, dataclass_transform
 
 import msgspec
@@ -9,10 +9,10 @@ from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.plan.diff import Change, Differences, PlanDiff
 from torchyard.plan.estimate import estimate
-from torchyard.plan.explain import CellStory, Ingredient, ingredients
+from torchyard.plan.explain import Ingredient, Story, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.settings import Setting
-from torchyard.plan.summary import summarize
+from torchyard.plan.summary import exclusions, inclusions, summarize
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -29,9 +29,9 @@ class ProjectDocument(Document, kw_only=True):
 
 
 class SharingDocument(Document, kw_only=True):
-    """How many compilations of a core the plan needs, and how many it would without sharing."""
+    """How often the C++ code is compiled, and for how many packages."""
 
-    cores: int
+    compilations: int
     packages: int
     saved: int
 
@@ -40,18 +40,18 @@ class EstimateDocument(Document, kw_only=True):
     """Seconds and bytes, as far as `[requirements]` give them; `timed_jobs` says how far."""
 
     timed_jobs: int
-    machine_seconds: int
-    longest_path_seconds: int
-    largest_memory_bytes: int
-    largest_disk_bytes: int
+    machine_seconds: int | None
+    longest_path_seconds: int | None
+    largest_memory_bytes: int | None
+    largest_disk_bytes: int | None
 
 
-class ExcludedDocument(Document, kw_only=True):
-    """Cells that one rule or table leaves out."""
+class RuleDocument(Document, kw_only=True):
+    """What one rule or table does, and to how many cells."""
 
     reason: str
     origin: str
-    cells: list[str]
+    cells: int
 
 
 class NeedsDocument(Document, kw_only=True):
@@ -66,12 +66,13 @@ class NeedsDocument(Document, kw_only=True):
 class JobDocument(Document, kw_only=True):
     """One job; its inputs are identifiers of jobs that stand before it.
 
-    The fingerprint is the sha256 of the canonical JSON of `inputs` (as fingerprints), `recipe`,
-    `scope`, `settings` and `stage`.
+    The fingerprint is the sha256 of the canonical JSON of `inputs` (as sorted fingerprints),
+    `recipe`, `scope`, `settings`, `stage` and `stage_revision`.
     """
 
     id: str
     stage: Stage
+    stage_revision: int
     scope: str
     recipe: str
     fingerprint: str
@@ -93,7 +94,8 @@ class PlanDocument(Document, kw_only=True):
     stages: dict[str, int]
     sharing: SharingDocument
     estimate: EstimateDocument
-    excluded: list[ExcludedDocument]
+    excluded: list[RuleDocument]
+    included: list[RuleDocument]
     warnings: list[str]
     cells: list[str]
     jobs: list[JobDocument]
@@ -120,6 +122,7 @@ class DiffDocument(Document, kw_only=True):
     appeared: list[ChangeDocument]
     vanished: list[ChangeDocument]
     rebuilt: list[ChangeDocument]
+    retested: list[ChangeDocument]
     unchanged: int
 
 
@@ -147,10 +150,10 @@ class ExplainDocument(Document, kw_only=True):
     version: Literal[1] = 1
     id: str
     planned: bool
-    reason: str | None
-    origin: str | None
+    reasons: list[CauseDocument]
     admitted_by: list[IngredientDocument]
     subsets: list[str]
+    overrides: list[str]
     jobs: list[ExplainedJobDocument]
 
 
@@ -182,11 +185,22 @@ def encode(document: Document) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def plan_document(plan: Plan) -> PlanDocument:
+def plan_json(plan: Plan) -> Iterator[bytes]:
+    """Write the document of a plan piece by piece: a million jobs are too many to hold twice."""
+    opening, closing = encode(_plan_document(plan)).split(b'"jobs": []')
+    yield opening + b'"jobs": [\n'
+    last = len(plan) - 1
+    for job in plan.jobs():
+        comma = b",\n" if job.number < last else b"\n"
+        yield b"    " + msgspec.json.encode(_job_document(plan, job)) + comma
+    yield b"  ]" + closing
+
+
+def _plan_document(plan: Plan) -> PlanDocument:
+    """All but the jobs."""
     project = plan.yard.project
     summary = summarize(plan)
     guess = estimate(plan)
-    identifiers = [job.identifier for job in plan.jobs()]
     return PlanDocument(
         project=ProjectDocument(
             name=project.name, version=project.version, recipe=project.recipe.name
@@ -198,38 +212,41 @@ def plan_document(plan: Plan) -> PlanDocument:
         dimensions=summary.dimensions,
         stages={stage.value: count for stage, count in summary.stages.items()},
         sharing=SharingDocument(
-            cores=summary.compilations, packages=summary.total, saved=summary.saved
+            compilations=summary.compilations, packages=summary.total, saved=summary.saved
         ),
         estimate=EstimateDocument(
             timed_jobs=guess.timed,
-            machine_seconds=guess.machine_time,
-            longest_path_seconds=guess.longest_path,
-            largest_memory_bytes=guess.memory,
-            largest_disk_bytes=guess.disk,
+            machine_seconds=guess.machine_time or None,
+            longest_path_seconds=guess.longest_path or None,
+            largest_memory_bytes=guess.memory or None,
+            largest_disk_bytes=guess.disk or None,
         ),
         excluded=[
-            ExcludedDocument(
-                reason=absence.reason,
-                origin=str(absence.origin),
-                cells=[f"{plan.label}/{cell.path}" for cell in cells],
-            )
-            for absence, cells in plan.excluded().items()
+            RuleDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
+            for rule in exclusions(plan)
+        ],
+        included=[
+            RuleDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
+            for rule in inclusions(plan)
         ],
         warnings=list(plan.warnings),
         cells=[f"{plan.label}/{cell.path}" for cell in plan.cells()],
-        jobs=[
-            JobDocument(
-                id=job.identifier,
-                stage=job.stage,
-                scope=job.path,
-                recipe=project.recipe.label,
-                fingerprint=job.fingerprint,
-                inputs=[identifiers[number] for number in job.inputs],
-                settings=job.settings.values,
-                needs=_needs(job.settings.needs),
-            )
-            for job in plan.jobs()
-        ],
+        jobs=[],
+    )
+
+
+def _job_document(plan: Plan, job: Job) -> JobDocument:
+    recipe = plan.yard.project.recipe
+    return JobDocument(
+        id=job.identifier,
+        stage=job.stage,
+        stage_revision=recipe.revision(job.stage),
+        scope=job.path,
+        recipe=recipe.name,
+        fingerprint=job.fingerprint,
+        inputs=[plan.identifier(number) for number in job.inputs],
+        settings=job.settings.values,
+        needs=_needs(job.settings.needs),
     )
 
 
@@ -256,6 +273,7 @@ def diff_document(diff: PlanDiff) -> DiffDocument:
         appeared=changes(diff.appeared),
         vanished=changes(diff.vanished),
         rebuilt=changes(diff.rebuilt),
+        retested=changes(diff.retested),
         unchanged=diff.unchanged,
     )
 
@@ -267,12 +285,27 @@ def _ingredients(found: Iterable[Ingredient]) -> list[IngredientDocument]:
     ]
 
 
-def job_document(plan: Plan, job: Job, against: Differences | None) -> ExplainedJobDocument:
+def explain_document(plan: Plan, story: Story, against: Differences | None) -> ExplainDocument:
+    return ExplainDocument(
+        id=str(story.identifier),
+        planned=not story.absences,
+        reasons=[
+            CauseDocument(what=absence.reason, origin=str(absence.origin))
+            for absence in story.absences
+        ],
+        admitted_by=_ingredients(story.admitted_by),
+        subsets=list(story.subsets),
+        overrides=[str(override.origin) for override in story.overrides],
+        jobs=[_explained_job(plan, job, against) for job in story.jobs],
+    )
+
+
+def _explained_job(plan: Plan, job: Job, against: Differences | None) -> ExplainedJobDocument:
     changed = None
     if against:
         changed = [
             CauseDocument(what=cause.what, origin=cause.origin)
-            for cause in against.causes(job.stage, job.path)
+            for cause in against.causes(job.stage, job.scope)
         ]
     return ExplainedJobDocument(
         id=job.identifier,
@@ -280,31 +313,4 @@ def job_document(plan: Plan, job: Job, against: Differences | None) -> Explained
         packages=plan.packages_of(job),
         ingredients=_ingredients(ingredients(plan, job)),
         changed=changed,
-    )
-
-
-def explain_cell_document(
-    plan: Plan, story: CellStory, against: Differences | None
-) -> ExplainDocument:
-    absence = story.absence
-    return ExplainDocument(
-        id=f"{plan.label}/{story.cell.path}",
-        planned=absence is None,
-        reason=absence.reason if absence else None,
-        origin=str(absence.origin) if absence else None,
-        admitted_by=_ingredients(story.admitted_by),
-        subsets=list(story.subsets),
-        jobs=[job_document(plan, job, against) for job in story.jobs],
-    )
-
-
-def explain_job_document(plan: Plan, job: Job, against: Differences | None) -> ExplainDocument:
-    return ExplainDocument(
-        id=job.identifier,
-        planned=True,
-        reason=None,
-        origin=None,
-        admitted_by=[],
-        subsets=[],
-        jobs=[job_document(plan, job, against)],
     )

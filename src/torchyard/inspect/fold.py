@@ -61,9 +61,9 @@ def fold(plan: Plan) -> Drawing:
         for name, stage, title, lines, above in _row_nodes(plan, index, row):
             nodes.append(Node(name, stage, index, title, lines))
             edges += [(source, name) for source in above]
-    for channel in channels:
-        nodes.append(Node(f"publish-{channel}", Stage.PUBLISH, 0, "publish", (channel,)))
-        edges += [(f"smoke{index}", f"publish-{channel}") for index in range(len(rows))]
+    for number, channel in enumerate(channels):
+        nodes.append(Node(f"publish{number}", Stage.PUBLISH, 0, "publish", (channel,)))
+        edges += [(f"smoke{index}", f"publish{number}") for index in range(len(rows))]
     return Drawing(plan.label, tuple(nodes), tuple(edges), platforms)
 
 
@@ -82,7 +82,7 @@ def _row_nodes(
     if has_core:
         base = f"core{index}"
         nodes.append((base, Stage.CORE, _times("core", count), row.cores, ("source",)))
-    parents = [base] if any(not _per_python(plan, p) for p, _ in row.packages) else []
+    parents = [base] if has_core else []
     if row.pythons:
         name = f"bindings{index}"
         title = _times("bindings", count * len(row.pythons))
@@ -93,10 +93,6 @@ def _row_nodes(
     nodes.append((package, Stage.PACKAGE, _times("package", total), made, tuple(parents)))
     nodes.append((smoke, Stage.SMOKE, _times("check, smoke", total), (), (package,)))
     return nodes
-
-
-def _per_python(plan: Plan, package: str) -> bool:
-    return plan.tables.packages[package].per_python
 
 
 def _times(word: str, count: int) -> str:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
-from torchyard.model.recipe import Stage
+from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.suggest import did_you_mean
 
 ANY_PYTHON = "any"
@@ -27,15 +27,7 @@ WORD = re.compile(r"[A-Za-z0-9_.]+")
 """What a value of a dimension may be spelt with: it has to survive in an identifier."""
 
 _LABEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?)-(?P<version>[0-9][^-/:]*)")
-_DEPTH = {
-    Stage.SOURCE: 0,
-    Stage.CORE: 2,
-    Stage.BINDINGS: 3,
-    Stage.PACKAGE: 4,
-    Stage.CHECK: 4,
-    Stage.SMOKE: 4,
-    Stage.PUBLISH: 1,
-}
+_PARTS = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")
 
 
 class Cell(NamedTuple):
@@ -54,9 +46,7 @@ class Cell(NamedTuple):
     @classmethod
     def from_path(cls, path: str) -> "Cell":
         """Read a path whose shape :func:`parse` has already checked."""
-        platform, flavour, python, package = path.split("/")
-        compute, _, variant = flavour.partition("-")
-        return cls(platform, compute, variant, python, package)
+        return cls(*scope_of(Stage.PACKAGE, path))
 
 
 def scope_path(scope: Sequence[str]) -> str:
@@ -65,6 +55,15 @@ def scope_path(scope: Sequence[str]) -> str:
         return "/".join(scope)
     platform, compute, variant, *rest = scope
     return "/".join((platform, f"{compute}-{variant}", *rest))
+
+
+def scope_of(stage: Stage, path: str) -> tuple[str, ...]:
+    """Read a path back into fields; :func:`parse` has checked its shape."""
+    if stage is Stage.PUBLISH or not path:
+        return (path,) if path else ()
+    platform, flavour, *rest = path.split("/")
+    compute, _, variant = flavour.partition("-")
+    return (platform, compute, variant, *rest)
 
 
 class Identifier(NamedTuple):
@@ -94,12 +93,13 @@ def parse(text: str) -> Identifier:
         hint = "an identifier looks like torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
         raise SelectionError(msg, hint=hint)
     parts = path.split("/") if path else []
-    depth = _DEPTH[stage or Stage.PACKAGE]
-    flavoured = depth < _DEPTH[Stage.CORE] or len(parts) < _DEPTH[Stage.CORE] or "-" in parts[1]
-    if len(parts) != depth or not all(parts) or not flavoured:
+    expected = _parts(stage)
+    flavoured = "COMPUTE-VARIANT" not in expected or "-" in path.partition("/")[2].partition("/")[0]
+    if len(parts) != len(expected) or not all(parts) or not flavoured:
         kind = f"a {stage.value} job" if stage else "a cell"
         msg = f"`{text}` does not have the shape of {kind}"
-        raise SelectionError(msg, hint=f"{kind} is written {_shape(stage)}")
+        shape = job_identifier(stage, "NAME-VERSION", "/".join(expected))
+        raise SelectionError(msg, hint=f"{kind} is written {shape}")
     return Identifier(stage, label, path)
 
 
@@ -111,8 +111,8 @@ def _stage(word: str, text: str) -> Stage:
         raise SelectionError(msg, hint=did_you_mean(word, list(Stage))) from None
 
 
-def _shape(stage: Stage | None) -> str:
+def _parts(stage: Stage | None) -> tuple[str, ...]:
+    """What the parts of a path stand for; compute and variant share one."""
     if stage is Stage.PUBLISH:
-        return "publish:NAME-VERSION/CHANNEL"
-    parts = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")[: _DEPTH[stage or Stage.PACKAGE]]
-    return job_identifier(stage, "NAME-VERSION", "/".join(parts))
+        return ("CHANNEL",)
+    return _PARTS[: max(0, DEPTH[stage or Stage.PACKAGE] - 1)]

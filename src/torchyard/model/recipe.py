@@ -1,5 +1,6 @@
 """Stages, and which of them each kind of project goes through."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 
 from torchyard.model.values import Value
@@ -28,21 +29,40 @@ class Dimension(StrEnum):
     PACKAGE = "package"
 
 
+CELL_STAGES = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE)
+"""The stages that every cell has a job of its own for."""
+
+DEPTH: Mapping[Stage, int] = {
+    Stage.SOURCE: 0,
+    Stage.CORE: 3,
+    Stage.BINDINGS: 4,
+    Stage.PACKAGE: 5,
+    Stage.CHECK: 5,
+    Stage.SMOKE: 5,
+    Stage.PUBLISH: 0,
+}
+"""How many fields of a cell, from the left, a stage's jobs see; they are shared over the others."""
+
+
 class Recipe(Value, kw_only=True):
     """The shape of a kind of project; how its jobs are carried out is not known here.
 
-    A new `revision` says that the same inputs now give another result: it is part of every
-    fingerprint.
+    A stage whose jobs give another result from the same inputs than they used to gets a new
+    revision, which is part of the fingerprints of that stage.
     """
 
     name: str
-    revision: int
     variant: Dimension
     stages: tuple[Stage, ...]
+    revisions: dict[Stage, int] = {}
+
+    def revision(self, stage: Stage) -> int:
+        return self.revisions.get(stage, 1)
 
     @property
-    def label(self) -> str:
-        return f"{self.name}/{self.revision}"
+    def compiling(self) -> Stage:
+        """The stage at which the C++ code is compiled for a compute platform."""
+        return Stage.CORE if Stage.CORE in self.stages else Stage.BINDINGS
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -59,10 +79,9 @@ class Recipe(Value, kw_only=True):
 RECIPES = {
     recipe.name: recipe
     for recipe in (
-        Recipe(name="pytorch", revision=1, variant=Dimension.BLAS, stages=tuple(Stage)),
+        Recipe(name="pytorch", variant=Dimension.BLAS, stages=tuple(Stage)),
         Recipe(
             name="extension",
-            revision=1,
             variant=Dimension.TORCH,
             stages=tuple(stage for stage in Stage if stage is not Stage.CORE),
         ),

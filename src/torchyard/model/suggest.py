@@ -9,7 +9,7 @@ _FAR = 0.5
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The name with the fewest typing mistakes between it and a word, if they are few."""
     names = list(known)
-    best = min(names, key=lambda name: _mistakes(word.lower(), name.lower()), default=None)
+    best = min(names, key=lambda name: _rank(word.lower(), name.lower()), default=None)
     if best is None or _mistakes(word.lower(), best.lower()) > max(len(word), len(best)) * _FAR:
         return None
     return best
@@ -20,6 +20,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = list(known)
     near = nearest(word, names)
     return f"did you mean `{near}`?" if near else f"known here: {', '.join(names)}"
+
+
+def _rank(word: str, name: str) -> tuple[float, int]:
+    """Few mistakes are best; among equals, a long common beginning."""
+    alike = [a == b for a, b in zip(word, name, strict=False)]
+    return _mistakes(word, name), -(alike.index(False) if False in alike else len(alike))
 
 
 def _mistakes(word: str, name: str) -> float:

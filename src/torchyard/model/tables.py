@@ -3,6 +3,9 @@
 The code knows what a CUDA toolkit *is*; which ones there are, and what each can do, is data.
 """
 
+from enum import StrEnum
+
+from torchyard.model.recipe import Dimension, Recipe
 from torchyard.model.values import Value
 
 TORCH_PREFIX = "torch"
@@ -24,12 +27,21 @@ class Python(Value, kw_only=True):
     free_threaded: bool = False
 
 
+class Format(StrEnum):
+    """How a package is written."""
+
+    WHEEL = "wheel"
+    CONDA = "conda"
+    ZIP = "zip"
+
+
 class PackageKind(Value, kw_only=True):
     """A form in which a build is delivered."""
 
     title: str
-    format: str
+    format: Format
     per_python: bool
+    pinned: bool
     recipes: tuple[str, ...]
 
 
@@ -52,32 +64,20 @@ class Rocm(Value, kw_only=True):
 
 
 class Plain(Value, kw_only=True):
-    """A compute platform without an architecture list of its own: cpu, xpu."""
+    """A compute platform without an architecture list of its own.
 
+    One that is not `pinned` needs no row in a torch release: every release has it.
+    """
+
+    pinned: bool
     platforms: tuple[str, ...]
 
 
-class CudaPins(Value, kw_only=True):
-    """The NVIDIA libraries that one torch release takes with one CUDA."""
-
-    cudnn: str
-    nccl: str | None = None
-
-
-class XpuPins(Value, kw_only=True):
-    """The oneAPI and Triton that one torch release takes for Intel GPUs."""
-
-    oneapi: str
-    triton: str
-
-
 class Release(Value, kw_only=True):
-    """What one torch release was built with."""
+    """What one torch release was built with, for each compute platform that it was built for."""
 
-    triton: str | None = None
-    rocm: tuple[str, ...]
-    cuda: dict[str, CudaPins]
-    xpu: XpuPins | None = None
+    libraries: dict[str, dict[str, str]]
+    triton: dict[str, str] = {}
 
 
 class Tables(Value, kw_only=True):
@@ -95,12 +95,29 @@ class Tables(Value, kw_only=True):
     def computes(self) -> tuple[str, ...]:
         return (*self.plain, *self.cuda, *self.rocm)
 
+    def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
+        """Every value that each dimension of a recipe could have."""
+        packages = (name for name, kind in self.packages.items() if recipe.name in kind.recipes)
+        values = {
+            Dimension.PLATFORM: tuple(self.platforms),
+            Dimension.COMPUTE: self.computes,
+            Dimension.BLAS: self.blas,
+            Dimension.TORCH: tuple(f"{TORCH_PREFIX}{release}" for release in self.releases),
+            Dimension.PYTHON: tuple(self.pythons),
+            Dimension.PACKAGE: tuple(packages),
+        }
+        return {dimension: values[dimension] for dimension in recipe.dimensions}
+
     def platforms_of(self, compute: str) -> tuple[str, ...]:
         """The platforms that a compute platform is made for."""
         if compute in self.plain:
             return self.plain[compute].platforms
         table: dict[str, Cuda] | dict[str, Rocm] = self.cuda if compute in self.cuda else self.rocm
         return tuple(table[compute].archs)
+
+    def pinned(self, compute: str) -> bool:
+        """Whether a compute platform comes with libraries that each torch release chooses."""
+        return compute not in self.plain or self.plain[compute].pinned
 
     @property
     def blas(self) -> tuple[str, ...]:

@@ -34,6 +34,12 @@ class Origin:
     def __str__(self) -> str:
         return f"{self.kind}:{self.line}" if self.line else self.kind
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(self.kind)
+
     def __repr__(self) -> str:
         return f"<Origin {self}>"
 

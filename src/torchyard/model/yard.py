@@ -19,10 +19,14 @@ class Project(Value, kw_only=True):
 
 
 class Source(Value, kw_only=True):
-    """Where the code comes from: a revision of a git repository, or a directory's content."""
+    """Where the code comes from: a commit of a git repository, or a directory's content.
+
+    A `rev` may be a tag or branch, whose commit is not known before somebody looks.
+    """
 
     git: str | None = None
     rev: str | None = None
+    commit: str | None = None
     path: str | None = None
     digest: str | None = None
     submodules: bool = True
@@ -35,6 +39,10 @@ class Channel(Value, kw_only=True):
     url: str
     subset: str | None = None
     promote_from: str | None = None
+
+    def receives(self, subset: str | None) -> bool:
+        """Whether the plan of a subset, or of the whole matrix, is published here."""
+        return self.promote_from is None and self.subset == subset
 
 
 class Yard(Value, kw_only=True):

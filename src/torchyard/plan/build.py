@@ -10,20 +10,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 
-from torchyard.errors import PlanError
-from torchyard.model.identifier import ANY_PYTHON, Cell, scope_path
-from torchyard.model.recipe import Stage
-from torchyard.model.tables import Tables
+from torchyard.model.identifier import ANY_PYTHON, Identifier, scope_path
+from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard.model.tables import Format, Tables
 from torchyard.model.yard import Yard
-from torchyard.plan.expand import Block, Expansion, Head, Pair, expand
+from torchyard.plan.expand import Block, Expansion, expand
 from torchyard.plan.graph import Columns, Plan, Scope
-from torchyard.plan.narrow import select_jobs
+from torchyard.plan.possible import Head
 from torchyard.plan.select import EVERYTHING, Selection, select_blocks
+from torchyard.plan.select_jobs import select_jobs
 from torchyard.plan.settings import Settings, SettingsMaker
 
-_CELL_STAGES = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE)
 SOURCE = 0
-"""The index of the source job: it comes first in every plan."""
+"""The number of the source job: it comes first in every plan."""
+
+Profile = tuple[Format | None, tuple[int, ...]]
+"""What tells the settings of a block's cells apart: package format and matching overrides."""
+
+Row = tuple[str, str, int, Profile]
+"""A cell of a block: Python, package, and its profile, with a number that is quick to look up."""
+
+Endings = tuple[tuple[Settings, ...], list[str]]
+"""The settings of some stages' jobs, and how the JSON of their payloads ends."""
 
 
 def make_plan(yard: Yard, tables: Tables, selection: Selection = EVERYTHING) -> Plan:
@@ -34,11 +42,17 @@ def make_plan(yard: Yard, tables: Tables, selection: Selection = EVERYTHING) -> 
         builder.add_source()
         for block in select_blocks(expansion, selection):
             builder.add_block(block)
+        if not selection.narrows_cells:
+            builder.add_publish(selection.subset)
     partial = bool(selection.select or selection.skip)
-    if not partial:
-        builder.add_publish(selection.subset)
     plan = Plan(expansion, builder.columns, subset=selection.subset, partial=partial)
     return select_jobs(plan, selection)
+
+
+def make_plan_with(yard: Yard, tables: Tables, identifier: Identifier) -> Plan:
+    """Make the plan that an identifier belongs to: a channel publishes the plan of its subset."""
+    channel = yard.channels.get(identifier.path) if identifier.stage is Stage.PUBLISH else None
+    return make_plan(yard, tables, Selection(channel.subset if channel else None))
 
 
 @contextmanager
@@ -57,92 +71,87 @@ def _uncollected() -> Iterator[None]:
 
 
 class _Builder:
-    """Appends jobs to the columns of a plan. An input is known by its index."""
+    """Appends jobs to the columns of a plan. An input is known by its number."""
 
     def __init__(self, expansion: Expansion) -> None:
         self.yard = expansion.yard
-        self.tables = expansion.tables
-        self.pairs = expansion.pairs
         self.columns = Columns([], [], [], [], [])
-        self._settings = SettingsMaker(self.yard, self.tables)
-        self._overrides = [expansion.matcher(o.pattern) for o in self.yard.overrides]
-        self._matching: dict[tuple[int, ...], dict[Pair, tuple[int, ...]]] = {}
-        self._recipe = f'"],"recipe":"{self.yard.project.recipe.label}","scope":"'
+        self._recipe = f'"],"recipe":"{self.yard.project.recipe.name}","scope":"'
         self._has_core = Stage.CORE in self.yard.project.recipe.stages
+        self._settings = SettingsMaker(self.yard, expansion.tables)
+        self._overrides = [expansion.matcher(o.pattern) for o in self.yard.overrides]
+        kinds = expansion.tables.packages
+        self._formats = [(pair, kinds[pair[1]].format) for pair in expansion.pairs]
+        self._profiles: dict[Profile, int] = {}
+        self._rows_made: dict[tuple[int, tuple[int, ...]], list[Row]] = {}
 
     def add_source(self) -> None:
         self._add(Stage.SOURCE, (), (), self._settings.of_source())
 
     def add_publish(self, subset: str | None) -> None:
         """Add a job for each channel that receives exactly this plan."""
-        for channel in self.yard.channels.values():
-            if channel.promote_from is None and channel.subset == subset:
-                stages = enumerate(self.columns.stages)
-                proven = tuple(index for index, stage in stages if stage in _CELL_STAGES)
+        channels = [c for c in self.yard.channels.values() if c.receives(subset)]
+        if channels:
+            stages = enumerate(self.columns.stages)
+            proven = tuple(number for number, stage in stages if stage in CELL_STAGES)
+            for channel in channels:
                 settings = self._settings.of_publish(channel)
                 self._add(Stage.PUBLISH, (channel.name,), proven, settings)
 
     def add_block(self, block: Block) -> None:
         """Add the core of a block, its bindings for each Python, and its packages."""
-        self._check_pins(block)
-        overrides = tuple(
-            i for i, matcher in enumerate(self._overrides) if matcher.reaches(block.head)
-        )
-        core = SOURCE
+        matchers = enumerate(self._overrides)
+        overrides = tuple(index for index, matcher in matchers if matcher.reaches(block.head))
+        needed: tuple[int, ...] = (SOURCE,)
         if self._has_core:
-            (settings,), _ = self._endings((Stage.CORE,), block.head, overrides)
-            core = self._add(Stage.CORE, block.head, (SOURCE,), settings)
-        by_pair = self._overrides_by_pair(overrides)
-        parents = self._add_bindings(block, core, by_pair)
-        self._add_cells(block, parents, by_pair)
+            (settings,), _ = self._endings((Stage.CORE,), block.head, (None, overrides))
+            needed = (SOURCE, self._add(Stage.CORE, block.head, needed, settings))
+        rows = self._rows(block, overrides)
+        bound = self._add_bindings(block.head, needed, rows)
+        self._add_cells(block.head, needed[-1], bound, rows)
 
     def _add_bindings(
-        self, block: Block, core: int, by_pair: dict[Pair, tuple[int, ...]]
+        self, head: Head, needed: tuple[int, ...], rows: Sequence[Row]
     ) -> dict[str, int]:
-        """Bind a core to each of its Pythons, and say which job that Python's packages need."""
+        """Add a job for each Python of a block, and return their numbers."""
         stages, scopes, fingerprints, inputs, settings = self.columns
-        needed = (SOURCE, core) if self._has_core else (SOURCE,)
-        listed = '","'.join([fingerprints[index] for index in needed])
-        opening = f'{{"inputs":["{listed}{self._recipe}{scope_path(block.head)}/'
-        endings: dict[tuple[int, ...], tuple[tuple[Settings, ...], list[str]]] = {}
-        parents = {ANY_PYTHON: core}
-        for pair in block.pairs:
-            python = pair[0]
-            if python in parents:
+        opening = f"{self._opening(needed)}{self._recipe}{scope_path(head)}/"
+        endings: dict[int, Endings] = {}
+        bound: dict[str, int] = {}
+        for python, _, key, profile in rows:
+            if python == ANY_PYTHON or python in bound:
                 continue
-            ending = endings.get(by_pair[pair])
+            ending = endings.get(key)
             if ending is None:
-                ending = self._endings((Stage.BINDINGS,), block.head, by_pair[pair])
-                endings[by_pair[pair]] = ending
+                ending = endings[key] = self._endings((Stage.BINDINGS,), head, profile)
             made, (end,) = ending
-            parents[python] = len(fingerprints)
+            bound[python] = len(fingerprints)
             fingerprints.append(sha256(f"{opening}{python}{end}".encode()).hexdigest())
             stages.append(Stage.BINDINGS)
-            scopes.append((*block.head, python))
+            scopes.append((*head, python))
             inputs.append(needed)
             settings += made
-        return parents
+        return bound
 
-    def _add_cells(
-        self, block: Block, parents: dict[str, int], by_pair: dict[Pair, tuple[int, ...]]
-    ) -> None:
+    def _add_cells(self, head: Head, core: int, bound: dict[str, int], rows: Sequence[Row]) -> None:
         """Package, check and smoke every cell of a block. This is the hot loop."""
         stages, scopes, fingerprints, inputs, settings = self.columns
-        head, recipe, start = block.head, self._recipe, scope_path(block.head)
-        parent_of = {
-            python: (f'{{"inputs":["{fingerprints[index]}{recipe}{start}/{python}/', (index,))
-            for python, index in parents.items()
+        recipe, start = self._recipe, scope_path(head)
+        needed: dict[str, tuple[int, ...]] = {ANY_PYTHON: (core,)}
+        for python, number in bound.items():
+            needed[python] = (core, number) if self._has_core else (number,)
+        parents = {
+            python: (f"{self._opening(numbers)}{recipe}{start}/{python}/", numbers)
+            for python, numbers in needed.items()
         }
-        endings: dict[tuple[int, ...], tuple[tuple[Settings, ...], list[str]]] = {}
-        index = len(stages)
-        for pair in block.pairs:
-            python, package = pair
-            ending = endings.get(by_pair[pair])
+        endings: dict[int, Endings] = {}
+        number = len(stages)
+        for python, package, key, profile in rows:
+            ending = endings.get(key)
             if ending is None:
-                ending = self._endings(_CELL_STAGES, head, by_pair[pair])
-                endings[by_pair[pair]] = ending
+                ending = endings[key] = self._endings(CELL_STAGES, head, profile)
             made, (package_end, check_end, smoke_end) = ending
-            opening, parent = parent_of[python]
+            opening, parent = parents[python]
             packed = sha256(f"{opening}{package}{package_end}".encode()).hexdigest()
             opening = f'{{"inputs":["{packed}{recipe}{start}/{python}/{package}'
             fingerprints += (
@@ -151,65 +160,53 @@ class _Builder:
                 sha256(f"{opening}{smoke_end}".encode()).hexdigest(),
             )
             scope = (*head, python, package)
-            own = (index,)
+            own = (number,)
             scopes += (scope, scope, scope)
             inputs += (parent, own, own)
             settings += made
-            index += 3
-        stages += _CELL_STAGES * len(block.pairs)
+            number += 3
+        stages += CELL_STAGES * len(rows)
 
-    def _endings(
-        self, stages: Sequence[Stage], head: Head, overrides: Sequence[int]
-    ) -> tuple[tuple[Settings, ...], list[str]]:
-        """The settings of jobs of these stages, and how the JSON of their payloads ends."""
+    def _endings(self, stages: Sequence[Stage], head: Head, profile: Profile) -> Endings:
+        form, overrides = profile
         made = []
         for stage in stages:
             matching = tuple(i for i in overrides if stage in self.yard.overrides[i].stages)
-            made.append(self._settings.of(stage, *head, matching))
-        return tuple(made), [_end(s, stage) for s, stage in zip(made, stages, strict=True)]
+            made.append(self._settings.of(stage, head, form, matching))
+        return tuple(made), [self._end(s, stage) for s, stage in zip(made, stages, strict=True)]
 
     def _add(self, stage: Stage, scope: Scope, inputs: tuple[int, ...], settings: Settings) -> int:
-        columns = self.columns
-        known = columns.fingerprints
-        listed = '","'.join([known[index] for index in inputs])
-        quoted = f'{{"inputs":["{listed}' if inputs else '{"inputs":['
-        recipe = self._recipe if inputs else self._recipe[1:]
-        payload = f"{quoted}{recipe}{scope_path(scope)}{_end(settings, stage)}"
-        columns.fingerprints.append(sha256(payload.encode()).hexdigest())
-        columns.stages.append(stage)
-        columns.scopes.append(scope)
-        columns.inputs.append(inputs)
-        columns.settings.append(settings)
-        return len(known) - 1
+        stages, scopes, fingerprints, all_inputs, all_settings = self.columns
+        opening = self._opening(inputs) if inputs else '{"inputs":['
+        recipe = self._recipe if inputs else self._recipe.removeprefix('"')
+        payload = f"{opening}{recipe}{scope_path(scope)}{self._end(settings, stage)}"
+        fingerprints.append(sha256(payload.encode()).hexdigest())
+        stages.append(stage)
+        scopes.append(scope)
+        all_inputs.append(inputs)
+        all_settings.append(settings)
+        return len(stages) - 1
 
-    def _overrides_by_pair(self, outer: tuple[int, ...]) -> dict[Pair, tuple[int, ...]]:
-        """Which of a block's overrides match each of its pairs."""
-        found = self._matching.get(outer)
+    def _opening(self, inputs: tuple[int, ...]) -> str:
+        """How the JSON of a payload begins: with its inputs, in an order of their own."""
+        listed = '","'.join(sorted([self.columns.fingerprints[number] for number in inputs]))
+        return f'{{"inputs":["{listed}'
+
+    def _end(self, settings: Settings, stage: Stage) -> str:
+        revision = self.yard.project.recipe.revision(stage)
+        return (
+            f'","settings":{settings.encoded},"stage":"{stage.value}","stage_revision":{revision}}}'
+        )
+
+    def _rows(self, block: Block, overrides: tuple[int, ...]) -> list[Row]:
+        """The cells of a block with their profiles; most blocks have the same."""
+        found = self._rows_made.get((block.mask, overrides))
         if found is None:
-            masks = [(index, self._overrides[index].mask) for index in outer]
-            found = self._matching[outer] = {
-                pair: tuple(index for index, mask in masks if mask >> bit & 1)
-                for bit, pair in enumerate(self.pairs)
-            }
+            masks = [(index, self._overrides[index].mask) for index in overrides]
+            found = self._rows_made[block.mask, overrides] = []
+            for bit, ((python, package), form) in enumerate(self._formats):
+                if block.mask >> bit & 1:
+                    profile = (form, tuple(index for index, mask in masks if mask >> bit & 1))
+                    key = self._profiles.setdefault(profile, len(self._profiles))
+                    found.append((python, package, key, profile))
         return found
-
-    def _check_pins(self, block: Block) -> None:
-        """Fail early if a package would have to declare libraries of unknown versions."""
-        platform, compute, variant = block.head
-        if compute not in self.tables.cuda:
-            return
-        name = self._settings.release_of(variant)
-        release = self.tables.releases.get(name)
-        if release is not None and compute in release.cuda:
-            return
-        for python, package in block.pairs:
-            if self.tables.packages[package].format != "conda":
-                cell = Cell(platform, compute, variant, python, package)
-                msg = f"torch {name} has no cuDNN and NCCL pins for {compute}: {cell.path}"
-                known = ", ".join(n for n, r in self.tables.releases.items() if compute in r.cuda)
-                hint = f'exclude these cells, or take other pins: [project] release = "…" ({known})'
-                raise PlanError(msg, hint=hint)
-
-
-def _end(settings: Settings, stage: Stage) -> str:
-    return f'","settings":{settings.encoded},"stage":"{stage.value}"}}'

@@ -1,13 +1,15 @@
 """Two plans compared: which packages appear, vanish or are rebuilt, and what caused it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.model.identifier import Cell
-from torchyard.model.recipe import Stage
-from torchyard.plan.expand import verdict
-from torchyard.plan.explain import flat_settings, value_origin
-from torchyard.plan.graph import Job, Plan
+from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard.model.values import Origin
+from torchyard.plan.explain import value_origin
+from torchyard.plan.graph import Job, Plan, Scope
+from torchyard.plan.settings import Said
+from torchyard.plan.verdict import verdict
 
 
 class Cause(NamedTuple):
@@ -31,6 +33,7 @@ class PlanDiff(NamedTuple):
     appeared: tuple[Change, ...]
     vanished: tuple[Change, ...]
     rebuilt: tuple[Change, ...]
+    retested: tuple[Change, ...]
     unchanged: int
 
 
@@ -48,41 +51,51 @@ _NEW = _Words("{} gained `{}`", "included", "no longer left out", "newly selecte
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
-    """Compare the packages of two plans by their place in the matrix."""
-    before = {cell.path: cell for cell in old.cells()}
-    after = {cell.path: cell for cell in new.cells()}
+    """Compare the packages of two plans by their place in the matrix.
+
+    A new version makes the same packages anew; another name makes other packages.
+    """
+    renamed = old.yard.project.name != new.yard.project.name
+    before = dict.fromkeys(old.cells())
+    after = dict.fromkeys(new.cells())
+    common = [] if renamed else [cell for cell in after if cell in before]
     differences = Differences(old, new)
-    rebuilt = tuple(
-        Change(f"{new.label}/{path}", cell, causes)
-        for path, cell in after.items()
-        if path in before and (causes := differences.causes(Stage.PACKAGE, path))
-    )
+    rebuilt, retested = [], []
+    for cell in common:
+        if differences.changed(Stage.PACKAGE, cell):
+            rebuilt.append(cell)
+        elif any(differences.changed(stage, cell) for stage in CELL_STAGES):
+            retested.append(cell)
+    kept = set(common)
     return PlanDiff(
         appeared=tuple(
-            Change(f"{new.label}/{path}", cell, (_why_only_in(new, old, cell, _NEW),))
-            for path, cell in after.items()
-            if path not in before
+            Change(f"{new.label}/{cell.path}", cell, (_why_only_in(new, old, cell, _NEW),))
+            for cell in after
+            if cell not in kept
         ),
         vanished=tuple(
-            Change(f"{old.label}/{path}", cell, (_why_only_in(old, new, cell, _GONE),))
-            for path, cell in before.items()
-            if path not in after
+            Change(f"{old.label}/{cell.path}", cell, (_why_only_in(old, new, cell, _GONE),))
+            for cell in before
+            if cell not in kept
         ),
-        rebuilt=rebuilt,
-        unchanged=sum(path in before for path in after) - len(rebuilt),
+        rebuilt=differences.changes(rebuilt),
+        retested=differences.changes(retested),
+        unchanged=len(common) - len(rebuilt) - len(retested),
     )
 
 
 def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Cause:
     """Find the line because of which only one of two plans has a cell."""
+    names = having.yard.project.name, lacking.yard.project.name
+    if names[0] != names[1]:
+        return Cause(f"the name is `{names[0]}`", str(having.yard.origin("project.name")))
+    for field, dimension in enumerate(having.yard.project.recipe.dimensions):
+        origin = value_origin(having.yard, field, cell[field])
+        if origin and value_origin(lacking.yard, field, cell[field]) is None:
+            return Cause(words.value.format(f"matrix.{dimension}", cell[field]), str(origin))
     inclusion = next((rule for rule in having.yard.matrix.include if rule.matches(cell)), None)
     if inclusion and not any(rule.matches(cell) for rule in lacking.yard.matrix.include):
         return Cause(f"{words.inclusion}: {inclusion.reason}", str(inclusion.origin))
-    dimensions = having.yard.project.recipe.dimensions
-    for field, dimension, value in zip(cell._fields, dimensions, cell, strict=True):
-        origin = value_origin(having.yard, field, value)
-        if origin and value_origin(lacking.yard, field, value) is None:
-            return Cause(words.value.format(f"matrix.{dimension}", value), str(origin))
     absence = verdict(cell, lacking.yard, lacking.tables)
     if absence:
         return Cause(f"{words.rule}: {absence.reason}", str(absence.origin))
@@ -96,33 +109,68 @@ class Differences:
     def __init__(self, old: Plan, new: Plan) -> None:
         self.old = old
         self.new = new
-        self._known: dict[tuple[Stage, str], tuple[Cause, ...]] = {}
+        self._known: dict[tuple[Stage, Scope], tuple[Cause, ...]] = {}
 
-    def causes(self, stage: Stage, path: str) -> tuple[Cause, ...]:
+    def changed(self, stage: Stage, scope: Scope) -> bool:
+        return self.old.fingerprint(stage, scope) != self.new.fingerprint(stage, scope)
+
+    def changes(self, cells: Iterable[Cell]) -> tuple[Change, ...]:
+        return tuple(
+            Change(f"{self.new.label}/{cell.path}", cell, self.cell_causes(cell)) for cell in cells
+        )
+
+    def cell_causes(self, cell: Cell) -> tuple[Cause, ...]:
+        """Why a package is made or proved anew."""
+        found = (cause for stage in CELL_STAGES for cause in self.causes(stage, tuple(cell)))
+        return tuple(dict.fromkeys(found))
+
+    def causes(self, stage: Stage, scope: Scope) -> tuple[Cause, ...]:
         """All root causes, nearest to the source first; none if nothing changed."""
-        key = (stage, path)
+        key = (stage, scope)
         if key not in self._known:
-            old, new = self.old.get(stage, path), self.new.get(stage, path)
-            if old is None or new is None:
-                plan = "old" if old is None else "new"
-                self._known[key] = (Cause(f"only the {plan} plan lacks {stage}:{path}", plan),)
-            elif old.fingerprint == new.fingerprint:
-                self._known[key] = ()
-            else:
-                self._known[key] = tuple(dict.fromkeys(self._search(old, new)))
+            self._known[key] = tuple(dict.fromkeys(self._search(stage, scope)))
         return self._known[key]
 
-    def _search(self, old: Job, new: Job) -> Iterator[Cause]:
-        before = {(job.stage, job.path) for job in map(self.old.job, old.inputs)}
-        after = {(job.stage, job.path) for job in map(self.new.job, new.inputs)}
-        for stage, path in sorted(before | after):
-            yield from self.causes(stage, path)
-        labels = self.old.yard.project.recipe.label, self.new.yard.project.recipe.label
-        if labels[0] != labels[1]:
-            yield Cause(f"recipe: {labels[0]} → {labels[1]}", "torchyard itself")
-        was, now = flat_settings(old), flat_settings(new)
+    def _search(self, stage: Stage, scope: Scope) -> Iterator[Cause]:
+        if not self.changed(stage, scope):
+            return
+        old, new = self.old.get(stage, scope), self.new.get(stage, scope)
+        if old is None or new is None:
+            yield self._only_one_has(stage, scope)
+            return
+        before = {(job.stage, job.scope) for job in map(self.old.job, old.inputs)}
+        after = {(job.stage, job.scope) for job in map(self.new.job, new.inputs)}
+        for needed in sorted(before | after):
+            yield from self.causes(*needed)
+        yield from self._own(old, new)
+
+    def _only_one_has(self, stage: Stage, scope: Scope) -> Cause:
+        """Blame a job that comes or goes on the first of the cells that it comes or goes with."""
+        having, lacking, words = self.new, self.old, _NEW
+        if having.get(stage, scope) is None:
+            having, lacking, words = self.old, self.new, _GONE
+        for cell in having.cells():
+            if cell[: len(scope)] == scope:
+                return _why_only_in(having, lacking, cell, words)
+        return Cause("another channel", str(having.yard.origin(f"channel.{scope[0]}")))
+
+    def _own(self, old: Job, new: Job) -> Iterator[Cause]:
+        """What a job's own settings do to its fingerprint."""
+        recipes = self.old.yard.project.recipe, self.new.yard.project.recipe
+        if recipes[0].name != recipes[1].name:
+            what = f"recipe: {recipes[0].name} → {recipes[1].name}"
+            yield Cause(what, str(self.new.yard.origin("project.recipe")))
+        was, now = old.settings.history, new.settings.history
         for name in dict.fromkeys((*was, *now)):
-            if was.get(name) != now.get(name):
-                side = new if name in now else old
-                what = f"{new.stage} {name}: {was.get(name, 'unset')} → {now.get(name, 'unset')}"
-                yield Cause(what, str(side.settings.origins[name]))
+            before, after = was.get(name, ()), now.get(name, ())
+            texts = [said[-1].text if said else "unset" for said in (before, after)]
+            if texts[0] != texts[1]:
+                what = f"{new.stage} {name}: {texts[0]} → {texts[1]}"
+                yield Cause(what, str(_to_blame(before, after)))
+
+
+def _to_blame(before: Sequence[Said], after: Sequence[Said]) -> Origin:
+    """The line that says something new; if there is none, the one that says it no longer."""
+    gained = [said for said in after if said.text not in {old.text for old in before}]
+    lost = [said for said in before if said.text not in {new.text for new in after}]
+    return (gained or lost or [*after, *before])[-1].origin

@@ -16,16 +16,14 @@ from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Couple, Matrix, Pattern, any_match
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import Tables
-from torchyard.model.values import Origin
 from torchyard.model.yard import Yard
+from torchyard.plan.possible import Head, impossible, unreleased
+from torchyard.plan.verdict import TABLES, Absence
 
 OUTER: Final = 3
 """How many fields of a cell, from the left, name its block."""
 
-UNAVAILABLE = Origin("table")
-
 Pair = tuple[str, str]
-Head = tuple[str, str, str]
 
 
 class Block(NamedTuple):
@@ -34,13 +32,6 @@ class Block(NamedTuple):
     head: Head
     mask: int
     pairs: tuple[Pair, ...]
-
-
-class Absence(NamedTuple):
-    """Why cells of the product are not planned."""
-
-    reason: str
-    origin: Origin
 
 
 class Absent(NamedTuple):
@@ -96,18 +87,21 @@ class Expansion:
             *((ANY_PYTHON, p) for p in packages if not kinds[p].per_python),
         )
         self._known = (*self.values[:OUTER], (*pythons, ANY_PYTHON), packages)
+        self._pinned = bits(kinds[package].pinned for _, package in self.pairs)
         self._base = self.matcher(_literal(matrix.values))
         self._couples = [_CoupleMatcher(couple, self.pairs) for couple in matrix.couples]
-        self._exclude = [(rule, self.matcher(rule.pattern)) for rule in matrix.exclude]
+        self._exclude = [self.matcher(rule.pattern) for rule in matrix.exclude]
         self._include = [
             (self.matcher(rule.pattern), [_CoupleMatcher(c, self.pairs) for c in rule.couples])
             for rule in matrix.include
         ]
         self._pairs_of: dict[int, tuple[Pair, ...]] = {}
         self.absent: list[Absent] = []
-        self.warnings: list[str] = []
+        self.left_out = [0] * len(matrix.exclude)
+        """How many cells each exclusion leaves out."""
+        self.taken_in = [0] * len(matrix.include)
+        """How many cells each inclusion takes in that would not be there without one."""
         self.blocks = tuple(self._blocks())
-        self._warn_of_idle_rules()
 
     def matcher(self, pattern: Pattern) -> Matcher:
         return Matcher(pattern, self._known, self.pairs)
@@ -128,40 +122,56 @@ class Expansion:
                 yield Block(head, mask, self.pairs_of(mask))
 
     def _admitted(self, head: Head) -> int:
+        """The pairs of a block that should exist."""
+        inclusions = [_coupled(m.at(head), couples, head) for m, couples in self._include]
         included = 0
-        for matcher, couples in self._include:
-            included |= _coupled(matcher.at(head), couples, head)
+        for mask in inclusions:
+            included |= mask
         wanted = included | _coupled(self._base.at(head), self._couples, head)
         if not wanted:
             return 0
-        reason = unavailable(head, self.tables, self.yard)
-        if reason:
-            self.absent.append(Absent(Absence(reason, UNAVAILABLE), head, wanted))
-            return 0
-        for rule, matcher in self._exclude:
+        wanted &= ~self._can_not_be(head, wanted)
+        plain = wanted
+        for index, matcher in enumerate(self._exclude):
             hit = wanted & ~included & matcher.at(head)
+            plain &= ~matcher.at(head)
             if hit:
+                rule = self.yard.matrix.exclude[index]
                 self.absent.append(Absent(Absence(rule.reason, rule.origin), head, hit))
+                self.left_out[index] += hit.bit_count()
                 wanted &= ~hit
+        plain &= _coupled(self._base.at(head), self._couples, head)
+        for index, mask in enumerate(inclusions):
+            self.taken_in[index] += (mask & wanted & ~plain).bit_count()
+            plain |= mask
         return wanted
 
-    def _warn_of_idle_rules(self) -> None:
-        busy = {absent.absence.origin for absent in self.absent}
-        self.warnings.extend(
-            f"the exclusion at {rule.origin} leaves nothing out that is not left out already"
-            for rule, _ in self._exclude
-            if rule.origin not in busy
-        )
-        pairs = {
-            pair for mask in {block.mask for block in self.blocks} for pair in self.pairs_of(mask)
-        }
-        seen_in = [{block.head[field] for block in self.blocks} for field in range(OUTER)]
-        seen_in += [{pair[field] for pair in pairs} for field in range(2)]
-        dimensions = self.yard.project.recipe.dimensions
-        for dimension, values, seen in zip(dimensions, self.values, seen_in, strict=True):
-            self.warnings.extend(
-                f"no cell has {dimension} `{value}`" for value in values if value not in seen
-            )
+    def _can_not_be(self, head: Head, wanted: int) -> int:
+        """The wanted pairs of a block that the tables rule out."""
+        reason = impossible(head, self.yard, self.tables)
+        ruled_out = wanted
+        if not reason and self.yard.project.recipe.variant is Dimension.TORCH:
+            reason = unreleased(head, self.yard, self.tables)
+            ruled_out &= self._pinned
+        if not reason or not ruled_out:
+            return 0
+        self.absent.append(Absent(Absence(reason, TABLES), head, ruled_out))
+        return ruled_out
+
+    def check_pins(self) -> None:
+        """Fail if the project's own release says nothing of a compute that packages need."""
+        for block in self.blocks:
+            reason = unreleased(block.head, self.yard, self.tables)
+            if reason and block.mask & self._pinned:
+                pair = self.pairs_of(block.mask & self._pinned)[0]
+                compute = block.head[1]
+                known = [n for n, r in self.tables.releases.items() if compute in r.libraries]
+                msg = f"{reason}, so the libraries of {Cell(*block.head, *pair).path} are unknown"
+                hint = (
+                    "exclude such cells, or name a release to take the libraries of: "
+                    f"[project] release = {' or '.join(known)}"
+                )
+                raise PlanError(msg, hint=hint)
 
 
 class _CoupleMatcher:
@@ -209,53 +219,13 @@ def _literal(values: Sequence[tuple[str, ...]]) -> Pattern:
     return Pattern(**named)
 
 
-def unavailable(head: Head, tables: Tables, yard: Yard) -> str | None:
-    """Say why nothing can be built for a block, whatever the rules want."""
-    platform, compute, variant = head
-    if platform not in tables.platforms_of(compute):
-        return f"{compute} is not made for {platform}"
-    blas = tables.platforms[platform].blas
-    if yard.project.recipe.variant is Dimension.BLAS and variant not in blas:
-        return f"{variant} is not made for {platform}"
-    return None
-
-
-def verdict(cell: Cell, yard: Yard, tables: Tables) -> Absence | None:
-    """Say why a cell of known values is not in the plan, or nothing if it is."""
-    matrix = yard.matrix
-    included = any(rule.matches(cell) for rule in matrix.include)
-    absence = None if included else _outside(cell, yard)
-    if absence:
-        return absence
-    reason = unavailable(cell[:OUTER], tables, yard)
-    if reason:
-        return Absence(reason, UNAVAILABLE)
-    for rule in () if included else matrix.exclude:
-        if rule.pattern.matches(cell):
-            return Absence(rule.reason, rule.origin)
-    return None
-
-
-def _outside(cell: Cell, yard: Yard) -> Absence | None:
-    """Say why the product of the dimensions does not reach a cell."""
-    dimensions = yard.project.recipe.dimensions
-    for dimension, value, known in zip(dimensions, cell, yard.matrix.values, strict=True):
-        if value not in known and value != ANY_PYTHON:
-            origin = yard.origin(f"matrix.{dimension}")
-            return Absence(f"[matrix] has no {dimension} `{value}`", origin)
-    for couple in yard.matrix.couples:
-        if not couple.admits(cell):
-            values = " with ".join(cell[field] for field in couple.fields)
-            return Absence(f"no couple has {values}", couple.origin)
-    return None
-
-
 def expand(yard: Yard, tables: Tables) -> Expansion:
-    """Expand a yard's matrix, and complain if nothing is left of it."""
+    """Expand a yard's matrix, and complain if that leads to nothing usable."""
     expansion = Expansion(yard, tables)
     if not expansion.blocks:
         reasons = dict.fromkeys(absent.absence.reason for absent in expansion.absent)
         msg = "the matrix is empty: every cell is left out"
         hint = "because " + "; ".join(reasons) if reasons else None
         raise PlanError(msg, hint=hint)
+    expansion.check_pins()
     return expansion

@@ -4,94 +4,139 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
-from torchyard.model.identifier import Cell, Identifier
+from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, scope_of
 from torchyard.model.matrix import Override
-from torchyard.model.recipe import Stage
+from torchyard.model.recipe import CELL_STAGES, DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Origin
 from torchyard.model.yard import Yard
-from torchyard.plan.expand import UNAVAILABLE, Absence, verdict
-from torchyard.plan.graph import Job, Plan
+from torchyard.plan.graph import Job, Plan, Scope
 from torchyard.plan.select import in_subset
+from torchyard.plan.verdict import Absence, verdict
+
+_PLAN = Origin("plan")
 
 
 class Ingredient(NamedTuple):
-    """One thing that a fingerprint depends on, and who said it."""
+    """One thing that a cell or a fingerprint depends on, and who said it."""
 
     name: str
     value: str
     origin: Origin
 
 
-class CellStory(NamedTuple):
-    """All there is to say about a cell."""
+class Story(NamedTuple):
+    """All there is to say about a cell or a job: why it is absent, or how it comes to be."""
 
-    cell: Cell
-    absence: Absence | None
-    admitted_by: tuple[Ingredient, ...]
-    subsets: tuple[str, ...]
-    overrides: tuple[Override, ...]
-    jobs: tuple[Job, ...]
+    identifier: Identifier
+    absences: tuple[Absence, ...]
+    admitted_by: tuple[Ingredient, ...] = ()
+    subsets: tuple[str, ...] = ()
+    overrides: tuple[Override, ...] = ()
+    jobs: tuple[Job, ...] = ()
 
 
-def explain_cell(plan: Plan, identifier: Identifier) -> CellStory:
-    """Tell the story of a cell, planned or not. The plan is that of the whole matrix."""
+def explain(plan: Plan, identifier: Identifier) -> Story:
+    """Tell the story of a cell or a job, planned or not."""
+    if identifier.label != plan.label:
+        msg = f"`{identifier}` is about {identifier.label}, but this file makes {plan.label}"
+        raise SelectionError(msg, hint=did_you_mean(identifier.label, [plan.label]))
+    if identifier.stage is Stage.PUBLISH:
+        return _explain_publish(plan, identifier)
+    scope = scope_of(identifier.stage or Stage.PACKAGE, identifier.path)
+    _check_values(plan, scope)
+    absences = tuple(dict.fromkeys(_absences(plan, identifier.stage or Stage.PACKAGE, scope)))
+    if absences:
+        return Story(identifier, absences)
+    if identifier.stage:
+        return Story(identifier, (), jobs=(plan.find(identifier.stage, identifier.path),))
+    return _explain_cell(plan, identifier, Cell(*scope))
+
+
+def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Story:
     yard = plan.yard
-    check_label(plan, identifier)
-    cell = Cell.from_path(identifier.path)
-    absence = verdict(cell, yard, plan.tables) or _unreached(plan, cell)
-    return CellStory(
-        cell=cell,
-        absence=absence,
-        admitted_by=() if absence else tuple(_admission(plan, cell)),
-        subsets=tuple(
-            name for name, s in yard.subsets.items() if not absence and in_subset(cell, yard, s)
-        ),
-        overrides=tuple(o for o in yard.overrides if not absence and o.pattern.matches(cell)),
-        jobs=() if absence else tuple(_jobs_of(plan, cell)),
+    return Story(
+        identifier,
+        (),
+        admitted_by=tuple(_admission(yard, cell)),
+        subsets=tuple(name for name, s in yard.subsets.items() if in_subset(cell, yard, s)),
+        overrides=tuple(o for o in yard.overrides if o.pattern.matches(cell)),
+        jobs=tuple(_jobs_of(plan, cell)),
     )
 
 
-def check_label(plan: Plan, identifier: Identifier) -> None:
-    if identifier.label != plan.label:
-        msg = f"`{identifier}` is about {identifier.label}, but this file makes {plan.label}"
-        hint = did_you_mean(identifier.label, [plan.label])
-        raise SelectionError(msg, hint=hint)
-
-
-def _unreached(plan: Plan, cell: Cell) -> Absence | None:
-    """A cell that no rule forbids may still be none, as a wheel for no Python is."""
-    if plan.get(Stage.PACKAGE, cell.path):
-        return None
-    kind = plan.tables.packages[cell.package]
-    how = "made for each Python" if kind.per_python else "the same for every Python"
-    return Absence(f"a {cell.package} is {how}, so it can't be for `{cell.python}`", UNAVAILABLE)
-
-
-def _admission(plan: Plan, cell: Cell) -> Iterator[Ingredient]:
-    """The lines of the file that admit a cell."""
+def _explain_publish(plan: Plan, identifier: Identifier) -> Story:
     yard = plan.yard
+    channel = yard.channels.get(identifier.path)
+    if channel is None:
+        msg = f"there is no channel `{identifier.path}`"
+        hint = did_you_mean(identifier.path, yard.channels) if yard.channels else None
+        raise SelectionError(msg, hint=hint or "the file has no [channel.…]")
+    if channel.promote_from:
+        reason = f"it takes packages from channel {channel.promote_from}, not from a build"
+        origin = yard.origin(f"channel.{channel.name}.promote_from")
+        return Story(identifier, (Absence(reason, origin),))
+    return Story(identifier, (), jobs=(plan.find(Stage.PUBLISH, channel.name),))
+
+
+def _check_values(plan: Plan, scope: Scope) -> None:
+    """Complain of a value that means nothing, as opposed to one that is not in the matrix."""
+    for (dimension, known), value in zip(
+        plan.tables.known(plan.yard.project.recipe).items(), scope, strict=False
+    ):
+        if value not in known and not (dimension is Dimension.PYTHON and value == ANY_PYTHON):
+            msg = f"unknown {dimension} `{value}`"
+            raise SelectionError(msg, hint=did_you_mean(value, known))
+
+
+def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
+    """Why there is no such job: the verdicts on all cells that it would be for."""
+    if plan.get(stage, scope) is not None:
+        return
+    recipe = plan.yard.project.recipe
+    if stage not in recipe.stages:
+        yield Absence(
+            f"recipe {recipe.name} has no stage {stage}", plan.yard.origin("project.recipe")
+        )
+        return
+    cells = [Cell(*scope)] if len(scope) == DEPTH[Stage.PACKAGE] else _cells_under(plan, scope)
+    for cell in cells:
+        absence = verdict(cell, plan.yard, plan.tables)
+        if absence:
+            yield absence
+
+
+def _cells_under(plan: Plan, scope: Scope) -> Iterator[Cell]:
+    """The cells that a job of this scope would be shared by."""
+    platform, compute, variant, *rest = scope
+    packages = plan.yard.matrix.values[-1]
+    pairs = [p for p in plan.expansion.pairs if p[1] in packages and (not rest or p[0] in rest)]
+    for pair in pairs or [(rest[0], packages[0])]:
+        yield Cell(platform, compute, variant, *pair)
+
+
+def _admission(yard: Yard, cell: Cell) -> Iterator[Ingredient]:
+    """The lines of the file that admit a cell."""
     for rule in yard.matrix.include:
         if rule.matches(cell):
             yield Ingredient("included", rule.reason, rule.origin)
             return
     dimensions = yard.project.recipe.dimensions
-    for field, dimension, value in zip(cell._fields, dimensions, cell, strict=True):
-        origin = value_origin(yard, field, value)
+    for field, dimension in enumerate(dimensions):
+        origin = value_origin(yard, field, cell[field])
         if origin:
-            yield Ingredient(dimension, value, origin)
+            yield Ingredient(dimension.value, cell[field], origin)
 
 
-def value_origin(yard: Yard, field: str, value: str) -> Origin | None:
-    """The line that lists a value of a dimension, if the matrix itself does."""
-    position = Cell._fields.index(field)
-    dimension = yard.project.recipe.dimensions[position]
+def value_origin(yard: Yard, field: int, value: str) -> Origin | None:
+    """The line that lists a value of a field, if the matrix itself does."""
+    dimension = yard.project.recipe.dimensions[field]
     for index, couple in enumerate(yard.matrix.couples):
         for row, values in enumerate(couple.rows):
-            if position in couple.fields and values[couple.fields.index(position)] == value:
+            if field in couple.fields and values[couple.fields.index(field)] == value:
                 return yard.origin(f"matrix.couple[{index}].{dimension}[{row}]")
-    if value in yard.matrix.values[position]:
-        index = yard.matrix.values[position].index(value)
+    if value in yard.matrix.values[field]:
+        index = yard.matrix.values[field].index(value)
         path = f"matrix.{dimension}"
         return yard.origins.get(f"{path}[{index}]", yard.origin(path))
     return None
@@ -99,34 +144,24 @@ def value_origin(yard: Yard, field: str, value: str) -> Origin | None:
 
 def _jobs_of(plan: Plan, cell: Cell) -> Iterator[Job]:
     """The jobs that make and prove a cell, first things first."""
-    stages = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE)
-    part = plan.keep(plan.find(stage, cell.path).number for stage in stages)
-    return (plan.find(job.stage, job.path) for job in part.jobs())
+    waiting = [plan.find(stage, cell.path).number for stage in CELL_STAGES]
+    seen = set(waiting)
+    while waiting:
+        new = set(plan.job(waiting.pop()).inputs) - seen
+        seen |= new
+        waiting += new
+    return map(plan.job, sorted(seen))
 
 
 def ingredients(plan: Plan, job: Job) -> Iterator[Ingredient]:
     """Everything that a job's fingerprint is made of, in words."""
-    yield Ingredient("stage", job.stage.value, Origin("plan"))
-    yield Ingredient("scope", job.path or "everything", Origin("plan"))
-    yield Ingredient("recipe", plan.yard.project.recipe.label, plan.yard.origin("project.recipe"))
-    for name, value in flat_settings(job).items():
-        yield Ingredient(name, value, job.settings.origins[name])
-    for index in job.inputs:
-        source = plan.job(index)
+    recipe = plan.yard.project.recipe
+    revision = f"{job.stage}, revision {recipe.revision(job.stage)}"
+    yield Ingredient("stage", revision, Origin("torchyard"))
+    yield Ingredient("scope", job.path or "everything", _PLAN)
+    yield Ingredient("recipe", recipe.name, plan.yard.origin("project.recipe"))
+    for name, said in job.settings.history.items():
+        yield Ingredient(name, said[-1].text, said[-1].origin)
+    for number in job.inputs:
+        source = plan.job(number)
         yield Ingredient("input", source.fingerprint, Origin(source.identifier))
-
-
-def flat_settings(job: Job) -> dict[str, str]:
-    """Settings as `name: text`, with tables unfolded: `env.USE_MAGMA`."""
-    flat: dict[str, str] = {}
-    for name, value in job.settings.values.items():
-        match value:
-            case dict():
-                flat.update({f"{name}.{key}": text for key, text in value.items()})
-            case list():
-                flat[name] = " ".join(value)
-            case bool():
-                flat[name] = "true" if value else "false"
-            case str():
-                flat[name] = value
-    return flat

@@ -1,20 +1,22 @@
 """The plan itself: jobs as columns, so that a million of them stay small."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
-from torchyard.model.identifier import Cell, job_identifier, scope_path
-from torchyard.model.recipe import Stage
-from torchyard.model.suggest import did_you_mean
+from torchyard.model.identifier import Cell, job_identifier, scope_of, scope_path
+from torchyard.model.matrix import Needs
+from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.yard import Yard
-from torchyard.plan.expand import Absence, Expansion
+from torchyard.plan.expand import Absent, Expansion, bits
+from torchyard.plan.idle import warnings
+from torchyard.plan.select import find_subset, in_subset
 from torchyard.plan.settings import Setting, Settings
 
 Scope = tuple[str, ...]
-Payload = dict[str, str | list[str] | dict[str, Setting]]
+Payload = dict[str, str | int | list[str] | dict[str, Setting]]
 
 
 class Job(NamedTuple):
@@ -59,21 +61,30 @@ class Plan:
     def __len__(self) -> int:
         return len(self._columns.stages)
 
-    @property
-    def warnings(self) -> Sequence[str]:
-        return self.expansion.warnings
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Things in the file that do nothing."""
+        return tuple(warnings(self.expansion))
 
     @property
     def label(self) -> str:
         return self.yard.project.label
 
-    def job(self, index: int) -> Job:
+    def job(self, number: int) -> Job:
         stages, scopes, fingerprints, inputs, settings = self._columns
-        stage, scope = stages[index], scopes[index]
-        identifier = job_identifier(stage, self.label, scope_path(scope))
         return Job(
-            index, stage, scope, identifier, fingerprints[index], inputs[index], settings[index]
+            number,
+            stages[number],
+            scopes[number],
+            self.identifier(number),
+            fingerprints[number],
+            inputs[number],
+            settings[number],
         )
+
+    def identifier(self, number: int) -> str:
+        stages, scopes, *_ = self._columns
+        return job_identifier(stages[number], self.label, scope_path(scopes[number]))
 
     def jobs(self) -> Iterator[Job]:
         return map(self.job, range(len(self)))
@@ -84,45 +95,57 @@ class Plan:
             if stage is Stage.PACKAGE:
                 yield Cell(*scope)
 
-    def excluded(self) -> dict[Absence, list[Cell]]:
-        """The cells of the product that are not planned, by reason, in the order of the file."""
-        found: dict[Absence, list[Cell]] = {}
-        for absence, head, mask in self.expansion.absent:
-            pairs = self.expansion.pairs_of(mask)
-            found.setdefault(absence, []).extend(Cell(*head, *pair) for pair in pairs)
-        return found
+    def absent(self) -> Iterator[Absent]:
+        """What rules and tables leave out of this plan; nothing is said of parts of it."""
+        if self.subset is None and not self.partial:
+            yield from self.expansion.absent
+        elif self.subset is not None and not self.partial:
+            subset = find_subset(self.yard, self.subset)
+            for absence, head, mask in self.expansion.absent:
+                cells = (Cell(*head, *pair) for pair in self.expansion.pairs)
+                inside = mask & bits(in_subset(cell, self.yard, subset) for cell in cells)
+                if inside:
+                    yield Absent(absence, head, inside)
 
     def stage_counts(self) -> dict[Stage, int]:
         counts = Counter(self._columns.stages)
         return {stage: counts[stage] for stage in Stage if counts[stage]}
 
     @cached_property
-    def _index(self) -> dict[tuple[Stage, str], int]:
-        keys = zip(self._columns.stages, map(scope_path, self._columns.scopes), strict=True)
-        return {key: index for index, key in enumerate(keys)}
+    def _index(self) -> dict[tuple[Stage, Scope], int]:
+        keys = zip(self._columns.stages, self._columns.scopes, strict=True)
+        return {key: number for number, key in enumerate(keys)}
 
-    def get(self, stage: Stage, path: str) -> Job | None:
-        index = self._index.get((stage, path))
-        return None if index is None else self.job(index)
+    def get(self, stage: Stage, scope: Scope) -> Job | None:
+        number = self._index.get((stage, scope))
+        return None if number is None else self.job(number)
 
     def find(self, stage: Stage, path: str) -> Job:
-        """The job of a stage at a path, or a complaint that names the nearest."""
-        job = self.get(stage, path)
+        """The job of a stage at a path, or a complaint."""
+        job = self.get(stage, scope_of(stage, path))
         if job is None:
-            wanted = job_identifier(stage, self.label, path)
-            names = [job_identifier(s, self.label, p) for s, p in self._index if s is stage]
-            msg = f"the plan has no job `{wanted}`"
-            raise SelectionError(msg, hint=did_you_mean(wanted, names) if names else None)
+            msg = f"the plan has no job `{job_identifier(stage, self.label, path)}`"
+            raise SelectionError(msg, hint="`torchyard plan --json` lists the jobs")
         return job
+
+    def fingerprint(self, stage: Stage, scope: Scope) -> str | None:
+        number = self._index.get((stage, scope))
+        return None if number is None else self._columns.fingerprints[number]
+
+    def needs(self) -> Iterator[tuple[tuple[int, ...], Needs]]:
+        """Inputs and needs of each job, in order."""
+        for inputs, settings in zip(self._columns.inputs, self._columns.settings, strict=True):
+            yield inputs, settings.needs
 
     def payload(self, job: Job) -> Payload:
         """Everything that a job's fingerprint is the sha256 of."""
         return {
-            "inputs": [self._columns.fingerprints[index] for index in job.inputs],
-            "recipe": self.yard.project.recipe.label,
+            "inputs": sorted(self._columns.fingerprints[number] for number in job.inputs),
+            "recipe": self.yard.project.recipe.name,
             "scope": job.path,
             "settings": job.settings.values,
             "stage": job.stage.value,
+            "stage_revision": self.yard.project.recipe.revision(job.stage),
         }
 
     def keep(self, wanted: Iterable[int]) -> "Plan":
@@ -146,8 +169,8 @@ class Plan:
     @cached_property
     def _made_from(self) -> Counter[Scope]:
         """How many packages lie under each scope: everything, a block, a block's Python."""
-        scopes = [cell[:length] for cell in self.cells() for length in (0, 3, 4, 5)]
-        return Counter(scopes)
+        depths = sorted(set(DEPTH.values()))
+        return Counter(cell[:depth] for cell in self.cells() for depth in depths)
 
     def packages_of(self, job: Job) -> int:
         """How many packages are made from a job's result."""

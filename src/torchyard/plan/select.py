@@ -1,14 +1,16 @@
-"""Choosing a part of the matrix: subsets by name, cells and jobs by glob."""
+"""Choosing cells: subsets by name, others by glob."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
 from torchyard.model.identifier import Cell
-from torchyard.model.matrix import Subset, any_match, matches
+from torchyard.model.matrix import Subset, matches
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.yard import Yard
 from torchyard.plan.expand import Block, Expansion, bits
+
+_SEE = "`torchyard plan --identifiers` lists what there is"
 
 
 class Selection(NamedTuple):
@@ -16,25 +18,38 @@ class Selection(NamedTuple):
 
     A selector is a glob over identifiers. With a `:` it is about jobs, otherwise about cells; one
     without a `/` is compared with each value of a cell, so that `cu130` and `cp31*` do as well.
+    What any `select` finds is taken, less what any `skip` finds; a subset limits both.
     """
 
     subset: str | None = None
     select: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
 
+    @property
+    def selects_jobs(self) -> bool:
+        return any(map(names_jobs, self.select))
+
+    @property
+    def narrows_cells(self) -> bool:
+        """Whether only a part of the cells is wanted, which is nothing to publish."""
+        return bool(self.select and not self.selects_jobs) or not all(map(names_jobs, self.skip))
+
 
 EVERYTHING = Selection()
 
 
+def names_jobs(selector: str) -> bool:
+    return ":" in selector
+
+
 def cell_matches(cell: Cell, label: str, selector: str) -> bool:
+    """Whether a selector means a cell: by its identifier, one of its values, or `cu130-mkl`."""
     if "/" in selector:
         return matches(f"{label}/{cell.path}", selector)
-    return any(matches(value, selector) for value in cell)
+    return any(matches(word, selector) for word in (*cell, f"{cell.compute}-{cell.variant}"))
 
 
-def find_subset(yard: Yard, name: str | None) -> Subset | None:
-    if name is None:
-        return None
+def find_subset(yard: Yard, name: str) -> Subset:
     if name not in yard.subsets:
         msg = f"there is no subset `{name}`"
         hint = did_you_mean(name, yard.subsets) if yard.subsets else "the file has no [subset.…]"
@@ -43,37 +58,39 @@ def find_subset(yard: Yard, name: str | None) -> Subset | None:
 
 
 def in_subset(cell: Cell, yard: Yard, subset: Subset) -> bool:
-    named = any_match(f"{yard.project.label}/{cell.path}", subset.cells)
+    label = yard.project.label
+    named = any(cell_matches(cell, label, selector) for selector in subset.cells)
     return subset.pattern.matches(cell) and (named or not subset.cells)
 
 
 def select_blocks(expansion: Expansion, selection: Selection) -> Sequence[Block]:
     """Narrow the cells down to a selection, and complain of a selector that finds nothing."""
-    yard = expansion.yard
     blocks: Sequence[Block] = expansion.blocks
-    subset = find_subset(yard, selection.subset)
-    if subset is not None:
+    if selection.subset is not None:
+        subset = find_subset(expansion.yard, selection.subset)
         matcher = expansion.matcher(subset.pattern)
-        masked = ((block, block.mask & matcher.at(block.head)) for block in blocks)
-        blocks = _remaining(expansion, masked)
+        blocks = _remaining(expansion, ((b, b.mask & matcher.at(b.head)) for b in blocks))
         if subset.cells:
-            blocks = _by_cell(expansion, blocks, [_Test(yard, g) for g in subset.cells], keep=True)
-    wanted = [selector for selector in selection.select if ":" not in selector]
-    unwanted = [selector for selector in selection.skip if ":" not in selector]
-    if wanted:
-        blocks = _by_cell(expansion, blocks, [_Test(yard, s) for s in wanted], keep=True)
-    if unwanted:
-        blocks = _by_cell(expansion, blocks, [_Test(yard, s) for s in unwanted], keep=False)
+            wanted = _masks(expansion, subset.cells)
+            blocks = _remaining(expansion, ((b, b.mask & wanted[b.head]) for b in blocks))
+    if selection.select and not selection.selects_jobs:
+        wanted = _masks(expansion, selection.select)
+        blocks = _remaining(expansion, ((b, b.mask & wanted[b.head]) for b in blocks))
+    skip = [selector for selector in selection.skip if not names_jobs(selector)]
+    if skip:
+        unwanted = _masks(expansion, skip)
+        blocks = _remaining(expansion, ((b, b.mask & ~unwanted[b.head]) for b in blocks))
     if not blocks:
-        msg = "the selection is empty: no cell is left"
-        raise SelectionError(msg, hint="`torchyard plan --identifiers` lists what there is")
+        within = f" in subset `{selection.subset}`" if selection.subset else ""
+        msg = f"the selection is empty: no cell is left{within}"
+        raise SelectionError(msg, hint=_SEE)
     return blocks
 
 
 def select_cells(expansion: Expansion, selection: Selection) -> Iterator[Cell]:
     """List the selected cells without planning their jobs, which is quicker."""
     for selector in (*selection.select, *selection.skip):
-        if ":" in selector:
+        if names_jobs(selector):
             msg = f"`{selector}` selects jobs, but cells are listed"
             raise SelectionError(msg, hint="`torchyard plan --json` lists jobs")
     for block in select_blocks(expansion, selection):
@@ -81,41 +98,23 @@ def select_cells(expansion: Expansion, selection: Selection) -> Iterator[Cell]:
             yield Cell(*block.head, *pair)
 
 
-class _Test:
-    """A selector that remembers whether it ever found anything."""
-
-    def __init__(self, yard: Yard, selector: str) -> None:
-        self.label = yard.project.label
-        self.selector = selector
-        self.used = False
-
-    def mask(self, cells: Iterable[Cell], *, among: int) -> int:
-        """The cells that match, as bits; only those among the given bits count as found."""
-        found = among & bits(cell_matches(cell, self.label, self.selector) for cell in cells)
-        self.used = self.used or found > 0
-        return found
-
-
-def _by_cell(
-    expansion: Expansion, blocks: Iterable[Block], tests: Sequence[_Test], *, keep: bool
-) -> list[Block]:
-    def mask(block: Block) -> int:
-        cells = [Cell(*block.head, *pair) for pair in expansion.pairs]
-        found = 0
-        for test in tests:
-            found |= test.mask(cells, among=block.mask)
-        return block.mask & (found if keep else ~found)
-
-    remaining = _remaining(expansion, ((block, mask(block)) for block in blocks))
-    for test in tests:
-        if not test.used:
-            msg = f"`{test.selector}` matches no cell"
-            values = dict.fromkeys(value for values in expansion.values for value in values)
-            hint = did_you_mean(test.selector, values)
-            if "/" in test.selector:
-                hint = "`torchyard plan --identifiers` lists what there is"
+def _masks(expansion: Expansion, selectors: Iterable[str]) -> dict[tuple[str, str, str], int]:
+    """What the selectors find in each block. One that finds nothing anywhere is a mistake."""
+    label = expansion.yard.project.label
+    masks = dict.fromkeys((block.head for block in expansion.blocks), 0)
+    for selector in selectors:
+        found = False
+        for block in expansion.blocks:
+            cells = (Cell(*block.head, *pair) for pair in expansion.pairs)
+            mask = block.mask & bits(cell_matches(cell, label, selector) for cell in cells)
+            masks[block.head] |= mask
+            found = found or mask > 0
+        if not found:
+            values = dict.fromkeys(value for column in expansion.values for value in column)
+            hint = _SEE if "/" in selector else did_you_mean(selector, values)
+            msg = f"`{selector}` matches no cell"
             raise SelectionError(msg, hint=hint)
-    return remaining
+    return masks
 
 
 def _remaining(expansion: Expansion, masked: Iterable[tuple[Block, int]]) -> list[Block]:

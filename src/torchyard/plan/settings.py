@@ -1,23 +1,35 @@
 """What a job's result depends on besides its inputs: facts from the tables, and overrides."""
 
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from torchyard.model.canonical import canonical_json
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
-from torchyard.model.tables import TORCH_PREFIX, Tables
+from torchyard.model.tables import Format, Tables
 from torchyard.model.values import Origin
 from torchyard.model.yard import Channel, Yard
+from torchyard.plan.possible import Head, release_of
 
 Setting = str | bool | list[str] | dict[str, str]
 
 
+class Said(NamedTuple):
+    """What somebody said a setting should be."""
+
+    text: str
+    origin: Origin
+
+
 class Settings(NamedTuple):
-    """The settings of some jobs, where each came from, and their canonical JSON."""
+    """The settings of some jobs.
+
+    `encoded` is their canonical JSON; `history` has, for each of them unfolded (`env.USE_MAGMA`),
+    all that was said about it, the last word last; `needs` have no influence on the result.
+    """
 
     values: dict[str, Setting]
-    origins: dict[str, Origin]
     encoded: str
+    history: dict[str, tuple[Said, ...]]
     needs: Needs
 
 
@@ -27,133 +39,130 @@ class SettingsMaker:
     def __init__(self, yard: Yard, tables: Tables) -> None:
         self.yard = yard
         self.tables = tables
-        stages = yard.project.recipe.stages
-        self._compiling = Stage.CORE if Stage.CORE in stages else Stage.BINDINGS
-        self._with_facts = (self._compiling, Stage.PACKAGE)
-        self._made: dict[tuple[Stage, tuple[str, str, str] | None, tuple[int, ...]], Settings] = {}
+        self._compiling = yard.project.recipe.compiling
+        self._made: dict[tuple[Stage, Head | None, Format | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
-        yard = self.yard
-        values: dict[str, Setting] = {"name": yard.project.name, "version": yard.project.version}
-        origins = {key: yard.origin(f"project.{key}") for key in values}
-        if yard.source.path is None:
-            for key, value in (("git", yard.source.git), ("rev", yard.source.rev)):
-                values[key] = value or ""
-                origins[key] = yard.origin(f"source.{key}")
+        """A source is its commit if that is known, whatever repository it is taken from."""
+        draft = self._draft(Stage.SOURCE)
+        source = self.yard.source
+        if source.digest is not None:
+            draft.say("digest", source.digest, self.yard.origin("source.path"))
+        elif source.commit is not None:
+            key = "commit" if "source.commit" in self.yard.origins else "rev"
+            draft.say("commit", source.commit, self.yard.origin(f"source.{key}"))
         else:
-            values["digest"] = yard.source.digest or ""
-            origins["digest"] = yard.origin("source.path")
-        values["submodules"] = yard.source.submodules
-        origins["submodules"] = yard.origin("source.submodules")
-        return self._with_overrides(Stage.SOURCE, values, origins, self._all_for(Stage.SOURCE))
+            draft.say("git", source.git or "", self.yard.origin("source.git"))
+            draft.say("rev", source.rev or "", self.yard.origin("source.rev"))
+        draft.say("submodules", source.submodules, self.yard.origin("source.submodules"))
+        return draft.finish(self._all_for(Stage.SOURCE))
 
     def of_publish(self, channel: Channel) -> Settings:
-        values: dict[str, Setting] = {"channel": channel.name, "url": channel.url}
+        draft = self._draft(Stage.PUBLISH)
         path = f"channel.{channel.name}"
-        origins = {"channel": self.yard.origin(path), "url": self.yard.origin(f"{path}.url")}
-        return self._with_overrides(Stage.PUBLISH, values, origins, self._all_for(Stage.PUBLISH))
+        draft.say("channel", channel.name, self.yard.origin(path))
+        draft.say("url", channel.url, self.yard.origin(f"{path}.url"))
+        return draft.finish(self._all_for(Stage.PUBLISH))
+
+    def of(
+        self, stage: Stage, head: Head, form: Format | None, overrides: tuple[int, ...]
+    ) -> Settings:
+        """The settings of a job about a block, given its package format and its overrides."""
+        compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
+        key = (stage, head if compiles or packs else None, form if packs else None, overrides)
+        made = self._made.get(key)
+        if made is None:
+            draft = self._draft(stage)
+            if compiles:
+                self._say_compiling(draft, *head)
+            if packs and form is not None:
+                self._say_packaging(draft, form, *head)
+            made = self._made[key] = draft.finish(overrides)
+        return made
+
+    def _say_compiling(self, draft: "_Draft", platform: str, compute: str, variant: str) -> None:
+        project = self.yard.project
+        draft.say("name", project.name, self.yard.origin("project.name"))
+        draft.say("version", project.version, self.yard.origin("project.version"))
+        for kind, table in (("cuda", self.tables.cuda), ("rocm", self.tables.rocm)):
+            toolkit = table.get(compute)
+            if toolkit is not None:
+                origin = Origin(f"data/{kind}.toml")
+                draft.say(kind, toolkit.version, origin)
+                draft.say("archs", list(toolkit.archs[platform]), origin)
+        self._say_libraries(draft, compute, variant)
+
+    def _say_packaging(
+        self, draft: "_Draft", form: Format, platform: str, compute: str, variant: str
+    ) -> None:
+        origin = Origin("data/platforms.toml")
+        draft.say("format", form.value, Origin("data/packages.toml"))
+        match form:
+            case Format.WHEEL:
+                draft.say("platform_tag", self.tables.platforms[platform].wheel_tag, origin)
+                self._say_libraries(draft, compute, variant)
+                release = self.tables.releases.get(release_of(self.yard, variant))
+                if release is not None and compute in release.triton:
+                    draft.say("triton", release.triton[compute], self._release_origin())
+            case Format.CONDA:
+                draft.say("subdir", self.tables.platforms[platform].conda_subdir, origin)
+            case Format.ZIP:
+                pass
+            case _:
+                assert_never(form)
+
+    def _say_libraries(self, draft: "_Draft", compute: str, variant: str) -> None:
+        release = self.tables.releases.get(release_of(self.yard, variant))
+        if release is not None:
+            for library, version in release.libraries.get(compute, {}).items():
+                draft.say(library, version, self._release_origin())
+
+    def _release_origin(self) -> Origin:
+        """The line that chose the torch release whose libraries are taken."""
+        if self.yard.project.recipe.variant is Dimension.TORCH:
+            return self.yard.origin("matrix.torch")
+        key = "release" if "project.release" in self.yard.origins else "version"
+        return self.yard.origin(f"project.{key}")
 
     def _all_for(self, stage: Stage) -> tuple[int, ...]:
         overrides = enumerate(self.yard.overrides)
         return tuple(index for index, override in overrides if stage in override.stages)
 
-    def of(
-        self,
-        stage: Stage,
-        platform: str,
-        compute: str,
-        variant: str,
-        overrides: tuple[int, ...],
-    ) -> Settings:
-        """The settings of a job about this block, given which overrides match it."""
-        about = (platform, compute, variant) if stage in self._with_facts else None
-        key = (stage, about, overrides)
-        made = self._made.get(key)
-        if made is None:
-            values, origins = self._facts(stage, platform, compute, variant)
-            made = self._with_overrides(stage, values, origins, overrides)
-            self._made[key] = made
-        return made
+    def _draft(self, stage: Stage) -> "_Draft":
+        return _Draft(self.yard, stage)
 
-    def _facts(
-        self, stage: Stage, platform: str, compute: str, variant: str
-    ) -> tuple[dict[str, Setting], dict[str, Origin]]:
-        """What the tables say that this stage should know."""
-        facts: list[tuple[str, Setting | None, str]] = []
-        if stage is self._compiling:
-            cuda, rocm = self.tables.cuda.get(compute), self.tables.rocm.get(compute)
-            if cuda:
-                facts += [
-                    ("cuda", cuda.version, "cuda"),
-                    ("archs", [*cuda.archs[platform]], "cuda"),
-                ]
-            if rocm:
-                facts += [
-                    ("rocm", rocm.version, "rocm"),
-                    ("archs", [*rocm.archs[platform]], "rocm"),
-                ]
-        if stage is Stage.PACKAGE:
-            facts += [("platform_tag", self.tables.platforms[platform].wheel_tag, "platforms")]
-            facts += [("triton", self._triton(compute, variant), "releases")]
-        if stage in self._with_facts:
-            pins = self._pins(compute, variant)
-            facts += [(name, version, "releases") for name, version in pins.items()]
-        written = [(name, value, table) for name, value, table in facts if value is not None]
-        values = {name: value for name, value, _ in written}
-        return values, {name: Origin(f"data/{table}.toml") for name, _, table in written}
 
-    def _pins(self, compute: str, variant: str) -> dict[str, str | None]:
-        """The libraries that the torch release is compiled against for this compute."""
-        release = self.tables.releases.get(self.release_of(variant))
-        if release and compute in release.cuda:
-            cuda = release.cuda[compute]
-            return {"cudnn": cuda.cudnn, "nccl": cuda.nccl}
-        if release and release.xpu and compute == "xpu":
-            return {"oneapi": release.xpu.oneapi}
-        return {}
+class _Draft:
+    """Settings while things are still being said about them."""
 
-    def _triton(self, compute: str, variant: str) -> str | None:
-        """The Triton that the packages of a torch release ask for; a CPU needs none."""
-        release = self.tables.releases.get(self.release_of(variant))
-        if release is None or compute == "cpu":
-            return None
-        if compute == "xpu":
-            return release.xpu.triton if release.xpu else None
-        return release.triton
+    def __init__(self, yard: Yard, stage: Stage) -> None:
+        self.yard = yard
+        self.needs = yard.requirements.get(stage, Needs())
+        self.values: dict[str, Setting] = {}
+        self.history: dict[str, tuple[Said, ...]] = {}
 
-    def release_of(self, variant: str) -> str:
-        """The torch release that counts: the project's own, or the one it is compiled against."""
-        if self.yard.project.recipe.variant is Dimension.TORCH:
-            return variant.removeprefix(TORCH_PREFIX)
-        return self.yard.project.release
+    def say(self, name: str, value: Setting, origin: Origin) -> None:
+        self.values[name] = value
+        self._remember(name, value, origin)
 
-    def _with_overrides(
-        self,
-        stage: Stage,
-        values: dict[str, Setting],
-        origins: dict[str, Origin],
-        overrides: tuple[int, ...],
-    ) -> Settings:
-        """Lay overrides over facts in the order of the file: the last one wins."""
-        env: dict[str, str] = {}
-        cmake: dict[str, str] = {}
-        needs = self.yard.requirements.get(stage, Needs())
+    def _remember(self, name: str, value: Setting, origin: Origin) -> None:
+        text = " ".join(value) if isinstance(value, list) else str(value)
+        text = text.lower() if isinstance(value, bool) else text
+        self.history[name] = (*self.history.get(name, ()), Said(text, origin))
+
+    def finish(self, overrides: tuple[int, ...]) -> Settings:
+        """Lay the overrides over everything, in the order of the file: the last one wins."""
+        tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
         for index in overrides:
             override = self.yard.overrides[index]
             path = f"override[{index}]"
-            for name, table, given in (
-                ("env", env, override.env),
-                ("cmake", cmake, override.cmake),
-            ):
-                table.update(given)
-                keys = {f"{name}.{key}" for key in given}
-                origins.update({key: self.yard.origin(f"{path}.{key}") for key in keys})
-            if override.archs:
-                values["archs"] = list(override.archs)
-                origins["archs"] = self.yard.origin(f"{path}.archs")
-            needs = override.needs.over(needs)
-        if env:
-            values["env"] = env
-        if cmake:
-            values["cmake"] = cmake
-        return Settings(values, origins, canonical_json(values).decode(), needs)
+            if override.archs and "archs" in self.values:
+                self.say("archs", list(override.archs), self.yard.origin(f"{path}.archs"))
+            for name, given in (("cmake", override.cmake), ("env", override.env)):
+                tables[name].update(given)
+                for key, value in given.items():
+                    origin = self.yard.origin(f"{path}.{name}.{key}")
+                    self._remember(f"{name}.{key}", value, origin)
+            self.needs = override.needs.over(self.needs)
+        values = {**self.values, **{name: table for name, table in tables.items() if table}}
+        return Settings(values, canonical_json(values).decode(), self.history, self.needs)

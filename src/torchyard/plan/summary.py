@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.recipe import Stage
+from torchyard.model.values import Origin
 from torchyard.plan.graph import Plan
+from torchyard.plan.verdict import TABLES, Absence
 
 
 class Summary(NamedTuple):
@@ -17,15 +19,37 @@ class Summary(NamedTuple):
     dimensions: dict[str, dict[str, int]]
     stages: dict[Stage, int]
     compilations: int
-    """How often the expensive part is compiled: cores, or an extension's bindings."""
+    """How often the C++ code is compiled: cores, or an extension's bindings."""
 
     @property
     def saved(self) -> int:
-        return self.total - self.compilations
+        """How many compilations fewer than one for each package."""
+        return max(0, self.total - self.compilations)
 
-    @property
-    def factor(self) -> float:
-        return self.total / self.compilations
+
+class RuleCount(NamedTuple):
+    """How many cells one rule or table leaves out or takes in."""
+
+    reason: str
+    origin: Origin
+    cells: int
+
+
+def exclusions(plan: Plan) -> list[RuleCount]:
+    """What leaves cells out of a plan, in the order of the file, tables last."""
+    counts: Counter[Absence] = Counter()
+    for absence, _, mask in plan.absent():
+        counts[absence] += mask.bit_count()
+    rules = [RuleCount(absence.reason, absence.origin, n) for absence, n in counts.items()]
+    return sorted(rules, key=lambda rule: (rule.origin is TABLES, rule.origin.line))
+
+
+def inclusions(plan: Plan) -> list[RuleCount]:
+    """What takes cells in beyond the product; like exclusions, told of whole plans."""
+    if plan.partial or plan.subset:
+        return []
+    rules = zip(plan.yard.matrix.include, plan.expansion.taken_in, strict=True)
+    return [RuleCount(rule.reason, rule.origin, count) for rule, count in rules]
 
 
 def summarize(plan: Plan) -> Summary:
@@ -53,5 +77,5 @@ def summarize(plan: Plan) -> Summary:
         },
         dimensions=dimensions,
         stages=stages,
-        compilations=stages.get(Stage.CORE) or stages.get(Stage.BINDINGS, 0) or 1,
+        compilations=stages.get(plan.yard.project.recipe.compiling, 0),
     )

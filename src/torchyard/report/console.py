@@ -1,9 +1,10 @@
 """The two streams, with colour only where it is wanted and never as the only sign."""
 
+import os
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from torchyard.errors import Diagnostic, Span, TorchyardError
 
@@ -11,17 +12,23 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.text import Text
 
+CLOSED_PIPE = 141
+_UNBOUNDED = 1000
 _LINE_ENDS = re.compile(r" +(?=(?:\x1b\[[0-9;]*m)*$)", re.MULTILINE)
 
 
 def console(*, talk: bool = False) -> "Console":
     """A console on standard output, or on standard error for talk.
 
-    Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and the terminal's width.
+    Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and the terminal's width. Where there is no
+    terminal, lines are not broken, so that others can search them.
     """
     from rich.console import Console  # noqa: PLC0415 - 40 ms that plain output does not need
 
-    return Console(stderr=talk, highlight=False, emoji=False, markup=False)
+    out = Console(stderr=talk, highlight=False, emoji=False, markup=False)
+    if not out.is_terminal and "COLUMNS" not in os.environ:
+        out.width = _UNBOUNDED
+    return out
 
 
 def show(report: "RenderableType") -> None:
@@ -31,8 +38,7 @@ def show(report: "RenderableType") -> None:
 
 def talk(*messages: "RenderableType") -> None:
     """Print messages on standard error."""
-    sys.stderr.write(_text(console(talk=True), *messages))
-    sys.stderr.flush()
+    _put(sys.stderr, _text(console(talk=True), *messages))
 
 
 def _text(out: "Console", *parts: "RenderableType") -> str:
@@ -45,8 +51,21 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
 
 def write(data: str | bytes) -> None:
     """Put data on standard output as it is."""
-    sys.stdout.buffer.write(data.encode() if isinstance(data, str) else data)
-    sys.stdout.buffer.flush()
+    _put(sys.stdout, data)
+
+
+def _put(stream: TextIO | None, data: str | bytes) -> None:
+    """Write bytes, so that no locale can object; a stream that was closed is passed over."""
+    if stream is not None:
+        stream.flush()
+        text = data.encode(errors="backslashreplace") if isinstance(data, str) else data
+        try:
+            stream.buffer.write(text)
+            stream.buffer.flush()
+        except BrokenPipeError:
+            # Nobody reads on; Python would complain when it flushes the stream at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            sys.exit(CLOSED_PIPE)
 
 
 def warn(messages: Iterable[str]) -> None:
@@ -63,6 +82,7 @@ def print_error(error: TorchyardError) -> None:
 
 def render(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
     """Lay a diagnostic out: what, the line with a caret under it, and a hint."""
+    from rich.cells import cell_len  # noqa: PLC0415 - a wide letter takes two columns
     from rich.text import Text  # noqa: PLC0415
 
     yield _labelled("error", "bold red", diagnostic.what)
@@ -72,9 +92,9 @@ def render(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
         margin = " " * len(number)
         yield Text(f"{margin}--> {span.file}:{span.line}:{span.column}", style="dim")
         text, before = _excerpt(span, width - len(f"{number} | "))
-        carets = "^" * max(1, min(span.length, len(text) - before))
+        blamed = text[before : before + span.length]
         yield Text(f"{number} | {text}")
-        yield Text(f"{margin} | {' ' * before}{carets}")
+        yield Text(f"{margin} | {' ' * cell_len(text[:before])}{'^' * max(1, cell_len(blamed))}")
     if diagnostic.hint:
         yield _labelled("hint", "cyan", diagnostic.hint)
 

@@ -1,19 +1,20 @@
 """Plans, differences and explanations as people read them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from torchyard.model.identifier import Cell, scope_of
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.recipe import Stage
 from torchyard.plan.diff import Cause, Change, Differences, PlanDiff
 from torchyard.plan.estimate import Estimate, estimate
-from torchyard.plan.expand import UNAVAILABLE
-from torchyard.plan.explain import CellStory, ingredients
+from torchyard.plan.explain import Story, ingredients
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.summary import Summary, summarize
+from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, summarize
+from torchyard.plan.verdict import TABLES, Absence
 
 SHORT = 12
 """How many digits of a fingerprint people need to tell two apart."""
@@ -40,13 +41,18 @@ def plan_report(plan: Plan) -> RenderableType:
         f" (recipe {project.recipe.name}{subset}{selected}): ",
         (f"{show_count(summary.total, 'package')}, {show_count(len(plan), 'job')}", "bold"),
     )
-    parts: list[RenderableType] = [title, "", _packages(summary), "", _dimensions(summary)]
-    parts += ["", _stages(summary), "", _sharing(summary)]
+    parts: list[RenderableType] = [title, ""]
+    if summary.total:
+        parts += [_packages(summary), "", _dimensions(summary), ""]
+    parts += [_stages(summary), ""]
+    if summary.total:
+        parts.append(_sharing(summary))
     guess = estimate(plan)
     if guess.timed:
         parts.append(_estimate(guess))
-    if plan.expansion.absent:
-        parts += ["", _excluded(plan)]
+    for heading, rules in (("taken in", inclusions(plan)), ("left out", exclusions(plan))):
+        if rules:
+            parts += ["", _rules(heading, rules)]
     return Group(*parts)
 
 
@@ -97,8 +103,10 @@ def _stages(summary: Summary) -> Table:
 def _sharing(summary: Summary) -> Text:
     return Text.assemble(
         ("sharing: ", "bold"),
-        f"{show_count(summary.compilations, 'compilation')} instead of {summary.total:,}, "
-        f"{summary.saved:,} saved ({summary.factor:.1f} packages from each)",
+        f"the C++ code is compiled {show_count(summary.compilations, 'time')} for "
+        f"{show_count(summary.total, 'package')}, "
+        f"{summary.total / summary.compilations:.1f} from each: "
+        f"{show_count(summary.saved, 'compilation')} saved",
     )
 
 
@@ -120,26 +128,22 @@ def _estimate(guess: Estimate) -> Text:
     return Text.assemble(("estimate: ", "bold"), text)
 
 
-def _excluded(plan: Plan) -> Table:
+def _rules(title: str, rules: Sequence[RuleCount]) -> Table:
+    """Rules with their counts and reasons; what the tables rule out is folded into one line."""
     table = _table()
-    table.add_column("left out", justify="right", no_wrap=True)
+    table.add_column(title, justify="right", no_wrap=True)
     table.add_column("why")
     table.add_column("where", no_wrap=True)
-    excluded = dict(sorted(plan.excluded().items(), key=lambda item: item[0].origin.line))
-    impossible = [absence for absence in excluded if absence.origin == UNAVAILABLE]
-    for absence, cells in excluded.items():
-        if absence not in impossible:
-            table.add_row(f"{len(cells):,}", absence.reason, str(absence.origin))
+    for rule in rules:
+        if rule.origin is not TABLES:
+            table.add_row(f"{rule.cells:,}", rule.reason, str(rule.origin))
+    impossible = [rule for rule in rules if rule.origin is TABLES]
     if impossible:
-        count = sum(len(excluded[absence]) for absence in impossible)
-        table.add_row(f"{count:,}", f"does not exist: {_such_as(impossible)}", str(UNAVAILABLE))
+        others = len(impossible) - 1
+        more = f", and {show_count(others, 'reason')} like it" if others else ""
+        count = sum(rule.cells for rule in impossible)
+        table.add_row(f"{count:,}", f"{impossible[0].reason}{more}", str(TABLES))
     return table
-
-
-def _such_as(impossible: Sequence[tuple[str, object]]) -> str:
-    first = impossible[0][0]
-    others = len(impossible) - 1
-    return f"{first}, and {others} more such pairs" if others else first
 
 
 def diff_report(diff: PlanDiff) -> RenderableType:
@@ -149,6 +153,7 @@ def diff_report(diff: PlanDiff) -> RenderableType:
         ("gone", "-", "red", diff.vanished),
         ("new", "+", "green", diff.appeared),
         ("to rebuild", "~", "yellow", diff.rebuilt),
+        ("to test again", "?", "cyan", diff.retested),
     ):
         if changes:
             what = f"{show_count(len(changes), 'package')} {title}"
@@ -172,23 +177,40 @@ def _by_cause(changes: Iterable[Change], sign: str, style: str) -> Iterable[Rend
         yield ""
 
 
-def cell_report(plan: Plan, story: CellStory, against: Differences | None) -> RenderableType:
-    """Why a cell exists or not, and how it is made."""
-    name = Text(f"{plan.label}/{story.cell.path}", style="bold", overflow="fold")
-    if story.absence:
-        verdict = Text.assemble(("is not planned", "bold red"), f": {story.absence.reason}")
-        where = Text(f"decided at {story.absence.origin}", style="dim")
-        return Group(name, verdict, where)
-    lines: list[RenderableType] = [name, Text("is planned", style="bold green"), ""]
+def story_report(plan: Plan, story: Story, against: Differences | None) -> RenderableType:
+    """Why a cell or a job exists or not, and what it is made of."""
+    name = Text(str(story.identifier), style="bold", overflow="fold")
+    if story.absences:
+        identifier = story.identifier
+        stage = identifier.stage or Stage.PACKAGE
+        lost = against.causes(stage, scope_of(stage, identifier.path)) if against else ()
+        return Group(name, *_reasons(story.absences), *([_causes(lost)] if lost else []))
+    if story.identifier.stage:
+        return Group(name, *_job(plan, story.jobs[0], against))
+    return Group(name, *_cell(plan, story, against))
+
+
+def _reasons(absences: Sequence[Absence]) -> Iterator[RenderableType]:
+    for absence in absences:
+        yield Text.assemble(
+            ("is not planned", "bold red"), f": {absence.reason} ", (f"({absence.origin})", "dim")
+        )
+
+
+def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[RenderableType]:
+    yield Text("is planned", style="bold green")
+    yield ""
     admitted = _table()
     for column in ("admitted by", "value", "where"):
         admitted.add_column(column, overflow="fold")
     for item in story.admitted_by:
         admitted.add_row(item.name, item.value, str(item.origin))
-    lines += [admitted, "", f"subsets: {', '.join(story.subsets) or 'none'}"]
+    yield admitted
+    yield ""
+    yield f"subsets: {', '.join(story.subsets) or 'none'}"
     if story.overrides:
-        origins = ", ".join(str(override.origin) for override in story.overrides)
-        lines.append(f"overrides: {origins}")
+        yield f"overrides: {', '.join(str(override.origin) for override in story.overrides)}"
+    yield ""
     jobs = _table()
     jobs.add_column("job", no_wrap=True)
     jobs.add_column("fingerprint", no_wrap=True)
@@ -197,21 +219,18 @@ def cell_report(plan: Plan, story: CellStory, against: Differences | None) -> Re
         count = plan.packages_of(job)
         shared = show_count(count, "package") if count > 1 else "this one"
         jobs.add_row(job.stage.value, job.fingerprint[:SHORT], shared)
-    lines += ["", jobs]
+    yield jobs
     if against:
-        lines += ["", _causes(against.causes(Stage.PACKAGE, story.cell.path))]
-    return Group(*lines)
+        yield ""
+        yield _causes(against.cell_causes(Cell.from_path(story.identifier.path)))
 
 
-def job_report(plan: Plan, job: Job, against: Differences | None) -> RenderableType:
-    """What a job's fingerprint is made of."""
-    count = plan.packages_of(job)
-    lines: list[RenderableType] = [
-        Text(job.identifier, style="bold", overflow="fold"),
-        f"fingerprint {job.fingerprint}",
-    ]
-    if count:
-        lines.append(f"its result goes into {show_count(count, 'package')}")
+def _job(plan: Plan, job: Job, against: Differences | None) -> Iterator[RenderableType]:
+    count = show_count(plan.packages_of(job), "package")
+    verb = "publishes" if job.stage is Stage.PUBLISH else "has a part in"
+    yield f"fingerprint {job.fingerprint}"
+    yield f"{verb} {count}"
+    yield ""
     table = _table()
     table.add_column("made of", no_wrap=True)
     table.add_column("value", overflow="fold")
@@ -219,10 +238,10 @@ def job_report(plan: Plan, job: Job, against: Differences | None) -> RenderableT
     for item in ingredients(plan, job):
         value = item.value[:SHORT] if item.name == "input" else item.value
         table.add_row(item.name, value, str(item.origin))
-    lines += ["", table]
+    yield table
     if against:
-        lines += ["", _causes(against.causes(job.stage, job.path))]
-    return Group(*lines)
+        yield ""
+        yield _causes(against.causes(job.stage, job.scope))
 
 
 def _causes(causes: Sequence[Cause]) -> RenderableType:
@@ -236,8 +255,9 @@ def _causes(causes: Sequence[Cause]) -> RenderableType:
 def settings_report(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
     """Key, value and origin of every setting."""
     table = _table()
-    for column in ("key", "value", "from"):
-        table.add_column(column, overflow="fold")
+    table.add_column("key", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("from", overflow="fold")
     for row in rows:
         table.add_row(*row)
     return table

@@ -1,0 +1,38 @@
+"""What the tables allow, whatever the rules of a matrix want."""
+
+from torchyard.model.recipe import Dimension
+from torchyard.model.tables import TORCH_PREFIX, Tables
+from torchyard.model.yard import Yard
+
+Head = tuple[str, str, str]
+"""Platform, compute and variant: the fields of a cell that name its block."""
+
+
+def impossible(head: Head, yard: Yard, tables: Tables) -> str | None:
+    """Say why nothing can be built for a block, if so."""
+    platform, compute, variant = head
+    if platform not in tables.platforms_of(compute):
+        return f"{compute} is not made for {platform}"
+    blas = tables.platforms[platform].blas
+    if yard.project.recipe.variant is Dimension.BLAS and variant not in blas:
+        return f"{variant} is not made for {platform}"
+    return None
+
+
+def unreleased(head: Head, yard: Yard, tables: Tables) -> str | None:
+    """Say why packages that follow a torch release's pins can't be built for a block, if so."""
+    _, compute, variant = head
+    if not tables.pinned(compute):
+        return None
+    name = release_of(yard, variant)
+    release = tables.releases.get(name)
+    if release is not None and compute in release.libraries:
+        return None
+    return f"torch {name} has no {compute} build"
+
+
+def release_of(yard: Yard, variant: str) -> str:
+    """The torch release that counts: the project's own, or the one it is compiled against."""
+    if yard.project.recipe.variant is Dimension.TORCH:
+        return variant.removeprefix(TORCH_PREFIX)
+    return yard.project.release

@@ -1,0 +1,49 @@
+"""Choosing jobs of a plan by glob."""
+
+from torchyard.errors import SelectionError
+from torchyard.model.identifier import Cell
+from torchyard.model.matrix import matches
+from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard.model.suggest import did_you_mean
+from torchyard.plan.graph import Job, Plan
+from torchyard.plan.select import Selection, cell_matches, names_jobs
+
+
+def select_jobs(plan: Plan, selection: Selection) -> Plan:
+    """Apply the selectors that name jobs; what they need comes along, what needs them goes."""
+    unwanted = [selector for selector in selection.skip if names_jobs(selector)]
+    if not selection.selects_jobs and not unwanted:
+        return plan
+    found: set[str] = set()
+    gone: set[int] = set()
+    kept: list[int] = []
+    for job in plan.jobs():
+        skipped = [selector for selector in unwanted if matches(job.identifier, selector)]
+        chosen = [selector for selector in selection.select if _means(selector, job, plan)]
+        found.update(skipped, chosen)
+        if skipped or gone.intersection(job.inputs):
+            gone.add(job.number)
+        elif chosen or not selection.selects_jobs:
+            kept.append(job.number)
+    asked = (*selection.select, *unwanted) if selection.selects_jobs else unwanted
+    for selector in asked:
+        if selector not in found:
+            _complain(selector)
+    if not kept:
+        msg = "the selection is empty: no job is left"
+        raise SelectionError(msg, hint="`torchyard plan --json` lists the jobs")
+    return plan.keep(kept)
+
+
+def _means(selector: str, job: Job, plan: Plan) -> bool:
+    if names_jobs(selector):
+        return matches(job.identifier, selector)
+    return job.stage in CELL_STAGES and cell_matches(Cell(*job.scope), plan.label, selector)
+
+
+def _complain(selector: str) -> None:
+    msg = f"`{selector}` matches no job"
+    stage = selector.partition(":")[0]
+    stages = [known.value for known in Stage]
+    hint = did_you_mean(stage, stages) if stage not in stages else None
+    raise SelectionError(msg, hint=hint or "`torchyard plan --json` lists the jobs")
