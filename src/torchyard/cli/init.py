@@ -90,16 +90,19 @@ class _Questions:
             rev=rev,
             path=path,
             platform=self._several("platform", "Platforms", platform_name(), known),
-            compute=self._several("compute", "Compute (cpu, cu130, …)", "cpu", known),
+            compute=self._several("compute", "Compute platforms", "cpu", known),
             python=self._several("python", "Pythons", python_name(), known),
-            package=self._several("package", "Packages (wheel, conda, …)", "wheel", known),
+            package=self._several("package", "Packages", "wheel", known),
             torch=words(torch),
         )
 
     def _several(
         self, key: str, question: str, default: str, known: dict[Dimension, tuple[str, ...]]
     ) -> tuple[str, ...]:
-        return words(self._ask(key, question, default, several_of(known[Dimension(key)])))
+        values = known[Dimension(key)]
+        return words(
+            self._ask(key, f"{question} ({', '.join(values)})", default, several_of(values))
+        )
 
     def _ask(self, key: str, question: str, default: str, check: Callable[[str], str]) -> str:
         """Take a flag's value, or ask at a terminal, or take the default."""

@@ -90,8 +90,8 @@ def parse(text: str) -> Identifier:
     label, _, path = cell.partition("/")
     if not _LABEL.fullmatch(label):
         msg = f"`{text}` does not begin with NAME-VERSION"
-        hint = "an identifier looks like torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel"
-        raise SelectionError(msg, hint=hint)
+        shape = job_identifier(stage, "NAME-VERSION", "/".join(_parts(stage)))
+        raise SelectionError(msg, hint=f"an identifier is written {shape}")
     parts = path.split("/") if path else []
     expected = _parts(stage)
     flavoured = "COMPUTE-VARIANT" not in expected or "-" in path.partition("/")[2].partition("/")[0]
