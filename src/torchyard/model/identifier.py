@@ -26,7 +26,7 @@ ANY_PYTHON = "any"
 WORD = re.compile(r"[A-Za-z0-9_.]+")
 """What a value of a dimension may be spelt with: it has to survive in an identifier."""
 
-_LABEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?)-(?P<version>[0-9][^-/:]*)")
+_LABEL = r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?-[0-9][^-/:]*"
 _PARTS = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")
 
 
@@ -88,7 +88,7 @@ def parse(text: str) -> Identifier:
     prefix, colon, cell = text.rpartition(":")
     stage = _stage(prefix, text) if colon else None
     label, _, path = cell.partition("/")
-    if not _LABEL.fullmatch(label):
+    if not re.fullmatch(_LABEL, label):
         msg = f"`{text}` does not begin with NAME-VERSION"
         shape = job_identifier(stage, "NAME-VERSION", "/".join(_parts(stage)))
         raise SelectionError(msg, hint=f"an identifier is written {shape}")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 CLOSED_PIPE = 141
 _UNBOUNDED = 1000
-_LINE_ENDS = re.compile(r" +(?=(?:\x1b\[[0-9;]*m)*$)", re.MULTILINE)
+_LINE_ENDS = r"(?m) +(?=(?:\x1b\[[0-9;]*m)*$)"
 
 
 def console(*, talk: bool = False) -> "Console":
@@ -46,7 +46,7 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
     with out.capture() as captured:
         for part in parts:
             out.print(part)
-    return _LINE_ENDS.sub("", captured.get())
+    return re.sub(_LINE_ENDS, "", captured.get())
 
 
 def write(data: str | bytes) -> None:
