@@ -75,7 +75,8 @@ def _dimensions(summary: Summary) -> Table:
     table.add_column("packages with each value")
     for dimension, counts in summary.dimensions.items():
         if dimension not in ("platform", "package"):
-            listed = ", ".join(f"{value} {count:,}" for value, count in counts.items())
+            words = (f"{value}\N{NO-BREAK SPACE}{count:,}" for value, count in counts.items())
+            listed = ", ".join(words)
             table.add_row(dimension, listed)
     return table
 

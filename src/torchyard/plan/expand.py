@@ -122,29 +122,33 @@ class Expansion:
                 yield Block(head, mask, self.pairs_of(mask))
 
     def _admitted(self, head: Head) -> int:
-        """The pairs of a block that should exist."""
+        """The pairs of a block that should exist: the product less exclusions, plus inclusions."""
+        base = _coupled(self._base.at(head), self._couples, head)
         inclusions = [_coupled(m.at(head), couples, head) for m, couples in self._include]
         included = 0
         for mask in inclusions:
             included |= mask
-        wanted = included | _coupled(self._base.at(head), self._couples, head)
+        wanted = base | included
         if not wanted:
             return 0
         wanted &= ~self._can_not_be(head, wanted)
-        plain = wanted
+        excluded = 0
         for index, matcher in enumerate(self._exclude):
-            hit = wanted & ~included & matcher.at(head)
-            plain &= ~matcher.at(head)
-            if hit:
-                rule = self.yard.matrix.exclude[index]
-                self.absent.append(Absent(Absence(rule.reason, rule.origin), head, hit))
-                self.left_out[index] += hit.bit_count()
-                wanted &= ~hit
-        plain &= _coupled(self._base.at(head), self._couples, head)
+            hit = matcher.at(head) & wanted & ~excluded
+            excluded |= hit
+            self._leave_out(index, head, hit & ~included)
+        admitted = base & ~excluded
         for index, mask in enumerate(inclusions):
-            self.taken_in[index] += (mask & wanted & ~plain).bit_count()
-            plain |= mask
-        return wanted
+            self.taken_in[index] += (mask & wanted & ~admitted).bit_count()
+            admitted |= mask
+        return admitted & wanted
+
+    def _leave_out(self, index: int, head: Head, mask: int) -> None:
+        """Note what an exclusion leaves out."""
+        if mask:
+            rule = self.yard.matrix.exclude[index]
+            self.absent.append(Absent(Absence(rule.reason, rule.origin), head, mask))
+            self.left_out[index] += mask.bit_count()
 
     def _can_not_be(self, head: Head, wanted: int) -> int:
         """The wanted pairs of a block that the tables rule out."""
