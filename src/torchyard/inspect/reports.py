@@ -75,8 +75,7 @@ def _dimensions(summary: Summary) -> Table:
     table.add_column("packages with each value")
     for dimension, counts in summary.dimensions.items():
         if dimension not in ("platform", "package"):
-            words = (f"{value}\N{NO-BREAK SPACE}{count:,}" for value, count in counts.items())
-            listed = ", ".join(words)
+            listed = ", ".join(f"{value}×{count:,}" for value, count in counts.items())
             table.add_row(dimension, listed)
     return table
 

@@ -42,14 +42,11 @@ def talk(*messages: "RenderableType") -> None:
 
 
 def _text(out: "Console", *parts: "RenderableType") -> str:
-    """Lay parts out, without the blanks that tables and wrapped lines leave at line ends.
-
-    No-break spaces have done their work then, and would only surprise whoever searches the text.
-    """
+    """Lay parts out, without the blanks that tables and wrapped lines leave at line ends."""
     with out.capture() as captured:
         for part in parts:
             out.print(part)
-    return re.sub(_LINE_ENDS, "", captured.get()).replace("\N{NO-BREAK SPACE}", " ")
+    return re.sub(_LINE_ENDS, "", captured.get())
 
 
 def write(data: str | bytes) -> None:
