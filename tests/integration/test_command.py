@@ -89,6 +89,14 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert b"Traceback" not in done.stderr
 
 
+def test_closed_streams_are_passed_over(tmp_path: Path) -> None:
+    command = (
+        f"{TORCHYARD} init <&- 2>/dev/full; echo $?; {TORCHYARD} plan -f no 2>/dev/full; echo $?"
+    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, check=True)
+    assert done.stdout == b"0\n7\n"
+
+
 def test_pipes_and_terminals_have_their_own_width(tmp_path: Path) -> None:
     piped = run("explain", "publish:torch-2.14.0/nightly", "-f", str(EXAMPLE), cwd=tmp_path)
     assert b"package:torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel\n" in piped.stdout

@@ -202,6 +202,7 @@ def test_explain_a_publish_job(torchyard: Command) -> None:
         ("bindings:torch-2.14.0/linux-s390x/cpu-openblas/cp313t", 0, "has no python `cp313t`"),
         ("smoke:torch-2.14.0/linux-s390x/cpu-openblas/cp315/wheel", 0, "no Python 3.15"),
         ("torch-2.14.0/any/any-any/any/any", 5, "unknown platform `any`"),
+        ("bindings:torch-2.14.0/linux-x86_64/cpu-mkl/any", 5, "bindings are made for each Python"),
         ("core:torch-2.14.0/linux-x86_64/cu131-mkl", 5, "did you mean `cu130`?"),
     ],
 )
@@ -317,6 +318,38 @@ def test_diff_names_the_side_that_lacks_a_subset(torchyard: Command, file: Path)
     assert result.code == 5
     assert "other.toml` has no subset `pr`" in " ".join(result.err.split())
     assert torchyard("plan", "diff", "", file).code == 2
+
+
+def test_compared_files_are_no_source(torchyard: Command, file: Path) -> None:
+    lines = 'git = "https://example.org/pytorch"\nrev = "v2.14.0"'
+    file.write_text(SMALL.replace(lines, 'path = "."'), encoding="utf-8")
+    other = file.with_name("other.toml")
+    other.write_text(file.read_text(encoding="utf-8"), encoding="utf-8")
+    assert "8 packages unchanged" in torchyard("plan", "diff", file, other).out
+    explained = torchyard("explain", "source:torch-2.14.0", "-f", file, "--against", other)
+    assert "unchanged" in explained.out
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        ("--torch", "2.13,2.14"),
+        ("--path", ".", "--git", "x"),
+        ("--version", "9bad"),
+        ("--compute", "cpu,cpu"),
+    ],
+)
+def test_init_refuses_flags_that_it_would_drop(
+    torchyard: Command, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    assert torchyard("init", "-f", tmp_path / "x.toml", *flags).code == 2
+
+
+def test_no_width_is_no_limit(
+    torchyard: Command, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    assert "8 packages" in torchyard("plan", "-f", file).out
 
 
 def test_diff_warns_of_source_directories(torchyard: Command, file: Path) -> None:

@@ -187,6 +187,16 @@ def test_git_and_path_exclude_each_other() -> None:
             "40 hexadecimal",
         ),
         ('rev = "v2.14.0"', 'rev = ""', "`git` but no `rev`", None),
+        ('package = "wheel"', "cells = []", "an empty list matches nothing", "leave the key out"),
+        ('"16 GB"', f'"{"9" * 400} GB"', "is not a number with one of the units", None),
+        ("USE_MAGMA", '"A B="', "`A B=` can't be an environment variable", None),
+        ('"file:///channels/nightly"', '"ftp://x"', "`ftp://x` is no place to publish to", "s3://"),
+        (
+            'env = { USE_MAGMA = "0" }\nneeds = { memory = "64 GB", time = "2 h" }',
+            "",
+            "this override sets nothing",
+            "give env, cmake, archs or needs",
+        ),
         ('name = "torch"', 'name = "to rch"', "`to rch` is not a package name", "letters"),
         (
             'version = "2.14.0"',

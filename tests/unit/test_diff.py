@@ -78,7 +78,7 @@ def test_a_subset_can_be_the_cause() -> None:
     new = SMALL.replace('python = "cp312"\npackage', 'python = "cp311"\npackage')
     found = diff(SMALL, new, "pr")
     assert {c.causes[0].what for c in found.vanished} == {"no longer selected: pr"}
-    assert {c.causes[0].origin for c in found.appeared} == {"old.toml:21"}
+    assert {c.causes[0].origin for c in found.appeared} == {"new.toml:21"}
 
 
 @pytest.mark.parametrize(
@@ -166,3 +166,51 @@ def test_another_recipe_is_named() -> None:
     plans = [make_plan(yard_of(t), load_tables()) for t in (SMALL, text)]
     whats = [cause.what for cause in Differences(*plans).causes(Stage.SOURCE, ())]
     assert whats == ["recipe: pytorch → extension"]
+
+
+def test_an_edited_inclusion_is_blamed_for_what_it_named() -> None:
+    old = SMALL + INCLUDE.replace('python = "cp312"', 'python = ["cp311", "cp312"]')
+    new = (SMALL + INCLUDE).replace('["cp311", "cp312"]', '["cp312"]')
+    found = {change.cell.compute: change.causes[0] for change in diff(old, new).vanished}
+    assert found["cu126"] == ("no longer included: one customer", "old.toml:38")
+    assert found["cpu"] == ("matrix.python lost `cp311`", "old.toml:13")
+
+
+def test_an_edited_couple_is_blamed_on_its_row() -> None:
+    lists = (
+        'platform = ["linux-x86_64", "macos-arm64"]\nblas = ["mkl", "accelerate"]\n'.splitlines()
+    )
+    text = "\n".join(line for line in SMALL.splitlines() if line not in lists)
+    three = '["linux-x86_64", "macos-x86_64", "macos-x86_64"]'
+    couple = f'\n[[matrix.couple]]\nplatform = {three}\nblas = ["mkl", "BLAS", "accelerate"]\n'
+    old, new = (text + couple.replace("BLAS", blas) for blas in ("mkl", "accelerate"))
+    gone = {change.causes[0] for change in diff(old, new).vanished}
+    assert gone == {("a couple lost `macos-x86_64 with mkl`", "old.toml:37")}
+    back = {change.causes[0] for change in diff(new, old).appeared}
+    assert back == {("a couple gained `macos-x86_64 with mkl`", "new.toml:37")}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cause"),
+    [
+        ("", 'subset = "pr"\n', ("channel.nightly subset: everything → pr", "new.toml:37")),
+        ('subset = "pr"\n', "", ("channel.nightly subset: pr → everything", "old.toml:37")),
+    ],
+)
+def test_a_channel_that_receives_something_else(old: str, new: str, cause: tuple[str, str]) -> None:
+    plans = []
+    for name, more in (("old.toml", old), ("new.toml", new)):
+        yard = yard_of(SMALL + more, name=name)
+        plans.append(make_plan(yard, load_tables(), Selection(yard.channels["nightly"].subset)))
+    assert Differences(*plans).causes(Stage.PUBLISH, ("nightly",)) == (cause,)
+
+
+def test_a_channel_that_is_promoted_now() -> None:
+    more = '[channel.test]\nurl = "x"\n'
+    promoted = SMALL + 'promote_from = "test"\n' + more
+    plans = [make_plan(yard_of(text), load_tables()) for text in (SMALL + more, promoted)]
+    (cause,) = Differences(*plans).causes(Stage.PUBLISH, ("nightly",))
+    assert cause == ("channel.nightly is promoted from test", "torchyard.toml:37")
+    plans = [make_plan(yard_of(text), load_tables()) for text in (SMALL, SMALL + more)]
+    (cause,) = Differences(*plans).causes(Stage.PUBLISH, ("test",))
+    assert cause == ("channel.test", "torchyard.toml:37")

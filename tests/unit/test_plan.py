@@ -141,13 +141,14 @@ def test_idle_rules_and_values_are_warned_of() -> None:
     text = (SMALL + more).replace(
         'blas = ["mkl", "accelerate"]', 'blas = ["mkl", "accelerate", "nvpl"]'
     )
-    text += '[[override]]\nstage = "core"\ncompute = "cu126"\n[subset.none]\npython = "cp310"\n'
+    text += '[[override]]\nstage = "core"\ncompute = "cu126"\narchs = ["9.0"]\n'
+    text += '[subset.none]\npython = "cp310"\n'
     text += 'package = "wheel"\n[[matrix.include]]\npython = "cp312"\nreason = "again"\n'
     assert plan_of(text).warnings == (
         "the exclusion at torchyard.toml:38 leaves nothing out that is not left out already",
-        "the inclusion at torchyard.toml:47 takes nothing in that is not there already",
+        "the inclusion at torchyard.toml:48 takes nothing in that is not there already",
         "the override at torchyard.toml:41 reaches no cell",
-        "the subset `none` has no cell (torchyard.toml:44)",
+        "the subset `none` has no cell (torchyard.toml:45)",
         "no cell has blas `nvpl`",
     )
 
@@ -298,3 +299,20 @@ def test_what_is_left_out_is_told_of_the_subset() -> None:
     assert [rule.reason for rule in exclusions(plan) if rule.origin is not TABLES] == []
     whole = exclusions(plan_of(SMALL))
     assert (whole[0].reason, whole[0].cells) == ("nobody wants it", 1)
+
+
+def test_the_order_of_architectures_means_nothing() -> None:
+    cells = []
+    for archs in ('["10.0", "9.0"]', '["9.0", "10.0", "9.0"]'):
+        text = SMALL.replace('env = { USE_MAGMA = "0" }', f"archs = {archs}")
+        cells.append(plan_of(text).find(Stage.CORE, "linux-x86_64/cu130-mkl"))
+    assert cells[0].fingerprint == cells[1].fingerprint
+    assert cells[0].settings.values["archs"] == ["9.0", "10.0"]
+
+
+def test_an_inclusion_may_say_any() -> None:
+    more = '\n[[matrix.include]]\npython = "any"\npackage = "conda-libtorch"\nreason = "C++"\n'
+    kinds = [
+        cell.python for cell in plan_of(SMALL + more).cells() if cell.package == "conda-libtorch"
+    ]
+    assert kinds == ["any"] * 3

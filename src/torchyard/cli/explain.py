@@ -29,10 +29,11 @@ def command(
     """Tell why a cell or job exists or not, what it shares, and what its fingerprint is made of."""
     parsed = parse(identifier)
     tables = load_tables()
-    plan = make_plan_with(load_yard(file, changes), tables, parsed)
+    others = [against] if against else []
+    plan = make_plan_with(load_yard(file, changes, others=others), tables, parsed)
     differences = None
     if against:
-        old = make_plan_with(load_yard_of(against, file), tables, parsed)
+        old = make_plan_with(load_yard_of(against, file, others=[file]), tables, parsed)
         differences = Differences(old, plan)
     story = explain(plan, parsed)
     if as_json:

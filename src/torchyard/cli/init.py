@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from torchyard.config.document import Document
+from torchyard.config.evaluate import VERSION
 from torchyard.config.load import yard_of
 from torchyard.config.starter import Answers, starter
 from torchyard.config.tables import load_tables
@@ -66,12 +67,14 @@ class _Questions:
         recipe = self._ask("recipe", "Kind of project", "pytorch", one_of(RECIPES))
         extension = recipe == "extension"
         known = self.tables.known(RECIPES[recipe])
-        here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-")
+        here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or "extension"
         name = self._ask("name", "Name", here if extension else "torch", something)
-        version = self._ask(
-            "version", "Version", "0.1.0" if extension else f"{newest}.0", something
-        )
+        first = "0.1.0" if extension else f"{newest}.0"
+        version = self._ask("version", "Version", first, a_version)
         path = self.flags["path"] or ""
+        if path and (self.flags["git"] or self.flags["rev"]):
+            msg = "a source is a directory or a repository: --path excludes --git and --rev"
+            raise UsageError(msg)
         own = f"https://github.com/{name}/{name}"
         upstream = own if extension else "https://github.com/pytorch/pytorch"
         git = "" if path else self._ask("git", "Git repository", upstream, something)
@@ -79,9 +82,11 @@ class _Questions:
         release = newest
         if not extension and ".".join(version.split(".")[:2]) in self.tables.releases:
             release = ".".join(version.split(".")[:2])
-        torch = self.flags["torch"] or release
+        known_releases = self.tables.releases
+        check = several_of(known_releases) if extension else one_of(known_releases)
+        torch = check(self.flags["torch"] or release)
         if extension:
-            torch = self._ask("torch", "Torch releases", release, several_of(self.tables.releases))
+            torch = self._ask("torch", "Torch releases", release, check)
         return Answers(
             recipe=recipe,
             name=name,
@@ -107,9 +112,13 @@ class _Questions:
     def _ask(self, key: str, question: str, default: str, check: Callable[[str], str]) -> str:
         """Take a flag's value, or ask at a terminal, or take the default."""
         given = self.flags[key]
-        if given is None and sys.stdin.isatty():
+        if given is None and sys.stdin is not None and sys.stdin.isatty():
             return str(click.prompt(question, default=default, value_proc=check, err=True))
-        return check(default if given is None else given)
+        try:
+            return check(default if given is None else given)
+        except click.UsageError as error:
+            msg = f"--{key}: {error.message}"
+            raise UsageError(msg) from error
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -121,6 +130,13 @@ def something(answer: str) -> str:
         msg = "an empty answer is not enough"
         raise click.UsageError(msg)
     return answer.strip()
+
+
+def a_version(answer: str) -> str:
+    if not VERSION.fullmatch(answer):
+        msg = f"`{answer}` is not a public version"
+        raise click.UsageError(msg)
+    return answer
 
 
 def one_of(known: Collection[str]) -> Callable[[str], str]:
@@ -135,8 +151,12 @@ def one_of(known: Collection[str]) -> Callable[[str], str]:
 
 def several_of(known: Collection[str]) -> Callable[[str], str]:
     def check(answer: str) -> str:
-        for word in words(answer) or [something("")]:
+        found = words(something(answer.replace(",", " ").strip() and answer))
+        for word in found:
             one_of(known)(word)
+        if len(set(found)) < len(found):
+            msg = "the same is named twice"
+            raise click.UsageError(msg)
         return answer
 
     return check

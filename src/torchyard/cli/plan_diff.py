@@ -1,5 +1,7 @@
 """`torchyard plan diff`: what a change of the file does to the packages."""
 
+from collections.abc import Sequence
+
 import click
 
 from torchyard.cli.options import file_option, json_option, subset_option
@@ -30,7 +32,7 @@ def command(
 
     OLD and NEW are files, or git revisions of the file that -f names.
     """
-    before, after = (_plan(name, file, subset) for name in (old, new))
+    before, after = (_plan(name, file, subset, others=(old, new)) for name in (old, new))
     diff = diff_plans(before, after)
     if before.yard.source.path or after.yard.source.path:
         warn(["[source] path: both sides are planned with the directory's present content"])
@@ -43,8 +45,8 @@ def command(
         raise VanishError(msg, hint="if that is meant, leave --fail-on-vanish out")
 
 
-def _plan(name: str, file: str, subset: str | None) -> Plan:
-    yard = load_yard_of(name, file)
+def _plan(name: str, file: str, subset: str | None, *, others: Sequence[str]) -> Plan:
+    yard = load_yard_of(name, file, others=others)
     if subset is not None and subset not in yard.subsets:
         msg = f"`{name}` has no subset `{subset}`"
         raise SelectionError(msg, hint="compare without --subset")

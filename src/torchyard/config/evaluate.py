@@ -13,6 +13,7 @@ from torchyard.config.spec import (
     ProjectSpec,
     RequirementsSpec,
     SourceSpec,
+    SubsetSpec,
 )
 from torchyard.errors import ConfigError
 from torchyard.model.identifier import WORD, Cell
@@ -24,7 +25,7 @@ from torchyard.model.tables import Tables
 from torchyard.model.yard import Channel, Project, Source, Yard
 
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
-_VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
+VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 
 
@@ -41,7 +42,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
             name: Subset(
                 name=name,
                 pattern=reader.restriction(subset, ("subset", name)),
-                cells=as_tuple(subset.cells),
+                cells=_cells(subset, problems, name),
             )
             for name, subset in spec.subset.items()
         },
@@ -64,7 +65,7 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
     if not _NAME.fullmatch(spec.name):
         hint = "letters and digits, with - _ or . between them"
         problems.add(("project", "name"), f"`{spec.name}` is not a package name", hint)
-    if not _VERSION.fullmatch(spec.version):
+    if not VERSION.fullmatch(spec.version):
         hint = "such as 2.14.0, 2.14.0rc1 or 2.15.0.dev20261115; `+cu130` is added by torchyard"
         problems.add(("project", "version"), f"`{spec.version}` is not a public version", hint)
     if spec.release is not None and spec.release not in tables.releases:
@@ -97,6 +98,14 @@ def _source(spec: SourceSpec, problems: Problems) -> Source:
     )
 
 
+def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
+    cells = as_tuple(spec.cells)
+    if spec.cells is not None and not cells:
+        hint = "leave the key out to mean all of them"
+        problems.add(("subset", name, "cells"), "an empty list matches nothing", hint)
+    return cells
+
+
 def _channels(
     specs: Mapping[str, ChannelSpec], subsets: Mapping[str, object], problems: Problems
 ) -> dict[str, Channel]:
@@ -108,6 +117,10 @@ def _channels(
         if spec.subset is not None and spec.subset not in subsets:
             hint = did_you_mean(spec.subset, subsets)
             problems.add((*path, "subset"), f"there is no [subset.{spec.subset}]", hint)
+        scheme, separator, _ = spec.url.partition("://")
+        if not spec.url or (separator and scheme not in ("file", "s3")):
+            hint = "file://…, s3://… or a directory"
+            problems.add((*path, "url"), f"`{spec.url}` is no place to publish to", hint)
         others = [other for other in specs if other != name]
         if spec.promote_from is not None and spec.promote_from not in others:
             hint = did_you_mean(spec.promote_from, others) if others else "there is only this one"
@@ -163,6 +176,11 @@ def _needs(spec: NeedsSpec, problems: Problems, path: Path) -> Needs:
 def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     problems = reader.problems
     pattern = reader.pattern(spec, path)
+    if not (spec.env or spec.cmake or spec.archs or spec.needs != NeedsSpec()):
+        problems.add(path, "this override sets nothing", "give env, cmake, archs or needs")
+    for name in spec.env:
+        if not name.isidentifier():
+            problems.add((*path, "env", name), f"`{name}` can't be an environment variable")
     stages = []
     for index, word in enumerate(as_tuple(spec.stage)):
         if word in reader.recipe.stages:
@@ -183,9 +201,14 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
         origin=problems.document.origin(path),
         env=spec.env,
         cmake=spec.cmake,
-        archs=tuple(spec.archs),
+        archs=tuple(sorted(set(spec.archs), key=_by_number)),
         needs=_needs(spec.needs, problems, (*path, "needs")),
     )
+
+
+def _by_number(arch: str) -> list[tuple[int, str]]:
+    """Sort 9.0 before 10.0; the order in which somebody lists architectures means nothing."""
+    return [(int(word) if word.isdigit() else 0, word) for word in re.findall(r"\d+|\D+", arch)]
 
 
 def _check_sharing(stage: Stage, pattern: Pattern, reader: MatrixReader, path: Path) -> None:

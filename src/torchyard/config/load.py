@@ -18,9 +18,9 @@ def read_document(path: str, changes: Sequence[str] = ()) -> Document:
     return Document(basename(path), _read(path), changes)
 
 
-def load_yard(path: str, changes: Sequence[str] = ()) -> Yard:
-    """Read a file and evaluate it."""
-    return yard_of(path, read_document(path, changes))
+def load_yard(path: str, changes: Sequence[str] = (), *, others: Sequence[str] = ()) -> Yard:
+    """Read a file and evaluate it; it and the others are no part of its source directory."""
+    return yard_of(path, read_document(path, changes), others=others)
 
 
 def _read(path: str) -> str:
@@ -37,12 +37,12 @@ def _read(path: str) -> str:
         raise HostError(msg, hint=hint) from error
 
 
-def yard_of(path: str, document: Document) -> Yard:
+def yard_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Yard:
     """Evaluate what was read from a path; a source directory is relative to it."""
     yard = evaluate(decode(document), document, load_tables())
     if yard.source.path is None:
         return yard
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
 
-    digest = tree_digest(join(dirname(path), yard.source.path), leave_out=[path])
+    digest = tree_digest(join(dirname(path), yard.source.path), leave_out=[path, *others])
     return msgspec.structs.replace(yard, source=msgspec.structs.replace(yard.source, digest=digest))

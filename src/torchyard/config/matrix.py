@@ -127,7 +127,7 @@ class MatrixReader:
             for wanted, column, known in zip(globs, columns, self.known.values(), strict=True)
         ]
         for dimension, wanted, found in zip(self.recipe.dimensions, globs, plain, strict=True):
-            if wanted and not found:
+            if wanted and not found and ANY_PYTHON not in wanted:
                 what = f"this matches no {dimension} of the matrix, so it takes nothing in"
                 hint = "plain names may be any that are known; globs look only into the matrix"
                 self.problems.add((*path, dimension), what, hint)
@@ -137,6 +137,7 @@ class MatrixReader:
             pattern=Pattern(**named),
             reason=rule.reason,
             origin=self._origin(path),
+            named=tuple(field for field, wanted in enumerate(globs) if wanted),
             couples=tuple(c for c in couples if not all(globs[field] for field in c.fields)),
         )
 

@@ -11,7 +11,7 @@ def file_at(revision: str, path: str) -> str:
     folder, name = Path(path).absolute().parent, f"./{Path(path).name}"
     if ":" in revision:
         revision, _, name = revision.partition(":")
-        folder, name = Path.cwd(), name if name.startswith("./") else f"./{name}"
+        folder = Path.cwd()
     try:
         return capture(["git", "show", "--end-of-options", f"{revision}:{name}"], cwd=folder)
     except HostError as error:

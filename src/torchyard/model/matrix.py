@@ -77,12 +77,14 @@ class Exclusion(Value, kw_only=True):
 class Inclusion(Value, kw_only=True):
     """Cells that exist beyond the product, or despite an exclusion.
 
-    The pattern lists plain values for every field; `couples` are those that still bind it.
+    The pattern lists plain values for every field; `named` are the fields that the rule itself
+    names values of, and `couples` those that still bind it.
     """
 
     pattern: Pattern
     reason: str
     origin: Origin
+    named: tuple[int, ...] = ()
     couples: tuple[Couple, ...] = ()
 
     def matches(self, cell: Cell) -> bool:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import CELL_STAGES, Stage
 from torchyard.model.values import Origin
+from torchyard.model.yard import Yard
 from torchyard.plan.explain import value_origin
 from torchyard.plan.graph import Job, Plan, Scope
 from torchyard.plan.settings import Said
@@ -89,18 +90,35 @@ def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Caus
     names = having.yard.project.name, lacking.yard.project.name
     if names[0] != names[1]:
         return Cause(f"the name is `{names[0]}`", str(having.yard.origin("project.name")))
+    inclusion = next((rule for rule in having.yard.matrix.include if rule.matches(cell)), None)
     for field, dimension in enumerate(having.yard.project.recipe.dimensions):
         origin = value_origin(having.yard, field, cell[field])
-        if origin and value_origin(lacking.yard, field, cell[field]) is None:
+        listed = origin and not (inclusion and field in inclusion.named)
+        if listed and value_origin(lacking.yard, field, cell[field]) is None:
             return Cause(words.value.format(f"matrix.{dimension}", cell[field]), str(origin))
-    inclusion = next((rule for rule in having.yard.matrix.include if rule.matches(cell)), None)
     if inclusion and not any(rule.matches(cell) for rule in lacking.yard.matrix.include):
         return Cause(f"{words.inclusion}: {inclusion.reason}", str(inclusion.origin))
+    row = _row_only_in(having.yard, lacking.yard, cell)
+    if row:
+        return Cause(words.value.format("a couple", row[0]), str(row[1]))
     absence = verdict(cell, lacking.yard, lacking.tables)
     if absence:
         return Cause(f"{words.rule}: {absence.reason}", str(absence.origin))
-    plan = lacking if lacking.subset else having
-    return Cause(f"{words.subset}: {plan.subset}", str(plan.yard.origin(f"subset.{plan.subset}")))
+    new = having if words is _NEW else lacking
+    return Cause(f"{words.subset}: {new.subset}", str(new.yard.origin(f"subset.{new.subset}")))
+
+
+def _row_only_in(having: Yard, lacking: Yard, cell: Cell) -> tuple[str, Origin] | None:
+    """The row of a couple that admits a cell in one yard and has no like in the other."""
+    if all(couple.admits(cell) for couple in lacking.matrix.couples):
+        return None
+    for index, couple in enumerate(having.matrix.couples):
+        for row, values in enumerate(couple.rows):
+            if all(cell[f] == value for f, value in zip(couple.fields, values, strict=True)):
+                dimension = having.project.recipe.dimensions[couple.fields[-1]]
+                origin = having.origin(f"matrix.couple[{index}].{dimension}[{row}]")
+                return " with ".join(values), origin
+    return None
 
 
 class Differences:
@@ -138,6 +156,11 @@ class Differences:
         if old is None or new is None:
             yield self._only_one_has(stage, scope)
             return
+        if stage is Stage.PUBLISH:
+            moved = self._other_subset(scope[0])
+            if moved:
+                yield moved
+                return
         before = {(job.stage, job.scope) for job in map(self.old.job, old.inputs)}
         after = {(job.stage, job.scope) for job in map(self.new.job, new.inputs)}
         for needed in sorted(before | after):
@@ -149,10 +172,25 @@ class Differences:
         having, lacking, words = self.new, self.old, _NEW
         if having.get(stage, scope) is None:
             having, lacking, words = self.old, self.new, _GONE
-        for cell in having.cells():
-            if cell[: len(scope)] == scope:
-                return _why_only_in(having, lacking, cell, words)
-        return Cause("another channel", str(having.yard.origin(f"channel.{scope[0]}")))
+        if stage is Stage.PUBLISH:
+            return self._other_channel(scope[0], having, lacking)
+        cells = (cell for cell in having.cells() if cell[: len(scope)] == scope)
+        return _why_only_in(having, lacking, next(cells), words)
+
+    def _other_subset(self, name: str) -> Cause | None:
+        """Whether a channel receives another subset than it used to."""
+        old, new = self.old.yard.channels[name].subset, self.new.yard.channels[name].subset
+        what = f"channel.{name} subset: {old or 'everything'} → {new or 'everything'}"
+        side = self.new if new else self.old
+        return Cause(what, str(side.yard.origin(f"channel.{name}.subset"))) if old != new else None
+
+    def _other_channel(self, name: str, having: Plan, lacking: Plan) -> Cause:
+        """Why only one plan publishes to a channel: the other has none, or promotes to it."""
+        other = lacking.yard.channels.get(name)
+        if other is not None and other.promote_from:
+            origin = lacking.yard.origin(f"channel.{name}.promote_from")
+            return Cause(f"channel.{name} is promoted from {other.promote_from}", str(origin))
+        return Cause(f"channel.{name}", str(having.yard.origin(f"channel.{name}")))
 
     def _own(self, old: Job, new: Job) -> Iterator[Cause]:
         """What a job's own settings do to its fingerprint."""

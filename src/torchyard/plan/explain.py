@@ -45,6 +45,9 @@ def explain(plan: Plan, identifier: Identifier) -> Story:
         return _explain_publish(plan, identifier)
     scope = scope_of(identifier.stage or Stage.PACKAGE, identifier.path)
     _check_values(plan, scope)
+    if identifier.stage is Stage.BINDINGS and scope[-1] == ANY_PYTHON:
+        msg = f"`{identifier}` can't be: bindings are made for each Python"
+        raise SelectionError(msg, hint="name a Python instead of `any`")
     absences = tuple(dict.fromkeys(_absences(plan, identifier.stage or Stage.PACKAGE, scope)))
     if absences:
         return Story(identifier, absences)

@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from torchyard.errors import Diagnostic, Span, TorchyardError
@@ -26,8 +27,8 @@ def console(*, talk: bool = False) -> "Console":
     from rich.console import Console  # noqa: PLC0415 - 40 ms that plain output does not need
 
     out = Console(stderr=talk, highlight=False, emoji=False, markup=False)
-    if not out.is_terminal and "COLUMNS" not in os.environ:
-        out.width = _UNBOUNDED
+    if not os.environ.get("COLUMNS", "").strip("0"):
+        out.width = out.width if out.is_terminal and out.width else _UNBOUNDED
     return out
 
 
@@ -38,7 +39,8 @@ def show(report: "RenderableType") -> None:
 
 def talk(*messages: "RenderableType") -> None:
     """Print messages on standard error."""
-    _put(sys.stderr, _text(console(talk=True), *messages))
+    with suppress(OSError):  # there is nobody left to complain to
+        _put(sys.stderr, _text(console(talk=True), *messages))
 
 
 def _text(out: "Console", *parts: "RenderableType") -> str:
