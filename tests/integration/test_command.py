@@ -13,6 +13,13 @@ from tests.helpers import EXAMPLE, ROOT, SMALL
 
 pytestmark = pytest.mark.integration
 
+
+@pytest.fixture(autouse=True)
+def buffered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Python buffer its streams, as it does for users."""
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+
+
 TORCHYARD = Path(sysconfig.get_path("scripts")) / "torchyard"
 
 

@@ -64,10 +64,12 @@ def _put(stream: TextIO | None, data: str | bytes) -> None:
         try:
             stream.buffer.write(text)
             stream.buffer.flush()
-        except BrokenPipeError:
-            # Nobody reads on; Python would complain when it flushes the stream at its end.
+        except OSError as error:
+            # What is left in the buffer can't be written either; Python would try when it ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-            sys.exit(CLOSED_PIPE)
+            if isinstance(error, BrokenPipeError):
+                sys.exit(CLOSED_PIPE)
+            raise
 
 
 def warn(messages: Iterable[str]) -> None:
