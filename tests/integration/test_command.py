@@ -111,7 +111,7 @@ def test_pipes_and_terminals_have_their_own_width(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not shutil.which("script"), reason="needs util-linux's script for a terminal")
 def test_init_asks_again_at_a_terminal(tmp_path: Path) -> None:
-    answers = "foo\nextension\nscatter\n1.0\n\n\n2.13\n\ncp9\n\n\n\n"
+    answers = "foo\nextension\nscatter\n1.0\n\n\n\n\ncp9\n\n\n2.13\n"
     done = subprocess.run(
         ["script", "-qec", f"{TORCHYARD} init", "/dev/null"],
         input=answers.encode() + b"\n",

@@ -63,30 +63,16 @@ class _Questions:
         self.tables = load_tables()
 
     def answers(self) -> Answers:
-        newest = list(self.tables.releases)[-1]
         recipe = self._ask("recipe", "Kind of project", "pytorch", one_of(RECIPES))
         extension = recipe == "extension"
         known = self.tables.known(RECIPES[recipe])
         here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or "extension"
         name = self._ask("name", "Name", here if extension else "torch", something)
-        first = "0.1.0" if extension else f"{newest}.0"
+        first = "0.1.0" if extension else f"{self._newest}.0"
         version = self._ask("version", "Version", first, a_version)
-        path = self.flags["path"] or ""
-        if path and (self.flags["git"] or self.flags["rev"]):
-            msg = "a source is a directory or a repository: --path excludes --git and --rev"
-            raise UsageError(msg)
-        own = f"https://github.com/{name}/{name}"
-        upstream = own if extension else "https://github.com/pytorch/pytorch"
-        git = "" if path else self._ask("git", "Git repository", upstream, something)
-        rev = "" if path else self._ask("rev", "Commit or tag", f"v{version}", something)
-        release = newest
-        if not extension and ".".join(version.split(".")[:2]) in self.tables.releases:
-            release = ".".join(version.split(".")[:2])
-        known_releases = self.tables.releases
-        check = several_of(known_releases) if extension else one_of(known_releases)
-        torch = check(self.flags["torch"] or release)
-        if extension:
-            torch = self._ask("torch", "Torch releases", release, check)
+        git, rev, path = self._source(
+            "pytorch/pytorch" if not extension else f"{name}/{name}", version
+        )
         return Answers(
             recipe=recipe,
             name=name,
@@ -98,8 +84,34 @@ class _Questions:
             compute=self._several("compute", "Compute platforms", "cpu", known),
             python=self._several("python", "Pythons", python_name(), known),
             package=self._several("package", "Packages", "wheel", known),
-            torch=words(torch),
+            torch=self._against() if extension else (self._libraries_of(version),),
         )
+
+    @property
+    def _newest(self) -> str:
+        return list(self.tables.releases)[-1]
+
+    def _source(self, repository: str, version: str) -> tuple[str, str, str]:
+        """Repository and revision, or else a directory."""
+        path = self.flags["path"]
+        if path is None:
+            git = self._ask("git", "Git repository", f"https://github.com/{repository}", something)
+            return git, self._ask("rev", "Commit or tag", f"v{version}", something), ""
+        if self.flags["git"] is not None or self.flags["rev"] is not None:
+            msg = "a source is a directory or a repository: --path excludes --git and --rev"
+            raise UsageError(msg)
+        return "", "", something(path)
+
+    def _against(self) -> tuple[str, ...]:
+        """The torch releases that an extension is compiled against."""
+        check = several_of(self.tables.releases)
+        return words(self._ask("torch", "Torch releases", self._newest, check))
+
+    def _libraries_of(self, version: str) -> str:
+        """The torch release to take libraries of: the version's own if it is known."""
+        own = ".".join(version.split(".")[:2])
+        release = own if own in self.tables.releases else self._newest
+        return one_of(self.tables.releases)(self.flags["torch"] or release)
 
     def _several(
         self, key: str, question: str, default: str, known: dict[Dimension, tuple[str, ...]]
@@ -151,7 +163,8 @@ def one_of(known: Collection[str]) -> Callable[[str], str]:
 
 def several_of(known: Collection[str]) -> Callable[[str], str]:
     def check(answer: str) -> str:
-        found = words(something(answer.replace(",", " ").strip() and answer))
+        found = words(answer)
+        something("".join(found))
         for word in found:
             one_of(known)(word)
         if len(set(found)) < len(found):
