@@ -275,6 +275,14 @@ def test_init_refuses_what_would_not_plan(torchyard: Command, tmp_path: Path) ->
     assert not path.exists()
 
 
+def test_init_takes_the_libraries_of_the_version_s_own_release(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    path = tmp_path / "torchyard.toml"
+    assert torchyard("init", "-f", path, "--version", "2.13rc1").code == 0
+    assert "release" not in path.read_text(encoding="utf-8")
+
+
 def test_init_takes_a_directory_and_odd_names(torchyard: Command, tmp_path: Path) -> None:
     (tmp_path / "my src").mkdir()
     path = tmp_path / "torchyard.toml"

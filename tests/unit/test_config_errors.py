@@ -12,6 +12,13 @@ def problems(text: str, *changes: str) -> tuple[Diagnostic, ...]:
     return caught.value.diagnostics
 
 
+def mistake(written: str, instead: str, what: str) -> Diagnostic:
+    """What is said of a mistake in a file that is right but for it."""
+    assert written in SMALL
+    found = problems(SMALL.replace(written, instead, 1))
+    return next(item for item in found if what in item.what)
+
+
 @pytest.mark.parametrize(
     ("written", "instead", "what", "at", "hint"),
     [
@@ -76,9 +83,7 @@ def problems(text: str, *changes: str) -> tuple[Diagnostic, ...]:
     ],
 )
 def test_one_mistake(written: str, instead: str, what: str, at: str, hint: str | None) -> None:
-    assert written in SMALL
-    found = problems(SMALL.replace(written, instead, 1))
-    first = next(item for item in found if what in item.what)
+    first = mistake(written, instead, what)
     assert first.span is not None
     start = first.span.column - 1
     assert first.span.text[start : start + first.span.length].startswith(at)
@@ -222,9 +227,7 @@ def test_git_and_path_exclude_each_other() -> None:
     ],
 )
 def test_more_mistakes(written: str, instead: str, what: str, hint: str | None) -> None:
-    assert written in SMALL
-    found = problems(SMALL.replace(written, instead, 1))
-    first = next(item for item in found if what in item.what)
+    first = mistake(written, instead, what)
     assert hint is None or hint in (first.hint or "")
 
 

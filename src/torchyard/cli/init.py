@@ -17,6 +17,7 @@ from torchyard.host.files import exists, write_text
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.recipe import RECIPES, Dimension
 from torchyard.model.suggest import did_you_mean
+from torchyard.model.yard import own_release
 from torchyard.plan.build import make_plan
 from torchyard.report.console import talk
 
@@ -109,7 +110,7 @@ class _Questions:
 
     def _libraries_of(self, version: str) -> str:
         """The torch release to take libraries of: the version's own if it is known."""
-        own = ".".join(version.split(".")[:2])
+        own = own_release(version)
         release = own if own in self.tables.releases else self._newest
         return one_of(self.tables.releases)(self.flags["torch"] or release)
 

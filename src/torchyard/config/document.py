@@ -55,6 +55,13 @@ class Document:
         table[names[-1]] = _toml_value(value)
         self._set[names] = change
 
+    def _change_of(self, path: Path) -> str | None:
+        """The `--set` that a value comes from, if one set it or a table around it."""
+        if not self._set:
+            return None
+        lengths = range(len(path), 0, -1)
+        return next((self._set[path[:n]] for n in lengths if path[:n] in self._set), None)
+
     @cached_property
     def _places(self) -> dict[Path, Place]:
         from torchyard.config.positions import locate  # noqa: PLC0415 - only lines need it
@@ -71,10 +78,9 @@ class Document:
 
     def span(self, path: Path, *, at_key: bool = False) -> Span:
         """The stretch of text to blame for a value, or for its key."""
-        for length in range(len(path), 0, -1):
-            if path[:length] in self._set:
-                change = self._set[path[:length]]
-                return Span("--set", 1, 1, len(change), change)
+        change = self._change_of(path)
+        if change is not None:
+            return Span("--set", 1, 1, len(change), change)
         for length in range(len(path), 0, -1):
             place = self._places.get(path[:length]) or self._below(path[:length])
             if place is not None:
@@ -95,7 +101,7 @@ class Document:
 
     def origin(self, path: Path) -> Origin:
         """Where a value came from."""
-        if self._set and any(path[:length] in self._set for length in range(1, len(path) + 1)):
+        if self._change_of(path) is not None:
             return COMMAND_LINE
         return Origin(self.name, partial(self._line, path)) if path in self._given else DEFAULT
 

@@ -16,13 +16,13 @@ from torchyard.config.spec import (
     SubsetSpec,
 )
 from torchyard.errors import ConfigError
-from torchyard.model.identifier import WORD, Cell
+from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
-from torchyard.model.yard import Channel, Project, Source, Yard
+from torchyard.model.yard import Channel, Project, Source, Yard, own_release
 
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
@@ -72,7 +72,7 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
         hint = did_you_mean(spec.release, tables.releases)
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
-    release = spec.release or ".".join(re.findall(r"\d+", spec.version)[:2])
+    release = spec.release or own_release(spec.version)
     return Project(name=spec.name, version=spec.version, recipe=recipe, release=release)
 
 
@@ -101,8 +101,7 @@ def _source(spec: SourceSpec, problems: Problems) -> Source:
 def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
     cells = as_tuple(spec.cells)
     if spec.cells is not None and not cells:
-        hint = "leave the key out to mean all of them"
-        problems.add(("subset", name, "cells"), "an empty list matches nothing", hint)
+        problems.add_empty(("subset", name, "cells"))
     return cells
 
 
@@ -112,7 +111,7 @@ def _channels(
     channels = {}
     for name, spec in specs.items():
         path: Path = ("channel", name)
-        if not WORD.fullmatch(name.replace("-", "_")):
+        if not fits_identifier(name):
             problems.add(path, f"`{name}` can't be part of an identifier")
         if spec.subset is not None and spec.subset not in subsets:
             hint = did_you_mean(spec.subset, subsets)

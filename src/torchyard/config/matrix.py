@@ -25,6 +25,10 @@ class Problems:
     def add(self, path: Path, what: str, hint: str | None = None, *, at_key: bool = False) -> None:
         self.found.append(Diagnostic(what, self.document.span(path, at_key=at_key), hint))
 
+    def add_empty(self, path: Path) -> None:
+        """Refuse a list of globs without any, which might be taken to mean everything."""
+        self.add(path, "an empty list matches nothing", "leave the key out to mean all of them")
+
 
 class MatrixReader:
     """Reads everything that speaks of cells: the matrix, its rules, subsets and overrides."""
@@ -169,8 +173,7 @@ class MatrixReader:
             patterns = as_tuple(written)
             known = self.known[dimension]
             if not patterns:
-                hint = "leave the key out to mean all of them"
-                self.problems.add((*path, dimension), "an empty list matches nothing", hint)
+                self.problems.add_empty((*path, dimension))
             admitted = (*known, ANY_PYTHON) if dimension is Dimension.PYTHON else known
             for index, pattern in enumerate(patterns):
                 if not any(any_match(value, (pattern,)) for value in admitted):

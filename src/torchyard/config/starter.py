@@ -7,6 +7,7 @@ import msgspec
 from torchyard.model.recipe import RECIPES, Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
+from torchyard.model.yard import own_release
 
 
 class Answers(Value, kw_only=True):
@@ -58,8 +59,7 @@ def _list(values: Sequence[str]) -> str:
 
 def _needs_release(answers: Answers) -> bool:
     """Whether the version does not say itself which torch release to take the libraries of."""
-    own = ".".join(answers.version.split(".")[:2])
-    return answers.recipe == "pytorch" and own != answers.torch[0]
+    return answers.recipe == "pytorch" and own_release(answers.version) != answers.torch[0]
 
 
 def _dimensions(answers: Answers, tables: Tables) -> str:

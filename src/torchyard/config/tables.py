@@ -12,7 +12,7 @@ import msgspec
 
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.model.identifier import ANY_PYTHON, WORD
+from torchyard.model.identifier import ANY_PYTHON, WORD, fits_identifier
 from torchyard.model.recipe import RECIPES
 from torchyard.model.tables import (
     Cuda,
@@ -103,7 +103,7 @@ def _unknown_names(tables: Tables) -> Iterator[str]:
 def _bad_names(tables: Tables) -> Iterator[str]:
     """Names that an identifier could not hold."""
     for name in (*tables.platforms, *tables.pythons, *tables.packages):
-        if not WORD.fullmatch(name.replace("-", "_")):
+        if not fits_identifier(name):
             yield f"`{name}` can't be part of an identifier"
     for compute in tables.computes:
         if not WORD.fullmatch(compute):

@@ -12,7 +12,7 @@ from torchyard.plan.estimate import estimate
 from torchyard.plan.explain import Ingredient, Story, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.settings import Setting
-from torchyard.plan.summary import exclusions, inclusions, summarize
+from torchyard.plan.summary import RuleCount, exclusions, inclusions, summarize
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -221,18 +221,19 @@ def _plan_document(plan: Plan) -> PlanDocument:
             largest_memory_bytes=guess.memory or None,
             largest_disk_bytes=guess.disk or None,
         ),
-        excluded=[
-            RuleDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
-            for rule in exclusions(plan)
-        ],
-        included=[
-            RuleDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
-            for rule in inclusions(plan)
-        ],
+        excluded=_rules(exclusions(plan)),
+        included=_rules(inclusions(plan)),
         warnings=list(plan.warnings),
         cells=[f"{plan.label}/{cell.path}" for cell in plan.cells()],
         jobs=[],
     )
+
+
+def _rules(rules: Iterable[RuleCount]) -> list[RuleDocument]:
+    return [
+        RuleDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
+        for rule in rules
+    ]
 
 
 def _job_document(plan: Plan, job: Job) -> JobDocument:
@@ -262,10 +263,7 @@ def _needs(needs: Needs) -> NeedsDocument:
 def diff_document(diff: PlanDiff) -> DiffDocument:
     def changes(found: tuple[Change, ...]) -> list[ChangeDocument]:
         return [
-            ChangeDocument(
-                cell=change.identifier,
-                causes=[CauseDocument(what=c.what, origin=c.origin) for c in change.causes],
-            )
+            ChangeDocument(cell=change.identifier, causes=_causes(change.causes))
             for change in found
         ]
 
@@ -276,6 +274,11 @@ def diff_document(diff: PlanDiff) -> DiffDocument:
         retested=changes(diff.retested),
         unchanged=diff.unchanged,
     )
+
+
+def _causes(pairs: Iterable[tuple[str, object]]) -> list[CauseDocument]:
+    """Write causes, or the reasons of absences: what, and the origin of it."""
+    return [CauseDocument(what=what, origin=str(origin)) for what, origin in pairs]
 
 
 def _ingredients(found: Iterable[Ingredient]) -> list[IngredientDocument]:
@@ -289,10 +292,7 @@ def explain_document(plan: Plan, story: Story, against: Differences | None) -> E
     return ExplainDocument(
         id=str(story.identifier),
         planned=not story.absences,
-        reasons=[
-            CauseDocument(what=absence.reason, origin=str(absence.origin))
-            for absence in story.absences
-        ],
+        reasons=_causes(story.absences),
         admitted_by=_ingredients(story.admitted_by),
         subsets=list(story.subsets),
         overrides=[str(override.origin) for override in story.overrides],
@@ -301,16 +301,10 @@ def explain_document(plan: Plan, story: Story, against: Differences | None) -> E
 
 
 def _explained_job(plan: Plan, job: Job, against: Differences | None) -> ExplainedJobDocument:
-    changed = None
-    if against:
-        changed = [
-            CauseDocument(what=cause.what, origin=cause.origin)
-            for cause in against.causes(job.stage, job.scope)
-        ]
     return ExplainedJobDocument(
         id=job.identifier,
         fingerprint=job.fingerprint,
         packages=plan.packages_of(job),
         ingredients=_ingredients(ingredients(plan, job)),
-        changed=changed,
+        changed=_causes(against.causes(job.stage, job.scope)) if against else None,
     )

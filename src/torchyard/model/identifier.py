@@ -30,6 +30,11 @@ _LABEL = r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?-[0-9][^-/:]*"
 _PARTS = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")
 
 
+def fits_identifier(name: str) -> bool:
+    """Whether a name may be a part of an identifier's path; unlike a compute, it may have a `-`."""
+    return WORD.fullmatch(name.replace("-", "_")) is not None
+
+
 class Cell(NamedTuple):
     """One point of the matrix. `variant` is its BLAS, or the torch it is compiled against."""
 

@@ -1,5 +1,7 @@
 """The evaluated configuration: everything `torchyard.toml` says, with all names resolved."""
 
+import re
+
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.recipe import Recipe, Stage
 from torchyard.model.values import DEFAULT, Origin, Value
@@ -16,6 +18,11 @@ class Project(Value, kw_only=True):
     @property
     def label(self) -> str:
         return f"{self.name}-{self.version}"
+
+
+def own_release(version: str) -> str:
+    """The torch release that a version of torch itself belongs to: `2.14` for `2.14.0rc1`."""
+    return ".".join(re.findall(r"\d+", version)[:2])
 
 
 class Source(Value, kw_only=True):

@@ -97,15 +97,17 @@ class Plan:
 
     def absent(self) -> Iterator[Absent]:
         """What rules and tables leave out of this plan; nothing is said of parts of it."""
-        if self.subset is None and not self.partial:
+        if self.partial:
+            return
+        if self.subset is None:
             yield from self.expansion.absent
-        elif self.subset is not None and not self.partial:
-            subset = find_subset(self.yard, self.subset)
-            for absence, head, mask in self.expansion.absent:
-                cells = (Cell(*head, *pair) for pair in self.expansion.pairs)
-                inside = mask & bits(in_subset(cell, self.yard, subset) for cell in cells)
-                if inside:
-                    yield Absent(absence, head, inside)
+            return
+        subset = find_subset(self.yard, self.subset)
+        for absence, head, mask in self.expansion.absent:
+            cells = (Cell(*head, *pair) for pair in self.expansion.pairs)
+            inside = mask & bits(in_subset(cell, self.yard, subset) for cell in cells)
+            if inside:
+                yield Absent(absence, head, inside)
 
     def stage_counts(self) -> dict[Stage, int]:
         counts = Counter(self._columns.stages)

@@ -1,6 +1,6 @@
 """Choosing cells: subsets by name, others by glob."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
@@ -9,6 +9,7 @@ from torchyard.model.matrix import Subset, matches
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.yard import Yard
 from torchyard.plan.expand import Block, Expansion, bits
+from torchyard.plan.possible import Head
 
 _SEE = "`torchyard plan --identifiers` lists what there is"
 
@@ -68,18 +69,15 @@ def select_blocks(expansion: Expansion, selection: Selection) -> Sequence[Block]
     blocks: Sequence[Block] = expansion.blocks
     if selection.subset is not None:
         subset = find_subset(expansion.yard, selection.subset)
-        matcher = expansion.matcher(subset.pattern)
-        blocks = _remaining(expansion, ((b, b.mask & matcher.at(b.head)) for b in blocks))
+        blocks = _within(expansion, blocks, expansion.matcher(subset.pattern).at)
         if subset.cells:
-            wanted = _masks(expansion, subset.cells)
-            blocks = _remaining(expansion, ((b, b.mask & wanted[b.head]) for b in blocks))
+            blocks = _within(expansion, blocks, _masks(expansion, subset.cells).__getitem__)
     if selection.select and not selection.selects_jobs:
-        wanted = _masks(expansion, selection.select)
-        blocks = _remaining(expansion, ((b, b.mask & wanted[b.head]) for b in blocks))
+        blocks = _within(expansion, blocks, _masks(expansion, selection.select).__getitem__)
     skip = [selector for selector in selection.skip if not names_jobs(selector)]
     if skip:
         unwanted = _masks(expansion, skip)
-        blocks = _remaining(expansion, ((b, b.mask & ~unwanted[b.head]) for b in blocks))
+        blocks = _within(expansion, blocks, lambda head: ~unwanted[head])
     if not blocks:
         within = f" in subset `{selection.subset}`" if selection.subset else ""
         msg = f"the selection is empty: no cell is left{within}"
@@ -98,7 +96,7 @@ def select_cells(expansion: Expansion, selection: Selection) -> Iterator[Cell]:
             yield Cell(*block.head, *pair)
 
 
-def _masks(expansion: Expansion, selectors: Iterable[str]) -> dict[tuple[str, str, str], int]:
+def _masks(expansion: Expansion, selectors: Iterable[str]) -> dict[Head, int]:
     """What the selectors find in each block. One that finds nothing anywhere is a mistake."""
     label = expansion.yard.project.label
     masks = dict.fromkeys((block.head for block in expansion.blocks), 0)
@@ -117,5 +115,9 @@ def _masks(expansion: Expansion, selectors: Iterable[str]) -> dict[tuple[str, st
     return masks
 
 
-def _remaining(expansion: Expansion, masked: Iterable[tuple[Block, int]]) -> list[Block]:
-    return [Block(block.head, mask, expansion.pairs_of(mask)) for block, mask in masked if mask]
+def _within(
+    expansion: Expansion, blocks: Iterable[Block], mask_at: Callable[[Head], int]
+) -> list[Block]:
+    """What is left of blocks when each is limited to a mask."""
+    masked = ((block.head, block.mask & mask_at(block.head)) for block in blocks)
+    return [Block(head, mask, expansion.pairs_of(mask)) for head, mask in masked if mask]
