@@ -6,6 +6,7 @@
 import argparse
 import difflib
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ import click
 import msgspec
 
 from torchyard.cli.main import INTERRUPTED, torchyard
+from torchyard.config.failures import load_failures
 from torchyard.config.load import load_yard
 from torchyard.config.schema import file_schema
 from torchyard.config.tables import load_tables
@@ -21,6 +23,7 @@ from torchyard.errors import all_errors
 from torchyard.inspect.diagram import svg
 from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.fold import fold
+from torchyard.model.failure import Failure
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import Selection
 from torchyard.report.console import CLOSED_PIPE
@@ -180,6 +183,47 @@ def tables() -> str:
     return "\n".join(parts)
 
 
+def failures() -> str:
+    introduction = (
+        "When a step fails, these are looked for in its log; the one with the highest priority is\n"
+        "told with its cause and fix. Only the kind `build` is the fault of what is built. After\n"
+        "the others a job may be tried on another machine; after `network` only if it had one.\n"
+    )
+    parts = [f"{NOTICE}# Known failures\n\n{introduction}"]
+    known = load_failures()
+    for stage in dict.fromkeys(failure.stage for failure in known.values()):
+        rows: Iterator[tuple[str, ...]] = (
+            (f"`{name}`", f.kind, str(f.priority), "<br>".join(told(f)))
+            for name, f in known.items()
+            if f.stage == stage
+        )
+        title = "Any stage" if stage == "any" else stage.capitalize()
+        parts += [f"## {title}\n", table(("failure", "kind", "priority", "what it is"), rows)]
+    return "\n".join(parts)
+
+
+def told(failure: Failure) -> Iterator[str]:
+    """What is known of a failure, as the lines of a table's cell."""
+    yield f"**{cell(failure.title)}**"
+    yield cell(failure.cause)
+    yield f"*Fix:* {cell(failure.fix)}"
+    if failure.refs:
+        yield "*Seen in:* " + ", ".join(map(reference, failure.refs))
+
+
+def cell(text: str) -> str:
+    """Plain text as Markdown shows it, inside a table."""
+    return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
+
+
+def reference(ref: str) -> str:
+    """A link to an issue, or to a file of a repository."""
+    if "#" in ref:
+        return f"[{ref}](https://github.com/{ref.replace('#', '/issues/')})"
+    repository, _, path = ref.partition(":")
+    return f"[{cell(ref)}](https://github.com/{repository}/blob/HEAD/{path})"
+
+
 def picture() -> str:
     yard = load_yard(str(ROOT / "examples/pytorch/torchyard.toml"))
     return svg(fold(make_plan(yard, load_tables(), Selection("release"))))
@@ -192,6 +236,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/commands.md": commands,
     f"{REFERENCE}/configuration.md": configuration,
     f"{REFERENCE}/tables.md": tables,
+    f"{REFERENCE}/failures.md": failures,
     "docs/images/pytorch-plan.svg": picture,
 }
 

@@ -1,0 +1,43 @@
+"""Load the table of known failures. Only a failure pays for it: it is none of `load_tables`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from torchyard.config.tables import parse
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.failure import Failure, Severity, literals
+
+SHORTEST_LITERAL = 4
+"""Each branch of a pattern needs a literal at least this long, or every line would be a suspect."""
+
+
+@cache
+def load_failures() -> Mapping[str, Failure]:
+    """Read the table and check each row."""
+    failures = parse("failures", read_data("failures.toml"), Failure)
+    check_failures(failures)
+    return failures
+
+
+def check_failures(failures: Mapping[str, Failure]) -> None:
+    """Fail if a row could never be found, or not cheaply."""
+    for name, failure in failures.items():
+        for problem in _problems(failure):
+            msg = f"the failure `{name}` {problem}"
+            raise DataError(msg)
+
+
+def _problems(failure: Failure) -> Iterator[str]:
+    try:
+        pattern = re.compile(failure.pattern)
+    except re.error as error:
+        yield f"has a pattern that is none: {error}"
+        return
+    if not any(pattern.search(text) for text in (failure.example, *failure.example.splitlines())):
+        yield "has an example that its pattern does not match"
+    if min(map(len, literals(failure.pattern))) < SHORTEST_LITERAL:
+        yield "has a pattern with a branch that no literal is part of"
+    if not (failure.cause and failure.fix) and failure.severity != Severity.WRAPPER:
+        yield "has no cause or no fix"

@@ -1,0 +1,1 @@
+"""Execute one job: work directory, environment, steps, log, result."""

@@ -1,0 +1,125 @@
+"""Recognise known failures in lines of a log, without looking closely at most lines."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from torchyard.model.failure import Failure, Severity, literals
+
+SPECIFIC = 50
+"""A failure with a lower priority names no cause of its own: compiler error, exception …"""
+
+_QUOTED_SOURCE = re.compile(r"\s*\d*\s+\| ")
+_MILD = ("warning", "note", "remark")
+_MILDER = re.compile(r"\b(?:warning|note|remark)(?: #?[\w-]+)?: ")
+_LONG_VALUE = 120
+_STEM = 5
+"""Shorter stems would cover more, and be part of too many lines that are no errors."""
+
+_compiled = cache(re.compile)  # most patterns are never needed
+
+
+class Match(NamedTuple):
+    """A failure that was recognised in a line."""
+
+    name: str
+    failure: Failure
+    start: int
+    values: Mapping[str, str]
+
+    @property
+    def severity(self) -> Severity:
+        return self.failure.severity
+
+    @property
+    def specific(self) -> bool:
+        return self.failure.priority >= SPECIFIC
+
+    def fill(self, text: str) -> str:
+        """Put what was matched where a text says `<name>`."""
+        for name, value in self.values.items():
+            text = text.replace(f"<{name}>", value)
+        return text
+
+
+class Known:
+    """The known failures, ready for searching.
+
+    Nearly all lines are dismissed because they have none of a few stems, such as `error`. Where one
+    is found, the literals with that stem are looked for; only then come the patterns.
+    """
+
+    def __init__(self, failures: Mapping[str, Failure]) -> None:
+        names: dict[str, list[str]] = {}
+        for name, failure in failures.items():
+            for literal in literals(failure.pattern):
+                names.setdefault(literal, []).append(name)
+        self._failures = failures
+        self._order = {name: place for place, name in enumerate(failures)}
+        self._anywhere = _index({k: v for k, v in names.items() if ":" not in k})
+        self._with_colon = [*self._anywhere, *_index({k: v for k, v in names.items() if ":" in k})]
+
+    def suspects(self, line: str) -> list[str]:
+        """The failures that a line may be about; hardly ever any."""
+        low = line.lower()
+        return [
+            name
+            for stem, literals_of in (self._with_colon if ":" in line else self._anywhere)
+            if stem in low
+            for literal, names in literals_of
+            if literal in line
+            for name in names
+        ]
+
+    def matches(self, line: str) -> list[Match]:
+        """What is recognised in a line; nothing if it only looks like an error."""
+        if line[:1] == " " and _QUOTED_SOURCE.match(line):
+            return []
+        if any(word in line for word in _MILD) and (milder := _MILDER.search(line)):
+            line = line[: milder.start()]
+        found = list(self._search(line, self.suspects(line)))
+        if any(match.severity == Severity.WRAPPER for match in found):
+            # A wrapper's line looks like an error of its own: `error: command 'gcc' failed`.
+            return [m for m in found if m.severity == Severity.WRAPPER or m.specific]
+        return found
+
+    def _search(self, line: str, names: list[str]) -> Iterator[Match]:
+        for name in sorted(set(names), key=self._order.__getitem__):
+            failure = self._failures[name]
+            match = _compiled(failure.pattern).search(line)
+            if match:
+                values = {
+                    key.rstrip("0123456789"): value[:_LONG_VALUE]
+                    for key, value in match.groupdict().items()
+                    if value
+                }
+                yield Match(name, failure, match.start(), values)
+
+
+def _index(names: Mapping[str, list[str]]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
+    """Literals by stem, each with the failures that it may be a sign of."""
+    return [(stem, [(word, names[word]) for word in words]) for stem, words in stems(names).items()]
+
+
+def stems(words: Iterable[str]) -> dict[str, list[str]]:
+    """A few short strings of which each word has one, in small letters; with the words of each."""
+    left = {word: _parts(word.lower()) for word in words}
+    cover: dict[str, list[str]] = {}
+    while left:
+        counts = Counter(part for parts in left.values() for part in parts)
+        stem = max(counts, key=lambda part: (counts[part], part))
+        cover[stem] = [word for word, parts in left.items() if stem in parts]
+        left = {word: parts for word, parts in left.items() if stem not in parts}
+    return cover
+
+
+def _parts(word: str) -> set[str]:
+    return {word[i : i + _STEM] for i in range(max(1, len(word) - _STEM + 1))}
+
+
+def best(matches: Iterable[Match]) -> Match | None:
+    """The one that says most; of equals the first."""
+    telling = (m for m in matches if m.severity != Severity.WRAPPER)
+    return max(telling, key=lambda match: match.failure.priority, default=None)

@@ -1,0 +1,174 @@
+"""The table of known failures: every row can be found, cheaply, by its own example."""
+
+import re
+import time
+
+import msgspec
+import pytest
+
+from torchyard.config.failures import check_failures, load_failures
+from torchyard.config.tables import dump, header_of, parse
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.failure import Failure, Kind, Severity, literals
+from torchyard.run.known import Known, best, stems
+from torchyard.run.telling import telling_lines
+
+FAILURES = load_failures()
+KNOWN = Known(FAILURES)
+
+
+def test_round_trip() -> None:
+    text = read_data("failures.toml")
+    assert dump(parse("failures", text, Failure), header_of(text)) == text
+
+
+def test_names_are_unique_and_plain() -> None:
+    names = re.findall(r"^\[(.+)\]$", read_data("failures.toml"), re.MULTILINE)
+    assert names == list(FAILURES)
+    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name) for name in names)
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_example_is_recognised(name: str) -> None:
+    failure = FAILURES[name]
+    assert re.search(failure.pattern, failure.example)
+    texts = [*failure.example.splitlines(), " ".join(failure.example.split())]
+    assert name in {match.name for text in texts for match in KNOWN.matches(text)}
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_the_example_as_a_log_is_explained(name: str) -> None:
+    failure = FAILURES[name]
+    telling = telling_lines(failure.example.splitlines(), FAILURES)
+    if failure.severity in {Severity.FATAL, Severity.DOUBTFUL}:
+        assert telling.name
+        assert FAILURES[telling.name].priority >= failure.priority
+        assert telling.kind == failure.kind
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_no_pattern_takes_long(name: str) -> None:
+    failure = FAILURES[name]
+    pattern = re.compile(failure.pattern)
+    head = failure.example.splitlines()[0]
+    word = max(literals(failure.pattern), key=len)
+    for long in (
+        "a" * 100_000,
+        " " * 100_000,
+        f"{word} " * 2000,
+        head + "x" * 100_000,
+        "a.b:" * 25_000,
+    ):
+        start = time.process_time()
+        pattern.search(long)
+        assert time.process_time() - start < 1
+
+
+def test_a_line_of_100_kb_takes_no_time() -> None:
+    for piece in ("x", "error: ", "undefined reference to `", " ", "File", "a.b::"):
+        start = time.process_time()
+        telling_lines([piece * (100_000 // len(piece))] * 5, FAILURES)
+        assert time.process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"plain words", ("plain words",)),
+        (r"one thing|(?:a|b) other|x\.y\(z\)", ("one thing", " other", "x.y(z)")),
+        (r"colou?r of \d+ things", (" things",)),
+        (r"ninja: \*{3} [^\]|]+ stopped", ("ninja: ",)),
+        (r"long+er", ("long",)),
+        (r"first\s+second|(?P<all>in a group)", ("second", "")),
+    ],
+)
+def test_literals(pattern: str, expected: tuple[str, ...]) -> None:
+    assert literals(pattern) == expected
+
+
+def test_stems_cover_every_word() -> None:
+    words = {word for failure in FAILURES.values() for word in literals(failure.pattern)}
+    cover = stems(words)
+    assert len(cover) < len(words) / 2
+    assert {word for covered in cover.values() for word in covered} == words
+    assert all(stem in word.lower() for stem, covered in cover.items() for word in covered)
+
+
+def test_only_what_another_machine_may_cure_is_tried_elsewhere() -> None:
+    kinds = {name: failure.kind for name, failure in FAILURES.items() if failure.kind != Kind.BUILD}
+    assert kinds == {
+        "network-in-build": "network",
+        "oom-host-compiler": "memory",
+        "oom-nvcc": "memory",
+        "disk-full": "disk",
+        "msvc-oom": "memory",
+        "compiler-crash-once": "machine",
+        "cuda-error-804": "machine",
+        "cuda-error-802": "machine",
+        "gpu-missing": "machine",
+        "gpu-memory": "machine",
+        "download-broken": "network",
+        "killed": "memory",
+        "no-memory": "memory",
+        "io-error": "machine",
+        "process-limit": "machine",
+        "name-resolution": "network",
+        "network-unreachable": "network",
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "fatal: unable to access 'https://example.org/x/': The requested URL returned error: 404",
+        "curl: (7) Failed to connect to localhost port 4226 after 0 ms: Connection refused",
+        "curl: (7) Failed to connect to 127.0.0.1 port 80 after 0 ms: Could not connect to server",
+        "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.",
+        "x.cpp:1:1: internal compiler error: Segmentation fault",
+        "OSError: [Errno 30] Read-only file system: '/usr/lib/x'",
+    ],
+)
+def test_what_would_fail_anywhere_is_ours(line: str) -> None:
+    match = best(KNOWN.matches(line))
+    assert match
+    assert match.failure.kind == Kind.BUILD
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "/usr/bin/c++ -Werror -Werror=return-type -Wno-error=pedantic -c error.cpp -o error.cpp.o",
+        "[12/34] Building CXX object CMakeFiles/c10.dir/util/Exception.cpp.o",
+        "-- Performing Test HAS_WERROR_FLAG - Failed",
+        "compiled with 0 errors and 2 warnings",
+        "12 passed, 0 failed, 0 errors in 3.4s",
+        "x.cpp:3:4: warning: this will be an error: in C++26 [-Wdeprecated]",
+        "x.cu(12): warning #177-D: variable error: was declared but never referenced",
+        "x.cpp(12): warning C4244: fatal error: not really",
+        "x.cpp:3:4: note: candidate: 'void error: f()'",
+        '   12 |   throw std::runtime_error("fatal error: out of memory allocating 12 bytes");',
+        "tests/test_error.py::test_error PASSED",
+        "copying torch/errors/Error.h -> build/lib/torch/errors",
+    ],
+)
+def test_false_alarms(line: str) -> None:
+    assert telling_lines([line, "and on it goes"], FAILURES).found == "tail"
+
+
+def row(**changes: object) -> dict[str, Failure]:
+    return {"x": msgspec.structs.replace(FAILURES["disk-full"], **changes)}
+
+
+@pytest.mark.parametrize(
+    ("failures", "message"),
+    [
+        (row(pattern="(unclosed"), "has a pattern that is none"),
+        (row(example="all is well"), "does not match"),
+        (row(pattern=r"No space left|(?:a|b)"), "no literal"),
+        (row(fix=""), "no cause or no fix"),
+    ],
+)
+def test_a_useless_row_is_refused(failures: dict[str, Failure], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_failures(failures)
