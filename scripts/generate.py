@@ -21,9 +21,11 @@ from torchyard.config.schema import file_schema
 from torchyard.config.tables import load_tables
 from torchyard.errors import all_errors
 from torchyard.inspect.diagram import svg
-from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.fold import fold
+from torchyard.inspect.schemas import SCHEMAS as PRINTED
 from torchyard.model.failure import Failure
+from torchyard.model.recipe import Stage
+from torchyard.model.step import FACTS, PLACES, places_of
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import Selection
 from torchyard.report.console import CLOSED_PIPE
@@ -40,7 +42,7 @@ def json_text(value: object) -> str:
 
 def report_schema(name: str) -> Callable[[], str]:
     def generate() -> str:
-        schema = msgspec.json.schema(REPORTS[name])
+        schema = msgspec.json.schema(PRINTED[name])
         return json_text({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema})
 
     return generate
@@ -96,6 +98,7 @@ def configuration() -> str:
     titles |= {"StoreSpec": "`[store]`", "ChannelSpec": "`[channel.NAME]`"}
     titles |= {"RequirementsSpec": "`[requirements]`"}
     titles |= {"NeedsSpec": "`[requirements.STAGE]` and `needs` of an override"}
+    titles |= {"StepSpec": "`[[steps.STAGE]]`", "SandboxSpec": "`[sandbox]`"}
     for name, title in titles.items():
         definition = definitions[name]
         required = definition.get("required", ())
@@ -110,6 +113,15 @@ def configuration() -> str:
         )
         parts.append(f"## {title}\n\n{definition['description']}\n")
         parts.append(table(("key", "type", "default", "meaning"), rows))
+    parts.append("Words in braces that a step can use:\n")
+    words = {**PLACES, **{stage.value: f"`{{inputs}}/{stage.value}`" for stage in Stage}, **FACTS}
+    words["channel"] = "the channel to publish to"
+    known = (
+        (f"`{{{word}}}`", meaning, ", ".join(s.value for s in Stage if word in places_of(s)))
+        for word, meaning in words.items()
+        if any(word in places_of(stage) for stage in Stage)
+    )
+    parts.append(table(("word", "stands for", "in stages"), known))
     return "\n".join(parts)
 
 
@@ -231,7 +243,7 @@ def picture() -> str:
 
 GENERATED: dict[str, Callable[[], str]] = {
     f"{SCHEMAS}/torchyard.json": lambda: json_text(file_schema(load_tables())),
-    **{f"{SCHEMAS}/{name}.json": report_schema(name) for name in REPORTS},
+    **{f"{SCHEMAS}/{name}.json": report_schema(name) for name in PRINTED},
     f"{REFERENCE}/exit-codes.md": exit_codes,
     f"{REFERENCE}/commands.md": commands,
     f"{REFERENCE}/configuration.md": configuration,

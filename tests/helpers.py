@@ -111,3 +111,58 @@ def to_toml(value: object) -> str:
 
 def toml_text(document: dict[str, object]) -> str:
     return "".join(f"{to_toml(key)} = {to_toml(value)}\n" for key, value in document.items())
+
+
+WORKS = """\
+[project]
+name = "demo"
+version = "1.0"
+
+[source]
+path = "code"
+
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+blas = ["openblas"]
+python = ["cp311", "cp312"]
+package = ["wheel"]
+
+[[steps.core]]
+name = "compile"
+run = "mkdir -p {out}/lib; cat {source}/*.txt > {out}/lib/core.bin"
+outputs = ["lib/*.bin"]
+
+[[steps.core]]
+name = "list"
+run = ["sh", "-c", "ls {out}/lib > {out}/listing"]
+
+[[steps.bindings]]
+run = "cat {core}/lib/core.bin > {out}/{python}.bin; echo {python} >> {out}/{python}.bin"
+
+[[steps.package]]
+run = '''
+cp {bindings}/*.bin {order} .
+touch -d @$SOURCE_DATE_EPOCH *
+python3 -m zipfile -c {out}/demo-{version}-{python}.whl *
+'''
+outputs = ["*.whl"]
+
+[steps]
+check = []
+smoke = []
+"""
+"""A project whose steps take no time: made-up commands in place of compilers."""
+
+CORE = "core:demo-1.0/linux-x86_64/cpu-openblas"
+PACKAGE = "package:demo-1.0/linux-x86_64/cpu-openblas/cp312/wheel"
+
+
+def make_yard(folder: Path, text: str = WORKS) -> Path:
+    """Write a project that can be built, and return its file."""
+    (folder / "code").mkdir(parents=True)
+    (folder / "code" / "a.txt").write_text("some code\n", encoding="utf-8")
+    (folder / "code" / "b.txt").write_text("more code\n", encoding="utf-8")
+    file = folder / "torchyard.toml"
+    file.write_text(text, encoding="utf-8")
+    return file

@@ -29,6 +29,7 @@ class Diagnostic(NamedTuple):
 class TorchyardError(Exception):
     """An unexpected failure inside torchyard; please report it."""
 
+    # `reason` is one word for programs, such as `memory` or `disk`; people read the rest.
     exit_code = 1
 
     def __init__(
@@ -38,8 +39,10 @@ class TorchyardError(Exception):
         hint: str | None = None,
         span: Span | None = None,
         more: Sequence[Diagnostic] = (),
+        reason: str = "",
     ) -> None:
         super().__init__(what)
+        self.reason = reason
         self.diagnostics: tuple[Diagnostic, ...] = (Diagnostic(what, span, hint), *more)
 
     @classmethod
@@ -89,6 +92,36 @@ class VanishError(TorchyardError):
     """`plan diff --fail-on-vanish` found packages that the new plan no longer makes."""
 
     exit_code = 8
+
+
+class BuildError(TorchyardError):
+    """A step of a job failed: the code or its build is wrong, and would be so anywhere."""
+
+    exit_code = 9
+
+
+class StoreError(TorchyardError):
+    """What a job needs is not in the store, or its bytes are not what their name says."""
+
+    exit_code = 10
+
+
+class BusyError(TorchyardError):
+    """Another process is working on the same job; its result will be in the store."""
+
+    exit_code = 11
+
+
+class DifferenceError(TorchyardError):
+    """`rebuild` made a package that is not the same as the one it was given."""
+
+    exit_code = 12
+
+
+class ElsewhereError(TorchyardError):
+    """Not the job's fault: no memory, no disk, no store in reach. Try again, or elsewhere."""
+
+    exit_code = 75
 
 
 def all_errors(root: type[TorchyardError] = TorchyardError) -> Iterator[type[TorchyardError]]:

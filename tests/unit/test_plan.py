@@ -85,7 +85,7 @@ def test_an_extension_has_no_core() -> None:
 def test_facts_come_from_the_tables() -> None:
     plan = plan_of(EXAMPLE.read_text(encoding="utf-8"))
     core = plan.find(Stage.CORE, "linux-aarch64/cu130-nvpl").settings
-    assert core.values["archs"] == ["8.0", "9.0", "10.0", "11.0", "12.0+PTX"]
+    assert core.values["archs"] == ("8.0", "9.0", "10.0", "11.0", "12.0+PTX")
     assert core.values["cuda"] == "13.0"
     assert str(core.history["archs"][-1].origin) == "data/cuda.toml"
     rocm = plan.find(Stage.CORE, "linux-x86_64/rocm7.14-mkl").settings.values
@@ -116,7 +116,7 @@ def test_the_last_override_wins() -> None:
 def test_an_override_may_replace_architectures() -> None:
     text = SMALL.replace('env = { USE_MAGMA = "0" }', 'archs = ["9.0"]\ncmake = { A = "B" }')
     settings = plan_of(text).find(Stage.CORE, "linux-x86_64/cu130-mkl").settings
-    assert settings.values["archs"] == ["9.0"]
+    assert settings.values["archs"] == ("9.0",)
     assert settings.values["cmake"] == {"A": "B"}
     assert str(settings.history["archs"][-1].origin) == "torchyard.toml:28"
 
@@ -307,7 +307,7 @@ def test_the_order_of_architectures_means_nothing() -> None:
         text = SMALL.replace('env = { USE_MAGMA = "0" }', f"archs = {archs}")
         cells.append(plan_of(text).find(Stage.CORE, "linux-x86_64/cu130-mkl"))
     assert cells[0].fingerprint == cells[1].fingerprint
-    assert cells[0].settings.values["archs"] == ["9.0", "10.0"]
+    assert cells[0].settings.values["archs"] == ("9.0", "10.0")
 
 
 def test_an_inclusion_may_say_any() -> None:

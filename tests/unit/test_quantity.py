@@ -31,7 +31,7 @@ def test_nonsense_is_refused(text: str) -> None:
 
 
 def test_amounts_are_shown_as_people_say_them() -> None:
-    assert [show_size(n) for n in (5 * 10**5, 7 * 10**6, 64 * 10**9)] == ["0.5 MB", "7 MB", "64 GB"]
+    assert [show_size(n) for n in (5 * 10**5, 7 * 10**6, 64 * 10**9)] == ["500 kB", "7 MB", "64 GB"]
     assert [show_duration(n) for n in (5, 90, 7260)] == ["5 s", "2 min", "2 h 01 min"]
     assert [show_count(n, "job") for n in (0, 1, 1234)] == ["0 jobs", "1 job", "1,234 jobs"]
 

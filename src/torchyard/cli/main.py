@@ -44,6 +44,13 @@ class _Commands(LazyGroup):
         "plan": "plan",
         "explain": "explain",
         "config": "config",
+        "build": "build",
+        "status": "status",
+        "run": "run",
+        "shell": "shell",
+        "rebuild": "rebuild",
+        "store": "store",
+        "snapshot": "snapshot",
     }
 
 

@@ -27,3 +27,16 @@ select_option = click.option(
     help="Take only these: a value (cu130, cp31*), a cell (*/cu130-*/*), a job (core:*).",
 )
 skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Leave these out.")
+
+store_option = click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    help="Store to use in place of the file's: file://…, s3://… or a directory.",
+)
+work_option = click.option(
+    "--work", metavar="DIR", help="Directory for the jobs' work, in place of .torchyard/work."
+)
+sandbox_option = click.option(
+    "--sandbox", type=click.Choice(["none", "bwrap"]), help="Use this sandbox, not the file's."
+)

@@ -29,8 +29,8 @@ def _diagnose(
         yield from _diagnose(document, value, get_args(expected)[0], path)
     elif isinstance(expected, type) and issubclass(expected, msgspec.Struct):
         yield from _diagnose_table(document, value, expected, path)
-    elif origin is UnionType and isinstance(value, list) and list[str] in get_args(expected):
-        yield from _diagnose(document, value, list[str], path)
+    elif origin is UnionType and isinstance(value, list) and (kind := _list_in(expected)):
+        yield from _diagnose(document, value, kind, path)
     elif origin is list and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _diagnose(document, item, get_args(expected)[0], (*path, index))
@@ -39,6 +39,11 @@ def _diagnose(
             yield from _diagnose(document, item, get_args(expected)[1], (*path, key))
     else:
         yield from _diagnose_value(document, value, expected, path)
+
+
+def _list_in(expected: object) -> object | None:
+    """The kind of list that a union admits."""
+    return next((kind for kind in get_args(expected) if get_origin(kind) is list), None)
 
 
 def _diagnose_table(

@@ -12,9 +12,11 @@ from torchyard.config.spec import (
     OverrideSpec,
     ProjectSpec,
     RequirementsSpec,
+    SandboxSpec,
     SourceSpec,
     SubsetSpec,
 )
+from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
 from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
@@ -22,7 +24,7 @@ from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
-from torchyard.model.yard import Channel, Project, Source, Yard, own_release
+from torchyard.model.yard import Channel, Project, Sandbox, Source, Yard, own_release
 
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
@@ -53,6 +55,8 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
         store=spec.store.url,
         channels=_channels(spec.channel, spec.subset, problems),
         requirements=_requirements(spec.requirements, problems),
+        steps=read_steps(spec.steps, project.recipe, problems),
+        sandbox=_sandbox(spec.sandbox, problems),
         origins=document.origins(),
     )
     if problems.found:
@@ -175,8 +179,11 @@ def _needs(spec: NeedsSpec, problems: Problems, path: Path) -> Needs:
 def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     problems = reader.problems
     pattern = reader.pattern(spec, path)
-    if not (spec.env or spec.cmake or spec.archs or spec.needs != NeedsSpec()):
-        problems.add(path, "this override sets nothing", "give env, cmake, archs or needs")
+    said = (spec.env, spec.cmake, spec.archs, spec.pass_env, spec.needs != NeedsSpec())
+    if not any(said):
+        hint = "give env, pass_env, cmake, archs or needs"
+        problems.add(path, "this override sets nothing", hint)
+    check_names(spec.pass_env, problems, (*path, "pass_env"))
     for name in spec.env:
         if not name.isidentifier():
             problems.add((*path, "env", name), f"`{name}` can't be an environment variable")
@@ -201,8 +208,15 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
         env=spec.env,
         cmake=spec.cmake,
         archs=tuple(sorted(set(spec.archs), key=_by_number)),
+        pass_env=tuple(spec.pass_env),
         needs=_needs(spec.needs, problems, (*path, "needs")),
     )
+
+
+def _sandbox(spec: SandboxSpec, problems: Problems) -> Sandbox:
+    if spec.root is not None and spec.kind == "none":
+        problems.add(("sandbox", "root"), "a root needs a sandbox", 'write kind = "bwrap"')
+    return Sandbox(kind=spec.kind, root=spec.root)
 
 
 def _by_number(arch: str) -> list[tuple[int, str]]:

@@ -136,7 +136,49 @@ class OverrideSpec(CellSpec, kw_only=True):
     archs: Annotated[
         list[str], Meta(description="Device architectures in place of the table's.")
     ] = field(default_factory=list)
+    pass_env: Annotated[
+        list[str], Meta(description="Variables that these jobs take from the caller; no secrets.")
+    ] = field(default_factory=list)
     needs: Annotated[NeedsSpec, Meta(description="What these jobs want instead.")] = NeedsSpec()
+
+
+class StepSpec(Value, kw_only=True):
+    """One command of a job. Words in braces, such as `{source}` and `{out}`, are replaced."""
+
+    run: Annotated[Globs, Meta(description="Program and arguments, or a line for the shell.")]
+    name: Annotated[str, Meta(description="What logs and boards call it.")] = ""
+    cwd: Annotated[str, Meta(description="Where it runs.")] = "{build}"
+    env: Annotated[dict[str, str], Meta(description="Environment variables of this step.")] = field(
+        default_factory=dict
+    )
+    outputs: Annotated[
+        list[str], Meta(description="Globs under `{out}` that must match a file afterwards.")
+    ] = field(default_factory=list)
+    network: Annotated[bool, Meta(description="Needs the network, also in a sandbox.")] = False
+
+
+class StepsSpec(Value, kw_only=True):
+    """Steps in place of the recipe's own; an empty list is a job with nothing to do."""
+
+    source: Annotated[list[StepSpec] | None, Meta(description="Fetching the source.")] = None
+    core: Annotated[list[StepSpec] | None, Meta(description="Compiling the C++ core.")] = None
+    bindings: Annotated[list[StepSpec] | None, Meta(description="Compiling for one Python.")] = None
+    package: Annotated[list[StepSpec] | None, Meta(description="Making the package.")] = None
+    check: Annotated[list[StepSpec] | None, Meta(description="Looking into the package.")] = None
+    smoke: Annotated[list[StepSpec] | None, Meta(description="Installing and trying it.")] = None
+    publish: Annotated[list[StepSpec] | None, Meta(description="Publishing to a channel.")] = None
+
+
+class SandboxSpec(Value, kw_only=True):
+    """What keeps a job's steps from the machine."""
+
+    kind: Annotated[
+        Literal["none", "bwrap"],
+        Meta(description="`bwrap`: read-only root, no network, only the work directory writable."),
+    ] = "none"
+    root: Annotated[
+        str | None, Meta(description="Directory tree to run in, as debootstrap makes them.")
+    ] = None
 
 
 class StoreSpec(Value, kw_only=True):
@@ -178,3 +220,7 @@ class FileSpec(Value, kw_only=True):
     requirements: Annotated[
         RequirementsSpec, Meta(description="What each stage wants from a machine.")
     ] = RequirementsSpec()
+    steps: Annotated[
+        StepsSpec, Meta(description="Commands of your own, in place of a recipe's.")
+    ] = StepsSpec()
+    sandbox: Annotated[SandboxSpec, Meta(description="What jobs can reach.")] = SandboxSpec()

@@ -1,5 +1,6 @@
 """What machine this is."""
 
+import os
 import platform
 import sys
 
@@ -17,3 +18,10 @@ def platform_name() -> str:
 def python_name() -> str:
     """The running Python, in the words of `data/pythons.toml`."""
     return f"cp{sys.version_info.major}{sys.version_info.minor}"
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

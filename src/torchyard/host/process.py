@@ -1,5 +1,6 @@
 """Running other programs."""
 
+import os
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -31,3 +32,25 @@ def capture(argv: Sequence[str], *, cwd: Path) -> str:
     except UnicodeDecodeError as error:
         msg = f"`{command}` printed something that is no UTF-8 text: {error}"
         raise HostError(msg) from error
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process of this machine exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's
+        return True
+    return True
+
+
+def group_is_running(group: int) -> bool:
+    """Whether some process of a process group exists."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -9,7 +9,7 @@ from pathlib import Path
 from torchyard.errors import HostError
 from torchyard.model.canonical import fingerprint
 
-_NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard"))
+NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard"))
 
 
 def tree_digest(folder: str, leave_out: Collection[str] = ()) -> str:
@@ -30,7 +30,7 @@ def _entries(folder: Path, root: Path, without: Collection[Path]) -> Iterator[tu
         entries = list(found)
     for entry in entries:
         path = folder / entry.name
-        if entry.name in _NOT_CONTENT or path.absolute() in without:
+        if entry.name in NOT_CONTENT or path.absolute() in without:
             continue
         name = os.fsencode(path.relative_to(root).as_posix()).decode(errors="backslashreplace")
         if entry.is_symlink():

@@ -7,11 +7,11 @@ import msgspec
 
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
+from torchyard.model.step import Setting
 from torchyard.plan.diff import Change, Differences, PlanDiff
 from torchyard.plan.estimate import estimate
 from torchyard.plan.explain import Ingredient, Story, ingredients
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.settings import Setting
 from torchyard.plan.summary import RuleCount, exclusions, inclusions, summarize
 
 

@@ -23,7 +23,7 @@ _LISTED = 12
 """How many packages a difference names for one cause before it only counts the others."""
 
 
-def _table(*, header: bool = True) -> Table:
+def plain_table(*, header: bool = True) -> Table:
     return Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header, header_style="bold"
     )
@@ -57,7 +57,7 @@ def plan_report(plan: Plan) -> RenderableType:
 
 
 def _packages(summary: Summary) -> Table:
-    table = _table()
+    table = plain_table()
     table.padding = (0, 1, 0, 0)  # six package kinds fit into 60 columns
     table.add_column("platform", no_wrap=True)
     for package in summary.packages:
@@ -70,7 +70,7 @@ def _packages(summary: Summary) -> Table:
 
 
 def _dimensions(summary: Summary) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("dimension", no_wrap=True)
     table.add_column("packages with each value")
     for dimension, counts in summary.dimensions.items():
@@ -81,7 +81,7 @@ def _dimensions(summary: Summary) -> Table:
 
 
 def _stages(summary: Summary) -> Table:
-    table = _table()
+    table = plain_table()
     table.add_column("stage", no_wrap=True)
     table.add_column("jobs", justify="right")
     table.add_column("what")
@@ -130,7 +130,7 @@ def _estimate(guess: Estimate) -> Text:
 
 def _rules(title: str, rules: Sequence[RuleCount]) -> Table:
     """Rules with their counts and reasons; what the tables rule out is folded into one line."""
-    table = _table()
+    table = plain_table()
     table.add_column(title, justify="right", no_wrap=True)
     table.add_column("why")
     table.add_column("where", no_wrap=True)
@@ -200,7 +200,7 @@ def _reasons(absences: Sequence[Absence]) -> Iterator[RenderableType]:
 def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[RenderableType]:
     yield Text("is planned", style="bold green")
     yield ""
-    admitted = _table()
+    admitted = plain_table()
     for column in ("admitted by", "value", "where"):
         admitted.add_column(column, overflow="fold")
     for item in story.admitted_by:
@@ -211,7 +211,7 @@ def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[Ren
     if story.overrides:
         yield f"overrides: {', '.join(str(override.origin) for override in story.overrides)}"
     yield ""
-    jobs = _table()
+    jobs = plain_table()
     jobs.add_column("job", no_wrap=True)
     jobs.add_column("fingerprint", no_wrap=True)
     jobs.add_column("makes", justify="right", no_wrap=True)
@@ -231,7 +231,7 @@ def _job(plan: Plan, job: Job, against: Differences | None) -> Iterator[Renderab
     yield f"fingerprint {job.fingerprint}"
     yield f"{verb} {count}"
     yield ""
-    table = _table()
+    table = plain_table()
     table.add_column("made of", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("where", overflow="fold")
@@ -254,7 +254,7 @@ def _causes(causes: Sequence[Cause]) -> RenderableType:
 
 def settings_report(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
     """Key, value and origin of every setting."""
-    table = _table()
+    table = plain_table()
     table.add_column("key", no_wrap=True)
     table.add_column("value", overflow="fold")
     table.add_column("from", overflow="fold")

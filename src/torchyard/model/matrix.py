@@ -135,4 +135,5 @@ class Override(Value, kw_only=True):
     env: dict[str, str] = {}
     cmake: dict[str, str] = {}
     archs: tuple[str, ...] = ()
+    pass_env: tuple[str, ...] = ()
     needs: Needs = Needs()

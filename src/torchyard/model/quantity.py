@@ -35,7 +35,7 @@ def show_size(amount: int) -> str:
     for unit, factor in reversed(_BYTES.items()):
         if amount >= factor:
             return f"{amount / factor:.3g} {unit}"
-    return f"{amount / _BYTES['MB']:.2g} MB"
+    return f"{amount / 1000:.3g} kB" if amount >= 1000 else f"{amount} B"  # noqa: PLR2004
 
 
 def show_duration(seconds: int) -> str:

@@ -1,9 +1,11 @@
 """The evaluated configuration: everything `torchyard.toml` says, with all names resolved."""
 
 import re
+from typing import Literal
 
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.recipe import Recipe, Stage
+from torchyard.model.step import Step
 from torchyard.model.values import DEFAULT, Origin, Value
 
 
@@ -52,6 +54,13 @@ class Channel(Value, kw_only=True):
         return self.promote_from is None and self.subset == subset
 
 
+class Sandbox(Value, kw_only=True):
+    """What keeps a job's steps from the machine; `root` is a directory to run them in."""
+
+    kind: Literal["none", "bwrap"] = "none"
+    root: str | None = None
+
+
 class Yard(Value, kw_only=True):
     """One `torchyard.toml`, ready to be planned."""
 
@@ -63,6 +72,8 @@ class Yard(Value, kw_only=True):
     store: str = ""
     channels: dict[str, Channel] = {}
     requirements: dict[Stage, Needs] = {}
+    steps: dict[Stage, tuple[Step, ...]] = {}
+    sandbox: Sandbox = Sandbox()
     origins: dict[str, Origin] = {}
 
     def origin(self, path: str) -> Origin:

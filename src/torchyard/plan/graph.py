@@ -9,11 +9,12 @@ from torchyard.errors import SelectionError
 from torchyard.model.identifier import Cell, job_identifier, scope_of, scope_path
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import DEPTH, Stage
+from torchyard.model.step import Setting
 from torchyard.model.yard import Yard
 from torchyard.plan.expand import Absent, Expansion, bits
 from torchyard.plan.idle import warnings
 from torchyard.plan.select import find_subset, in_subset
-from torchyard.plan.settings import Setting, Settings
+from torchyard.plan.settings import Settings
 
 Scope = tuple[str, ...]
 Payload = dict[str, str | int | list[str] | dict[str, Setting]]

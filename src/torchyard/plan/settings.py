@@ -5,12 +5,11 @@ from typing import NamedTuple, assert_never
 from torchyard.model.canonical import canonical_json
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
+from torchyard.model.step import Setting, Step
 from torchyard.model.tables import Format, Tables
 from torchyard.model.values import Origin
 from torchyard.model.yard import Channel, Yard
 from torchyard.plan.possible import Head, release_of
-
-Setting = str | bool | list[str] | dict[str, str]
 
 
 class Said(NamedTuple):
@@ -89,7 +88,7 @@ class SettingsMaker:
             if toolkit is not None:
                 origin = Origin(f"data/{kind}.toml")
                 draft.say(kind, toolkit.version, origin)
-                draft.say("archs", list(toolkit.archs[platform]), origin)
+                draft.say("archs", toolkit.archs[platform], origin)
         self._say_libraries(draft, compute, variant)
 
     def _say_packaging(
@@ -137,6 +136,7 @@ class _Draft:
 
     def __init__(self, yard: Yard, stage: Stage) -> None:
         self.yard = yard
+        self.stage = stage
         self.needs = yard.requirements.get(stage, Needs())
         self.values: dict[str, Setting] = {}
         self.history: dict[str, tuple[Said, ...]] = {}
@@ -146,18 +146,29 @@ class _Draft:
         self._remember(name, value, origin)
 
     def _remember(self, name: str, value: Setting, origin: Origin) -> None:
-        text = " ".join(value) if isinstance(value, list) else str(value)
-        text = text.lower() if isinstance(value, bool) else text
-        self.history[name] = (*self.history.get(name, ()), Said(text, origin))
+        said = Said(_spell(value), origin)
+        self.history[name] = (*self.history.get(name, ()), said)
+
+    def _say_steps(self) -> None:
+        """Steps that the file gives stand in place of the recipe's."""
+        if self.stage in self.yard.steps:
+            origin = self.yard.origin(f"steps.{self.stage.value}")
+            self.say("steps", self.yard.steps[self.stage], origin)
 
     def finish(self, overrides: tuple[int, ...]) -> Settings:
         """Lay the overrides over everything, in the order of the file: the last one wins."""
+        self._say_steps()
         tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
+        passed: dict[str, None] = {}
         for index in overrides:
             override = self.yard.overrides[index]
             path = f"override[{index}]"
             if override.archs and "archs" in self.values:
-                self.say("archs", list(override.archs), self.yard.origin(f"{path}.archs"))
+                self.say("archs", override.archs, self.yard.origin(f"{path}.archs"))
+            if override.pass_env:
+                passed.update(dict.fromkeys(override.pass_env))
+                origin = self.yard.origin(f"{path}.pass_env")
+                self.say("pass_env", tuple(sorted(passed)), origin)
             for name, given in (("cmake", override.cmake), ("env", override.env)):
                 tables[name].update(given)
                 for key, value in given.items():
@@ -166,3 +177,15 @@ class _Draft:
             self.needs = override.needs.over(self.needs)
         values = {**self.values, **{name: table for name, table in tables.items() if table}}
         return Settings(values, canonical_json(values).decode(), self.history, self.needs)
+
+
+def _spell(value: Setting) -> str:
+    """Write a setting in one line."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case tuple():
+            words = (item.title if isinstance(item, Step) else item for item in value)
+            return ("; " if any(isinstance(item, Step) for item in value) else " ").join(words)
+        case _:
+            return str(value)

@@ -43,6 +43,12 @@ def talk(*messages: "RenderableType") -> None:
         _put(sys.stderr, _text(console(talk=True), *messages))
 
 
+def say(line: str) -> None:
+    """Print a plain line on standard error, at once and without what `talk` costs."""
+    with suppress(OSError):
+        _put(sys.stderr, f"{line}\n")
+
+
 def _text(out: "Console", *parts: "RenderableType") -> str:
     """Lay parts out, without the blanks that tables and wrapped lines leave at line ends."""
     with out.capture() as captured:
@@ -54,6 +60,12 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
 def write(data: str | bytes) -> None:
     """Put data on standard output as it is."""
     _put(sys.stdout, data)
+
+
+def write_error(data: bytes) -> None:
+    """Put what another process of ours said on standard error."""
+    with suppress(OSError):
+        _put(sys.stderr, data)
 
 
 def _put(stream: TextIO | None, data: str | bytes) -> None:

@@ -1,0 +1,198 @@
+"""`torchyard build`: the whole plan, on this machine."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+
+from torchyard.cli.options import (
+    file_option,
+    json_option,
+    sandbox_option,
+    set_option,
+    skip_option,
+    store_option,
+    subset_option,
+    work_option,
+)
+from torchyard.cli.places import absolute, home_of, open_store
+from torchyard.config.load import load_yard
+from torchyard.config.tables import load_tables
+from torchyard.engines.local import Engine, Listen, Options
+from torchyard.errors import BuildError, ElsewhereError, HostError
+from torchyard.host.machine import processors
+from torchyard.model.event import Ended, Happening, encode_event
+from torchyard.model.quantity import show_count
+from torchyard.model.recipe import Stage
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Plan
+from torchyard.plan.select import Selection
+from torchyard.report.console import say, show, write, write_error
+from torchyard.report.events import printer
+from torchyard.report.folds import Fold, fold_style
+from torchyard.store.store import Store
+from torchyard.store.trees import fetch_tree, read_log
+
+_DETAILED = 500
+"""Up to so many packages that were in the store are listed; reading each costs a request."""
+
+
+@click.command("build")
+@click.argument("select", nargs=-1)
+@file_option
+@set_option
+@subset_option
+@skip_option
+@store_option
+@work_option
+@sandbox_option
+@click.option("--jobs", type=click.IntRange(1), help="Run so many jobs at once.")
+@click.option("--slots", type=click.IntRange(1), help="Run so many compilers at once, in all.")
+@click.option("--keep-going", is_flag=True, help="After a failure do all that does not need it.")
+@click.option("--output", "-o", metavar="DIR", help="Put the packages there when all is done.")
+@json_option
+def command(
+    *,
+    select: tuple[str, ...],
+    file: str,
+    changes: tuple[str, ...],
+    subset: str | None,
+    skip: tuple[str, ...],
+    store_url: str | None,
+    work: str | None,
+    sandbox: str | None,
+    jobs: int | None,
+    slots: int | None,
+    keep_going: bool,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Build the plan, or what SELECT names of it: a value (cu130), a cell or a job (core:*).
+
+    Results that the store has are not made again. All jobs share one pool of compile slots, as
+    many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
+    one at once; the same command goes on later. With --json, events are printed as they happen.
+    """
+    yard = load_yard(file, changes)
+    plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
+    store = open_store(store_url, file, yard)
+    home = Path(home_of(file))
+    slots = slots or processors()
+    options = Options(
+        folder=home / "builds" / f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}",
+        work=Path(absolute(work)) if work else home / "work",
+        file=absolute(file),
+        sandbox=sandbox,
+        jobs=min(jobs or slots, slots),
+        slots=slots,
+        keep_going=keep_going,
+    )
+    with ExitStack() as stack:
+        listeners = list(_listeners(stack, options, store, as_json=as_json))
+
+        def listen(event: Happening) -> None:
+            for listener in listeners:
+                listener(event)
+
+        engine = Engine(plan, store, options, listen)
+        ends = engine.build()
+    if not as_json:
+        _print_table(plan, store, engine.cached, ends)
+    _raise_failures(ends, options)
+    if output:
+        _deliver(plan, store, Path(output))
+
+
+def _listeners(
+    stack: ExitStack, options: Options, store: Store, *, as_json: bool
+) -> Iterator[Listen]:
+    """Everybody who wants to hear of events: the file for `status`, and people or programs."""
+    record: list[Callable[[bytes], object]] = []
+
+    def keep(event: Happening) -> None:
+        if not record:
+            options.folder.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context((options.folder / "events.jsonl").open("wb", buffering=0))
+            record.append(file.write)
+        record[0](encode_event(event))
+
+    yield keep
+    if as_json:
+        yield lambda event: write(encode_event(event))
+    elif sys.stderr.isatty():
+        from torchyard.host.child import memory_of
+        from torchyard.report.live import LiveBoard
+
+        yield stack.enter_context(LiveBoard(memory_of))
+    else:
+        yield printer(say)
+        style = fold_style()
+        if style:
+            yield partial(_fold, style, options, store)
+
+
+def _fold(style: Fold, options: Options, store: Store, event: Happening) -> None:
+    """Print the log of a job that ended, folded away."""
+    if isinstance(event, Ended) and event.outcome in ("built", "failed"):
+        stage = event.job.partition(":")[0]
+        path = options.work / f"{stage}-{event.fingerprint[:16]}" / "log"
+        lines: list[str] = []
+        if event.outcome == "built":
+            result = store.find(event.fingerprint)
+            text = b"".join(read_log(store, result)) if result else b""
+            lines = text.decode(errors="replace").splitlines()
+        elif path.exists():
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in style(f"log of {event.job}", lines):
+            say(line)
+
+
+def _print_table(plan: Plan, store: Store, cached: list[int], ends: dict[int, Ended]) -> None:
+    """What there is now of the packages that were asked for."""
+    found = [plan.job(number) for number in cached]
+    packages = {job.fingerprint: job for job in found if job.stage is Stage.PACKAGE}
+    rows = []
+    if len(packages) <= _DETAILED:
+        for result in store.results(packages):
+            size, digest = result.size, result.tree.digest
+            rows.append((result.id, "cached", 0.0, size, digest))
+    for number, ended in ends.items():
+        if plan.job(number).stage is Stage.PACKAGE:
+            rows.append((ended.job, ended.outcome, ended.seconds, ended.size, ended.digest))
+    if rows:
+        from torchyard.inspect.build_report import build_report
+
+        show(build_report(sorted(rows)))
+    if len(packages) > _DETAILED:
+        write(f"{len(packages):,} packages were in the store: `torchyard store ls` lists them\n")
+
+
+def _raise_failures(ends: dict[int, Ended], options: Options) -> None:
+    """Fail as the jobs did: with what each of them said."""
+    failed = [ended for ended in ends.values() if ended.outcome == "failed"]
+    skipped = sum(ended.outcome == "skipped" for ended in ends.values())
+    for ended in failed:
+        stage = ended.job.partition(":")[0]
+        said = options.folder / f"{stage}-{ended.fingerprint[:16]}.errors"
+        if said.exists():
+            write_error(said.read_bytes())
+    if failed:
+        blameless = all(ended.code == ElsewhereError.exit_code for ended in failed)
+        msg = f"{show_count(len(failed), 'job')} failed, {skipped:,} were not begun"
+        hint = "the same command goes on from here; --keep-going does what it can"
+        raise ElsewhereError(msg, hint=hint) if blameless else BuildError(msg, hint=hint)
+    if skipped:
+        msg = f"the build was stopped; {show_count(skipped, 'job')} are left"
+        raise HostError(msg, hint="the same command goes on from here")
+
+
+def _deliver(plan: Plan, store: Store, folder: Path) -> None:
+    """Put the files of all packages into a directory."""
+    names = [job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE]
+    for result in store.results(names):
+        fetch_tree(store, result.tree, folder)

@@ -1,0 +1,28 @@
+"""Where things are: the store, and the directory that torchyard works in."""
+
+import os
+
+from torchyard.config.load import load_yard
+from torchyard.host.files import dirname, join
+from torchyard.model.yard import Yard
+from torchyard.store.store import Store
+
+HOME = ".torchyard"
+"""The directory beside the file in which everything is that torchyard itself writes."""
+
+
+def absolute(path: str) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - strings, see host.files
+
+
+def home_of(file: str) -> str:
+    return join(dirname(absolute(file)), HOME)
+
+
+def open_store(url: str | None, file: str, yard: Yard | None = None) -> Store:
+    """Open the store that is named on the command line, else the file's."""
+    if url is None:
+        url = (yard or load_yard(file)).store
+        if "://" not in url:
+            url = join(dirname(absolute(file)), url)
+    return Store.at(url)

@@ -1,0 +1,46 @@
+"""`torchyard rebuild`: make a package again, and compare."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from torchyard.cli.options import file_option, sandbox_option
+from torchyard.cli.run import conditions_of
+from torchyard.errors import DifferenceError, HostError
+from torchyard.report.console import say, write
+from torchyard.report.events import printer
+from torchyard.run.rebuild import carried_order, rebuild
+from torchyard.store.store import Store
+
+
+@click.command("rebuild")
+@click.argument("package")
+@file_option
+@click.option("--store", "store_url", metavar="URL", help="Take what is there from this store.")
+@click.option("--work", metavar="DIR", help="Work there, and keep what was made.")
+@sandbox_option
+def command(
+    *, package: str, file: str, store_url: str | None, work: str | None, sandbox: str | None
+) -> None:
+    """Make a package again from the order that it carries, and compare the two.
+
+    Without --store everything is made anew, from the source on. A source that is a directory is
+    looked for beside --file.
+    """
+    path = Path(package)
+    if not path.is_file():
+        msg = f"there is no file `{package}`"
+        raise HostError(msg)
+    order = carried_order(path)
+    with TemporaryDirectory(prefix="torchyard-") as scratch:
+        folder = work or scratch
+        conditions = conditions_of(order, file, f"{folder}/work", sandbox)
+        store = Store.at(store_url or f"{folder}/store")
+        made = rebuild(path, order, store, conditions, printer(say))
+    if made.differences:
+        listed = "".join(f"\n  {line}" for line in made.differences)
+        msg = f"`{package}` was made again, and is not the same:{listed}"
+        hint = f"compare it with {made.made}" if work else "--work DIR keeps what was made"
+        raise DifferenceError(msg, hint=hint)
+    write(f"{made.digest}  {package}: the same, byte for byte\n")

@@ -1,0 +1,129 @@
+"""`torchyard run`: one job, from its inputs to its result."""
+
+import os
+import sys
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import click
+import msgspec
+
+from torchyard.cli.options import (
+    file_option,
+    json_option,
+    sandbox_option,
+    set_option,
+    store_option,
+    work_option,
+)
+from torchyard.cli.places import absolute, home_of, open_store
+from torchyard.config.load import load_yard
+from torchyard.config.tables import load_tables
+from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.host.signals import end_tidily
+from torchyard.model.event import Ended, Happening, encode_event
+from torchyard.model.identifier import parse
+from torchyard.model.order import Order
+from torchyard.model.yard import Sandbox, Yard
+from torchyard.plan.build import make_plan_with
+from torchyard.plan.order import order_of
+from torchyard.report.console import say
+from torchyard.report.events import printer
+from torchyard.run.job import Conditions, run_job
+
+
+@click.command("run")
+@click.argument("job", required=False)
+@click.option("--order", metavar="FILE", help="Take the job from a file that an engine wrote.")
+@file_option
+@set_option
+@store_option
+@work_option
+@sandbox_option
+@click.option("--slots", metavar="FIFO", help="Take compile slots from this GNU jobserver.")
+@click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
+@click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
+@json_option
+def command(
+    *,
+    job: str | None,
+    order: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    store_url: str | None,
+    work: str | None,
+    sandbox: str | None,
+    slots: str | None,
+    wait: bool,
+    keep: bool,
+    as_json: bool,
+) -> None:
+    """Run one job: fetch what it needs, run its steps, put its result into the store.
+
+    Nothing is done if the store has the result. A job that failed goes on behind the last step
+    that ended well. With --json, events are printed, one on each line.
+    """
+    end_tidily()
+    asked, yard = find_order(job, order, file, changes)
+    conditions = conditions_of(asked, file, work, sandbox)
+    conditions = conditions._replace(slots=slots, wait=wait, keep=keep)
+    store = open_store(store_url, file, yard)
+    listen = _print_json if as_json else printer(say)
+    task = asked.task
+    ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
+    try:
+        outcome = run_job(asked, store, conditions, listen)
+    except TorchyardError as error:
+        listen(ended(outcome="failed", code=error.exit_code, reason=error.reason, why=str(error)))
+        raise
+    result = outcome.result
+    listen(
+        ended(
+            outcome="built" if outcome.built else "cached",
+            seconds=result.seconds,
+            size=result.size,
+            memory=max((step.memory for step in result.steps), default=0),
+            digest=result.tree.digest,
+        )
+    )
+
+
+def conditions_of(order: Order, file: str, work: str | None, sandbox: str | None) -> Conditions:
+    """Where a job is run, and in what."""
+    kinds: dict[str | None, Literal["none", "bwrap"]] = {"none": "none", "bwrap": "bwrap"}
+    kind = kinds.get(sandbox, order.sandbox.kind)
+    return Conditions(
+        work=Path(work or f"{home_of(file)}/work"),
+        file=absolute(file),
+        sandbox=Sandbox(kind=kind, root=order.sandbox.root),
+    )
+
+
+def find_order(
+    job: str | None, order: str | None, file: str, changes: tuple[str, ...]
+) -> tuple[Order, Yard | None]:
+    """The job to run: from a file that spells it out, or from the plan."""
+    if (job is None) == (order is None):
+        msg = "which job?"
+        raise UsageError(msg, hint="name one, as `torchyard plan --json` lists them")
+    if order is not None:
+        try:
+            return msgspec.json.decode(Path(order).read_bytes(), type=Order), None
+        except msgspec.DecodeError as error:
+            msg = f"`{order}` is no order: {error}"
+            raise StoreError(msg) from error
+    parsed = parse(job or "")
+    if parsed.stage is None:
+        msg = f"`{job}` is a cell, which several jobs work for"
+        raise UsageError(msg, hint=f"name one of them, such as package:{job}")
+    yard = load_yard(file, changes)
+    plan = make_plan_with(yard, load_tables(), parsed)
+    return order_of(plan, plan.find(parsed.stage, parsed.path)), yard
+
+
+def _print_json(event: Happening) -> None:
+    """Tell an engine; should it be gone, the job goes on all the same."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), encode_event(event))

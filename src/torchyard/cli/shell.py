@@ -1,0 +1,47 @@
+"""`torchyard shell`: look around where a job works."""
+
+import sys
+
+import click
+
+from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
+from torchyard.cli.places import open_store
+from torchyard.cli.run import conditions_of, find_order
+from torchyard.host.child import replace_process
+from torchyard.model.step import Step
+from torchyard.report.console import talk
+from torchyard.run.job import open_job
+from torchyard.run.sandbox import enclose
+
+
+@click.command("shell", context_settings={"ignore_unknown_options": True})
+@click.argument("job")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@file_option
+@set_option
+@store_option
+@work_option
+@sandbox_option
+def command(
+    *,
+    job: str,
+    words: tuple[str, ...],
+    file: str,
+    changes: tuple[str, ...],
+    store_url: str | None,
+    work: str | None,
+    sandbox: str | None,
+) -> None:
+    """Enter the work directory of a job, with its inputs, its environment and its sandbox.
+
+    After a failure everything is as the failed step left it. A COMMAND is run in place of a shell.
+    """
+    order, yard = find_order(job, None, file, changes)
+    conditions = conditions_of(order, file, work, sandbox)
+    bench = open_job(order, open_store(store_url, file, yard), conditions)
+    step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
+    env = bench.environment() | {"TERM": "xterm-256color", "PS1": f"{job}$ "}
+    talk(f"{bench.place.folder}: {len(bench.place.state().steps)} steps are done")
+    sys.stdout.flush()
+    argv = enclose(bench.sandbox, step, bench.place.folder, None)
+    replace_process(argv, cwd=bench.place.build, env=env)

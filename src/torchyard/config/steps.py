@@ -1,0 +1,67 @@
+"""Steps and the environment of a spec → the model's."""
+
+import re
+
+from torchyard.config.document import Path
+from torchyard.config.matrix import Problems, as_tuple
+from torchyard.config.spec import StepSpec, StepsSpec
+from torchyard.model.recipe import Recipe, Stage
+from torchyard.model.step import SHELL, Step, places_of, words_in_braces
+from torchyard.model.suggest import did_you_mean
+
+_SECRET = re.compile(r"(?i)token|secret|passw|credential|private|api_?key|access_?key|auth")
+
+
+def read_steps(
+    spec: StepsSpec, recipe: Recipe, problems: Problems
+) -> dict[Stage, tuple[Step, ...]]:
+    """Read the steps of each stage that has some of its own."""
+    steps = {}
+    for stage in Stage:
+        given: list[StepSpec] | None = getattr(spec, stage)
+        if given is None:
+            continue
+        if stage not in recipe.stages:
+            what = f"recipe `{recipe.name}` has no stage `{stage}`"
+            problems.add(("steps", stage.value), what, at_key=True)
+        steps[stage] = tuple(
+            _step(step, stage, problems, ("steps", stage.value, index))
+            for index, step in enumerate(given)
+        )
+    return steps
+
+
+def _step(spec: StepSpec, stage: Stage, problems: Problems, path: Path) -> Step:
+    if not spec.run:
+        problems.add((*path, "run"), "a step has to run something")
+    words = (*SHELL, spec.run) if isinstance(spec.run, str) else as_tuple(spec.run)
+    for key, texts in (
+        ("run", words),
+        ("cwd", (spec.cwd,)),
+        ("outputs", tuple(spec.outputs)),
+        ("env", tuple(spec.env.values())),
+    ):
+        for name in dict.fromkeys(name for text in texts for name in words_in_braces(text)):
+            if name not in places_of(stage):
+                what = f"a step of stage `{stage}` knows no `{{{name}}}`"
+                known = did_you_mean(name, places_of(stage))
+                hint = f"{known}; write {{{{{name}}}}} if the braces are meant as they are"
+                problems.add((*path, key), what, hint)
+    return Step(
+        run=words,
+        name=spec.name,
+        cwd=spec.cwd,
+        env=spec.env,
+        outputs=tuple(spec.outputs),
+        network=spec.network,
+    )
+
+
+def check_names(names: list[str], problems: Problems, path: Path) -> None:
+    """Refuse what can't be a variable, and what should never reach a build."""
+    for index, name in enumerate(names):
+        if not name.isidentifier():
+            problems.add((*path, index), f"`{name}` can't be an environment variable")
+        elif _SECRET.search(name):
+            what = f"`{name}` looks like a secret, and no build gets to see one"
+            problems.add((*path, index), what, "only publish jobs reach a channel's credentials")

@@ -1,0 +1,1 @@
+"""Where and when jobs run, never what they do."""

@@ -1,0 +1,88 @@
+"""Which job is next: what is left of a plan, and what stands in its way."""
+
+import heapq
+import random
+from collections.abc import Callable, Collection, Iterable
+
+from torchyard.engines.demand import Graph, demanded
+
+
+class Schedule:
+    """The jobs that are left, by number; those on the longest way come first.
+
+    Among equals chance decides, so that two builds of one plan seldom want the same job.
+    """
+
+    def __init__(self, graph: Graph, known: Collection[str], urgency: list[int]) -> None:
+        self._graph = graph
+        self._urgency = urgency
+        self._there = {n for n, name in enumerate(graph.fingerprints) if name in known}
+        self._ready: list[tuple[int, float, int]] = []
+        self._later: dict[int, float] = {}
+        self.left = demanded(graph, known, graph.wanted)
+        self._offer(self.left)
+
+    @property
+    def has_work(self) -> bool:
+        """Whether some job can be begun, now or later."""
+        return bool(self._ready or self._later)
+
+    def next(self, now: float) -> int | None:
+        """Take the most urgent job out of those that can be begun."""
+        for number in [n for n, until in self._later.items() if until <= now]:
+            del self._later[number]
+            self._push(number)
+        while self._ready:
+            number = heapq.heappop(self._ready)[2]
+            if number in self.left and self._is_free(number):
+                return number
+        return None
+
+    def put_back(self, number: int, until: float = 0.0) -> None:
+        """A job that was taken has to be begun again, not before some time."""
+        if until:
+            self._later[number] = until
+        else:
+            self._push(number)
+
+    def done(self, number: int) -> None:
+        """The store has the result of a job."""
+        self.left.discard(number)
+        self._there.add(number)
+        self._offer(self._graph.users[number])
+
+    def lost(self, number: int, has: Callable[[str], bool]) -> bool:
+        """The inputs of a job may have vanished: ask for them again; whether some have."""
+        inputs = self._graph.inputs[number]
+        gone = {i for i in inputs if not has(self._graph.fingerprints[i])}
+        self._there -= gone
+        known = {self._graph.fingerprints[n] for n in self._there}
+        again = demanded(self._graph, known, gone)
+        self.left |= again
+        self._offer(again)
+        return bool(gone)
+
+    def fail(self, number: int) -> list[int]:
+        """A job failed for good; return those that can't be done without it."""
+        dropped = []
+        waiting = [number]
+        self.left.discard(number)
+        while waiting:
+            for user in self._graph.users[waiting.pop()]:
+                if user in self.left:
+                    self.left.discard(user)
+                    dropped.append(user)
+                    waiting.append(user)
+        return dropped
+
+    def _offer(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            if number in self.left and self._is_free(number):
+                self._push(number)
+
+    def _is_free(self, number: int) -> bool:
+        return self._there.issuperset(self._graph.inputs[number])
+
+    def _push(self, number: int) -> None:
+        entry = (-self._urgency[number], random.random(), number)  # noqa: S311 - only to spread
+        heapq.heappush(self._ready, entry)

@@ -1,0 +1,147 @@
+"""A program that is watched while it runs: its lines as they come, and what it costs."""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.errors import HostError
+
+_READ = 1 << 16
+_SAMPLE = 0.5
+"""Seconds between two looks at a program's memory."""
+
+_GRACE = 10.0
+"""Seconds that a program has to end after it was asked to, before it is killed."""
+
+
+class Ended(NamedTuple):
+    """How a program ended. A negative code is the number of the signal that killed it."""
+
+    code: int
+    seconds: float
+    cpu: float
+    memory: int
+
+
+class Child:
+    """A program in a process group of its own, its two streams as one."""
+
+    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+        program = shutil.which(argv[0], path=env.get("PATH", os.defpath))
+        if program is None:
+            msg = f"`{argv[0]}` is not on the job's PATH"
+            raise HostError(msg, hint=f"install it; PATH is {env.get('PATH')}")
+        self._began = time.monotonic()
+        self._process = subprocess.Popen(
+            [program, *argv[1:]],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        self._peak = 0
+
+    @property
+    def pid(self) -> int:
+        """Of the program, and of its process group."""
+        return self._process.pid
+
+    def watch(self, on_line: Callable[[str], None]) -> Ended:
+        """Hand on each line until the program ends; what it left running does not count."""
+        out = self._process.stdout
+        assert out is not None  # noqa: S101 - it was asked for above
+        rest, status = b"", None
+        looked = self._began
+        while status is None:
+            readable, _, _ = select.select([out], [], [], _SAMPLE)
+            data = os.read(out.fileno(), _READ) if readable else None
+            if data:
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    on_line(_text(line))
+            status = self._reap(block=data == b"")
+            if time.monotonic() - looked > _SAMPLE:
+                looked = time.monotonic()
+                self._peak = max(self._peak, memory_of(self.pid))
+        while select.select([out], [], [], 0)[0] and (data := os.read(out.fileno(), _READ)):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                on_line(_text(line))
+        if rest:
+            on_line(_text(rest))
+        out.close()
+        return status
+
+    def _reap(self, *, block: bool) -> Ended | None:
+        pid, status, usage = os.wait4(self.pid, 0 if block else os.WNOHANG)
+        if pid == 0:
+            return None
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        return Ended(
+            self._process.returncode,
+            time.monotonic() - self._began,
+            usage.ru_utime + usage.ru_stime,
+            max(self._peak, usage.ru_maxrss * 1024),
+        )
+
+    def stop(self) -> None:
+        """End the program and all of its group: politely at first."""
+        end_group(self.pid, lambda: self._process.poll() is not None)
+
+
+def _text(line: bytes) -> str:
+    """A line as it would look at the end: what a progress bar overwrote is gone."""
+    return line.decode(errors="replace").rstrip("\r").rpartition("\r")[2]
+
+
+def end_group(group: int, has_ended: Callable[[], bool]) -> None:
+    """End a process group: ask, wait, then insist."""
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(group, sent)
+        until = time.monotonic() + _GRACE
+        while time.monotonic() < until:
+            if has_ended():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(group, signal.SIGKILL)  # what ignored the request
+                return
+            time.sleep(0.02)
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of memory that a process and its descendants have now."""
+    import psutil  # noqa: PLC0415 - 30 ms that a step of a moment does not need
+
+    total = 0
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(pid)
+        for process in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                total += process.memory_info().rss
+    return total
+
+
+def kill_family(pid: int) -> None:
+    """Kill a process and all its descendants, whatever groups they are in."""
+    import psutil  # noqa: PLC0415
+
+    with contextlib.suppress(psutil.Error):
+        top = psutil.Process(pid)
+        for process in (top, *top.children(recursive=True)):
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+
+
+def replace_process(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+    """Become another program, in a terminal that is the caller's."""
+    os.chdir(cwd)
+    os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - that is the point

@@ -1,0 +1,114 @@
+"""How much memory we may still use, whoever sets the limit: the machine or a cgroup.
+
+A container's limit is invisible in /proc/meminfo; a build that trusts the machine's numbers
+there is killed with most of the machine's memory free.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+
+class Memory(NamedTuple):
+    """Bytes that can be had without swapping, out of how many; and how hard that is.
+
+    `pressure` is the share of the last ten seconds, in per cent, in which something waited for
+    memory, or None where the kernel does not tell.
+    """
+
+    available: int
+    total: int
+    pressure: float | None = None
+
+
+class _Names(NamedTuple):
+    """What the files of one version of cgroups are called."""
+
+    limits: tuple[str, ...]
+    usage: str
+    reclaimable: str
+
+
+_V1 = _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
+# Above memory.high processes are throttled until they hardly move, so it is a limit, too.
+_V2 = _Names(("memory.max", "memory.high"), "memory.current", "inactive_file")
+
+
+def read_memory(root: Path = Path("/")) -> Memory:
+    """Take the scarcest of the machine and of every cgroup that holds this process.
+
+    `root` is where proc and sys are found, so that tests can bring recorded ones.
+    """
+    available, total = _of_machine(root / "proc/meminfo")
+    pressure = _pressure(root / "proc/pressure/memory")
+    for folder, names in _groups(root):
+        room = _of_group(folder, names)
+        if room is not None:
+            available, total = min(available, room.available), min(total, room.total)
+        pressure = max(
+            (p for p in (pressure, room and room.pressure) if p is not None), default=None
+        )
+    return Memory(max(available, 0), total, pressure)
+
+
+def _of_machine(meminfo: Path) -> tuple[int, int]:
+    values = {words[0]: int(words[1]) * 1024 for words in _lines(meminfo)}
+    if "MemAvailable:" in values:
+        return values["MemAvailable:"], values["MemTotal:"]
+    machine = psutil.virtual_memory()
+    return machine.available, machine.total
+
+
+def _groups(root: Path) -> Iterator[tuple[Path, _Names]]:
+    """Find the cgroups of this process with all their ancestors.
+
+    In a container the path may be the host's and lead nowhere below the container's own mount;
+    then only the mount itself, the last ancestor, is left, and that is the container's group.
+    """
+    mounts = root / "sys/fs/cgroup"
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if "memory" in controllers.split(","):
+            mount, names = mounts / "memory", _V1
+        elif not controllers:
+            mount, names = mounts, _V2
+        else:
+            continue
+        group = mount.joinpath(*(part for part in path.split("/") if part not in {"", ".."}))
+        for folder in (group, *group.parents):
+            yield folder, names
+            if folder == mount:
+                break
+
+
+def _of_group(folder: Path, names: _Names) -> Memory | None:
+    found = [_text(folder / name).strip() for name in names.limits]
+    limits = [int(limit) for limit in found if limit.isdigit()]
+    usage = _text(folder / names.usage).strip()
+    pressure = _pressure(folder / "memory.pressure")
+    if not limits or not usage:
+        return None
+    statistics = {words[0]: int(words[1]) for words in _lines(folder / "memory.stat")}
+    limit = min(limits)
+    return Memory(limit - int(usage) + statistics.get(names.reclaimable, 0), limit, pressure)
+
+
+def _pressure(path: Path) -> float | None:
+    for kind, *averages in _lines(path):
+        if kind == "some":
+            return float(averages[0].removeprefix("avg10="))
+    return None
+
+
+def _lines(path: Path) -> list[list[str]]:
+    return [line.split() for line in _text(path).splitlines()]
+
+
+def _text(path: Path) -> str:
+    """Read a file of the kernel; most of them are missing on most machines."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""

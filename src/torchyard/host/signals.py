@@ -1,0 +1,45 @@
+"""Being asked to stop."""
+
+import signal
+import sys
+from types import FrameType, TracebackType
+from typing import Self
+
+TERMINATED = 128 + signal.SIGTERM
+
+
+class Stops:
+    """Counts Ctrl-C and requests to end, in place of ending at once."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._before = {number: signal.getsignal(number) for number in _NUMBERS}
+
+    def __enter__(self) -> Self:
+        for number in _NUMBERS:
+            signal.signal(number, self._count)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _count(self, _number: int, _frame: FrameType | None) -> None:
+        self.count += 1
+
+
+_NUMBERS = (signal.SIGINT, signal.SIGTERM)
+
+
+def end_tidily() -> None:
+    """Let a request to end unwind the program, so that it stops what it started."""
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        sys.exit(TERMINATED)
+
+    signal.signal(signal.SIGTERM, leave)

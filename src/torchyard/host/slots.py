@@ -1,0 +1,181 @@
+"""Compile slots that several builds share: a GNU jobserver over a named fifo.
+
+Every byte in the fifo is a slot. A client (ninja >= 1.13, GNU make >= 4.4) takes one out for
+each command that it runs besides its first: that one runs on the slot which whoever starts the
+client has taken for it. Builds that share one fifo can thus never run more commands than
+there are slots, and none of them stands idle while another one has work.
+"""
+
+import os
+import select
+import struct
+import termios
+import threading
+import time
+from collections.abc import Callable
+from fcntl import ioctl
+from pathlib import Path
+from typing import Literal, Self
+
+from torchyard.errors import HostError
+
+_Place = Literal["taken", "withheld"]
+
+_TOKEN = b"+"
+# So many looks in a row must agree that slots are lost, since a look is never quite exact.
+_PATIENCE = 12
+
+
+class Slots:
+    """A pool of `count` slots, and the fifo at `path` through which clients share it.
+
+    Each slot is in one of four places: free in the fifo, taken by us for a job's first command,
+    withheld by us because memory is short, or held by a client. Only the last can't be seen,
+    so it is what remains of the count.
+    """
+
+    def __init__(self, path: Path, count: int) -> None:
+        if any(letter.isspace() for letter in str(path)):
+            msg = f"the slots' fifo can't be at `{path}`: MAKEFLAGS has no way to write white space"
+            raise HostError(msg, hint="choose a directory without white space in its name")
+        self.path = path.absolute()
+        self.count = count
+        self._kept: dict[_Place, int] = {"taken": 0, "withheld": 0}
+        self._missed = 0
+        self._lock = threading.Lock()
+        self._on_close: Callable[[], None] | None = None
+        try:
+            os.mkfifo(self.path, 0o600)
+            # Open for both, so that the fifo lives, and tokens in it, while no client is there.
+            self._fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
+        except OSError as error:
+            msg = f"the slots' fifo `{self.path}` can't be made: {error}"
+            raise HostError(msg) from error
+        self._poll = select.poll()
+        self._poll.register(self._fd, select.POLLIN)
+        self._put(count)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def makeflags(self) -> str:
+        """What MAKEFLAGS must be for clients, every make among them being 4.4 or newer."""
+        return f"-j{self.count} --jobserver-auth=fifo:{self.path}"
+
+    @property
+    def makeflags_for_old_make(self) -> str:
+        """The same for when an older make may be among the clients.
+
+        Make before 4.4 dies of a fifo that it is told about. Behind `--` every make takes it for
+        a variable and runs one command at a time, on the slot that its job has; ninja, gcc
+        and cargo look for the word anywhere and find it.
+        """
+        return f"-j1 -- --jobserver-auth=fifo:{self.path}"
+
+    @property
+    def free(self) -> int:
+        """How many slots lie in the fifo now."""
+        with self._lock:
+            return self._free()
+
+    @property
+    def withheld(self) -> int:
+        """How many slots are kept back now."""
+        return self._kept["withheld"]
+
+    def take(self, timeout: float = 0) -> bool:
+        """Take a slot for a job that is about to start; wait for one if there is a timeout.
+
+        A client that ends a command puts its slot back and takes it again within microseconds.
+        Who looks now and then never sees it; who waits gets it after a few commands.
+        """
+        return self._acquire(1, "taken", timeout) == 1
+
+    def give(self) -> None:
+        """Put back the slot of a job that has ended."""
+        self._return(1, "taken")
+
+    def withhold(self, wanted: int, timeout: float = 0) -> None:
+        """Keep `wanted` slots from everybody, or as many as can be had in time."""
+        missing = wanted - self.withheld
+        if missing > 0:
+            self._acquire(missing, "withheld", timeout)
+        else:
+            self._return(-missing, "withheld")
+
+    def carve(self, path: Path, count: int, timeout: float = 0) -> "Slots | None":
+        """Make a smaller pool of slots taken from this one, to which they return when it closes.
+
+        For a job that must do with fewer slots; None if so many can't be had in time.
+        """
+        got = self._acquire(count, "taken", timeout)
+        if got < count:
+            self._return(got, "taken")
+            return None
+        carved = Slots(path, count)
+        carved._on_close = lambda: self._return(count, "taken")
+        return carved
+
+    def recover(self, busy: int) -> int:
+        """Replace slots that were lost with clients that were killed; return how many.
+
+        `busy` is the number of commands that run now. Clients hold no more slots than that, so
+        what is missing beyond it for several calls in a row is lost; without any job, at once.
+        Should a slot turn up again after all, it is removed.
+        """
+        with self._lock:
+            held = self.count - self._free() - sum(self._kept.values())
+            if held < 0:
+                self._get(-held)
+            lost = held - busy
+            self._missed = self._missed + 1 if lost > 0 else 0
+            if lost <= 0 or (self._kept["taken"] and self._missed < _PATIENCE):
+                return 0
+            self._missed = 0
+            self._put(lost)
+            return lost
+
+    def close(self) -> None:
+        """Remove the fifo; clients that still run finish with the slots that they hold."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self.path.unlink(missing_ok=True)
+            if self._on_close:
+                self._on_close()
+
+    def _acquire(self, count: int, place: _Place, timeout: float) -> int:
+        """Take slots out of the fifo, as many as can be had in time, and return how many."""
+        deadline = time.monotonic() + timeout
+        got = 0
+        while True:
+            with self._lock:
+                now = self._get(count - got)
+                self._kept[place] += now
+            got += now
+            left = deadline - time.monotonic()
+            if got == count or left <= 0:
+                return got
+            self._poll.poll(left * 1000)
+
+    def _return(self, count: int, place: _Place) -> None:
+        with self._lock:
+            self._kept[place] -= count
+            self._put(count)
+
+    def _free(self) -> int:
+        size: int = struct.unpack("i", ioctl(self._fd, termios.FIONREAD, bytes(4)))[0]
+        return size
+
+    def _get(self, count: int) -> int:
+        try:
+            return len(os.read(self._fd, count))
+        except BlockingIOError:
+            return 0
+
+    def _put(self, count: int) -> None:
+        os.write(self._fd, _TOKEN * count)

@@ -1,0 +1,66 @@
+"""One state of some code, without its history, the same bytes and times wherever it is taken."""
+
+import os
+import shutil
+from collections.abc import Collection
+from pathlib import Path
+
+from torchyard.errors import HostError
+from torchyard.host.process import capture
+from torchyard.host.tree import NOT_CONTENT, tree_digest
+
+EPOCH = 315_532_800
+"""The time of every file: 1980-01-01, the first that a zip archive can hold."""
+
+
+def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str]) -> None:
+    """Copy a directory, and make sure that it is what was planned."""
+    without = {os.path.abspath(path) for path in leave_out}  # noqa: PTH100 - resolves no links
+
+    def ignored(place: str, names: list[str]) -> list[str]:
+        return [n for n in names if n in NOT_CONTENT or os.path.abspath(f"{place}/{n}") in without]  # noqa: PTH100
+
+    shutil.copytree(folder, to, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+    if tree_digest(str(to)) != digest:
+        msg = f"the source directory `{folder}` is not what it was when the plan was made"
+        raise HostError(msg, hint="start again: the new plan takes it as it is now")
+    _normalise(to)
+
+
+def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
+    """Fetch one commit with its submodules, and forget where it came from."""
+    if len(revision) != 40 or not all(digit in "0123456789abcdef" for digit in revision):  # noqa: PLR2004
+        listed = capture(["git", "ls-remote", url, revision, f"{revision}^{{}}"], cwd=Path())
+        commits = [line.partition("\t")[0] for line in listed.splitlines()]
+        msg = f"`{revision}` of {url} can be another commit tomorrow"
+        hint = f'write commit = "{commits[-1]}" beside it' if commits else "name a commit"
+        raise HostError(msg, hint=hint)
+    to.mkdir(parents=True, exist_ok=True)
+
+    def git(*words: str) -> None:
+        capture(["git", "-c", "advice.detachedHead=false", *words], cwd=to)
+
+    git("init", "--quiet")
+    git("remote", "add", "origin", url)
+    try:
+        git("fetch", "--quiet", "--depth=1", "origin", revision)
+    except HostError:  # not every server hands single commits out
+        git("fetch", "--quiet", "--tags", "origin", "+refs/heads/*:refs/remotes/origin/*")
+    git("checkout", "--quiet", revision)
+    if submodules:
+        git("submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+    for found in sorted(to.rglob(".git"), reverse=True):
+        shutil.rmtree(found) if found.is_dir() else found.unlink()
+    _normalise(to)
+
+
+def _normalise(folder: Path) -> None:
+    """Give every file the same time and one of two modes."""
+    for top, names, files in os.walk(folder, topdown=False):
+        for name in files:
+            path = Path(top, name)
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+            os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
+        for name in names:
+            os.utime(Path(top, name), (EPOCH, EPOCH), follow_symlinks=False)

@@ -1,0 +1,8 @@
+"""Everything that is printed for machines, by the name of its schema."""
+
+from torchyard.inspect.documents import REPORTS
+from torchyard.inspect.store_documents import STORE_REPORTS
+from torchyard.model.event import Happening
+
+SCHEMAS: dict[str, object] = {**REPORTS, **STORE_REPORTS, "events": Happening}
+"""`events` describes one line of `build --json`, `run --json` and `status --json`."""

@@ -1,0 +1,129 @@
+"""What happens while jobs run, as values: boards, logs and `--json` are made from these.
+
+`at` is in seconds since the build, or the single run, began.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from torchyard.model.result import Usage
+from torchyard.model.values import Value
+
+Outcome = Literal["built", "cached", "failed", "retry", "skipped"]
+
+
+class Event(Value, kw_only=True, tag_field="event", tag=str.lower):
+    """The base of all events."""
+
+    at: float = 0.0
+
+
+class Began(Event, kw_only=True):
+    """A build begins: how many jobs its plan has, and how many of them have to be done."""
+
+    version: Literal[1] = 1
+    project: str
+    store: str
+    jobs: int
+    needed: int
+    cached: int
+    slots: int
+
+
+class Started(Event, kw_only=True):
+    """A job starts; `work` is its directory."""
+
+    job: str
+    fingerprint: str
+    work: str
+    pid: int
+    attempt: int = 1
+    expected: int | None = None
+
+
+class Stepping(Event, kw_only=True):
+    """A step of a job starts."""
+
+    job: str
+    step: str
+    number: int
+    of: int
+
+
+class Progress(Event, kw_only=True):
+    """A build tool told how far it is."""
+
+    job: str
+    done: int
+    total: int
+
+
+class Stepped(Event, kw_only=True):
+    """A step of a job ended well."""
+
+    job: str
+    usage: Usage
+
+
+class Noted(Event, kw_only=True):
+    """Something that people should know, about a job or about all."""
+
+    text: str
+    job: str | None = None
+
+
+class SlotsChanged(Event, kw_only=True):
+    """The memory guard changed how many compile slots there are."""
+
+    allowed: int
+    total: int
+    paused: int
+    available: int
+    why: str
+
+
+class Ended(Event, kw_only=True):
+    """A job ended, or will be tried once more: `retry`. `skipped` ones were never begun.
+
+    `reason` is one word, such as `memory`, where a failure is not the job's fault.
+    """
+
+    job: str
+    fingerprint: str
+    outcome: Outcome
+    seconds: float = 0.0
+    size: int = 0
+    memory: int = 0
+    digest: str = ""
+    code: int = 0
+    reason: str = ""
+    why: str = ""
+
+
+class Finished(Event, kw_only=True):
+    """A build is over."""
+
+    built: int
+    cached: int
+    failed: int
+    skipped: int
+    seconds: float
+    interrupted: bool = False
+
+
+Happening = (
+    Began | Started | Stepping | Progress | Stepped | Noted | SlotsChanged | Ended | Finished
+)
+
+_DECODER = msgspec.json.Decoder(Happening)
+
+
+def encode_event(event: Event) -> bytes:
+    """One line of JSON."""
+    return msgspec.json.encode(event) + b"\n"
+
+
+def decode_event(line: bytes) -> Happening:
+    event: Happening = _DECODER.decode(line)
+    return event

@@ -1,0 +1,79 @@
+"""A job that can be carried out without the plan that it comes from.
+
+An order is what engines hand to `torchyard run`, what a result remembers, and what a package
+carries, so that it can be made again from itself alone.
+"""
+
+from typing import Literal
+
+from torchyard.model.canonical import fingerprint
+from torchyard.model.identifier import scope_of
+from torchyard.model.matrix import Needs
+from torchyard.model.recipe import Stage
+from torchyard.model.step import FACTS, Setting
+from torchyard.model.values import Value
+from torchyard.model.yard import Sandbox, Source
+
+
+class Task(Value, kw_only=True):
+    """One job, spelt out. Its fingerprint covers all of it but needs, source and sandbox."""
+
+    id: str
+    stage: Stage
+    stage_revision: int
+    scope: str
+    recipe: str
+    fingerprint: str
+    inputs: tuple[str, ...] = ()
+    settings: dict[str, Setting] = {}
+    needs: Needs = Needs()
+    source: Source | None = None
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the fingerprint is that of what the task says."""
+        payload = {
+            "inputs": sorted(self.inputs),
+            "recipe": self.recipe,
+            "scope": self.scope,
+            "settings": self.settings,
+            "stage": self.stage.value,
+            "stage_revision": self.stage_revision,
+        }
+        return fingerprint(payload) == self.fingerprint
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What steps may want to know about the job: the fields of its scope, by name."""
+        label = self.id.partition(":")[2].partition("/")[0]
+        name, _, version = label.rpartition("-")
+        fields = scope_of(self.stage, self.scope)
+        names = ("channel",) if self.stage is Stage.PUBLISH else tuple(FACTS)
+        return {"name": name, "version": version, **dict(zip(names, fields, strict=False))}
+
+
+class Order(Value, kw_only=True):
+    """A task, last, behind everything that it is made from, each in front of what needs it."""
+
+    version: Literal[1] = 1
+    tasks: tuple[Task, ...]
+    sandbox: Sandbox = Sandbox()
+
+    @property
+    def task(self) -> Task:
+        return self.tasks[-1]
+
+    @property
+    def is_true(self) -> bool:
+        """Whether every task has the fingerprint of what it says."""
+        return all(task.is_true for task in self.tasks)
+
+    def of(self, task: Task) -> "Order":
+        """The order of one of the tasks that this one is made from."""
+        needed = {task.fingerprint}
+        kept = []
+        for other in reversed(self.tasks):
+            if other.fingerprint in needed:
+                kept.append(other)
+                needed.update(other.inputs)
+        return Order(tasks=tuple(reversed(kept)), sandbox=self.sandbox)

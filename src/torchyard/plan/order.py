@@ -1,0 +1,39 @@
+"""Jobs of a plan → orders that can be carried out without it."""
+
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Job, Plan
+
+
+def order_of(plan: Plan, job: Job) -> Order:
+    """Spell out a job and all that it is made from.
+
+    A publish job stands on the whole plan; it names its inputs, which the store knows.
+    """
+    numbers = {job.number}
+    if job.stage is not Stage.PUBLISH:
+        waiting = [job.number]
+        while waiting:
+            inputs = set(plan.job(waiting.pop()).inputs) - numbers
+            numbers |= inputs
+            waiting += inputs
+    return Order(
+        tasks=tuple(task_of(plan, plan.job(number)) for number in sorted(numbers)),
+        sandbox=plan.yard.sandbox,
+    )
+
+
+def task_of(plan: Plan, job: Job) -> Task:
+    recipe = plan.yard.project.recipe
+    return Task(
+        id=job.identifier,
+        stage=job.stage,
+        stage_revision=recipe.revision(job.stage),
+        scope=job.path,
+        recipe=recipe.name,
+        fingerprint=job.fingerprint,
+        inputs=tuple(plan.job(number).fingerprint for number in job.inputs),
+        settings=job.settings.values,
+        needs=job.settings.needs,
+        source=plan.yard.source if job.stage is Stage.SOURCE else None,
+    )

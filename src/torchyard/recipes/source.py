@@ -1,0 +1,24 @@
+"""The source stage: one snapshot, the same for every recipe."""
+
+from torchyard.errors import StoreError
+from torchyard.model.order import Task
+from torchyard.model.step import Step
+
+_SELF = ("{self}", "-m", "torchyard", "snapshot", "--to", "{out}")
+
+
+def snapshot(task: Task) -> tuple[Step, ...]:
+    """Copy a directory, or check a commit out."""
+    source = task.source
+    if source is None:
+        msg = f"nothing says where the source of {task.id} comes from"
+        raise StoreError(msg, hint="run it from its torchyard.toml")
+    if source.path is not None:
+        digest = str(task.settings["digest"])
+        path = source.path.replace("{", "{{").replace("}", "}}")
+        where = ("--path", f"{{base}}/{path}", "--digest", digest)
+        return (Step(run=(*_SELF, *where, "--leave-out", "{file}"), name="copy the source"),)
+    words = [*_SELF, "--git", source.git or "", "--rev", source.commit or source.rev or ""]
+    if not source.submodules:
+        words.append("--no-submodules")
+    return (Step(run=tuple(words), name="check the source out", network=True),)

@@ -1,0 +1,81 @@
+"""Events → lines that people read where there is no board: pipes, files, CI logs."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from torchyard.model.event import (
+    Began,
+    Ended,
+    Finished,
+    Happening,
+    Noted,
+    Progress,
+    SlotsChanged,
+    Started,
+    Stepped,
+    Stepping,
+)
+from torchyard.model.quantity import show_count, show_duration, show_size
+
+
+def line_of(event: Happening) -> str | None:  # noqa: PLR0911 - one for each kind
+    """Say an event in a line; None if it is not worth one."""
+    match event:
+        case Began():
+            return (
+                f"{event.project}: {show_count(event.jobs, 'job')}, {event.cached:,} in the store, "
+                f"{event.needed:,} to do with {show_count(event.slots, 'compile slot')}"
+            )
+        case Started():
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            return f"started  {event.job}{again}"
+        case Stepping():
+            return f"step {event.number}/{event.of}  {event.job}: {event.step}"
+        case Progress() | Stepped():
+            return None
+        case Noted():
+            return f"note     {event.job}: {event.text}" if event.job else f"note     {event.text}"
+        case SlotsChanged():
+            return (
+                f"slots    {event.allowed} of {event.total}: {event.why} "
+                f"({show_size(event.available)} available)"
+            )
+        case Ended():
+            return _ended(event)
+        case Finished():
+            return finished_line(event)
+        case _:
+            assert_never(event)
+
+
+def _ended(event: Ended) -> str:
+    facts = []
+    if event.outcome == "built":
+        facts = [show_duration(round(event.seconds)), show_size(event.size)]
+    if event.why:
+        facts.append(event.why.partition("\n")[0])
+    return f"{event.outcome:8} {event.job}" + (f": {', '.join(facts)}" if facts else "")
+
+
+def finished_line(event: Finished) -> str:
+    """Say how a build went."""
+    counts = [
+        f"{count:,} {word}"
+        for word in ("built", "cached", "failed", "skipped")
+        if (count := getattr(event, word))
+    ]
+    how = "interrupted" if event.interrupted else "failed" if event.failed else "done"
+    return (
+        f"{how} after {show_duration(round(event.seconds))}: {', '.join(counts) or 'nothing to do'}"
+    )
+
+
+def printer(put: Callable[[str], None]) -> Callable[[Happening], None]:
+    """A listener that prints lines."""
+
+    def listen(event: Happening) -> None:
+        line = line_of(event)
+        if line is not None:
+            put(line)
+
+    return listen

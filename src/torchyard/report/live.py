@@ -1,0 +1,68 @@
+"""A board that is drawn anew while a build goes on."""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from rich.live import Live
+
+from torchyard.model.event import Ended, Happening, Started
+from torchyard.report.board import Board, Picture
+from torchyard.report.console import console
+from torchyard.report.events import line_of
+
+_OFTEN = 4
+"""How many times in a second the board is drawn."""
+
+
+class LiveBoard:
+    """Listens to events; what ended scrolls by above the board. `memory_of` asks a process."""
+
+    def __init__(self, memory_of: Callable[[int], int]) -> None:
+        self._memory_of = memory_of
+        self.board = Board()
+        self._began = time.monotonic()
+        self._memory: dict[str, int] = {}
+        self._pids: dict[str, int] = {}
+        self._ended = threading.Event()
+        self._live = Live(
+            console=console(talk=True),
+            get_renderable=self._picture,
+            refresh_per_second=_OFTEN,
+            transient=True,
+        )
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+
+    def __call__(self, event: Happening) -> None:
+        self.board(event)
+        if isinstance(event, Started):
+            self._pids[event.job] = event.pid
+        if isinstance(event, Ended):
+            self._pids.pop(event.job, None)
+            self._memory.pop(event.job, None)
+            if event.outcome != "skipped":
+                self._live.console.print(line_of(event), overflow="ellipsis", no_wrap=True)
+
+    def _picture(self) -> Picture:
+        return Picture(self.board, time.monotonic() - self._began, dict(self._memory))
+
+    def _sample(self) -> None:
+        while not self._ended.wait(1):
+            for job, pid in list(self._pids.items()):
+                self._memory[job] = self._memory_of(pid)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        self._sampler.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._live.stop()

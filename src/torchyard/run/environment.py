@@ -1,0 +1,49 @@
+"""The environment of a job, composed from nothing: what is not said here, a step does not see."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from torchyard.host.snapshot import EPOCH
+from torchyard.model.order import Task
+
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+def compose(task: Task, work: str, slots: str | None) -> dict[str, str]:
+    """Everything that a step of a job finds in its environment, but for its own additions."""
+    env = {
+        "PATH": f"{work}/tools:{SYSTEM_PATH}",
+        "HOME": f"{work}/home",
+        "TMPDIR": f"{work}/tmp",  # noqa: S108 - its own
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "TZ": "UTC",
+        "TERM": "dumb",
+        "SOURCE_DATE_EPOCH": str(EPOCH),
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "NINJA_STATUS": "[%f/%t] ",
+        "CMAKE_GENERATOR": "Ninja",
+    }
+    if slots:
+        env["MAKEFLAGS"] = f"-j --jobserver-auth=fifo:{slots}"
+    passed = task.settings.get("pass_env", ())
+    for name in passed if isinstance(passed, tuple) else ():
+        if isinstance(name, str) and name in os.environ:
+            env[name] = os.environ[name]
+    given = task.settings.get("env", {})
+    return env | (given if isinstance(given, dict) else {})
+
+
+def bring_ninja(folder: Path) -> None:
+    """Put the ninja that came with torchyard where a job's PATH begins.
+
+    A system's own is often too old to share compile slots with others.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    found = shutil.which("ninja", path=str(Path(sys.executable).parent)) or shutil.which("ninja")
+    if found and not (folder / "ninja").exists():
+        shutil.copy2(found, folder / "ninja")

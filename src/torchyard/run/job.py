@@ -1,0 +1,196 @@
+"""One job from beginning to end: what it needs is fetched, its steps run, its result is stored.
+
+Safe to kill at any moment and to run again, here or elsewhere, or twice at once: the result is
+in the store whole, once, or not at all.
+"""
+
+import gzip
+import os
+import platform
+import shutil
+import time
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard import __version__
+from torchyard.errors import BusyError, StoreError
+from torchyard.model.event import Noted, Started
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Result
+from torchyard.model.yard import Sandbox
+from torchyard.recipes import steps_of
+from torchyard.run.environment import bring_ninja
+from torchyard.run.failure import explain_failure
+from torchyard.run.log import Log
+from torchyard.run.steps import Bench, Report, run_steps
+from torchyard.run.workplace import Workplace
+from torchyard.store.claims import Claim, Owner, Patience
+from torchyard.store.store import Store
+from torchyard.store.trees import Writer, fetch_tree
+
+_POLL = 1.0
+"""Seconds between two looks at whether somebody else's job is done."""
+
+
+class Conditions(NamedTuple):
+    """How a job is run, apart from what it is: nothing of this changes the result."""
+
+    work: Path
+    file: str
+    slots: str | None = None
+    sandbox: Sandbox = Sandbox()
+    wait: bool = True
+    keep: bool = False
+
+
+class Outcome(NamedTuple):
+    """The result of a job, and whether it had to be made."""
+
+    result: Result
+    built: bool
+
+
+def run_job(order: Order, store: Store, conditions: Conditions, report: Report) -> Outcome:
+    """Make the result of a job, unless the store has it."""
+    task = order.task
+    if not order.is_true:
+        msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
+        raise StoreError(msg, hint="take it from `torchyard plan` anew")
+    found = store.find(task.fingerprint)
+    if found is not None:
+        return Outcome(found, built=False)
+    place = Workplace(conditions.work, order)
+    with place.alone(wait=conditions.wait) as alone:
+        if not alone:
+            msg = f"another process of this machine is working on {task.id}"
+            raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+        return _claim_and_run(place, store, conditions, report)
+
+
+def _claim_and_run(
+    place: Workplace, store: Store, conditions: Conditions, report: Report
+) -> Outcome:
+    """Do a job that nobody else does; wait for whoever does it."""
+    task = place.order.task
+    patience = Patience(store.objects)
+    told = False
+    while True:
+        found = store.find(task.fingerprint)  # somebody may have made it while we waited
+        if found is not None:
+            place.remove()
+            return Outcome(found, built=False)
+        with Claim(store.objects, task.fingerprint) as claim:
+            holder = claim.take()
+            if holder is None:
+                return _run(place, store, conditions, report)
+        if not conditions.wait:
+            raise _busy(task, holder)
+        if not told:
+            report(Noted(job=task.id, text=f"waiting for {holder.host}, who works on it"))
+            told = True
+        time.sleep(_POLL)
+        patience.holder(task.fingerprint)
+
+
+def _busy(task: Task, holder: Owner) -> BusyError:
+    msg = f"process {holder.pid} on {holder.host} is working on {task.id}"
+    return BusyError(msg, hint="wait for it, or leave --no-wait out")
+
+
+def open_job(order: Order, store: Store, conditions: Conditions) -> Bench:
+    """Make the place where a job works, with everything that it needs, and run nothing."""
+    place = Workplace(conditions.work, order)
+    with place.alone(wait=False) as alone:
+        if not alone:
+            msg = f"{order.task.id} is running in {place.folder}"
+            raise BusyError(msg, hint="wait for it, or stop it")
+        return _open(place, store, conditions)
+
+
+def _open(place: Workplace, store: Store, conditions: Conditions) -> Bench:
+    place.prepare()
+    _fetch_inputs(place, store)
+    bring_ninja(place.folder / "tools")
+    # Taking the source runs nothing of the project's, and has to reach what a sandbox shuts out.
+    sandbox = Sandbox() if place.order.task.stage is Stage.SOURCE else conditions.sandbox
+    return Bench(place, sandbox, conditions.slots, conditions.file)
+
+
+def _run(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Outcome:
+    order, task = place.order, place.order.task
+    began, started = time.monotonic(), datetime.now(UTC)
+    steps = steps_of(task)
+    report(
+        Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
+    )
+    bench = _open(place, store, conditions)
+    with Log(place.log) as log:
+        log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
+        for name, value in sorted(bench.environment().items()):
+            log.add(f"   {name}={value}")
+        with explain_failure(bench, log):
+            used = run_steps(bench, steps, log, report)
+    writer = Writer(store)
+    result = Result(
+        fingerprint=task.fingerprint,
+        order=order,
+        tree=writer.add_tree(place.out),
+        log=writer.add_file(_packed(place.log), "log.gz"),
+        steps=used,
+        environment=bench.environment(),
+        machine=f"{platform.node()} ({platform.system().lower()}-{platform.machine()})",
+        started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
+        seconds=round(time.monotonic() - began, 3),
+        torchyard=__version__,
+        run=uuid.uuid4().hex,
+    )
+    if not writer.publish(result):
+        result = _compare(result, store, report)
+    if not conditions.keep:
+        place.remove()
+    return Outcome(result, built=True)
+
+
+def _fetch_inputs(place: Workplace, store: Store) -> None:
+    """Lay out the results that a job needs, each of them whole or not at all."""
+    order = place.order
+    known = {task.fingerprint: task for task in order.tasks}
+    for fingerprint in order.task.inputs:
+        result = store.get(
+            fingerprint, known[fingerprint].id if fingerprint in known else fingerprint
+        )
+        folder = place.inputs / result.order.task.stage
+        if order.task.stage is Stage.PUBLISH:
+            folder /= result.order.task.scope
+        if folder.exists():
+            continue
+        part = folder.with_name(f"{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        fetch_tree(store, result.tree, part)
+        part.rename(folder)
+
+
+def _packed(path: Path) -> Path:
+    """The log, compressed; without times, so that equal logs are equal files."""
+    packed = path.with_name("log.gz")
+    with (
+        path.open("rb") as plain,
+        packed.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as out,
+    ):
+        shutil.copyfileobj(plain, out)
+    return packed
+
+
+def _compare(mine: Result, store: Store, report: Report) -> Result:
+    """Somebody else was first: theirs is the result. Say so if ours is not the same."""
+    theirs = store.get(mine.fingerprint, mine.id)
+    ours = {file.path: file.digest for file in mine.tree.files}
+    if ours != {file.path: file.digest for file in theirs.tree.files}:
+        text = "was also built elsewhere, with other bytes: it is not reproducible"
+        report(Noted(job=mine.id, text=text))
+    return theirs

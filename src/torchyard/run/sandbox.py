@@ -1,0 +1,45 @@
+"""What keeps a job's steps from the machine: nothing, or bubblewrap.
+
+In the sandbox the root is read-only, only the job's own directory can be written to, there is no
+network, and names and paths are the same on every machine.
+"""
+
+from pathlib import Path
+
+from torchyard.errors import HostError
+from torchyard.model.step import Step
+from torchyard.model.yard import Sandbox
+
+INSIDE = "/mnt/torchyard"
+"""Where a job finds its directory, on every machine. `/mnt` is there in every root."""
+
+SLOTS = "/mnt/slots"
+HOST = "torchyard"
+
+
+def work_path(sandbox: Sandbox, folder: Path) -> str:
+    """What the job's directory is called by its steps."""
+    return INSIDE if sandbox.kind == "bwrap" else str(folder)
+
+
+def slots_path(sandbox: Sandbox, slots: str | None) -> str | None:
+    """What the fifo of compile slots is called by the job's steps."""
+    return SLOTS if slots and sandbox.kind == "bwrap" else slots
+
+
+def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> list[str]:
+    """The command that runs a step in the sandbox."""
+    if sandbox.kind == "none":
+        return list(step.run)
+    if sandbox.root is not None and not Path(sandbox.root, "mnt").is_dir():
+        msg = f"the root `{sandbox.root}` of the sandbox is no system: it has no /mnt"
+        raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
+    bwrap = ["bwrap", "--die-with-parent", "--unshare-all", "--hostname", HOST, "--new-session"]
+    bwrap += ["--ro-bind", sandbox.root or "/", "/"]
+    bwrap += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"]  # noqa: S108
+    bwrap += ["--bind", str(folder), INSIDE, "--chdir", step.cwd]
+    if slots:
+        bwrap += ["--bind", slots, SLOTS]
+    if step.network:
+        bwrap += ["--share-net"]
+    return [*bwrap, "--", *step.run]

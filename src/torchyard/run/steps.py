@@ -1,0 +1,137 @@
+"""Running the steps of a job, one after the other, from where the last try got to."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.host.child import Child, Ended
+from torchyard.host.work import disk_of
+from torchyard.model.event import Happening, Progress, Stepped, Stepping
+from torchyard.model.result import Usage
+from torchyard.model.step import INPUTS, Step
+from torchyard.model.yard import Sandbox
+from torchyard.run.environment import compose
+from torchyard.run.log import Log
+from torchyard.run.sandbox import enclose, slots_path, work_path
+from torchyard.run.workplace import ORDER, State, Workplace
+
+_COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
+"""How ninja begins a line: so many of so many commands are done."""
+
+Report = Callable[[Happening], None]
+
+
+class StepError(Exception):
+    """A step failed; `mark` is where in the log it began."""
+
+    def __init__(self, job: str, step: Step, ended: Ended, mark: int) -> None:
+        how = f"failed with exit code {ended.code}"
+        if ended.code < 0:
+            how = f"was killed by signal {-ended.code}"
+        super().__init__(f"{job}: `{step.title}` {how}")
+        self.step = step
+        self.ended = ended
+        self.mark = mark
+
+
+class Bench(NamedTuple):
+    """What steps need to run: where, shut in by what, with which slots, and from which file."""
+
+    place: Workplace
+    sandbox: Sandbox
+    slots: str | None
+    file: str
+
+    def places(self) -> dict[str, str]:
+        """What the words in braces stand for."""
+        task = self.place.order.task
+        work = work_path(self.sandbox, self.place.folder)
+        inputs = {s.value: f"{work}/inputs/{s.value}" for s in INPUTS.get(task.stage, ())}
+        return {
+            "work": work,
+            "build": f"{work}/build",
+            "out": f"{work}/out",
+            "inputs": f"{work}/inputs",
+            "order": f"{work}/{ORDER}",
+            "self": sys.executable,
+            "file": self.file,
+            "base": str(Path(self.file).parent),
+            **task.facts,
+            **inputs,
+        }
+
+    def environment(self) -> dict[str, str]:
+        work = work_path(self.sandbox, self.place.folder)
+        slots = slots_path(self.sandbox, self.slots)
+        return compose(self.place.order.task, work, slots)
+
+
+def run_steps(bench: Bench, steps: tuple[Step, ...], log: Log, report: Report) -> tuple[Usage, ...]:
+    """Run all steps that have not been run; what each cost is remembered at once."""
+    place, job = bench.place, bench.place.order.task.id
+    state = place.state()
+    places, env = bench.places(), bench.environment()
+    for number, step in enumerate(steps):
+        if number < len(state.steps):
+            log.add(f"== step {number + 1}/{len(steps)} was done by an earlier run: {step.title}")
+            continue
+        filled = step.filled(places)
+        report(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
+        log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
+        whole = msgspec.structs.replace(filled, env=env | filled.env)
+        ended = _run(bench, whole, state, log, report)
+        used = Usage(
+            step=step.title,
+            seconds=round(ended.seconds, 3),
+            cpu=round(ended.cpu, 3),
+            memory=ended.memory,
+            disk=disk_of(place.folder),
+        )
+        log.add(f"== ended well after {used.seconds} s")
+        _check_outputs(job, filled, place.out)
+        state = State(steps=(*state.steps, used))
+        place.save(state)
+        report(Stepped(job=job, usage=used))
+    return state.steps
+
+
+def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> Ended:
+    """Run one step, whose environment is all that it gets."""
+    place = bench.place
+    job = place.order.task
+    argv = enclose(bench.sandbox, step, place.folder, bench.slots)
+    log.add("+ " + " ".join(argv))
+    mark, shown = log.mark(), 0
+
+    def on_line(line: str) -> None:
+        nonlocal shown
+        log.add(line)
+        counted = _COUNT.match(line)
+        if counted and int(counted[1]) != shown:
+            shown = int(counted[1])
+            report(Progress(job=job.id, done=shown, total=int(counted[2])))
+
+    cwd = place.folder if bench.sandbox.kind == "bwrap" else Path(step.cwd)
+    cwd.mkdir(parents=True, exist_ok=True)
+    child = Child(argv, cwd=cwd, env=step.env)
+    place.save(State(steps=state.steps, group=child.pid))
+    try:
+        ended = child.watch(on_line)
+    except BaseException:
+        child.stop()
+        raise
+    if ended.code:
+        raise StepError(job.id, step, ended, mark)
+    return ended
+
+
+def _check_outputs(job: str, step: Step, out: Path) -> None:
+    for glob in step.outputs:
+        if not any(out.glob(glob)):
+            msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
+            raise BuildError(msg, hint="mend the step, or what it is said to make")

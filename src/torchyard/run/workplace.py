@@ -1,0 +1,93 @@
+"""The directory that one job works in, and what is known about how far it got.
+
+    torchyard-order.json    the job itself
+    state.json              what has been done
+    inputs/STAGE/           the results that it needs
+    build/                  where steps run
+    out/                    what will be its result
+    home/ tmp/ tools/       its own home, temporary directory and programs
+    log                     every line of every step, with its time
+
+It has the job's fingerprint in its name, so a directory that is there belongs to the same job,
+and a job that is run again goes on behind the last step that ended well.
+"""
+
+import contextlib
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from torchyard.host.child import end_group
+from torchyard.host.process import group_is_running
+from torchyard.host.work import locked, replace_bytes
+from torchyard.model.order import Order
+from torchyard.model.result import Usage
+from torchyard.model.values import Value
+
+ORDER = "torchyard-order.json"
+"""What an order is called, in a job's directory and in the packages that carry it."""
+
+_DIGITS = 16
+
+
+class State(Value, kw_only=True):
+    """How far a job got. `group` is the process group of a step that may still be running."""
+
+    steps: tuple[Usage, ...] = ()
+    group: int | None = None
+
+
+class Workplace:
+    """One job's directory."""
+
+    def __init__(self, root: Path, order: Order) -> None:
+        task = order.task
+        self.order = order
+        self.folder = root / f"{task.stage}-{task.fingerprint[:_DIGITS]}"
+        self.lock = root / f"{self.folder.name}.lock"
+
+    @property
+    def build(self) -> Path:
+        return self.folder / "build"
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "out"
+
+    @property
+    def inputs(self) -> Path:
+        return self.folder / "inputs"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "log"
+
+    def alone(self, *, wait: bool) -> contextlib.AbstractContextManager[bool]:
+        """Keep other processes of this machine out."""
+        return locked(self.lock, wait=wait)
+
+    def prepare(self) -> None:
+        """Make the directory, and end what an earlier try left running."""
+        for name in ("build", "out", "inputs", "home", "tmp"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
+        state = self.state()
+        if state.group is not None:
+            group = state.group
+            end_group(group, lambda: not group_is_running(group))
+            self.save(State(steps=state.steps))
+
+    def state(self) -> State:
+        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+            return msgspec.json.decode((self.folder / "state.json").read_bytes(), type=State)
+        return State()
+
+    def save(self, state: State) -> None:
+        replace_bytes(self.folder / "state.json", msgspec.json.encode(state))
+
+    def remove(self) -> None:
+        """Leave nothing: first what says that something is done, then what was done."""
+        (self.folder / "state.json").unlink(missing_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.lock.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Content-addressed results, in a directory or in S3."""

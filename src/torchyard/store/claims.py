@@ -1,0 +1,113 @@
+"""Who is working on which job, so that others do something else meanwhile.
+
+Claims save work, they protect nothing: a job that is done twice has one result all the same.
+"""
+
+import os
+import platform
+import threading
+import time
+import uuid
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from torchyard.host.process import is_running
+from torchyard.model.values import Value
+from torchyard.store.keys import claim_key
+from torchyard.store.objects import Objects
+
+BEAT = 10.0
+"""Seconds between two signs of life of a claim."""
+
+DEAD = 60.0
+"""Seconds after which a claim that gave none is anybody's."""
+
+
+class Owner(Value, kw_only=True):
+    """Who holds a claim. `name` makes it unique, `beat` makes each writing of it different."""
+
+    name: str
+    host: str
+    pid: int
+    beat: int = 0
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the process is known to have ended: only of this machine can one tell."""
+        return self.host == platform.node() and not is_running(self.pid)
+
+
+class Claim:
+    """This process's claim on one job, kept alive until it is released."""
+
+    def __init__(self, objects: Objects, fingerprint: str) -> None:
+        self._objects = objects
+        self._key = claim_key(fingerprint)
+        self._owner = Owner(name=uuid.uuid4().hex, host=platform.node(), pid=os.getpid())
+        self._released = threading.Event()
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+
+    def take(self) -> Owner | None:
+        """Claim the job; if somebody has it, tell who."""
+        while not self._objects.create(self._key, msgspec.json.encode(self._owner)):
+            holder = holder_of(self._objects, self._key)
+            if holder is not None and not holder.is_gone:
+                return holder
+            self._objects.delete([self._key])
+        self._thread.start()
+        return None
+
+    def _keep(self) -> None:
+        beat = 0
+        while not self._released.wait(BEAT):
+            beat += 1
+            mine = msgspec.structs.replace(self._owner, beat=beat)
+            self._objects.write(self._key, msgspec.json.encode(mine))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the job up, if it is still ours to give."""
+        self._released.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+            holder = holder_of(self._objects, self._key)
+            if holder is not None and holder.name == self._owner.name:
+                self._objects.delete([self._key])
+
+
+def holder_of(objects: Objects, key: str) -> Owner | None:
+    data = objects.read(key)
+    return None if data is None else msgspec.json.decode(data, type=Owner)
+
+
+class Patience:
+    """How long others' claims have given no sign of life, by this machine's steady clock."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._objects = objects
+        self._seen: dict[str, tuple[Owner, float]] = {}
+
+    def holder(self, fingerprint: str) -> Owner | None:
+        """Who works on a job; the claim of somebody who is gone is taken away."""
+        key = claim_key(fingerprint)
+        owner = holder_of(self._objects, key)
+        if owner is None:
+            self._seen.pop(key, None)
+            return None
+        known, since = self._seen.get(key, (None, 0.0))
+        if known != owner:
+            since = time.monotonic()
+            self._seen[key] = (owner, since)
+        if owner.is_gone or time.monotonic() - since > DEAD:
+            self._objects.delete([key])
+            return None
+        return owner

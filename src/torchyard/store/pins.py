@@ -1,0 +1,55 @@
+"""Pins: results that are kept whatever happens to the plans that made them."""
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+import msgspec
+
+from torchyard.errors import SelectionError, StoreError, UsageError
+from torchyard.model.identifier import fits_identifier
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.values import Value
+from torchyard.store.keys import PINS, name_of, pin_key
+from torchyard.store.store import Store
+
+
+class Pin(Value, kw_only=True):
+    """Some results, by fingerprint, under a name."""
+
+    version: Literal[1] = 1
+    results: tuple[str, ...]
+
+
+def pin(store: Store, name: str, results: Iterable[str]) -> Pin:
+    """Keep results under a name that is not in use."""
+    if not fits_identifier(name):
+        msg = f"`{name}` can't be the name of a pin"
+        raise UsageError(msg, hint="use letters, digits, _ . and -")
+    made = Pin(results=tuple(sorted(results)))
+    if not store.objects.create(pin_key(name), msgspec.json.encode(made)):
+        msg = f"there is a pin `{name}` already"
+        raise UsageError(msg, hint=f"choose another name, or `torchyard store unpin {name}` first")
+    return made
+
+
+def unpin(store: Store, name: str) -> None:
+    if store.objects.head(pin_key(name)) is None:
+        msg = f"there is no pin `{name}`"
+        raise SelectionError(msg, hint=did_you_mean(name, [known for known, _ in pins(store)]))
+    store.objects.delete([pin_key(name)])
+
+
+def pins(store: Store) -> Iterator[tuple[str, Pin]]:
+    for meta in store.objects.list(PINS):
+        data = store.objects.read(meta.key)
+        if data is not None:
+            try:
+                yield name_of(meta.key), msgspec.json.decode(data, type=Pin)
+            except msgspec.DecodeError as error:
+                msg = f"the pin `{name_of(meta.key)}` can't be read: {error}"
+                raise StoreError(msg, hint="unpin it, or write it anew") from error
+
+
+def pinned(store: Store) -> set[str]:
+    """Every fingerprint that some pin keeps."""
+    return {name for _, kept in pins(store) for name in kept.results}

@@ -1,0 +1,34 @@
+"""Choosing results by the identifiers of their jobs, or by fingerprint."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from torchyard.errors import SelectionError
+from torchyard.model.matrix import any_match
+from torchyard.model.result import Result
+from torchyard.store.store import Store
+
+_FINGERPRINT = re.compile(r"[0-9a-f]{6,64}")
+
+
+def select_results(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
+    """Results whose job or cell a glob matches, or whose fingerprint begins so; all without."""
+    prefixes = tuple(s for s in selectors if _FINGERPRINT.fullmatch(s))
+    globs = [s for s in selectors if s not in prefixes]
+    names = list(store.fingerprints())
+    if prefixes and not globs:
+        names = [name for name in names if name.startswith(prefixes)]
+    found = False
+    for result in store.results(names):
+        cell = result.id.partition(":")[2]
+        if (
+            not selectors
+            or any_match(result.id, globs)
+            or any_match(cell, globs)
+            or result.fingerprint.startswith(prefixes)
+        ):
+            found = True
+            yield result
+    if selectors and not found:
+        msg = f"the store `{store.url}` has no result of {', '.join(selectors)}"
+        raise SelectionError(msg, hint="`torchyard store ls` lists the results")

@@ -1,0 +1,88 @@
+"""The store: blobs by the sha256 of their bytes, results by the fingerprint of their job.
+
+A manifest is written last, and only if there is none, so a result is there whole or not at all.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from torchyard.errors import StoreError
+from torchyard.model.canonical import canonical_json
+from torchyard.model.result import Result
+from torchyard.store.keys import RESULTS, name_of, result_key
+from torchyard.store.objects import Objects
+
+THREADS = 16
+"""Requests on their way at one time; they wait for the network, not for a processor."""
+
+_FEW = 300
+"""Up to so many results it is quicker to ask for each than to list them all."""
+
+
+class Store:
+    """Results and their files. `objects` is where they are kept."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+
+    @classmethod
+    def at(cls, url: str) -> "Store":
+        return cls(Objects(url))
+
+    @property
+    def url(self) -> str:
+        return self.objects.url
+
+    def has(self, fingerprint: str) -> bool:
+        return self.objects.head(result_key(fingerprint)) is not None
+
+    def known(self, fingerprints: Collection[str]) -> set[str]:
+        """Those of some fingerprints that there are results of."""
+        if len(fingerprints) > _FEW:
+            return set(self.fingerprints()).intersection(fingerprints)
+        with ThreadPoolExecutor(THREADS) as pool:
+            found = pool.map(self.has, fingerprints)
+            return {name for name, there in zip(fingerprints, found, strict=True) if there}
+
+    def fingerprints(self) -> Iterator[str]:
+        """Of every result that there is."""
+        for meta in self.objects.list(RESULTS):
+            yield name_of(meta.key)
+
+    def find(self, fingerprint: str) -> Result | None:
+        data = self.objects.read(result_key(fingerprint))
+        return None if data is None else decode_result(data, fingerprint)
+
+    def get(self, fingerprint: str, what: str) -> Result:
+        """The result of a job, or a complaint that names it."""
+        result = self.find(fingerprint)
+        if result is None:
+            msg = f"the store `{self.url}` has no result of {what}"
+            raise StoreError(msg, hint=f"`torchyard run {what}` makes it")
+        return result
+
+    def results(self, fingerprints: Iterable[str] | None = None) -> Iterator[Result]:
+        """Results, all unless some are named; one that vanishes meanwhile is left out."""
+        names = self.fingerprints() if fingerprints is None else fingerprints
+        with ThreadPoolExecutor(THREADS) as pool:
+            yield from (found for found in pool.map(self.find, names) if found)
+
+    def publish(self, result: Result) -> bool:
+        """Write a manifest whose blobs are all there; False if somebody else was first."""
+        return self.objects.create(result_key(result.fingerprint), canonical_json(result))
+
+
+def decode_result(data: bytes, fingerprint: str) -> Result:
+    """Read a manifest, and make sure that it is that of the job that it is filed under."""
+    try:
+        result = msgspec.json.decode(data, type=Result)
+    except msgspec.DecodeError as error:
+        msg = f"the manifest of {fingerprint} can't be read: {error}"
+        raise StoreError(msg, hint="`torchyard store verify --remove` takes it out") from error
+    task = result.order.task
+    if not (result.fingerprint == task.fingerprint == fingerprint and task.is_true):
+        msg = f"the manifest that is filed under {fingerprint} is that of another job"
+        raise StoreError(msg, hint="`torchyard store verify --remove` takes it out")
+    return result

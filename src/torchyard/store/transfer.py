@@ -1,0 +1,64 @@
+"""Copying results from one store to another, blobs before manifests."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from torchyard.model.result import Part, Result
+from torchyard.store.keys import blob_key
+from torchyard.store.store import THREADS, Store
+from torchyard.store.sweep import Watch
+from torchyard.store.trees import fetch_blob
+
+
+class Copied(NamedTuple):
+    """How many results were copied or there already, and the bytes that had to be sent."""
+
+    results: int
+    there: int
+    sent: int
+
+
+def copy(
+    source: Store,
+    target: Store,
+    results: Iterable[Result],
+    progress: Callable[[Result], None] = lambda _: None,
+) -> Copied:
+    """Copy results that the target does not have; it is never without the blobs of one."""
+    copied = there = sent = 0
+    with TemporaryDirectory(prefix="torchyard-") as folder:
+        for result in results:
+            if target.has(result.fingerprint):
+                there += 1
+            else:
+                sent += _copy_one(source, target, result, Path(folder))
+                copied += 1
+            progress(result)
+    return Copied(copied, there, sent)
+
+
+def _copy_one(source: Store, target: Store, result: Result, folder: Path) -> int:
+    watch = Watch(target.objects)
+
+    def send(blob: tuple[str, int]) -> int:
+        digest, size = blob
+        if target.objects.head(blob_key(digest)) is not None:
+            return 0
+        path = folder / digest
+        fetch_blob(source, Part(digest=digest, size=size), path, result.id)
+        target.objects.write(blob_key(digest), path)
+        path.unlink()
+        return size
+
+    def heal() -> None:
+        with ThreadPoolExecutor(THREADS) as pool:
+            sizes.extend(pool.map(send, result.blobs().items()))
+        target.publish(result)
+
+    sizes: list[int] = []
+    heal()
+    watch.settle(heal)
+    return sum(sizes)

@@ -1,0 +1,162 @@
+"""Directories into the store and out again, each distinct file once, none whole in memory."""
+
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import file_digest, sha256
+from pathlib import Path
+
+from torchyard.errors import HostError, StoreError
+from torchyard.model.result import File, Part, Result, Tree
+from torchyard.store.keys import blob_key
+from torchyard.store.store import THREADS, Store
+from torchyard.store.sweep import Watch
+
+_SMALL = 8 << 20
+"""Up to this size a file is sent at once, which costs one request whether it is there or not."""
+
+
+class Writer:
+    """Puts the files of one result into a store, then the manifest that names them."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._paths: dict[str, Path] = {}
+        self._watch = Watch(store.objects)
+
+    def add_tree(self, folder: Path) -> Tree:
+        """Store everything below a directory."""
+        files: list[tuple[Path, str]] = []
+        links: dict[str, str] = {}
+        empty: list[str] = []
+        for path, entry in walk(folder):
+            name = path.relative_to(folder).as_posix()
+            if entry.is_symlink():
+                links[name] = str(path.readlink())
+            elif entry.is_dir():
+                empty.append(name)
+            else:
+                files.append((path, name))
+        with ThreadPoolExecutor(THREADS) as pool:
+            stored = pool.map(lambda file: self.add_file(*file), files)
+            return Tree(files=tuple(stored), links=links, empty=tuple(empty))
+
+    def add_file(self, path: Path, name: str) -> File:
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+            status = os.fstat(file.fileno())
+        if digest not in self._paths:
+            self._paths[digest] = path
+            self._send(digest, path)
+        return File(
+            path=name,
+            digest=digest,
+            size=status.st_size,
+            executable=bool(status.st_mode & stat.S_IXUSR),
+            mtime=status.st_mtime_ns,
+        )
+
+    def publish(self, result: Result) -> bool:
+        """Write the manifest, unless there is one; afterwards nothing of it can vanish."""
+
+        def heal() -> None:
+            for digest, path in self._paths.items():
+                self._send(digest, path)
+            self.store.publish(result)
+
+        first = self.store.publish(result)
+        self._watch.settle(heal)
+        return first
+
+    def _send(self, digest: str, path: Path) -> None:
+        key = blob_key(digest)
+        if path.stat().st_size <= _SMALL:
+            self.store.objects.create(key, path)
+        elif self.store.objects.head(key) is None:
+            self.store.objects.write(key, path)
+
+
+def walk(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
+    """Files, links and empty directories below a directory, in the order of their paths."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path = folder / entry.name
+        if entry.is_symlink() or entry.is_file():
+            yield path, entry
+        elif not entry.is_dir():
+            msg = f"`{path}` is neither a file, a link nor a directory, and can't be stored"
+            raise HostError(msg, hint="remove it at the end of the last step")
+        elif any(path.iterdir()):
+            yield from walk(path)
+        else:
+            yield path, entry
+
+
+def fetch_tree(store: Store, tree: Tree, folder: Path) -> None:
+    """Lay a tree out below a directory, every file's bytes checked against its digest."""
+    folders = {*tree.empty, *(str(Path(file.path).parent) for file in tree.files)}
+    for name in sorted({*folders, *(str(Path(link).parent) for link in tree.links)}):
+        _inside(folder, name).mkdir(parents=True, exist_ok=True)
+
+    def fetch(file: File) -> None:
+        fetch_file(store, file, _inside(folder, file.path))
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for _ in pool.map(fetch, tree.files):
+            pass
+    for name, target in tree.links.items():
+        _inside(folder, name).symlink_to(target)
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A path below a directory; a manifest that points out of it is not to be trusted."""
+    if Path(name).is_absolute() or ".." in Path(name).parts:
+        msg = f"a result has a file `{name}` that would not stay in its directory"
+        raise StoreError(msg, hint="the store was tampered with: do not use it")
+    return folder / name
+
+
+def fetch_file(store: Store, file: File, path: Path) -> None:
+    """Write one file of a result; what was damaged on the way never gets its name."""
+    part = path.with_name(f"{path.name}.part")
+    _write(store, file.blobs, file.digest, part, file.path)
+    if file.executable:
+        part.chmod(part.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    os.utime(part, ns=(file.mtime, file.mtime))
+    part.replace(path)
+
+
+def read_log(store: Store, result: Result) -> Iterator[bytes]:
+    """The log of a result, piece by piece; it is stored compressed."""
+    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    for blob in result.log.blobs:
+        for piece in _read(store, blob, "the log"):
+            yield inflate.decompress(piece)
+
+
+def fetch_blob(store: Store, blob: Part, path: Path, name: str) -> None:
+    """Write one blob to a file of its own."""
+    _write(store, (blob,), blob.digest, path, name)
+
+
+def _write(store: Store, blobs: tuple[Part, ...], digest: str, path: Path, name: str) -> None:
+    whole = sha256()
+    with path.open("wb") as out:
+        for blob in blobs:
+            for piece in _read(store, blob, name):
+                whole.update(piece)
+                out.write(piece)
+    if whole.hexdigest() != digest:
+        msg = f"`{name}` is damaged in the store: its bytes are not those of {digest}"
+        raise StoreError(msg, hint="`torchyard store verify --remove` takes it out")
+
+
+def _read(store: Store, blob: Part, name: str) -> Iterator[bytes]:
+    try:
+        yield from store.objects.stream(blob_key(blob.digest))
+    except FileNotFoundError as error:
+        msg = f"`{name}` is missing in the store: there is no blob {blob.digest}"
+        raise StoreError(msg, hint="`torchyard store verify` tells what else is") from error

@@ -1,0 +1,84 @@
+"""Whether every byte of a store is what its name says."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from typing import NamedTuple
+
+from torchyard.errors import StoreError
+from torchyard.model.result import Result
+from torchyard.store.keys import BLOBS, RESULTS, blob_key, name_of, result_key
+from torchyard.store.objects import Meta
+from torchyard.store.store import THREADS, Store
+
+
+class Verdict(NamedTuple):
+    """What is wrong in a store. `broken` says of each result that can't be used, why."""
+
+    blobs: int
+    bytes: int
+    results: int
+    damaged: tuple[str, ...]
+    broken: dict[str, str]
+
+    @property
+    def is_clean(self) -> bool:
+        return not (self.damaged or self.broken)
+
+
+def verify(store: Store, progress: Callable[[int], None] = lambda _: None) -> Verdict:
+    """Read everything again: blobs against their digests, results against their blobs."""
+    sizes: dict[str, int] = {}
+    damaged: list[str] = []
+    with ThreadPoolExecutor(THREADS) as pool:
+        metas = store.objects.list(BLOBS)
+        for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta)), metas):
+            name = name_of(meta.key)
+            if digest == name:
+                sizes[name] = meta.size
+            elif digest is not None:
+                damaged.append(name)
+            progress(meta.size)
+    broken: dict[str, str] = {}
+    count = 0
+    for meta in store.objects.list(RESULTS):
+        count += 1
+        name = name_of(meta.key)
+        try:
+            result = store.find(name)
+        except StoreError as error:
+            broken[name] = str(error)
+            continue
+        if result is not None and (why := _complaint(result, sizes, damaged)):
+            broken[name] = why
+    return Verdict(len(sizes), sum(sizes.values()), count, tuple(damaged), broken)
+
+
+def remove_broken(store: Store, verdict: Verdict) -> None:
+    """Take out what is wrong, so that it is made again; manifests first."""
+    store.objects.delete(map(result_key, verdict.broken))
+    store.objects.delete(map(blob_key, verdict.damaged))
+
+
+def _digest(store: Store, meta: Meta) -> str | None:
+    """The sha256 of a blob's bytes; None if it has just been removed."""
+    whole = sha256()
+    try:
+        for piece in store.objects.stream(meta.key):
+            whole.update(piece)
+    except FileNotFoundError:
+        return None
+    return whole.hexdigest()
+
+
+def _complaint(result: Result, sizes: dict[str, int], damaged: list[str]) -> str | None:
+    """Why a result can't be used."""
+    for file in (*result.tree.files, result.log):
+        for part in file.blobs:
+            if part.digest in damaged:
+                return f"{result.id}: `{file.path}` is damaged"
+            if part.digest not in sizes:
+                return f"{result.id}: `{file.path}` is missing"
+            if part.size != sizes[part.digest]:
+                return f"{result.id}: `{file.path}` has not the size that was recorded"
+    return None

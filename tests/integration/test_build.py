@@ -1,0 +1,279 @@
+"""`torchyard build` and `status`, with real processes."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.helpers import WORKS, Command, make_yard
+from tests.services import Place
+from tests.unit.test_schemas import validate
+
+from torchyard.store.store import Store
+from torchyard.store.verify import verify
+
+pytestmark = pytest.mark.integration
+
+TORCHYARD = [sys.executable, "-m", "torchyard"]
+PYTHONS = [f"cp{number}" for number in (310, 311, 312, 313, 314)]
+
+
+def build(
+    file: Path, *args: object, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [*TORCHYARD, "build", "-f", str(file), *map(str, args)]
+    whole = {**os.environ, "COLUMNS": "200", "NO_COLOR": "1", **(env or {})}
+    for name in ("GITHUB_ACTIONS", "GITLAB_CI"):
+        if env is None or name not in env:
+            whole.pop(name, None)
+    return subprocess.run(command, env=whole, capture_output=True, text=True, check=False)
+
+
+def events(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def outcomes(text: str) -> Counter[object]:
+    return Counter(event["outcome"] for event in events(text) if event["event"] == "ended")
+
+
+def test_a_plan_is_built_once_and_then_found(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    first = build(file, "-o", tmp_path / "dist")
+    assert first.returncode == 0, first.stderr
+    assert first.stderr.endswith(": 10 built\n")
+    assert first.stdout.count(" built ") == 2
+    assert sorted(path.name for path in (tmp_path / "dist").iterdir()) == [
+        "demo-1.0-cp311.whl",
+        "demo-1.0-cp312.whl",
+    ]
+    assert verify(Store.at(str(tmp_path / ".torchyard/store"))).is_clean
+    assert not list((tmp_path / ".torchyard/work").iterdir())
+    again = build(file)
+    assert again.returncode == 0
+    assert "0 to do" in again.stderr
+    assert again.stdout.count(" cached ") == 2
+
+
+def test_only_what_is_asked_for_is_built(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    core = build(file, "core:*", "--json")
+    assert outcomes(core.stdout) == {"built": 2}
+    one = build(file, "cp312", "--skip", "smoke:*", "--json")
+    assert outcomes(one.stdout) == {"built": 3}
+
+
+def test_a_package_that_is_there_needs_no_core(tmp_path: Path) -> None:
+    """Nothing is built for the sake of a result that exists already."""
+    file = make_yard(tmp_path)
+    build(file)
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    for result in list(store.results()):
+        if result.order.task.stage in ("core", "bindings", "source"):
+            store.objects.delete([f"results/{result.fingerprint[:2]}/{result.fingerprint}.json"])
+    assert outcomes(build(file, "--json").stdout) == {}
+
+
+def test_events_follow_their_schema(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    told = events(build(file, "--json").stdout)
+    for event in told:
+        validate(event, "events")
+    assert [told[0]["event"], told[-1]["event"]] == ["began", "finished"]
+    moments = [float(str(event.get("at", 0))) for event in told]
+    assert moments == sorted(moments)
+
+
+FAILING = WORKS.replace(
+    "cat {core}/lib/core.bin >", "test {python} != cp311; cat {core}/lib/core.bin >"
+)
+
+
+def test_after_a_failure_nothing_more_is_begun(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, FAILING)
+    failed = build(file, "--jobs", "1", "--json")
+    assert failed.returncode == 9
+    assert outcomes(failed.stdout)["failed"] == 1
+    assert "1 job failed" in failed.stderr
+    assert "torchyard shell bindings:demo-1.0" in failed.stderr
+
+
+def test_who_keeps_going_does_all_that_can_be_done(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, FAILING)
+    failed = build(file, "--keep-going", "--json")
+    assert failed.returncode == 9
+    assert outcomes(failed.stdout) == {"built": 6, "failed": 1, "skipped": 3}
+    mended = make_yard(tmp_path / "mended", WORKS)
+    assert build(mended, "--store", tmp_path / ".torchyard/store").returncode == 0
+
+
+def test_a_build_in_a_service_folds_logs(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, FAILING)
+    github = build(file, "--keep-going", env={"GITHUB_ACTIONS": "true"})
+    assert github.stderr.count("::group::log of ") == github.stderr.count("::endgroup::") == 7
+    assert "== step 1/2: compile" in github.stderr
+    gitlab = build(make_yard(tmp_path / "lab"), env={"GITLAB_CI": "true"})
+    assert gitlab.stderr.count("section_start:") == gitlab.stderr.count("section_end:") == 10
+
+
+def test_status_tells_from_another_terminal(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "ls {out}/lib > {out}/listing", "echo '[7/9] Building'; sleep 30; ls > {out}/listing"
+    )
+    file = make_yard(tmp_path, text)
+    nothing = torchyard("status", "-f", file)
+    assert nothing.code == 5
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 20
+    while "7/9" not in torchyard("status", "-f", file).out:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    shown = torchyard("status", "-f", file).out
+    assert "1 of 10 jobs" in shown
+    assert "2/2 list" in shown
+    for line in torchyard("status", "-f", file, "--json").out.splitlines():
+        validate(json.loads(line), "events")
+    running.kill()
+    running.communicate()
+    assert "its process is gone" in torchyard("status", "-f", file).out
+    end_jobs(tmp_path)
+
+
+def end_jobs(folder: Path) -> None:
+    """End the jobs of a build that was killed: they would go on, as they should."""
+    for process in psutil.process_iter(["cmdline"]):
+        if str(folder) in " ".join(process.info["cmdline"] or ()):
+            process.kill()
+
+
+def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "ls {out}/lib >", "echo begun > {work}/../../begun; sleep $NAP; ls {out}/lib >"
+    )
+    text += '\n[[override]]\nstage = "core"\npass_env = ["NAP"]\n'
+    file = make_yard(tmp_path, text)
+    env = {**os.environ, "NAP": "60"}
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "-f", file], env=env, stderr=subprocess.PIPE, text=True
+    )
+    while not (tmp_path / ".torchyard/begun").exists():
+        time.sleep(0.05)
+    began = time.monotonic()
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate()
+    assert time.monotonic() - began < 10
+    assert running.returncode == 7
+    assert "interrupted after" in said
+    assert "the same command goes on from here" in said
+    assert not list(Store.at(str(tmp_path / ".torchyard/store")).objects.list("claims/"))
+    rest = build(file, "--json", env={"NAP": "0"})
+    assert rest.returncode == 0, rest.stderr
+    assert outcomes(rest.stdout) == {"built": 9}
+    assert '"compile"' not in rest.stdout, "that step was done before"
+
+
+def test_a_second_interrupt_kills(tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "ls {out}/lib > {out}/listing",
+        "trap '' TERM; touch {work}/../../begun; while :; do sleep 1; done",
+    )
+    file = make_yard(tmp_path, text)
+    running = subprocess.Popen([*TORCHYARD, "build", "-f", file], stderr=subprocess.DEVNULL)
+    while not (tmp_path / ".torchyard/begun").exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    time.sleep(1)
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=8) == 7
+
+
+def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
+    """Another collection removed a core that this build counted on."""
+    file = make_yard(tmp_path, WORKS.replace('run = "cat {core}', 'run = "sleep 0.5; cat {core}'))
+    build(file, "core:*")
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (core,) = [r for r in store.results() if r.order.task.stage == "core"]
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "-f", file, "--json", "--jobs", "1"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    for line in running.stdout:
+        if '"event":"stepping"' in line:
+            break
+    store.objects.delete([f"results/{core.fingerprint[:2]}/{core.fingerprint}.json"])
+    rest = running.stdout.read()
+    assert running.wait() == 0
+    counts = outcomes(rest)
+    assert counts["built"] == 9
+    assert counts["retry"] >= 1
+    running.stdout.close()
+
+
+def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "ls {out}/lib > {out}/listing",
+        "echo $MAKEFLAGS > {out}/listing; test -e ../../../survives"
+        " || (touch ../../../survives; kill -9 $$)",
+    )
+    file = make_yard(tmp_path, text)
+    done = build(file, "--slots", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    (retry,) = [event for event in events(done.stdout) if event.get("outcome") == "retry"]
+    assert retry["reason"] == "memory"
+    assert retry["why"] == "a compiler was killed; now with 2 of 4 slots"
+
+
+def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:
+    """Hours of compiling are not lost with the process that watched them."""
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", "sleep 2; ls {out}/lib"))
+    running = subprocess.Popen([*TORCHYARD, "build", "-f", file, "--json"], stdout=subprocess.PIPE)
+    assert running.stdout is not None
+    for line in running.stdout:
+        if b'"list"' in line:
+            break
+    running.kill()
+    running.wait()
+    running.stdout.close()
+    rest = build(file, "--json")
+    assert rest.returncode == 0
+    assert outcomes(rest.stdout) == {"cached": 1, "built": 8}
+
+
+def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:
+    """On one store, from two machines' worth of directories."""
+    pythons = ", ".join(f'"{python}"' for python in PYTHONS)
+    text = WORKS.replace('"cp311", "cp312"', pythons)
+    text = text.replace("echo {python} >>", "sleep 0.3; echo {python} >>")
+    store = tmp_path / "store"
+    builds = []
+    for name in ("one", "two"):
+        file = make_yard(tmp_path / name, text)
+        command = [*TORCHYARD, "build", "-f", str(file), "--store", str(store), "--json"]
+        builds.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    said = [process.communicate()[0] for process in builds]
+    assert [process.returncode for process in builds] == [0, 0]
+    counts = [outcomes(text) for text in said]
+    assert not any(count["failed"] or count["retry"] for count in counts)
+    jobs = 2 + 4 * len(PYTHONS)
+    assert len(list(Store.at(str(store)).fingerprints())) == jobs
+    built = sum(count["built"] for count in counts)
+    assert jobs <= built <= jobs * 1.1, f"{built - jobs} of {jobs} were built twice"
+    assert verify(Store.at(str(store))).is_clean
+
+
+def test_a_build_on_s3(tmp_path: Path, s3_place: Place) -> None:
+    file = make_yard(tmp_path)
+    done = build(file, "--store", s3_place.url, env=s3_place.environment)
+    assert done.returncode == 0, done.stderr
+    again = build(file, "--store", s3_place.url, env=s3_place.environment)
+    assert again.stdout.count(" cached ") == 2

@@ -1,0 +1,365 @@
+"""`torchyard run`, `shell` and `rebuild`, with real steps."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
+
+from torchyard.store.store import Store
+from torchyard.store.verify import verify
+
+pytestmark = pytest.mark.integration
+
+TORCHYARD = [sys.executable, "-m", "torchyard"]
+needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+
+
+def run_all(torchyard: Command, file: Path, *args: object) -> None:
+    for job in (
+        "source:demo-1.0",
+        CORE,
+        "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp312",
+        PACKAGE,
+    ):
+        result = torchyard("run", job, "-f", file, *args)
+        assert result.code == 0, result.err
+
+
+def log_of(torchyard: Command, file: Path, job: str) -> str:
+    return torchyard("store", "show", job, "--log", "-f", file).out
+
+
+def test_a_job_leaves_its_result_and_nothing_else(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    run_all(torchyard, file)
+    assert not list((tmp_path / ".torchyard/work").iterdir())
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    assert verify(store).is_clean
+    assert len(list(store.fingerprints())) == 4
+    assert not list(store.objects.list("claims/"))
+    shown = json.loads(torchyard("store", "show", CORE, "--json", "-f", file).out)
+    (core,) = shown["results"]
+    assert [entry["path"] for entry in core["tree"]["files"]] == ["lib/core.bin", "listing"]
+    assert [step["step"] for step in core["steps"]] == ["compile", "list"]
+    assert all(step["memory"] > 0 and step["disk"] > 0 for step in core["steps"])
+    again = torchyard("run", CORE, "-f", file)
+    assert again.err.startswith("cached")
+
+
+def test_a_job_without_its_inputs_says_which(torchyard: Command, tmp_path: Path) -> None:
+    result = torchyard("run", CORE, "-f", make_yard(tmp_path))
+    assert result.code == 10
+    assert "no result of source:demo-1.0" in result.err
+    assert "`torchyard run source:demo-1.0` makes it" in result.err
+
+
+def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "ls {out}/lib > {out}/listing",
+        "test -e {base}/mended || (echo 'a.cc:3:1: error: no such thing' >&2; seq 50; exit 3)",
+    ).replace("{base}", str(tmp_path))
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    failed = torchyard("run", CORE, "-f", file)
+    assert failed.code == 9
+    assert "`list` failed with exit code 3" in failed.err
+    assert "error: no such thing" in failed.err
+    assert "| 50" not in failed.err, "the last lines do not tell why"
+    assert f"torchyard shell {CORE}" in failed.err
+    (work,) = [path for path in (tmp_path / ".torchyard/work").iterdir() if path.is_dir()]
+    assert "no such thing" in (work / "log").read_text(encoding="utf-8")
+
+    (tmp_path / "mended").touch()
+    (work / "out/lib/core.bin").write_text("not made again", encoding="utf-8")
+    assert torchyard("run", CORE, "-f", file).code == 0
+    log = log_of(torchyard, file, CORE)
+    assert "step 1/2 was done by an earlier run: compile" in log
+    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    assert (tmp_path / "got/lib/core.bin").read_text(encoding="utf-8") == "not made again"
+
+
+def test_a_step_that_makes_nothing_fails(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace('outputs = ["lib/*.bin"]', 'outputs = ["lib/*.so"]'))
+    torchyard("run", "source:demo-1.0", "-f", file)
+    failed = torchyard("run", CORE, "-f", file)
+    assert failed.code == 9
+    assert "made no `lib/*.so`" in failed.err
+
+
+def test_nothing_of_the_caller_leaks(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PRECIOUS_TOKEN", "hunter2")
+    monkeypatch.setenv("WANTED", "yes")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")
+    text = WORKS.replace('["sh", "-c", "ls {out}/lib > {out}/listing"]', '"env > {out}/env"')
+    text += '\n[[override]]\nstage = "core"\npass_env = ["WANTED"]\nenv = { GIVEN = "1" }\n'
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    assert torchyard("run", CORE, "-f", file).code == 0
+    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    env = (tmp_path / "got/env").read_text(encoding="utf-8")
+    names = {line.partition("=")[0] for line in env.splitlines()}
+    assert "hunter2" not in env
+    assert "LD_LIBRARY_PATH" not in names
+    assert {"WANTED", "GIVEN", "PATH", "HOME"} <= names
+    shown = json.loads(torchyard("store", "show", CORE, "--json", "-f", file).out)
+    recorded = shown["results"][0]["environment"]
+    assert names - {"PWD", "_", "SHLVL", "OLDPWD"} == set(recorded), "what it got is what is kept"
+    assert recorded["GIVEN"] == "1"
+    assert "hunter2" not in json.dumps(shown)
+
+
+def test_a_secret_cannot_be_passed(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS + '\n[[override]]\nstage = "core"\npass_env = ["PYPI_TOKEN"]\n'
+    result = torchyard("plan", "-f", make_yard(tmp_path, text))
+    assert result.code == 3
+    assert "`PYPI_TOKEN` looks like a secret" in result.err
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "what"),
+    [
+        ("{source}/*.txt", "{sorce}/*.txt", "a step of stage `core` knows no `{sorce}`"),
+        ("{core}/lib", "{package}/lib", "a step of stage `bindings` knows no `{package}`"),
+        (
+            'name = "list"\nrun = ["sh",',
+            'name = "list"\nrun = []\nenv = ["sh",',
+            "must be a table of strings",
+        ),
+        ("check = []", 'check = [{ run = "" }]', "a step has to run something"),
+    ],
+)
+def test_mistakes_in_steps(
+    torchyard: Command, tmp_path: Path, written: str, instead: str, what: str
+) -> None:
+    assert written in WORKS
+    result = torchyard("plan", "-f", make_yard(tmp_path, WORKS.replace(written, instead)))
+    assert result.code == 3
+    assert what.lower() in result.err.lower()
+
+
+def test_braces_of_a_shell_stay(torchyard: Command, tmp_path: Path) -> None:
+    words = """x=1; echo "${x} {{y}}" > {out}/listing"""
+    text = WORKS.replace("""["sh", "-c", "ls {out}/lib > {out}/listing"]""", f"'''{words}'''")
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    assert torchyard("run", CORE, "-f", file).code == 0
+    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    assert (tmp_path / "got/listing").read_text(encoding="utf-8") == "1 {y}\n"
+
+
+def test_the_steps_are_part_of_the_fingerprint(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    changed = tmp_path / "changed.toml"
+    changed.write_text(WORKS.replace("echo {python}", "echo py{python}"), encoding="utf-8")
+    told = torchyard("plan", "diff", file, changed)
+    assert "2 packages to rebuild" in told.out
+    assert "steps" in told.out
+
+
+def test_a_stage_that_nobody_explained(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace("check = []", ""))
+    run_all(torchyard, file)
+    result = torchyard("run", PACKAGE.replace("package:", "check:"), "-f", file)
+    assert result.code == 4
+    assert "give the commands in [[steps.check]]" in result.err
+
+
+def test_a_cell_is_not_a_job(torchyard: Command, tmp_path: Path) -> None:
+    result = torchyard("run", PACKAGE.partition(":")[2], "-f", make_yard(tmp_path))
+    assert result.code == 2
+    assert "name one of them, such as package:demo" in result.err
+
+
+def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    run_all(torchyard, file)
+    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        order = archive.read("torchyard-order.json")
+    (tmp_path / "order.json").write_bytes(order.replace(b"cat", b"dog"))
+    result = torchyard("run", "--order", tmp_path / "order.json", "-f", file)
+    assert result.code == 10
+    assert "was changed" in result.err
+
+
+def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    run_all(torchyard, file)
+    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    (tmp_path / "code/a.txt").write_text("changed\n", encoding="utf-8")
+    result = torchyard("rebuild", wheel, "-f", file)
+    assert "is not what it was when the plan was made" in result.err
+
+
+def test_the_shell_is_where_the_job_works(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
+    words = [*TORCHYARD, "shell", CORE, "-f", str(file), "--"]
+    script = "pwd; cat ../inputs/source/a.txt; echo $SOURCE_DATE_EPOCH $SECRET; ninja --version"
+    env = {**os.environ, "SECRET": "hunter2"}
+    shell = subprocess.run(
+        [*words, "sh", "-c", script], env=env, capture_output=True, text=True, check=True
+    )
+    place, code, epoch, ninja = shell.stdout.splitlines()
+    assert place.endswith("/build")
+    assert (code, epoch) == ("some code", "315532800")
+    assert ninja.startswith("1.13")
+
+
+def test_a_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    run_all(torchyard, file)
+    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    same = torchyard("rebuild", wheel, "-f", file)
+    assert same.code == 0, same.err
+    assert "the same, byte for byte" in same.out
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("virus.py", "")
+    other = torchyard("rebuild", wheel, "-f", file)
+    assert other.code == 12
+    assert "virus.py is gone" in other.err
+    with zipfile.ZipFile(tmp_path / "bare.whl", "w") as archive:
+        archive.writestr("x", "")
+    bare = torchyard("rebuild", tmp_path / "bare.whl", "-f", file)
+    assert bare.code == 10
+    assert "does not say how it was made" in bare.err
+
+
+def test_a_commit_is_checked_out(torchyard: Command, tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    repository.mkdir()
+    git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
+    (repository / "a.txt").write_text("from git\n", encoding="utf-8")
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"], ["tag", "v1"]):
+        subprocess.run([*git, *words], cwd=repository, check=True)
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True, check=True
+    ).stdout.strip()
+    text = WORKS.replace('path = "code"', f'git = "file://{repository}"\nrev = "v1"')
+    file = make_yard(tmp_path / "yard", text)
+    moving = torchyard("run", "source:demo-1.0", "-f", file)
+    assert moving.code == 9
+    assert f'write commit = "{head}" beside it' in moving.err
+    file.write_text(text.replace('rev = "v1"', f'rev = "v1"\ncommit = "{head}"'), encoding="utf-8")
+    assert torchyard("run", "source:demo-1.0", "-f", file).code == 0
+    torchyard("store", "get", "source:*", "--to", tmp_path / "got", "-f", file)
+    assert [path.name for path in (tmp_path / "got").iterdir()] == ["a.txt"]
+
+
+def test_two_runs_of_one_job_at_once(tmp_path: Path) -> None:
+    text = WORKS.replace("ls {out}/lib", "echo run >> {base}/runs; sleep 1; ls {out}/lib")
+    file = make_yard(tmp_path, text.replace("{base}", str(tmp_path)))
+    subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
+    command = [*TORCHYARD, "run", CORE, "-f", str(file), "--work"]
+    runs = [
+        subprocess.Popen([*command, str(tmp_path / work)], stderr=subprocess.PIPE, text=True)
+        for work in ("one", "two", "two")
+    ]
+    said = [run.communicate()[1] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0, 0], said
+    assert sum("built" in text for text in said) == 1
+    assert (tmp_path / "runs").read_text(encoding="utf-8") == "run\n"
+    busy = subprocess.Popen([*command, str(tmp_path / "one")], stderr=subprocess.DEVNULL)
+    assert busy.wait() == 0
+
+
+def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", "sleep 20; ls {out}/lib"))
+    subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
+    command = [*TORCHYARD, "run", CORE, "-f", str(file)]
+    first = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    for line in first.stdout:
+        if b'"list"' in line:
+            break
+    second = subprocess.run([*command, "--no-wait"], capture_output=True, text=True, check=False)
+    elsewhere = subprocess.run(
+        [*command, "--no-wait", "--work", tmp_path / "other"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    first.send_signal(signal.SIGTERM)
+    first.communicate()
+    assert (second.returncode, elsewhere.returncode, first.returncode) == (11, 11, 143)
+    assert "another process of this machine" in second.stderr
+    assert f"process {first.pid} on " in elsewhere.stderr
+
+
+def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
+    """A run is killed while its step goes on; the next run must not share a place with it."""
+    marker = f"sleep 4{os.getpid()}"
+    text = WORKS.replace("ls {out}/lib", f"test -e {tmp_path}/second || {marker}; ls {{out}}/lib")
+    file = make_yard(tmp_path, text)
+    subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
+    command = [*TORCHYARD, "run", CORE, "-f", str(file)]
+    first = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
+    assert first.stdout is not None
+    for line in first.stdout:
+        if b'"list"' in line:
+            break
+    (state,) = (tmp_path / ".torchyard/work").glob("*/state.json")
+    while "group" not in state.read_text(encoding="utf-8"):
+        time.sleep(0.02)
+    first.kill()
+    first.wait()
+    first.stdout.close()
+    group = json.loads(state.read_text(encoding="utf-8"))["group"]
+    os.killpg(group, 0)
+    (tmp_path / "second").touch()
+    subprocess.run(command, check=True)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(group, 0)
+
+
+@needs_bwrap
+def test_the_sandbox(torchyard: Command, tmp_path: Path) -> None:
+    script = """\
+hostname; pwd; id -u > /dev/null; touch /usr/x 2>/dev/null && echo wrote;
+touch /tmp/mine && echo temporary; ls /mnt; cat {source}/a.txt"""
+    text = WORKS.replace(
+        """["sh", "-c", "ls {out}/lib > {out}/listing"]""", f"'''({script}) > {{out}}/listing'''"
+    )
+    file = make_yard(tmp_path, text + '\n[sandbox]\nkind = "bwrap"\n')
+    torchyard("run", "source:demo-1.0", "-f", file)
+    ran = torchyard("run", CORE, "-f", file)
+    assert ran.code == 0, ran.err
+    torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
+    lines = (tmp_path / "got/listing").read_text(encoding="utf-8").splitlines()
+    expected = ["torchyard", "/mnt/torchyard/build", "temporary", "torchyard", "some code"]
+    assert lines == expected
+
+
+@needs_bwrap
+def test_a_sandboxed_job_that_wants_the_network_is_told(torchyard: Command, tmp_path: Path) -> None:
+    script = "import urllib.request as r; r.urlopen('http://example.org')"
+    text = WORKS.replace("ls {out}/lib > {out}/listing", f'python3 -c \\"{script}\\"')
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    result = torchyard("run", CORE, "-f", file, "--sandbox", "bwrap")
+    assert result.code == 9
+    assert "the sandbox gives this step no network" in result.err
+    assert "network = true" in result.err
+
+
+@needs_bwrap
+def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS + f'\n[sandbox]\nkind = "bwrap"\nroot = "{tmp_path}"\n'
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    result = torchyard("run", CORE, "-f", file)
+    assert result.code == 7
+    assert "it has no /mnt" in result.err

@@ -1,0 +1,389 @@
+"""The store: what goes in comes out, once, whole, and goes when nobody needs it."""
+
+import gzip
+import os
+import threading
+from datetime import timedelta
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
+from torchyard.model.canonical import fingerprint
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.result import File, Part, Result, Tree
+from torchyard.store import claims, sweep
+from torchyard.store.collect import collect
+from torchyard.store.keys import blob_key, claim_key, result_key
+from torchyard.store.pins import pin, pins, unpin
+from torchyard.store.select import select_results
+from torchyard.store.store import Store
+from torchyard.store.transfer import copy
+from torchyard.store.trees import Writer, fetch_file, fetch_tree, read_log
+from torchyard.store.verify import remove_broken, verify
+
+NO_TIME = timedelta(seconds=-60)
+"""A grace period that spares nothing: everything is older than a minute from now."""
+
+
+def task_of(scope: str, stage: Stage = Stage.CORE, inputs: tuple[str, ...] = ()) -> Task:
+    payload = {
+        "inputs": sorted(inputs),
+        "recipe": "pytorch",
+        "scope": scope,
+        "settings": {},
+        "stage": stage.value,
+        "stage_revision": 1,
+    }
+    return Task(
+        id=f"{stage.value}:demo-1.0/{scope}",
+        stage=stage,
+        stage_revision=1,
+        scope=scope,
+        recipe="pytorch",
+        fingerprint=fingerprint(payload),
+        inputs=inputs,
+    )
+
+
+def store_result(store: Store, folder: Path, task: Task, **files: str) -> Result:
+    """Put a result with some files into a store."""
+    out = folder / task.fingerprint
+    out.mkdir(parents=True)
+    for name, text in files.items():
+        (out / name).write_text(text, encoding="utf-8")
+    log = folder / f"{task.fingerprint}.log"
+    log.write_bytes(b"")
+    writer = Writer(store)
+    result = Result(
+        fingerprint=task.fingerprint,
+        order=Order(tasks=(task,)),
+        tree=writer.add_tree(out),
+        log=writer.add_file(log, "log.gz"),
+        run=os.urandom(8).hex(),
+    )
+    writer.publish(result)
+    return result
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store.at(str(tmp_path / "store"))
+
+
+def blobs(store: Store) -> set[str]:
+    return {meta.key for meta in store.objects.list("blobs/")}
+
+
+def test_a_tree_comes_out_as_it_went_in(store: Store, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    (tree / "deep/er").mkdir(parents=True)
+    (tree / "empty").mkdir()
+    (tree / "deep/er/file").write_bytes(os.urandom(9 << 20))
+    (tree / "program").write_text("#!/bin/sh\n", encoding="utf-8")
+    (tree / "program").chmod(0o755)
+    (tree / "link").symlink_to("deep/er/file")
+    os.utime(tree / "program", ns=(1, 1_234_567_890_123_456_789))
+    stored = Writer(store).add_tree(tree)
+    back = tmp_path / "back"
+    fetch_tree(store, stored, back)
+    assert (back / "deep/er/file").read_bytes() == (tree / "deep/er/file").read_bytes()
+    assert (back / "program").stat().st_mtime_ns == 1_234_567_890_123_456_789
+    assert os.access(back / "program", os.X_OK)
+    assert not os.access(back / "deep/er/file", os.X_OK)
+    assert (back / "link").readlink() == Path("deep/er/file")
+    assert list((back / "empty").iterdir()) == []
+    assert not list(back.rglob("*.part"))
+
+
+def test_identical_files_are_stored_once_also_across_jobs(store: Store, tmp_path: Path) -> None:
+    store_result(store, tmp_path, task_of("a"), one="same", two="same", three="other")
+    assert len(blobs(store)) == 3  # with the empty log
+    store_result(store, tmp_path, task_of("b"), one="same", four="third")
+    assert len(blobs(store)) == 4
+
+
+def test_a_file_may_be_stored_in_parts(store: Store, tmp_path: Path) -> None:
+    halves = []
+    for text in ("first half, ", "second half"):
+        path = tmp_path / "half"
+        path.write_text(text, encoding="utf-8")
+        halves.append(Writer(store).add_file(path, "half"))
+    whole = tmp_path / "whole"
+    whole.write_text("first half, second half", encoding="utf-8")
+    digest = Writer(Store.at(str(tmp_path / "other"))).add_file(whole, "whole").digest
+    parts = tuple(Part(digest=half.digest, size=half.size) for half in halves)
+    file = File(path="whole", digest=digest, size=23, mtime=0, parts=parts)
+    fetch_file(store, file, tmp_path / "back")
+    assert (tmp_path / "back").read_text(encoding="utf-8") == "first half, second half"
+    wrong = msgspec.structs.replace(file, parts=parts[::-1])
+    with pytest.raises(StoreError, match="damaged"):
+        fetch_file(store, wrong, tmp_path / "wrong")
+    assert not (tmp_path / "wrong").exists()
+
+
+def test_the_first_result_wins(store: Store, tmp_path: Path) -> None:
+    first = store_result(store, tmp_path / "1", task_of("a"), one="1")
+    second = store_result(store, tmp_path / "2", task_of("a"), one="2")
+    found = store.find(first.fingerprint)
+    assert found is not None
+    assert found.run == first.run != second.run
+
+
+def test_one_of_many_writers_wins(store: Store) -> None:
+    won = []
+    gate = threading.Barrier(16)
+
+    def write(number: int) -> None:
+        gate.wait()
+        if store.objects.create("pins/x.json", f"{number}".encode()):
+            won.append(number)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 1
+    assert store.objects.read("pins/x.json") == f"{won[0]}".encode()
+
+
+def test_a_manifest_filed_under_another_name_is_refused(store: Store, tmp_path: Path) -> None:
+    result = store_result(store, tmp_path, task_of("a"), one="1")
+    data = store.objects.read(result_key(result.fingerprint))
+    assert data is not None
+    other = "0" * 64
+    store.objects.write(result_key(other), data)
+    with pytest.raises(StoreError, match="another job"):
+        store.find(other)
+    store.objects.write(result_key(other), b"no manifest")
+    with pytest.raises(StoreError, match="can't be read"):
+        store.find(other)
+
+
+@pytest.mark.parametrize("name", ["../out", "/etc/passwd", "a/../../b"])
+def test_a_manifest_cannot_write_outside(store: Store, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "file"
+    path.write_text("x", encoding="utf-8")
+    file = msgspec.structs.replace(Writer(store).add_file(path, "x"), path=name)
+    with pytest.raises(StoreError, match="would not stay"):
+        fetch_tree(store, Tree(files=(file,)), tmp_path / "back")
+    with pytest.raises(StoreError, match="would not stay"):
+        fetch_tree(store, Tree(links={name: "x"}), tmp_path / "back")
+
+
+def test_known_results_are_found_either_way(store: Store, tmp_path: Path) -> None:
+    names = [store_result(store, tmp_path, task_of(f"{i}")).fingerprint for i in range(5)]
+    asked = {*names, *(f"{i:064x}" for i in range(10))}
+    assert store.known(asked) == set(names)
+    assert store.known({*asked, *(f"{i:064x}" for i in range(10, 400))}) == set(names)
+
+
+def test_verify_finds_damage_and_removes_it(store: Store, tmp_path: Path) -> None:
+    good = store_result(store, tmp_path, task_of("good"), one="fine")
+    flipped = store_result(store, tmp_path, task_of("flipped"), one="was right")
+    gone = store_result(store, tmp_path, task_of("gone"), one="will go")
+    assert verify(store).is_clean
+    store.objects.write(blob_key(flipped.tree.files[0].digest), b"is wrong!")
+    store.objects.delete([blob_key(gone.tree.files[0].digest)])
+    store.objects.write(result_key("f" * 64), b"{}")
+    verdict = verify(store)
+    assert verdict.damaged == (flipped.tree.files[0].digest,)
+    assert set(verdict.broken) == {flipped.fingerprint, gone.fingerprint, "f" * 64}
+    assert "`one` is damaged" in verdict.broken[flipped.fingerprint]
+    assert "`one` is missing" in verdict.broken[gone.fingerprint]
+    with pytest.raises(StoreError, match="damaged"):
+        fetch_tree(store, flipped.tree, tmp_path / "back")
+    with pytest.raises(StoreError, match="missing"):
+        fetch_tree(store, gone.tree, tmp_path / "back")
+    remove_broken(store, verdict)
+    assert verify(store).is_clean
+    assert list(store.fingerprints()) == [good.fingerprint]
+
+
+def test_gc_keeps_what_is_reachable_pinned_published_or_young(store: Store, tmp_path: Path) -> None:
+    planned = store_result(store, tmp_path, task_of("planned"), own="1", shared="s")
+    pinned = store_result(store, tmp_path, task_of("pinned"), own="2")
+    packed = store_result(store, tmp_path, task_of("packed", Stage.PACKAGE), own="3")
+    inputs = (packed.fingerprint,)
+    published = store_result(store, tmp_path, task_of("nightly", Stage.PUBLISH, inputs))
+    lone = store_result(store, tmp_path, task_of("lone"), own="4", shared="s")
+    pin(store, "keep", [pinned.fingerprint])
+    (tmp_path / "store/blobs/ab").mkdir(exist_ok=True)
+    leftover = tmp_path / "store/blobs/ab/abcd#1"
+    leftover.write_text("half", encoding="utf-8")
+
+    young = collect(store, set(), timedelta(hours=1))
+    assert (young.results, young.blobs, young.leftovers) == ({}, {}, {})
+
+    tried = collect(store, {planned.fingerprint}, NO_TIME, dry_run=True)
+    assert set(tried.results) == {lone.fingerprint}
+    assert store.has(lone.fingerprint)
+
+    garbage = collect(store, {planned.fingerprint}, NO_TIME)
+    assert garbage == tried
+    assert garbage.freed == len("4") + len("half")
+    assert not leftover.exists()
+    kept = {r.fingerprint for r in (planned, pinned, packed, published)}
+    assert set(store.fingerprints()) == kept
+    assert verify(store).is_clean
+    assert collect(store, kept, NO_TIME).blobs == {}
+
+
+def test_a_writer_notices_a_sweep_that_ran_meanwhile(store: Store, tmp_path: Path) -> None:
+    """The blob was there when the writer looked, and gone before its manifest was written."""
+    old = store_result(store, tmp_path, task_of("old"), one="same")
+    tree = tmp_path / "tree"
+    tree.mkdir()
+    (tree / "one").write_text("same", encoding="utf-8")
+    task = task_of("new")
+    writer = Writer(store)
+    stored = writer.add_tree(tree)
+    log = writer.add_file(tree / "one", "log.gz")
+    assert collect(store, set(), NO_TIME).results == {old.fingerprint: old.id}
+    assert store.objects.head(blob_key(stored.files[0].digest)) is None
+    result = Result(
+        fingerprint=task.fingerprint, order=Order(tasks=(task,)), tree=stored, log=log, run="r"
+    )
+    assert writer.publish(result)
+    assert verify(store).is_clean
+
+
+def test_a_writer_waits_for_a_sweep_that_goes_on(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep has read the manifests already, and deletes after the writer looked."""
+    monkeypatch.setattr(sweep, "BEAT", 0.05)
+    announced = sweep.Sweep(store.objects)
+    going = announced.__enter__()
+    assert going.tzinfo is not None
+    digests: list[str] = []
+
+    def delete_later() -> None:
+        threading.Event().wait(0.4)
+        store.objects.delete(digests)
+        announced.__exit__(None, None, None)
+
+    (tmp_path / "file").write_text("bytes", encoding="utf-8")
+    task = task_of("new")
+    writer = Writer(store)
+    log = writer.add_file(tmp_path / "file", "log.gz")
+    digests.append(blob_key(log.digest))
+    thread = threading.Thread(target=delete_later)
+    thread.start()
+    writer.publish(Result(fingerprint=task.fingerprint, order=Order(tasks=(task,)), log=log))
+    thread.join()
+    assert verify(store).is_clean
+
+
+def test_a_dead_sweep_is_not_waited_for_long(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "DEAD", 0.2)
+    monkeypatch.setattr(sweep, "BEAT", 0.05)
+    sweep.Sweep(store.objects).__enter__()
+    store_result(store, tmp_path, task_of("new"), one="1")
+    assert not list(store.objects.list("sweeps/active/"))
+
+
+def test_a_sweep_that_slept_gives_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "ASLEEP", -1.0)
+    going = sweep.Sweep(store.objects)
+    with going, pytest.raises(ElsewhereError, match="stood still"):
+        going.beat()
+
+
+def test_pins(store: Store, tmp_path: Path) -> None:
+    result = store_result(store, tmp_path, task_of("a"))
+    pin(store, "v1", [result.fingerprint])
+    assert [(name, p.results) for name, p in pins(store)] == [("v1", (result.fingerprint,))]
+    with pytest.raises(UsageError, match="already"):
+        pin(store, "v1", [])
+    with pytest.raises(UsageError, match="name of a pin"):
+        pin(store, "a/b", [])
+    with pytest.raises(SelectionError, match="no pin"):
+        unpin(store, "v2")
+    unpin(store, "v1")
+    assert list(pins(store)) == []
+
+
+def test_results_are_selected_by_glob_and_fingerprint(store: Store, tmp_path: Path) -> None:
+    one = store_result(store, tmp_path, task_of("one"))
+    two = store_result(store, tmp_path, task_of("two"))
+
+    def ids(*selectors: str) -> set[str]:
+        return {result.id for result in select_results(store, selectors)}
+
+    assert ids() == {one.id, two.id}
+    assert ids("core:*/one") == ids("demo-1.0/one") == ids(one.fingerprint[:8]) == {one.id}
+    assert ids("*/one", two.fingerprint) == {one.id, two.id}
+    with pytest.raises(SelectionError, match="no result of"):
+        ids("*/three")
+
+
+def test_results_are_copied_with_their_blobs(store: Store, tmp_path: Path) -> None:
+    one = store_result(store, tmp_path, task_of("one"), a="1", b="2")
+    store_result(store, tmp_path, task_of("two"), a="1", c="3")
+    target = Store.at(str(tmp_path / "target"))
+    first = copy(store, target, select_results(store, ["*/one"]))
+    assert (first.results, first.there, first.sent) == (1, 0, 2)
+    rest = copy(store, target, select_results(store, ()))
+    assert (rest.results, rest.there, rest.sent) == (1, 1, 1)
+    assert verify(target).is_clean
+    assert target.find(one.fingerprint) == one
+
+
+def test_claims_are_held_released_and_taken_over(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "a" * 64
+    with claims.Claim(store.objects, name) as mine:
+        assert mine.take() is None
+        holder = claims.Claim(store.objects, name).take()
+        assert holder is not None
+        assert holder.pid == os.getpid()
+    with claims.Claim(store.objects, name) as again:
+        assert again.take() is None
+
+    gone = claims.Owner(name="x", host=holder.host, pid=2**22 + 1)
+    store.objects.write(claim_key(name), msgspec.json.encode(gone))
+    with claims.Claim(store.objects, name) as taken:
+        assert taken.take() is None
+
+    far = claims.Owner(name="y", host="elsewhere", pid=1)
+    store.objects.write(claim_key(name), msgspec.json.encode(far))
+    patience = claims.Patience(store.objects)
+    assert patience.holder(name) == far
+    monkeypatch.setattr(claims, "DEAD", 0.0)
+    assert patience.holder(name) is None
+    assert store.objects.head(claim_key(name)) is None
+
+
+def test_a_claim_shows_that_it_lives(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "BEAT", 0.02)
+    with claims.Claim(store.objects, "a" * 64) as mine:
+        mine.take()
+        seen: set[int] = set()
+        while len(seen) < 3:
+            owner = claims.holder_of(store.objects, claim_key("a" * 64))
+            assert owner is not None
+            seen.add(owner.beat)
+
+
+def test_logs_are_read_back(store: Store, tmp_path: Path) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(b"a line\n" * 1000))
+    task = task_of("a")
+    log = Writer(store).add_file(path, "log.gz")
+    result = Result(fingerprint=task.fingerprint, order=Order(tasks=(task,)), log=log)
+    assert b"".join(read_log(store, result)) == b"a line\n" * 1000
+
+
+def test_a_place_that_is_none(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no place for a store"):
+        Store.at("ftp://example.org/store")
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ElsewhereError, match="can't be made"):
+        Store.at(str(tmp_path / "file" / "store"))
