@@ -5,11 +5,14 @@ several times, in processes of their own, and the best of each counts.
 """
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import NamedTuple
 
@@ -38,12 +41,7 @@ def start_up(rounds: int = 40) -> list[Result]:
         "bare": [sys.executable, "-c", "pass"],
         "ours": [str(TORCHYARD), "plan", "--identifiers", "-f", str(EXAMPLE)],
     }
-    best = dict.fromkeys(commands, float("inf"))
-    for _ in range(rounds):
-        for name, command in commands.items():
-            start = perf_counter()
-            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-            best[name] = min(best[name], perf_counter() - start)
+    best = _best(rounds, commands, HERE)
     detail = f"{best['ours'] * 1e3:.0f} ms, python -c pass {best['bare'] * 1e3:.0f} ms"
     return [Result("plan --identifiers, start-up", best["ours"] / best["bare"], "×", 8, detail)]
 
@@ -64,6 +62,90 @@ def million_jobs(rounds: int = 5) -> list[Result]:
     ]
 
 
+def finished_build(rounds: int = 8) -> list[Result]:
+    """A build that finds everything done, against listing what there is."""
+    with TemporaryDirectory() as folder:
+        command = [sys.executable, str(HERE / "builds.py")]
+        store = str(Path(folder, "store"))
+        subprocess.run([*command, "make", store], check=True)
+        best = _best(
+            rounds, {what: [*command, what, store] for what in ("list", "build")}, Path(folder)
+        )
+    detail = f"{best['build'] * 1e3:.0f} ms, bare listing {best['list'] * 1e3:.0f} ms"
+    ratio = best["build"] / best["list"]
+    return [Result("build of 11,501 finished jobs", ratio, "×", 3, detail)]
+
+
+EMPTY = """
+[project]
+name = "nothing"
+version = "1.0"
+recipe = "extension"
+[source]
+path = "code"
+[matrix]
+platform = ["linux-x86_64", "linux-aarch64"]
+compute = ["cpu", "cu126", "cu130"]
+torch = ["torch2.14"]
+python = ["cp310", "cp311", "cp312", "cp313", "cp313t", "cp314", "cp314t", "cp315", "cp315t"]
+package = ["wheel"]
+[steps]
+bindings = [{ run = ["true"] }]
+package = [{ run = ["true"] }]
+check = [{ run = ["true"] }]
+smoke = [{ run = ["true"] }]
+"""
+
+
+def empty_jobs(rounds: int = 2) -> list[Result]:
+    """Jobs that do nothing, against the same processes under xargs, stage after stage."""
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "code").mkdir()
+        (home / "torchyard.toml").write_text(EMPTY, encoding="utf-8")
+        listed = subprocess.run(
+            [TORCHYARD, "plan", "--json"], cwd=home, check=True, capture_output=True
+        )
+        stages: dict[str, list[str]] = {}
+        for job in json.loads(listed.stdout)["jobs"]:
+            stages.setdefault(job["stage"], []).append(job["id"])
+        count = sum(map(len, stages.values()))
+        width = str(os.cpu_count())
+        script = "; ".join(
+            f"xargs -P {width} -n 1 '{TORCHYARD}' run <<'E'\n{chr(10).join(jobs)}\nE\n"
+            for jobs in stages.values()
+        ).replace("\n; ", "\n")
+        commands = {
+            "xargs": ["sh", "-c", script],
+            "build": [str(TORCHYARD), "build", "--jobs", width],
+        }
+        best = _best(rounds, commands, home, fresh=home / ".torchyard")
+    detail = f"{best['build'] / count * 1e3:.0f} ms a job, xargs {best['xargs'] / count * 1e3:.0f}"
+    ratio = best["build"] / best["xargs"]
+    return [Result(f"build of {count} jobs of `true`", ratio, "×", 1.5, detail)]
+
+
+def _best(
+    rounds: int, commands: dict[str, list[str]], folder: Path, fresh: Path | None = None
+) -> dict[str, float]:
+    """The least time that each command takes, all of them run in turn."""
+    best = dict.fromkeys(commands, float("inf"))
+    for _ in range(rounds):
+        for name, command in commands.items():
+            if fresh:
+                shutil.rmtree(fresh, ignore_errors=True)
+            start = perf_counter()
+            subprocess.run(
+                command,
+                cwd=folder,
+                check=True,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            best[name] = min(best[name], perf_counter() - start)
+    return best
+
+
 def _child(what: str) -> dict[str, float]:
     command = [sys.executable, str(HERE / "million.py"), what]
     done = subprocess.run(command, check=True, capture_output=True)
@@ -74,6 +156,8 @@ def _child(what: str) -> dict[str, float]:
 BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "start-up": start_up,
     "million-jobs": million_jobs,
+    "finished-build": finished_build,
+    "empty-jobs": empty_jobs,
 }
 
 

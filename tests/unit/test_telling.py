@@ -1,4 +1,7 @@
-"""From logs, most of them cut from real ones, to the lines that tell why."""
+"""From logs to the lines that tell why.
+
+Those of gcc, ld, CMake, ninja, make, nvcc and pip are modelled on real runs; the others on memory.
+"""
 
 import time
 from collections.abc import Iterator

@@ -23,7 +23,7 @@ from torchyard.cli.options import (
 from torchyard.cli.places import absolute, home_of, open_store
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
-from torchyard.engines.local import Engine, Listen, Options
+from torchyard.engines.local import Build, Listen, Options, build
 from torchyard.errors import BuildError, ElsewhereError, HostError
 from torchyard.host.machine import processors
 from torchyard.model.event import Ended, Happening, encode_event
@@ -92,6 +92,13 @@ def command(
         slots=slots,
         keep_going=keep_going,
     )
+    build_plan(plan, store, options, as_json=as_json)
+    if output:
+        _deliver(plan, store, Path(output))
+
+
+def build_plan(plan: Plan, store: Store, options: Options, *, as_json: bool) -> None:
+    """Build a plan, and tell everybody how it goes and went."""
     with ExitStack() as stack:
         listeners = list(_listeners(stack, options, store, as_json=as_json))
 
@@ -99,13 +106,10 @@ def command(
             for listener in listeners:
                 listener(event)
 
-        engine = Engine(plan, store, options, listen)
-        ends = engine.build()
+        done = build(plan, store, options, listen)
     if not as_json:
-        _print_table(plan, store, engine.cached, ends)
-    _raise_failures(ends, options)
-    if output:
-        _deliver(plan, store, Path(output))
+        _print_table(plan, store, done)
+    _raise_failures(done.ends, options)
 
 
 def _listeners(
@@ -152,16 +156,16 @@ def _fold(style: Fold, options: Options, store: Store, event: Happening) -> None
             say(line)
 
 
-def _print_table(plan: Plan, store: Store, cached: list[int], ends: dict[int, Ended]) -> None:
+def _print_table(plan: Plan, store: Store, done: Build) -> None:
     """What there is now of the packages that were asked for."""
-    found = [plan.job(number) for number in cached]
+    found = [plan.job(number) for number in done.cached]
     packages = {job.fingerprint: job for job in found if job.stage is Stage.PACKAGE}
     rows = []
     if len(packages) <= _DETAILED:
         for result in store.results(packages):
             size, digest = result.size, result.tree.digest
             rows.append((result.id, "cached", 0.0, size, digest))
-    for number, ended in ends.items():
+    for number, ended in done.ends.items():
         if plan.job(number).stage is Stage.PACKAGE:
             rows.append((ended.job, ended.outcome, ended.seconds, ended.size, ended.digest))
     if rows:

@@ -2,7 +2,6 @@
 
 import os
 
-from torchyard.config.load import load_yard
 from torchyard.host.files import dirname, join
 from torchyard.model.yard import Yard
 from torchyard.store.store import Store
@@ -22,6 +21,8 @@ def home_of(file: str) -> str:
 def open_store(url: str | None, file: str, yard: Yard | None = None) -> Store:
     """Open the store that is named on the command line, else the file's."""
     if url is None:
+        from torchyard.config.load import load_yard
+
         url = (yard or load_yard(file)).store
         if "://" not in url:
             url = join(dirname(absolute(file)), url)

@@ -19,16 +19,11 @@ from torchyard.cli.options import (
     work_option,
 )
 from torchyard.cli.places import absolute, home_of, open_store
-from torchyard.config.load import load_yard
-from torchyard.config.tables import load_tables
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.signals import end_tidily
 from torchyard.model.event import Ended, Happening, encode_event
-from torchyard.model.identifier import parse
 from torchyard.model.order import Order
 from torchyard.model.yard import Sandbox, Yard
-from torchyard.plan.build import make_plan_with
-from torchyard.plan.order import order_of
 from torchyard.report.console import say
 from torchyard.report.events import printer
 from torchyard.run.job import Conditions, run_job
@@ -114,6 +109,12 @@ def find_order(
         except msgspec.DecodeError as error:
             msg = f"`{order}` is no order: {error}"
             raise StoreError(msg) from error
+    from torchyard.config.load import load_yard
+    from torchyard.config.tables import load_tables
+    from torchyard.model.identifier import parse
+    from torchyard.plan.build import make_plan_with
+    from torchyard.plan.order import order_of
+
     parsed = parse(job or "")
     if parsed.stage is None:
         msg = f"`{job}` is a cell, which several jobs work for"

@@ -29,15 +29,13 @@ class Graph(NamedTuple):
 
 def graph_of(plan: Plan) -> Graph:
     """What is wanted of a plan: its packages, and everything that nothing else is made from."""
-    jobs = list(plan.jobs())
-    users: list[list[int]] = [[] for _ in jobs]
-    for job in jobs:
-        for number in job.inputs:
-            users[number].append(job.number)
-    wanted = (job.number for job in jobs if job.stage is Stage.PACKAGE or not users[job.number])
-    return Graph(
-        [job.fingerprint for job in jobs], [job.inputs for job in jobs], users, frozenset(wanted)
-    )
+    stages, _, fingerprints, inputs, _ = plan.columns
+    users: list[list[int]] = [[] for _ in stages]
+    for number, needed in enumerate(inputs):
+        for other in needed:
+            users[other].append(number)
+    kept = (n for n, stage in enumerate(stages) if stage is Stage.PACKAGE or not users[n])
+    return Graph(fingerprints, inputs, users, frozenset(kept))
 
 
 def demanded(graph: Graph, known: Collection[str], numbers: Iterable[int]) -> set[int]:

@@ -1,40 +1,20 @@
-"""The local engine: the jobs of a plan as processes of `torchyard run`, on this machine."""
+"""The local engine: builds a plan on this machine."""
 
-import queue
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
 
-from torchyard.engines.demand import graph_of, urgency
-from torchyard.engines.guard import Change, Guard
+from torchyard.engines.demand import demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
-from torchyard.errors import BusyError, ElsewhereError, StoreError
-from torchyard.host.memory import read_memory
-from torchyard.host.pool import Heard, Pool
-from torchyard.host.signals import Stops
-from torchyard.host.slots import Slots
-from torchyard.model import event as events
-from torchyard.plan.graph import Job, Plan
-from torchyard.plan.order import order_of
-from torchyard.store.claims import Patience
+from torchyard.model.event import Began, Ended, Finished, Happening
+from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 
-_TICK = 0.5
-"""Seconds after which the engine looks around even if nothing was said."""
-
-_ATTEMPTS = 3
-"""How often a job is tried whose failures are not its own fault."""
-
-_PAUSE = 1.0
-"""Seconds before a job is looked at again that somebody else is working on."""
-
-Listen = Callable[[events.Happening], None]
+Listen = Callable[[Happening], None]
 
 
 class Options(NamedTuple):
@@ -49,230 +29,51 @@ class Options(NamedTuple):
     keep_going: bool
 
 
-class Engine:
-    """One build of one plan. Jobs are known by their numbers in it."""
+class Build(NamedTuple):
+    """How a build went: the jobs that were in the store before, and how each other one ended."""
 
-    def __init__(self, plan: Plan, store: Store, options: Options, listen: Listen) -> None:
-        self._plan = plan
-        self._store = store
-        self._options = options
-        self._listen = listen
-        self._began = time.monotonic()
-        graph = graph_of(plan)
-        known = store.known(graph.fingerprints)
-        self.cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
-        self._schedule = Schedule(graph, known, urgency(plan, graph))
-        self._ends: dict[int, events.Ended] = {}
-        self._said: dict[int, events.Ended] = {}
-        self._attempts: Counter[int] = Counter()
-        self._fewer: dict[int, Slots] = {}
-        self._programs = Pool()
-        self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
-        self._patience = Patience(store.objects)
-        self._given_up = False
+    cached: list[int]
+    ends: dict[int, Ended]
 
-    def build(self) -> dict[int, events.Ended]:
-        """Do all that is to be done; tell of every job that was left how it ended."""
-        needed = len(self._schedule.left)
-        self._tell(
-            events.Began(
-                project=self._plan.label,
-                store=self._store.url,
-                jobs=len(self._plan),
-                needed=needed,
-                cached=len(self.cached),
-                slots=self._options.slots,
-            )
+
+def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
+    """Do all that is wanted of a plan and not in the store."""
+    began = time.monotonic()
+
+    def tell(event: Happening) -> None:
+        listen(msgspec.structs.replace(event, at=round(time.monotonic() - began, 3)))
+
+    graph = graph_of(plan)
+    known = store.known(graph.fingerprints)
+    cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
+    needed = len(demanded(graph, known, graph.wanted))
+    tell(
+        Began(
+            project=plan.label,
+            store=store.url,
+            jobs=len(plan),
+            needed=needed,
+            cached=len(cached),
+            slots=options.slots,
         )
-        stopped = self._run() if needed else False
-        for number in sorted(self._schedule.left):
-            self._end(number, "skipped", why="it was not begun")
-        counts = Counter(ended.outcome for ended in self._ends.values())
-        self._tell(
-            events.Finished(
-                built=counts["built"],
-                cached=len(self.cached) + counts["cached"],
-                failed=counts["failed"],
-                skipped=counts["skipped"],
-                seconds=round(time.monotonic() - self._began, 3),
-                interrupted=stopped,
-            )
+    )
+    ends: dict[int, Ended] = {}
+    stopped = False
+    if needed:
+        # What runs jobs and watches memory takes longer to load than finding that all is done.
+        from torchyard.engines.runner import Runner  # noqa: PLC0415
+
+        schedule = Schedule(graph, known, urgency(plan, graph))
+        ends, stopped = Runner(plan, schedule, store, options, tell).run()
+    counts = Counter(ended.outcome for ended in ends.values())
+    tell(
+        Finished(
+            built=counts["built"],
+            cached=len(cached) + counts["cached"],
+            failed=counts["failed"],
+            skipped=counts["skipped"],
+            seconds=round(time.monotonic() - began, 3),
+            interrupted=stopped,
         )
-        return self._ends
-
-    def _run(self) -> bool:
-        """Run jobs until none can be begun any more; whether somebody stopped it."""
-        with (
-            TemporaryDirectory(prefix="torchyard-") as folder,
-            Slots(Path(folder, "slots"), self._options.slots) as slots,
-            Stops() as stops,
-        ):
-            guard = Guard(slots, self._programs.pids, self._changes.put)
-            guard.start()
-            try:
-                while self._programs or (self._schedule.has_work and not self._given_up):
-                    if stops.count and not self._given_up:
-                        self._given_up = True
-                        guard.stop()  # what is paused could not end
-                        self._programs.stop()
-                    if stops.count > 1:
-                        self._programs.kill()
-                    self._start_some(slots)
-                    for heard in self._programs.listen(_TICK):
-                        self._hear(heard, slots)
-                    self._tell_changes()
-            finally:
-                guard.stop()
-                self._programs.kill()
-            return stops.count > 0
-
-    def _start_some(self, slots: Slots) -> None:
-        """Begin jobs while there are slots, of which each job has one."""
-        while not self._given_up and len(self._programs) < self._options.jobs:
-            number = self._schedule.next(time.monotonic())
-            if number is None:
-                return
-            job = self._plan.job(number)
-            if self._is_taken_care_of(job):
-                continue
-            if not self._has_room(job) or not slots.take(_TICK if not self._programs else 0.05):
-                self._schedule.put_back(number)
-                return
-            self._start(job, slots)
-
-    def _has_room(self, job: Job) -> bool:
-        """Whether there is the memory that a job says it wants; alone it may always try."""
-        wants = job.settings.needs.memory
-        return not (wants and self._programs) or read_memory().available >= wants
-
-    def _is_taken_care_of(self, job: Job) -> bool:
-        """Whether somebody else has done a job since we looked, or is doing it now."""
-        if self._store.has(job.fingerprint):
-            self._end(job.number, "cached", why="somebody else made it")
-            return True
-        if self._patience.holder(job.fingerprint) is not None:
-            self._schedule.put_back(job.number, time.monotonic() + _PAUSE)
-            return True
-        return False
-
-    def _start(self, job: Job, slots: Slots) -> None:
-        options, number = self._options, job.number
-        name = f"{job.stage}-{job.fingerprint[:16]}"
-        order = options.folder / f"{name}.order.json"
-        order.write_bytes(msgspec.json.encode(order_of(self._plan, job)))
-        argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
-        argv += ["--no-wait", "--file", options.file, "--store", self._store.url]
-        argv += ["--work", str(options.work)]
-        argv += ["--slots", str(self._fewer.get(number, slots).path)]
-        if options.sandbox:
-            argv += ["--sandbox", options.sandbox]
-        self._attempts[number] += 1
-        self._programs.start(number, argv, self.errors_of(job))
-
-    def errors_of(self, job: Job) -> Path:
-        """The file with what a job's process said on standard error."""
-        return self._options.folder / f"{job.stage}-{job.fingerprint[:16]}.errors"
-
-    def _hear(self, heard: Heard, slots: Slots) -> None:
-        number = heard.key
-        if heard.code is None:
-            event = events.decode_event(heard.line)
-            if isinstance(event, events.Ended):
-                self._said[number] = event
-            elif isinstance(event, events.Started):
-                again = self._attempts[number]
-                expected = self._plan.job(number).settings.needs.time
-                self._tell(msgspec.structs.replace(event, attempt=again, expected=expected))
-            else:
-                self._tell(event)
-            return
-        slots.give()
-        if number in self._fewer:
-            self._fewer.pop(number).close()
-        self._judge(number, heard.code, slots)
-
-    def _judge(self, number: int, code: int, slots: Slots) -> None:
-        """Decide what the end of a job's process means."""
-        job = self._plan.job(number)
-        said = self._said.pop(number, None)
-        if code == 0 and said is not None:
-            self._ends[number] = said
-            self._tell(said)
-            self._schedule.done(number)
-        elif code == BusyError.exit_code:
-            self._attempts[number] -= 1
-            self._schedule.put_back(number, time.monotonic() + _PAUSE)
-        elif self._given_up:
-            self._schedule.left.discard(number)
-            self._end(number, "skipped", why="it was stopped")
-        elif self._attempts[number] < _ATTEMPTS and self._may_work(job, code, said, slots):
-            self._schedule.put_back(number)
-        else:
-            self._fail(number, code, said)
-
-    def _may_work(self, job: Job, code: int, said: events.Ended | None, slots: Slots) -> bool:
-        """Whether a job that failed may do better another time, and see to it that it can."""
-        reason = said.reason if said else ""
-        if code == StoreError.exit_code and self._schedule.lost(job.number, self._store.has):
-            why = "what it needs is gone from the store, and is made again"
-        elif code == ElsewhereError.exit_code and reason == "memory":
-            fewer = max(1, self._options.slots >> self._attempts[job.number])
-            path = slots.path.with_name(f"slots-{job.number}-{self._attempts[job.number]}")
-            carved = slots.carve(path, fewer - 1, _TICK)
-            if carved:
-                self._fewer[job.number] = carved
-            why = f"a compiler was killed; now with {fewer} of {self._options.slots} slots"
-        elif code == ElsewhereError.exit_code and reason != "disk":
-            why = said.why if said else ""
-        else:
-            return False
-        self._tell(self._ended(job.number, "retry", code=code, reason=reason, why=why))
-        return True
-
-    def _fail(self, number: int, code: int, said: events.Ended | None) -> None:
-        if said is None:
-            how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-            said = self._ended(number, "failed", code=code, why=f"its process ended with {how}")
-        self._ends[number] = said
-        self._tell(said)
-        for user in self._schedule.fail(number):
-            self._end(user, "skipped", why=f"{said.job} failed")
-        self._given_up = self._given_up or not self._options.keep_going
-
-    def _end(self, number: int, outcome: events.Outcome, why: str) -> None:
-        """Tell how a job ended that no process of ours spoke for."""
-        ended = self._ends[number] = self._ended(number, outcome, why=why)
-        self._tell(ended)
-        if outcome == "cached":
-            self._schedule.done(number)
-
-    def _ended(
-        self, number: int, outcome: events.Outcome, *, why: str, code: int = 0, reason: str = ""
-    ) -> events.Ended:
-        job = self._plan.job(number)
-        return events.Ended(
-            job=job.identifier,
-            fingerprint=job.fingerprint,
-            outcome=outcome,
-            code=code,
-            reason=reason,
-            why=why,
-        )
-
-    def _tell_changes(self) -> None:
-        """Pass on what the memory guard did; it speaks in a thread of its own."""
-        while not self._changes.empty():
-            change = self._changes.get()
-            self._tell(
-                events.SlotsChanged(
-                    allowed=change.allowed,
-                    total=self._options.slots,
-                    paused=change.paused,
-                    available=change.available,
-                    why=change.reason,
-                )
-            )
-
-    def _tell(self, event: events.Happening) -> None:
-        at = round(time.monotonic() - self._began, 3)
-        self._listen(msgspec.structs.replace(event, at=at))
+    )
+    return Build(cached, ends)

@@ -57,10 +57,10 @@ class Plan:
         self.expansion = expansion
         self.subset = subset
         self.partial = partial
-        self._columns = columns
+        self.columns = columns
 
     def __len__(self) -> int:
-        return len(self._columns.stages)
+        return len(self.columns.stages)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Plan:
         return self.yard.project.label
 
     def job(self, number: int) -> Job:
-        stages, scopes, fingerprints, inputs, settings = self._columns
+        stages, scopes, fingerprints, inputs, settings = self.columns
         return Job(
             number,
             stages[number],
@@ -84,7 +84,7 @@ class Plan:
         )
 
     def identifier(self, number: int) -> str:
-        stages, scopes, *_ = self._columns
+        stages, scopes, *_ = self.columns
         return job_identifier(stages[number], self.label, scope_path(scopes[number]))
 
     def jobs(self) -> Iterator[Job]:
@@ -92,7 +92,7 @@ class Plan:
 
     def cells(self) -> Iterator[Cell]:
         """Every package that should exist, in the order of the file."""
-        for stage, scope in zip(self._columns.stages, self._columns.scopes, strict=True):
+        for stage, scope in zip(self.columns.stages, self.columns.scopes, strict=True):
             if stage is Stage.PACKAGE:
                 yield Cell(*scope)
 
@@ -111,12 +111,12 @@ class Plan:
                 yield Absent(absence, head, inside)
 
     def stage_counts(self) -> dict[Stage, int]:
-        counts = Counter(self._columns.stages)
+        counts = Counter(self.columns.stages)
         return {stage: counts[stage] for stage in Stage if counts[stage]}
 
     @cached_property
     def _index(self) -> dict[tuple[Stage, Scope], int]:
-        keys = zip(self._columns.stages, self._columns.scopes, strict=True)
+        keys = zip(self.columns.stages, self.columns.scopes, strict=True)
         return {key: number for number, key in enumerate(keys)}
 
     def get(self, stage: Stage, scope: Scope) -> Job | None:
@@ -133,17 +133,17 @@ class Plan:
 
     def fingerprint(self, stage: Stage, scope: Scope) -> str | None:
         number = self._index.get((stage, scope))
-        return None if number is None else self._columns.fingerprints[number]
+        return None if number is None else self.columns.fingerprints[number]
 
     def needs(self) -> Iterator[tuple[tuple[int, ...], Needs]]:
         """Inputs and needs of each job, in order."""
-        for inputs, settings in zip(self._columns.inputs, self._columns.settings, strict=True):
+        for inputs, settings in zip(self.columns.inputs, self.columns.settings, strict=True):
             yield inputs, settings.needs
 
     def payload(self, job: Job) -> Payload:
         """Everything that a job's fingerprint is the sha256 of."""
         return {
-            "inputs": sorted(self._columns.fingerprints[number] for number in job.inputs),
+            "inputs": sorted(self.columns.fingerprints[number] for number in job.inputs),
             "recipe": self.yard.project.recipe.name,
             "scope": job.path,
             "settings": job.settings.values,
@@ -156,10 +156,10 @@ class Plan:
         kept = set(wanted)
         for index in range(len(self) - 1, -1, -1):
             if index in kept:
-                kept.update(self._columns.inputs[index])
+                kept.update(self.columns.inputs[index])
         order = sorted(kept)
         renumbered = {old: new for new, old in enumerate(order)}
-        stages, scopes, fingerprints, inputs, settings = self._columns
+        stages, scopes, fingerprints, inputs, settings = self.columns
         columns = Columns(
             [stages[old] for old in order],
             [scopes[old] for old in order],

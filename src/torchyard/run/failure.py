@@ -2,8 +2,6 @@
 
 import shutil
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError
@@ -18,20 +16,14 @@ _FULL = 50 << 20
 """A disk with less room than this is full: no compiler gets far with it."""
 
 
-@contextmanager
-def explain_failure(bench: Bench, log: Log) -> Iterator[None]:
+def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
     """Turn the failure of a step into what the log tells, whose fault it is, and how to go on."""
-    try:
-        yield
-    except StepError as error:
-        lines = lines_since(bench.place.log, error.mark)
-        if error.step.run[:3] == OWN:  # what torchyard says is told already
-            msg = f"{error}\n" + "\n".join(lines)
-            raise BuildError(msg) from error
-        told = telling_lines(lines, load_failures())
-        kind = _kind(bench, error, told)
-        log.add(f"== {error}")
-        raise _error(bench, error, told, kind) from error
+    lines = lines_since(bench.place.log, error.mark)
+    if error.step.run[:3] == OWN:  # what torchyard says is told already
+        return BuildError("\n".join((str(error), *lines)))
+    told = telling_lines(lines, load_failures())
+    log.add(f"== {error}")
+    return _error(bench, error, told, _kind(bench, error, told))
 
 
 def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:

@@ -23,9 +23,8 @@ from torchyard.model.result import Result
 from torchyard.model.yard import Sandbox
 from torchyard.recipes import steps_of
 from torchyard.run.environment import bring_ninja
-from torchyard.run.failure import explain_failure
 from torchyard.run.log import Log
-from torchyard.run.steps import Bench, Report, run_steps
+from torchyard.run.steps import Bench, Report, StepError, run_steps
 from torchyard.run.workplace import Workplace
 from torchyard.store.claims import Claim, Owner, Patience
 from torchyard.store.store import Store
@@ -131,8 +130,12 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(bench.environment().items()):
             log.add(f"   {name}={value}")
-        with explain_failure(bench, log):
+        try:
             used = run_steps(bench, steps, log, report)
+        except StepError as error:
+            from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
+
+            raise explained(error, bench, log) from error
     writer = Writer(store)
     result = Result(
         fingerprint=task.fingerprint,

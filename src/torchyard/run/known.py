@@ -12,7 +12,6 @@ SPECIFIC = 50
 """A failure with a lower priority names no cause of its own: compiler error, exception …"""
 
 _QUOTED_SOURCE = re.compile(r"\s*\d*\s+\| ")
-_MILD = ("warning", "note", "remark")
 _MILDER = re.compile(r"\b(?:warning|note|remark)(?: #?[\w-]+)?: ")
 _LONG_VALUE = 120
 _STEM = 5
@@ -77,9 +76,13 @@ class Known:
         """What is recognised in a line; nothing if it only looks like an error."""
         if line[:1] == " " and _QUOTED_SOURCE.match(line):
             return []
-        if any(word in line for word in _MILD) and (milder := _MILDER.search(line)):
+        mild = "warning" in line or "note" in line or "remark" in line
+        if mild and (milder := _MILDER.search(line)):
             line = line[: milder.start()]
-        found = list(self._search(line, self.suspects(line)))
+        names = self.suspects(line)
+        if not names:
+            return []
+        found = list(self._search(line, names))
         if any(match.severity == Severity.WRAPPER for match in found):
             # A wrapper's line looks like an error of its own: `error: command 'gcc' failed`.
             return [m for m in found if m.severity == Severity.WRAPPER or m.specific]

@@ -1,0 +1,69 @@
+"""Builds whose jobs do nothing: what is left is what torchyard itself costs.
+
+    python builds.py make FOLDER     a store with a result of every job of a large plan
+    python builds.py list FOLDER     lists those results, and does nothing else
+    python builds.py build FOLDER    does what `torchyard build` does with that plan
+
+The plan is larger than the shipped tables allow, so it is made from a matrix of its own; the rest
+is the code of the command.
+"""
+
+import sys
+from pathlib import Path
+
+SIZES = (2, 25, 2, 6, 6)
+"""11,501 jobs."""
+
+
+def list_results(folder: Path) -> int:
+    """What the quickest program could do that wants to know which results there are."""
+    import obstore  # noqa: PLC0415 - its import belongs to what is measured
+    from obstore.store import LocalStore  # noqa: PLC0415
+
+    return sum(len(page) for page in obstore.list(LocalStore(folder), "results/"))
+
+
+def make_store(folder: Path) -> None:
+    from million import tables, yard  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    from torchyard.model.canonical import canonical_json  # noqa: PLC0415
+    from torchyard.model.result import File, Result  # noqa: PLC0415
+    from torchyard.plan.build import make_plan  # noqa: PLC0415
+    from torchyard.plan.order import order_of  # noqa: PLC0415
+    from torchyard.store.keys import result_key  # noqa: PLC0415
+
+    plan = make_plan(yard(SIZES, rules=False), tables(SIZES))
+    log = File(path="log.gz", digest="0" * 64, size=0, mtime=0)
+    for job in plan.jobs():
+        result = Result(fingerprint=job.fingerprint, order=order_of(plan, job), log=log)
+        path = folder / result_key(job.fingerprint)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(canonical_json(result))
+
+
+def build(folder: Path) -> None:
+    from million import tables, yard  # noqa: PLC0415
+
+    import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
+    from torchyard.cli.build import build_plan  # noqa: PLC0415
+    from torchyard.engines.local import Options  # noqa: PLC0415
+    from torchyard.plan.build import make_plan  # noqa: PLC0415
+    from torchyard.store.store import Store  # noqa: PLC0415
+
+    plan = make_plan(yard(SIZES, rules=False), tables(SIZES))
+    home = folder.with_name("home")
+    options = Options(
+        folder=home / "builds/1-1",
+        work=home / "work",
+        file="torchyard.toml",
+        sandbox=None,
+        jobs=2,
+        slots=2,
+        keep_going=False,
+    )
+    build_plan(plan, Store.at(str(folder)), options, as_json=False)
+
+
+if __name__ == "__main__":
+    what, place = sys.argv[1], Path(sys.argv[2])
+    {"make": make_store, "list": list_results, "build": build}[what](place)
