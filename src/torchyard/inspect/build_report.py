@@ -24,7 +24,7 @@ def build_report(rows: Iterable[Row]) -> RenderableType:
         table.add_row(
             job.partition(":")[2],
             outcome,
-            show_duration(round(seconds)) if seconds else "–",
+            show_duration(seconds) if seconds else "–",
             show_size(size) if size else "–",
             digest[:SHORT] or "–",
             style=styles.get(outcome, ""),

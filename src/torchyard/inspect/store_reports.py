@@ -45,7 +45,7 @@ def result_report(result: Result) -> RenderableType:
     facts.add_row("job", result.id)
     facts.add_row("fingerprint", result.fingerprint)
     facts.add_row("made", f"{result.started} on {result.machine}, torchyard {result.torchyard}")
-    facts.add_row("took", show_duration(round(result.seconds)))
+    facts.add_row("took", show_duration(result.seconds))
     for name, value in result.facts.items():
         facts.add_row(name, value)
     steps = plain_table()

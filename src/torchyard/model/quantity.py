@@ -4,6 +4,7 @@ import re
 
 _SPELLED = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*([A-Za-z]+)")
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
+_MOMENTS = 10
 _SECONDS = {"s": 1, "min": 60, "h": 3600}
 
 
@@ -38,8 +39,11 @@ def show_size(amount: int) -> str:
     return f"{amount / 1000:.3g} kB" if amount >= 1000 else f"{amount} B"  # noqa: PLR2004
 
 
-def show_duration(seconds: int) -> str:
+def show_duration(seconds: float) -> str:
+    """Write `90 min` as `1 h 30 min`; only what takes moments is worth tenths of a second."""
+    if seconds < _MOMENTS and seconds != round(seconds):
+        return f"{seconds:.1f} s"
     hours, minutes = divmod(round(seconds / 60), 60)
     if hours:
         return f"{hours} h {minutes:02d} min"
-    return f"{minutes} min" if minutes else f"{seconds} s"
+    return f"{minutes} min" if minutes else f"{seconds:.0f} s"

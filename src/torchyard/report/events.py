@@ -51,7 +51,7 @@ def line_of(event: Happening) -> str | None:  # noqa: PLR0911 - one for each kin
 def _ended(event: Ended) -> str:
     facts = []
     if event.outcome == "built":
-        facts = [show_duration(round(event.seconds)), show_size(event.size)]
+        facts = [show_duration(event.seconds), show_size(event.size)]
     if event.why:
         facts.append(event.why.partition("\n")[0])
     return f"{event.outcome:8} {event.job}" + (f": {', '.join(facts)}" if facts else "")
@@ -65,9 +65,7 @@ def finished_line(event: Finished) -> str:
         if (count := getattr(event, word))
     ]
     how = "interrupted" if event.interrupted else "failed" if event.failed else "done"
-    return (
-        f"{how} after {show_duration(round(event.seconds))}: {', '.join(counts) or 'nothing to do'}"
-    )
+    return f"{how} after {show_duration(event.seconds)}: {', '.join(counts) or 'nothing to do'}"
 
 
 def printer(put: Callable[[str], None]) -> Callable[[Happening], None]:

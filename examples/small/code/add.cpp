@@ -1,0 +1,2 @@
+#include "small.h"
+int add(int a, int b) { return a + b; }

@@ -1,0 +1,2 @@
+#include "small.h"
+int multiply(int a, int b) { return a * b; }
