@@ -10,6 +10,7 @@ from torchyard.engines.peaks import DEFAULT_PEAK
 from torchyard.host.memory import Memory, read_memory
 from torchyard.host.slots import Slots
 from torchyard.host.workers import Worker, find_workers, pause, resume
+from torchyard.model.quantity import show_count
 
 # Seconds between two looks: when memory may run short, and when there is plenty.
 _SHORT, _LONG = 0.25, 1.0
@@ -78,7 +79,11 @@ class Guard:
     def _look(self, pace: Pace) -> float:
         """Take one sample and act on it; return how long to wait until the next."""
         memory, workers = self._memory(), find_workers(self._roots())
-        self._slots.recover(len(workers))
+        if lost := self._slots.recover(len(workers)):
+            found = show_count(lost, "slot")
+            self._tell(
+                pace.allowed, memory, f"{found} of a build that was killed can be used again"
+            )
         self._follow(pace, memory, workers)
         withhold = self._slots.count - pace.allowed
         if withhold > self._slots.withheld:  # waiting at the fifo is the way to win slots back

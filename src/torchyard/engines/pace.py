@@ -18,8 +18,6 @@ from torchyard.model.quantity import show_count, show_size
 _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
 # Per cent of time spent waiting for memory above which nothing is added.
 _HIGH_PRESSURE = 20
-# Samples without any progress after which a paused worker may be what the others wait for.
-_STUCK = 8
 
 
 class Decision(NamedTuple):
@@ -39,28 +37,18 @@ class Pace:
         self.allowed = max(1, min(count, memory.available // DEFAULT_PEAK))
         self._peaks = Peaks()
         self._available = memory.available
-        self._cpu = 0.0
-        self._still = 0
 
     def decide(self, memory: Memory, workers: Sequence[Worker], ours: Collection[int]) -> Decision:
         """Decide on one sample; workers come oldest first, `ours` are those we have paused."""
         self._peaks.observe(workers)
-        growths = [self._peaks.of(worker) for worker in workers]
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
-        before, self.allowed = self.allowed, self._admit(memory, room, growths)
         soon = room - max(0, self._available - memory.available)
         self._available = memory.available
-        running = [worker for worker in workers if not worker.stopped]
-        paused = [worker for worker in workers if worker.stopped and worker.pid in ours]
-        # The older a worker, the sooner it may run, and the oldest always may.
-        fits = max(1, sum(total <= room for total in accumulate(growth.mean for growth in growths)))
-        pause: list[Worker] = []
-        if growths and soon < growths[0].mean:  # soon not even the oldest could finish
-            pause = [worker for worker in workers[fits:] if not worker.stopped]
-            fits = 1
-        if self._is_stuck(running):
-            fits = len(workers)
-        resume = [worker for worker in workers[:fits] if worker in paused][:1]
+        growths = [self._peaks.of(worker) for worker in workers]
+        before, self.allowed = self.allowed, self._admit(memory, room, growths)
+        # Only who works counts here: who waits may do so for one that is paused.
+        working = [worker for worker in workers if not self._peaks.idles(worker)]
+        pause, resume = self._who_waits(room, soon, working, ours)
         return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
 
     def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
@@ -81,12 +69,18 @@ class Pace:
             fits, growth = fits + 1, growth.plus(another)
         return self.allowed + (fits > self.allowed)
 
-    def _is_stuck(self, running: Sequence[Worker]) -> bool:
-        """Tell whether none runs, or all have only waited for a while, perhaps for a paused one."""
-        cpu = sum(worker.cpu for worker in running)
-        self._still = self._still + 1 if cpu == self._cpu else 0
-        self._cpu = cpu
-        return not running or self._still >= _STUCK
+    def _who_waits(
+        self, room: int, soon: int, working: Sequence[Worker], ours: Collection[int]
+    ) -> tuple[Sequence[Worker], Sequence[Worker]]:
+        """Choose whom to pause and to resume: the older, the sooner it runs; the oldest always."""
+        growths = [self._peaks.of(worker).mean for worker in working]
+        fits = max(1, sum(total <= room for total in accumulate(growths)))
+        pause: Sequence[Worker] = []
+        if growths and soon < growths[0]:  # soon not even the oldest could finish
+            pause = [worker for worker in working[fits:] if not worker.stopped]
+            fits = 1
+        paused = [worker for worker in working[:fits] if worker.stopped and worker.pid in ours]
+        return pause, paused[:1]
 
     def _reason(self, before: int, pause: Sequence[Worker], resume: Sequence[Worker]) -> str:
         each = show_size(round(self._peaks.of_next().mean))
@@ -94,7 +88,7 @@ class Pace:
         if pause:
             return f"memory is short, {show_count(len(pause), 'compiler')} paused: {left}"
         if resume:
-            return f"there is memory for a paused compiler again: {left}"
+            return f"a paused compiler goes on: {left}"
         if self.allowed < before:
             return f"fewer slots, for want of memory: {left}"
         if self.allowed > before:

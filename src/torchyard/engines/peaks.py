@@ -14,6 +14,8 @@ DEFAULT_PEAK = 2 * 10**9
 _WINDOW = 64
 # What was seen fewer times, all in all, teaches nothing yet.
 _ENOUGH = 8
+# Who has not worked in so many samples, one after the other, is waiting.
+_IDLE = 8
 
 
 class Growth(NamedTuple):
@@ -32,7 +34,7 @@ class Growth(NamedTuple):
 
 
 class _Life(NamedTuple):
-    """A worker's highest memory so far, and in how many samples it ran.
+    """A worker's highest memory so far, and in how many samples it had worked.
 
     The samples are its weight: of the processes of one command the assembler lives shortly
     and the compiler long, and it is the compilers that are there at most moments.
@@ -40,6 +42,8 @@ class _Life(NamedTuple):
 
     peak: int = 0
     samples: int = 0
+    cpu: float = -1
+    idle: int = 0
 
 
 class Peaks:
@@ -55,12 +59,20 @@ class Peaks:
         for worker in workers:
             key = worker.pid, worker.started
             life = self._running.pop(key, _Life())
-            now[key] = _Life(max(life.peak, worker.memory), life.samples + (not worker.stopped))
-        self._ended.extend(life for life in self._running.values() if life.samples)
+            peak, worked = max(life.peak, worker.memory), worker.cpu != life.cpu
+            idle = 0 if worked or worker.stopped else life.idle + 1
+            now[key] = _Life(peak, life.samples + worked, worker.cpu, idle)
+        self._ended.extend(self._running.values())
         self._running = now
+
+    def idles(self, worker: Worker) -> bool:
+        """Tell whether it has only waited for a while: for its input, or a paused worker."""
+        return self._running[worker.pid, worker.started].idle >= _IDLE
 
     def of(self, worker: Worker) -> Growth:
         """Tell how much this one will still grow: as those did that came at least as far."""
+        if self.idles(worker):
+            return Growth()
         memory = worker.memory
         # One that is a little larger than all others is of their kind, not of a new one.
         alike = [life for life in self._ended if life.peak >= 0.9 * memory]

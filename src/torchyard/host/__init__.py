@@ -1,1 +1,1 @@
-"""The only door to the machine: files, processes, git."""
+"""The only door to the machine: files, processes, git, memory."""

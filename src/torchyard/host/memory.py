@@ -42,14 +42,12 @@ def read_memory(root: Path = Path("/")) -> Memory:
     `root` is where proc and sys are found, so that tests can bring recorded ones.
     """
     available, total = _of_machine(root / "proc/meminfo")
-    pressure = _pressure(root / "proc/pressure/memory")
+    pressures = [_pressure(root / "proc/pressure/memory")]
     for folder, names in _groups(root):
-        room = _of_group(folder, names)
-        if room is not None:
+        pressures.append(_pressure(folder / "memory.pressure"))
+        if room := _of_group(folder, names):
             available, total = min(available, room.available), min(total, room.total)
-        pressure = max(
-            (p for p in (pressure, room and room.pressure) if p is not None), default=None
-        )
+    pressure = max((found for found in pressures if found is not None), default=None)
     return Memory(max(available, 0), total, pressure)
 
 
@@ -87,12 +85,11 @@ def _of_group(folder: Path, names: _Names) -> Memory | None:
     found = [_text(folder / name).strip() for name in names.limits]
     limits = [int(limit) for limit in found if limit.isdigit()]
     usage = _text(folder / names.usage).strip()
-    pressure = _pressure(folder / "memory.pressure")
     if not limits or not usage:
         return None
     statistics = {words[0]: int(words[1]) for words in _lines(folder / "memory.stat")}
     limit = min(limits)
-    return Memory(limit - int(usage) + statistics.get(names.reclaimable, 0), limit, pressure)
+    return Memory(limit - int(usage) + statistics.get(names.reclaimable, 0), limit)
 
 
 def _pressure(path: Path) -> float | None:

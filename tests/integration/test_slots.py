@@ -1,0 +1,190 @@
+"""Real builds share one pool of slots."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from torchyard.host.slots import Slots
+from torchyard.host.workers import find_workers
+
+NINJA = shutil.which("ninja", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(NINJA is None, reason="ninja is not installed"),
+]
+
+# A compiler that writes down when it ran, and needs next to no processor.
+COMPILER = """\
+#!/bin/sh
+read start rest </proc/uptime
+sleep {seconds}
+read end rest </proc/uptime
+echo $start $end >>{log}
+"""
+
+
+@pytest.fixture
+def slots(tmp_path: Path) -> Iterator[Slots]:
+    with Slots(tmp_path / "slots", 4) as pool:
+        yield pool
+
+
+class Build:
+    """A build of so many commands, each of which takes so many seconds."""
+
+    def __init__(self, folder: Path, commands: int, seconds: float) -> None:
+        folder.mkdir()
+        self.folder, self.log = folder, folder / "log"
+        compiler = folder / "compiler"
+        text = COMPILER.format(seconds=seconds, log=self.log)
+        compiler.write_text(text, encoding="utf-8")
+        compiler.chmod(0o755)
+        lines = [f"rule cc\n  command = {compiler}", *(f"build o{n}: cc" for n in range(commands))]
+        (folder / "build.ninja").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def start(self, makeflags: str) -> subprocess.Popen[bytes]:
+        assert NINJA
+        env = {**os.environ, "MAKEFLAGS": makeflags}
+        return subprocess.Popen([NINJA], cwd=self.folder, env=env, stdout=subprocess.PIPE)
+
+    def times(self) -> list[tuple[float, float]]:
+        lines = self.log.read_text(encoding="utf-8").splitlines()
+        return [(float(start), float(end)) for start, end in map(str.split, lines)]
+
+
+def most_at_once(times: Sequence[tuple[float, float]]) -> int:
+    """Count exactly; ends come before starts, for the clock has hundredths of a second only."""
+    events = sorted([(start, 1) for start, _ in times] + [(end, -1) for _, end in times])
+    most = now = 0
+    for _, change in events:
+        now += change
+        most = max(most, now)
+    return most
+
+
+def wait_for(pool: Slots, builds: Sequence[subprocess.Popen[bytes]]) -> list[int]:
+    """Wait until all builds have ended, giving back the slot of each; sample what runs."""
+    running, samples = list(builds), []
+    while running:
+        samples.append(len(find_workers(build.pid for build in running)))
+        for build in [build for build in running if build.poll() is not None]:
+            running.remove(build)
+            pool.give()
+        time.sleep(0.015)
+    assert [build.returncode for build in builds] == [0] * len(builds)
+    for build in builds:
+        assert build.stdout
+        build.stdout.close()
+    return samples
+
+
+def test_two_builds_never_use_more_than_there_is_and_hardly_less(
+    tmp_path: Path, slots: Slots
+) -> None:
+    builds = [Build(tmp_path / name, 60, 0.4) for name in ("one", "two")]
+    running = []
+    for build in builds:
+        assert slots.take(timeout=5)
+        running.append(build.start(slots.makeflags))
+    samples = wait_for(slots, running)
+
+    assert max(samples) <= 4
+    times = sorted(time for build in builds for time in build.times())
+    assert len(times) == 120
+    assert most_at_once(times) <= 4
+    # While there is work: until the last command starts there is something to do for all slots.
+    first, last = times[0][0], times[-1][0]
+    used = sum(min(end, last) - start for start, end in times if start < last)
+    share = used / (4 * (last - first))
+    print(f"{share:.1%} of the slots were used for {last - first:.2f} s")
+    assert share >= 0.95
+    assert slots.free == 4
+
+
+def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slots) -> None:
+    assert slots.take()
+    running = Build(tmp_path / "busy", 120, 0.05).start(slots.makeflags)
+    time.sleep(0.3)
+    assert slots.free == 0
+    begin = time.monotonic()
+    waits = []
+    for _ in range(3):
+        assert slots.take(timeout=1)
+        waits.append(time.monotonic() - begin)
+        begin = time.monotonic()
+    print("waited", " ".join(f"{1000 * wait:.0f} ms" for wait in waits))
+    for _ in range(3):
+        slots.give()
+    wait_for(slots, [running])
+    assert slots.free == 4
+
+
+def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, slots: Slots) -> None:
+    assert slots.take()
+    killed = Build(tmp_path / "killed", 40, 30).start(slots.makeflags)
+    deadline = time.monotonic() + 5
+    while slots.free and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert slots.free == 0
+    orphans = find_workers([killed.pid])
+    killed.kill()
+    killed.communicate()
+    for orphan in orphans:
+        os.kill(orphan.pid, signal.SIGKILL)
+    slots.give()
+
+    assert slots.take()
+    other = Build(tmp_path / "other", 20, 0.2).start(slots.makeflags)
+    recovered = 0
+    while other.poll() is None:
+        recovered += slots.recover(len(find_workers([other.pid])))
+        time.sleep(0.05)
+    wait_for(slots, [other])
+    assert recovered == 2  # one might have been the running job's, as far as can be seen
+    assert slots.recover(0) == 1
+    assert slots.free == 4
+
+
+def test_a_carved_pool_limits_its_build(tmp_path: Path, slots: Slots) -> None:
+    carved = slots.carve(tmp_path / "carved", 2)
+    assert carved
+    assert slots.free == 2
+    build = Build(tmp_path / "narrow", 8, 0.1)
+    assert carved.take()
+    wait_for(carved, [build.start(carved.makeflags)])
+    carved.close()
+    assert most_at_once(build.times()) == 2
+    assert slots.free == 4
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Slots) -> None:
+    said = subprocess.run(["make", "--version"], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"GNU Make (\d+)\.(\d+)", said)
+    rules = "all: a b\na b:\n\t@sleep 0.1\n\t@$(MAKE) --version >/dev/null\n"
+    (tmp_path / "Makefile").write_text(rules, encoding="utf-8")
+
+    def ends_with(makeflags: str) -> int:
+        env = {**os.environ, "MAKEFLAGS": makeflags}
+        return subprocess.run(["make"], cwd=tmp_path, env=env, check=False).returncode
+
+    assert ends_with(slots.makeflags_for_old_make) == 0
+    new = version is not None and (int(version[1]), int(version[2])) >= (4, 4)
+    assert (ends_with(slots.makeflags) == 0) == new
+    assert slots.free == 4
+
+
+def test_ninja_finds_the_slots_in_the_flags_for_old_makes(tmp_path: Path, slots: Slots) -> None:
+    build = Build(tmp_path / "build", 12, 0.2)
+    assert slots.take()
+    wait_for(slots, [build.start(slots.makeflags_for_old_make)])
+    assert most_at_once(build.times()) == 4
