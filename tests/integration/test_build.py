@@ -57,7 +57,7 @@ def test_a_plan_is_built_once_and_then_found(tmp_path: Path) -> None:
     assert not list((tmp_path / ".torchyard/work").iterdir())
     again = build(file)
     assert again.returncode == 0
-    assert "0 to do" in again.stderr
+    assert "0 of 10 jobs to do" in again.stderr
     assert again.stdout.count(" cached ") == 2
 
 
@@ -170,7 +170,8 @@ def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     _, said = running.communicate()
     assert time.monotonic() - began < 10
-    assert running.returncode == 7
+    assert running.returncode == 130
+    assert "stopping; once more stops at once" in said
     assert "interrupted after" in said
     assert "the same command goes on from here" in said
     assert not list(Store.at(str(tmp_path / ".torchyard/store")).objects.list("claims/"))
@@ -192,7 +193,7 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
     running.send_signal(signal.SIGINT)
     time.sleep(1)
     running.send_signal(signal.SIGINT)
-    assert running.wait(timeout=8) == 7
+    assert running.wait(timeout=8) == 130
 
 
 def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
@@ -247,6 +248,34 @@ def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:
     rest = build(file, "--json")
     assert rest.returncode == 0
     assert outcomes(rest.stdout) == {"cached": 1, "built": 8}
+
+
+def test_a_stage_that_nobody_explained_is_told_before_anything_runs(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace("smoke = []", ""))
+    failed = build(file)
+    assert failed.returncode == 4
+    assert "give the commands in [[steps.smoke]]" in failed.stderr
+    assert not (tmp_path / ".torchyard/work").exists()
+
+
+def test_damage_in_the_store_is_mended(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    build(file, "core:*")
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (core,) = [r for r in store.results() if r.order.task.stage == "core"]
+    digest = core.tree.files[0].digest
+    store.objects.write(f"blobs/{digest[:2]}/{digest}", b"rubbish")
+    done = build(file, "--json")
+    assert done.returncode == 0, done.stderr
+    assert outcomes(done.stdout)["retry"] >= 1
+    assert verify(store).is_clean
+
+
+def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace("demo-{version}-{python}.whl", "demo.whl"))
+    failed = build(file, "-o", tmp_path / "dist")
+    assert failed.returncode == 5
+    assert "both have a file `demo.whl`, not the same" in failed.stderr
 
 
 def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:

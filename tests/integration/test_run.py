@@ -58,7 +58,7 @@ def test_a_job_without_its_inputs_says_which(torchyard: Command, tmp_path: Path)
     result = torchyard("run", CORE, "-f", make_yard(tmp_path))
     assert result.code == 10
     assert "no result of source:demo-1.0" in result.err
-    assert "`torchyard run source:demo-1.0` makes it" in result.err
+    assert "`torchyard build` makes all that a job needs" in result.err
 
 
 def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_path: Path) -> None:
@@ -164,6 +164,92 @@ def test_the_steps_are_part_of_the_fingerprint(torchyard: Command, tmp_path: Pat
     told = torchyard("plan", "diff", file, changed)
     assert "2 packages to rebuild" in told.out
     assert "steps" in told.out
+
+
+def test_a_line_for_the_shell_stops_at_what_goes_wrong_in_a_pipe(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    text = WORKS.replace("cat {source}/*.txt >", "cta {source}/*.txt | cat >")
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    failed = torchyard("run", CORE, "-f", file)
+    assert failed.code == 9
+    assert "cta: command not found" in failed.err
+
+
+def test_directories_may_have_any_name(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS.replace('["sh", "-c", "ls {out}/lib > {out}/listing"]', '["touch", "{out}/x y"]')
+    file = make_yard(tmp_path / "sp ace ü $(touch no) '", text)
+    run_all(torchyard, file)
+    assert not (tmp_path / "no").exists()
+    assert [path.name for path in tmp_path.iterdir()] == [file.parent.name]
+
+
+def test_a_package_job_makes_a_package(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS[: WORKS.index("[[steps.package]]")] + "[steps]\npackage = []\n"
+    file = make_yard(tmp_path, text)
+    for job in ("source:demo-1.0", CORE, "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp312"):
+        torchyard("run", job, "-f", file)
+    result = torchyard("run", PACKAGE, "-f", file)
+    assert result.code == 9
+    assert "there is no package in {out}" in result.err
+
+
+def test_a_damaged_input_is_taken_out(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (source,) = store.results()
+    store.objects.write(f"blobs/{(d := source.tree.files[0].digest)[:2]}/{d}", b"rubbish")
+    failed = torchyard("run", CORE, "-f", file)
+    assert failed.code == 10
+    assert "It was taken out of the store" in failed.err
+    assert not store.has(source.fingerprint)
+    run_all(torchyard, file)
+    assert verify(store).is_clean
+
+
+def test_files_of_two_results_never_hide_each_other(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "> {out}/{python}.bin; echo {python} >> {out}/{python}.bin", "> {out}/x.bin"
+    )
+    file = make_yard(tmp_path, text.replace("cat {core}/lib/core.bin", "echo {python}"))
+    run_all(torchyard, file)
+    torchyard("run", "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp311", "-f", file)
+    result = torchyard("store", "get", "bindings:*", "--to", tmp_path / "got", "-f", file)
+    assert result.code == 5
+    assert "both have a file `x.bin`, not the same" in result.err
+    assert not (tmp_path / "got").exists()
+
+
+def test_rebuilding_never_takes_the_package_from_the_store(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    text = WORKS.replace(
+        "cp {bindings}/*.bin {order} .", "cp {bindings}/*.bin {order} .; date +%N > t"
+    )
+    file = make_yard(tmp_path, text)
+    run_all(torchyard, file)
+    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    store = tmp_path / ".torchyard/store"
+    result = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
+    assert result.code == 12
+    assert "t differs" in result.err
+    assert f"note     {CORE}: is taken from the store as it is" in result.err
+
+
+def test_only_what_builds_makes_a_store(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    for words in (["ls"], ["verify"], ["gc"], ["push", tmp_path / "other"]):
+        result = torchyard("store", *words, "--store", tmp_path / "typo", "-f", file)
+        assert result.code == 5, words
+        assert "there is no store" in result.err
+    assert not (tmp_path / "typo").exists()
+    missing = torchyard("store", "pull", tmp_path / "typo", "-f", file)
+    assert missing.code == 5
+    for url in ("s3://", "file://relative/x"):
+        assert torchyard("store", "ls", "--store", url, "-f", file).code == 2
 
 
 def test_a_stage_that_nobody_explained(torchyard: Command, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.host.slots import Slots
+from torchyard.host.slots import Slots, makeflags
 from torchyard.host.workers import find_workers
 
 NINJA = shutil.which("ninja", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
@@ -94,7 +94,7 @@ def test_two_builds_never_use_more_than_there_is_and_hardly_less(
     running = []
     for build in builds:
         assert slots.take(timeout=5)
-        running.append(build.start(slots.makeflags))
+        running.append(build.start(makeflags(slots.path, old_make=False)))
     samples = wait_for(slots, running)
 
     assert max(samples) <= 4
@@ -112,7 +112,7 @@ def test_two_builds_never_use_more_than_there_is_and_hardly_less(
 
 def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slots) -> None:
     assert slots.take()
-    running = Build(tmp_path / "busy", 120, 0.05).start(slots.makeflags)
+    running = Build(tmp_path / "busy", 120, 0.05).start(makeflags(slots.path, old_make=False))
     time.sleep(0.3)
     assert slots.free == 0
     begin = time.monotonic()
@@ -130,7 +130,7 @@ def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slot
 
 def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, slots: Slots) -> None:
     assert slots.take()
-    killed = Build(tmp_path / "killed", 40, 30).start(slots.makeflags)
+    killed = Build(tmp_path / "killed", 40, 30).start(makeflags(slots.path, old_make=False))
     deadline = time.monotonic() + 5
     while slots.free and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -143,7 +143,7 @@ def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, sl
     slots.give()
 
     assert slots.take()
-    other = Build(tmp_path / "other", 20, 0.2).start(slots.makeflags)
+    other = Build(tmp_path / "other", 20, 0.2).start(makeflags(slots.path, old_make=False))
     recovered = 0
     while other.poll() is None:
         recovered += slots.recover(len(find_workers([other.pid])))
@@ -160,7 +160,7 @@ def test_a_carved_pool_limits_its_build(tmp_path: Path, slots: Slots) -> None:
     assert slots.free == 2
     build = Build(tmp_path / "narrow", 8, 0.1)
     assert carved.take()
-    wait_for(carved, [build.start(carved.makeflags)])
+    wait_for(carved, [build.start(makeflags(carved.path, old_make=False))])
     carved.close()
     assert most_at_once(build.times()) == 2
     assert slots.free == 4
@@ -177,14 +177,14 @@ def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Slots) ->
         env = {**os.environ, "MAKEFLAGS": makeflags}
         return subprocess.run(["make"], cwd=tmp_path, env=env, check=False).returncode
 
-    assert ends_with(slots.makeflags_for_old_make) == 0
+    assert ends_with(makeflags(slots.path, old_make=True)) == 0
     new = version is not None and (int(version[1]), int(version[2])) >= (4, 4)
-    assert (ends_with(slots.makeflags) == 0) == new
+    assert (ends_with(makeflags(slots.path, old_make=False)) == 0) == new
     assert slots.free == 4
 
 
 def test_ninja_finds_the_slots_in_the_flags_for_old_makes(tmp_path: Path, slots: Slots) -> None:
     build = Build(tmp_path / "build", 12, 0.2)
     assert slots.take()
-    wait_for(slots, [build.start(slots.makeflags_for_old_make)])
+    wait_for(slots, [build.start(makeflags(slots.path, old_make=True))])
     assert most_at_once(build.times()) == 4

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.errors import HostError
-from torchyard.host.slots import Slots
+from torchyard.host.slots import Slots, makeflags
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def client(slots: Slots) -> Iterator[int]:
 
 
 def test_what_clients_are_told(slots: Slots) -> None:
-    assert slots.makeflags == f"-j4 --jobserver-auth=fifo:{slots.path}"
-    assert slots.makeflags_for_old_make == f"-j1 -- --jobserver-auth=fifo:{slots.path}"
+    assert makeflags(slots.path, old_make=False) == f"-j --jobserver-auth=fifo:{slots.path}"
+    assert makeflags(slots.path, old_make=True) == f"-j1 -- --jobserver-auth=fifo:{slots.path}"
 
 
 def test_no_more_can_be_taken_than_there_is(slots: Slots) -> None:

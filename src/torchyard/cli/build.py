@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from torchyard.cli.main import INTERRUPTED
 from torchyard.cli.options import (
     file_option,
     json_option,
@@ -24,7 +25,7 @@ from torchyard.cli.places import absolute, home_of, open_store
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import Build, Listen, Options, build
-from torchyard.errors import BuildError, ElsewhereError, HostError
+from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.machine import processors
 from torchyard.model.event import Ended, Happening, encode_event
 from torchyard.model.quantity import show_count
@@ -36,7 +37,7 @@ from torchyard.report.console import say, show, write, write_error
 from torchyard.report.events import printer
 from torchyard.report.folds import Fold, fold_style
 from torchyard.store.store import Store
-from torchyard.store.trees import fetch_tree, read_log
+from torchyard.store.trees import fetch_all, read_log
 
 _DETAILED = 500
 """Up to so many packages that were in the store are listed; reading each costs a request."""
@@ -51,7 +52,9 @@ _DETAILED = 500
 @store_option
 @work_option
 @sandbox_option
-@click.option("--jobs", type=click.IntRange(1), help="Run so many jobs at once.")
+@click.option(
+    "--jobs", type=click.IntRange(1), help="Run so many jobs at once, at most one for each slot."
+)
 @click.option("--slots", type=click.IntRange(1), help="Run so many compilers at once, in all.")
 @click.option("--keep-going", is_flag=True, help="After a failure do all that does not need it.")
 @click.option("--output", "-o", metavar="DIR", help="Put the packages there when all is done.")
@@ -158,16 +161,17 @@ def _fold(style: Fold, options: Options, store: Store, event: Happening) -> None
 
 def _print_table(plan: Plan, store: Store, done: Build) -> None:
     """What there is now of the packages that were asked for."""
+    made = [end for n, end in done.ends.items() if plan.job(n).stage is Stage.PACKAGE]
+    rows: list[tuple[str, str, float, int, str]] = [
+        (end.job, end.outcome, end.seconds, end.size, end.digest)
+        for end in made
+        if end.outcome in ("built", "failed")
+    ]
     found = [plan.job(number) for number in done.cached]
-    packages = {job.fingerprint: job for job in found if job.stage is Stage.PACKAGE}
-    rows = []
+    packages = [job.fingerprint for job in found if job.stage is Stage.PACKAGE]
+    packages += [end.fingerprint for end in made if end.outcome == "cached"]
     if len(packages) <= _DETAILED:
-        for result in store.results(packages):
-            size, digest = result.size, result.tree.digest
-            rows.append((result.id, "cached", 0.0, size, digest))
-    for number, ended in done.ends.items():
-        if plan.job(number).stage is Stage.PACKAGE:
-            rows.append((ended.job, ended.outcome, ended.seconds, ended.size, ended.digest))
+        rows += [(r.id, "cached", 0.0, r.size, r.tree.digest) for r in store.results(packages)]
     if rows:
         from torchyard.inspect.build_report import build_report
 
@@ -191,12 +195,11 @@ def _raise_failures(ends: dict[int, Ended], options: Options) -> None:
         hint = "the same command goes on from here; --keep-going does what it can"
         raise ElsewhereError(msg, hint=hint) if blameless else BuildError(msg, hint=hint)
     if skipped:
-        msg = f"the build was stopped; {show_count(skipped, 'job')} are left"
-        raise HostError(msg, hint="the same command goes on from here")
+        say(f"stopped with {show_count(skipped, 'job')} left: the same command goes on from here")
+        sys.exit(INTERRUPTED)
 
 
 def _deliver(plan: Plan, store: Store, folder: Path) -> None:
     """Put the files of all packages into a directory."""
     names = [job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE]
-    for result in store.results(names):
-        fetch_tree(store, result.tree, folder)
+    fetch_all(store, store.results(names), folder)

@@ -18,7 +18,7 @@ def home_of(file: str) -> str:
     return join(dirname(absolute(file)), HOME)
 
 
-def open_store(url: str | None, file: str, yard: Yard | None = None) -> Store:
+def open_store(url: str | None, file: str, yard: Yard | None = None, *, make: bool = True) -> Store:
     """Open the store that is named on the command line, else the file's."""
     if url is None:
         from torchyard.config.load import load_yard
@@ -26,4 +26,4 @@ def open_store(url: str | None, file: str, yard: Yard | None = None) -> Store:
         url = (yard or load_yard(file)).store
         if "://" not in url:
             url = join(dirname(absolute(file)), url)
-    return Store.at(url)
+    return Store.at(url, make=make)

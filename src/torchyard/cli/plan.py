@@ -37,6 +37,7 @@ class _PlanCommands(LazyGroup):
 @skip_option
 @json_option
 @click.option("--identifiers", is_flag=True, help="Print the cells, one on each line.")
+@click.option("--jobs", is_flag=True, help="Print the jobs, one on each line.")
 @click.option(
     "--diagram",
     type=click.Choice(["mermaid", "dot", "svg"]),
@@ -53,6 +54,7 @@ def command(
     skip: tuple[str, ...],
     as_json: bool,
     identifiers: bool,
+    jobs: bool,
     diagram: str | None,
 ) -> None:
     """Show which packages the file asks for, and the jobs that make them.
@@ -62,8 +64,8 @@ def command(
     if ctx.invoked_subcommand:
         _refuse_options(ctx)
         return
-    if as_json + identifiers + bool(diagram) > 1:
-        msg = "--json, --identifiers and --diagram can't be had together"
+    if as_json + identifiers + jobs + bool(diagram) > 1:
+        msg = "--json, --identifiers, --jobs and --diagram can't be had together"
         raise UsageError(msg, hint="choose one form of output")
     selection = Selection(subset, select, skip)
     if diagram and any(map(names_jobs, (*select, *skip))):
@@ -76,7 +78,7 @@ def command(
         write("".join(f"{yard.project.label}/{cell.path}\n" for cell in cells))
         warn(warnings(expansion))
     else:
-        _print(yard, selection, diagram, as_json=as_json)
+        _print(yard, selection, diagram, as_json=as_json, jobs=jobs)
 
 
 def _refuse_options(ctx: click.Context) -> None:
@@ -88,7 +90,9 @@ def _refuse_options(ctx: click.Context) -> None:
             raise UsageError(msg, hint=hint)
 
 
-def _print(yard: Yard, selection: Selection, diagram: str | None, *, as_json: bool) -> None:
+def _print(
+    yard: Yard, selection: Selection, diagram: str | None, *, as_json: bool, jobs: bool
+) -> None:
     from torchyard.plan.build import make_plan
 
     plan = make_plan(yard, load_tables(), selection)
@@ -97,6 +101,8 @@ def _print(yard: Yard, selection: Selection, diagram: str | None, *, as_json: bo
 
         for piece in plan_json(plan):
             write(piece)
+    elif jobs:
+        write("".join(f"{plan.identifier(number)}\n" for number in range(len(plan))))
     elif diagram:
         from torchyard.inspect.diagram import DIAGRAMS
         from torchyard.inspect.fold import fold

@@ -10,7 +10,7 @@ from torchyard.cli.run import conditions_of
 from torchyard.errors import DifferenceError, HostError
 from torchyard.report.console import say, write
 from torchyard.report.events import printer
-from torchyard.run.rebuild import carried_order, rebuild
+from torchyard.run.rebuild import borrow, carried_order, rebuild
 from torchyard.store.store import Store
 
 
@@ -25,8 +25,8 @@ def command(
 ) -> None:
     """Make a package again from the order that it carries, and compare the two.
 
-    Without --store everything is made anew, from the source on. A source that is a directory is
-    looked for beside --file.
+    Everything is made anew, from the source on; with --store only what it does not have, and in any
+    case the package. A source that is a directory is looked for beside --file.
     """
     path = Path(package)
     if not path.is_file():
@@ -36,11 +36,15 @@ def command(
     with TemporaryDirectory(prefix="torchyard-") as scratch:
         folder = work or scratch
         conditions = conditions_of(order, file, f"{folder}/work", sandbox)
-        store = Store.at(store_url or f"{folder}/store")
-        made = rebuild(path, order, store, conditions, printer(say))
+        store, listen = Store.at(f"{folder}/store"), printer(say)
+        if store_url:
+            borrow(order, Store.at(store_url, make=False), store, listen)
+        made = rebuild(path, order, store, conditions, listen)
     if made.differences:
         listed = "".join(f"\n  {line}" for line in made.differences)
         msg = f"`{package}` was made again, and is not the same:{listed}"
         hint = f"compare it with {made.made}" if work else "--work DIR keeps what was made"
+        if order.sandbox.kind == "none":
+            hint += "; without a sandbox, paths of the machine may be in it"
         raise DifferenceError(msg, hint=hint)
     write(f"{made.digest}  {package}: the same, byte for byte\n")

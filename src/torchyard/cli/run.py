@@ -90,7 +90,7 @@ def conditions_of(order: Order, file: str, work: str | None, sandbox: str | None
     kinds: dict[str | None, Literal["none", "bwrap"]] = {"none": "none", "bwrap": "bwrap"}
     kind = kinds.get(sandbox, order.sandbox.kind)
     return Conditions(
-        work=Path(work or f"{home_of(file)}/work"),
+        work=Path(absolute(work or f"{home_of(file)}/work")),
         file=absolute(file),
         sandbox=Sandbox(kind=kind, root=order.sandbox.root),
     )
@@ -102,7 +102,7 @@ def find_order(
     """The job to run: from a file that spells it out, or from the plan."""
     if (job is None) == (order is None):
         msg = "which job?"
-        raise UsageError(msg, hint="name one, as `torchyard plan --json` lists them")
+        raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
     if order is not None:
         try:
             return msgspec.json.decode(Path(order).read_bytes(), type=Order), None

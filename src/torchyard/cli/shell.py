@@ -1,6 +1,6 @@
 """`torchyard shell`: look around where a job works."""
 
-import sys
+import shlex
 
 import click
 
@@ -8,10 +8,13 @@ from torchyard.cli.options import file_option, sandbox_option, set_option, store
 from torchyard.cli.places import open_store
 from torchyard.cli.run import conditions_of, find_order
 from torchyard.host.child import replace_process
-from torchyard.model.step import Step
-from torchyard.report.console import talk
+from torchyard.model.quantity import show_count
+from torchyard.model.step import Step, places_of
+from torchyard.recipes import steps_of
+from torchyard.report.console import say
 from torchyard.run.job import open_job
 from torchyard.run.sandbox import enclose
+from torchyard.run.steps import Bench
 
 
 @click.command("shell", context_settings={"ignore_unknown_options": True})
@@ -41,7 +44,18 @@ def command(
     bench = open_job(order, open_store(store_url, file, yard), conditions)
     step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
     env = bench.environment() | {"TERM": "xterm-256color", "PS1": f"{job}$ "}
-    talk(f"{bench.place.folder}: {len(bench.place.state().steps)} steps are done")
-    sys.stdout.flush()
+    _introduce(bench)
     argv = enclose(bench.sandbox, step, bench.place.folder, None)
     replace_process(argv, cwd=bench.place.build, env=env)
+
+
+def _introduce(bench: Bench) -> None:
+    """Say where somebody is, what has been done there, and what would come next."""
+    places = bench.places()
+    for name in places_of(bench.place.order.task.stage):
+        if places[name].startswith(places["work"]):
+            say(f"{{{name}}} is {places[name]}")
+    steps, done = steps_of(bench.place.order.task), len(bench.place.state().steps)
+    if done < len(steps):
+        command = shlex.join(steps[done].filled(places).run)
+        say(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")

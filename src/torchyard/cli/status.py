@@ -17,27 +17,34 @@ from torchyard.report.console import show, write
 @file_option
 @json_option
 def command(*, file: str, as_json: bool) -> None:
-    """Show the build that was started last: what runs, for how long, and what is left.
+    """Show the builds that go on, or else the last one: what runs, how long, and what is left.
 
-    With --json, all its events so far are printed.
+    With --json, all their events so far are printed.
     """
     folder = Path(home_of(file), "builds")
     builds = sorted(folder.glob("*/events.jsonl"), key=lambda path: path.stat().st_mtime)
     if not builds:
         msg = f"nothing was built yet beside `{file}`"
         raise SelectionError(msg, hint="`torchyard build` builds; -f names another file")
-    data = builds[-1].read_bytes()
+    running = [path for path in builds if _is_going_on(path)] or builds[-1:]
     if as_json:
-        write(data)
+        for path in running:
+            write(path.read_bytes())
         return
     from torchyard.report.board import Board, Picture
 
-    board = Board()
-    for line in data.splitlines():
-        board(decode_event(line))
-    pid = int(builds[-1].parent.name.rpartition("-")[2])
-    alive = is_running(pid)
-    since = time.time() - builds[-1].stat().st_mtime if alive else 0.0
-    show(Picture(board, board.now + (0 if board.finished else max(0.0, since))))
-    if not alive and not board.finished:
-        write("its process is gone: the same `torchyard build` goes on from there\n")
+    for path in running:
+        board = Board()
+        for line in path.read_bytes().splitlines():
+            board(decode_event(line))
+        alive = _is_going_on(path)
+        since = time.time() - path.stat().st_mtime if alive else 0.0
+        show(Picture(board, board.now + max(0.0, since)))
+        if not alive and not board.finished:
+            write("its process is gone: the same `torchyard build` goes on from there\n")
+
+
+def _is_going_on(path: Path) -> bool:
+    """Whether the process that writes a build's events is there, and has not told of their end."""
+    pid = int(path.parent.name.rpartition("-")[2])
+    return is_running(pid) and b'"event":"finished"' not in path.read_bytes()[-1000:]

@@ -4,6 +4,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import click
+from rich.console import Group
 
 from torchyard.cli.options import file_option, json_option, store_option
 from torchyard.cli.places import open_store
@@ -23,7 +24,7 @@ from torchyard.store.pins import pin, pins, unpin
 from torchyard.store.select import select_results
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
-from torchyard.store.trees import fetch_tree, read_log
+from torchyard.store.trees import fetch_all, read_log
 from torchyard.store.verify import remove_broken, verify
 
 selectors_argument = click.argument("selectors", nargs=-1, metavar="[GLOB | FINGERPRINT]...")
@@ -47,7 +48,7 @@ def list_results(
     *, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool
 ) -> None:
     """List results with their sizes, and how much of each is its own."""
-    store = open_store(store_url, file)
+    store = open_store(store_url, file, make=False)
     held, stored = holdings(select_results(store, selectors))
     named = {name: list(kept.results) for name, kept in pins(store)}
     if as_json:
@@ -69,7 +70,7 @@ def show_results(
     if not selectors:
         msg = "which result?"
         raise UsageError(msg, hint="`torchyard store ls` lists them")
-    store = open_store(store_url, file)
+    store = open_store(store_url, file, make=False)
     found = list(select_results(store, selectors))
     if log:
         for result in found:
@@ -78,8 +79,7 @@ def show_results(
     elif as_json:
         write(encode(documents.ResultsDocument(store=store.url, results=found)))
     else:
-        for result in found:
-            show(reports.result_report(result))
+        show(Group(*(part for result in found for part in (reports.result_report(result), ""))))
 
 
 @command.command("get")
@@ -88,11 +88,10 @@ def show_results(
 @store_option
 @click.option("--to", "folder", required=True, metavar="DIR", help="Where to put the files.")
 def get(*, selectors: tuple[str, ...], file: str, store_url: str | None, folder: str) -> None:
-    """Take the files of results out of the store."""
-    store = open_store(store_url, file)
-    for result in select_results(store, selectors):
-        fetch_tree(store, result.tree, Path(folder))
-        write("".join(f"{Path(folder, one.path)}\n" for one in result.tree.files))
+    """Take the files of results out of the store, into one directory."""
+    store = open_store(store_url, file, make=False)
+    paths = fetch_all(store, select_results(store, selectors), Path(folder))
+    write("".join(f"{path}\n" for path in paths))
 
 
 @command.command("verify")
@@ -102,7 +101,7 @@ def get(*, selectors: tuple[str, ...], file: str, store_url: str | None, folder:
 @click.option("--remove", is_flag=True, help="Take out what is wrong, so that it is made again.")
 def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: bool) -> None:
     """Read everything again, and compare it with its digests."""
-    store = open_store(store_url, file)
+    store = open_store(store_url, file, make=False)
     verdict = verify(store)
     if as_json:
         write(encode(documents.verify_document(store.url, verdict)))
@@ -110,6 +109,7 @@ def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: boo
         show(reports.verify_report(store.url, verdict))
     if remove:
         remove_broken(store, verdict)
+        talk(f"removed {len(verdict.damaged):,} blobs and {len(verdict.broken):,} results")
     elif not verdict.is_clean:
         msg = f"the store `{store.url}` is damaged"
         raise StoreError(msg, hint="--remove takes out what is wrong, so that it is made again")
@@ -139,10 +139,10 @@ def collect_garbage(
 ) -> None:
     """Remove results that no plan, channel or pin leads to. Others may go on writing meanwhile."""
     try:
-        age = timedelta(seconds=parse_duration(grace))
+        age = timedelta(seconds=0 if grace == "0" else parse_duration(grace))
     except ValueError as error:
         raise UsageError(str(error)) from error
-    store = open_store(store_url, file)
+    store = open_store(store_url, file, make=False)
     kept = _fingerprints(plans or (file,))
     garbage = collect(store, kept, age, dry_run=dry_run)
     if as_json:
@@ -169,7 +169,7 @@ def _fingerprints(files: tuple[str, ...]) -> set[str]:
 @store_option
 def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: str | None) -> None:
     """Keep results under a name, whatever happens to the plans that made them."""
-    store = open_store(store_url, file)
+    store = open_store(store_url, file, make=False)
     made = pin(store, name, [result.fingerprint for result in select_results(store, selectors)])
     talk(f"pin {name} keeps {show_count(len(made.results), 'result')}")
 
@@ -180,7 +180,8 @@ def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: 
 @store_option
 def unpin_results(*, name: str, file: str, store_url: str | None) -> None:
     """Let go of what a pin keeps."""
-    unpin(open_store(store_url, file), name)
+    unpin(open_store(store_url, file, make=False), name)
+    talk(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
 
 
 @command.command("pull")
@@ -193,7 +194,7 @@ def pull(
     *, url: str, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool
 ) -> None:
     """Copy results from another store into this one."""
-    _transfer(Store.at(url), open_store(store_url, file), selectors, as_json=as_json)
+    _transfer(Store.at(url, make=False), open_store(store_url, file), selectors, as_json=as_json)
 
 
 @command.command("push")
@@ -206,7 +207,7 @@ def push(
     *, url: str, selectors: tuple[str, ...], file: str, store_url: str | None, as_json: bool
 ) -> None:
     """Copy results from this store into another one."""
-    _transfer(open_store(store_url, file), Store.at(url), selectors, as_json=as_json)
+    _transfer(open_store(store_url, file, make=False), Store.at(url), selectors, as_json=as_json)
 
 
 def _transfer(source: Store, target: Store, selectors: tuple[str, ...], *, as_json: bool) -> None:

@@ -12,6 +12,9 @@ from torchyard.model.suggest import did_you_mean
 _SECRET = re.compile(r"(?i)token|secret|passw|credential|private|api_?key|access_?key|auth")
 
 
+_COMPOSED = ("PATH", "HOME", "TMPDIR", "MAKEFLAGS", "LANG", "LC_ALL", "TZ", "SOURCE_DATE_EPOCH")
+
+
 def read_steps(
     spec: StepsSpec, recipe: Recipe, problems: Problems
 ) -> dict[Stage, tuple[Step, ...]]:
@@ -44,9 +47,7 @@ def _step(spec: StepSpec, stage: Stage, problems: Problems, path: Path) -> Step:
         for name in dict.fromkeys(name for text in texts for name in words_in_braces(text)):
             if name not in places_of(stage):
                 what = f"a step of stage `{stage}` knows no `{{{name}}}`"
-                known = did_you_mean(name, places_of(stage))
-                hint = f"{known}; write {{{{{name}}}}} if the braces are meant as they are"
-                problems.add((*path, key), what, hint)
+                problems.add((*path, key), what, _hint(name, stage))
     return Step(
         run=words,
         name=spec.name,
@@ -57,11 +58,22 @@ def _step(spec: StepSpec, stage: Stage, problems: Problems, path: Path) -> Step:
     )
 
 
+def _hint(name: str, stage: Stage) -> str:
+    """What to write in place of a word that a stage does not know."""
+    others = [other.value for other in Stage if name in places_of(other)]
+    if others:
+        return f"{', '.join(others)} know it; let one of them put what you need into its {{out}}"
+    known = did_you_mean(name, places_of(stage))
+    return f"{known}; write {{{{{name}}}}} if the braces are meant as they are"
+
+
 def check_names(names: list[str], problems: Problems, path: Path) -> None:
     """Refuse what can't be a variable, and what should never reach a build."""
     for index, name in enumerate(names):
         if not name.isidentifier():
             problems.add((*path, index), f"`{name}` can't be an environment variable")
+        elif name in _COMPOSED:
+            problems.add((*path, index), f"`{name}` is the job's own, and not the caller's")
         elif _SECRET.search(name):
             what = f"`{name}` looks like a secret, and no build gets to see one"
             problems.add((*path, index), what, "only publish jobs reach a channel's credentials")

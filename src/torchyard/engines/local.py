@@ -12,6 +12,8 @@ from torchyard.engines.demand import demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.event import Began, Ended, Finished, Happening
 from torchyard.plan.graph import Plan
+from torchyard.plan.order import task_of
+from torchyard.recipes import steps_of
 from torchyard.store.store import Store
 
 Listen = Callable[[Happening], None]
@@ -46,20 +48,24 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
     graph = graph_of(plan)
     known = store.known(graph.fingerprints)
     cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
-    needed = len(demanded(graph, known, graph.wanted))
+    left = demanded(graph, known, graph.wanted)
+    stages = Counter(plan.columns.stages[number].value for number in left)
+    _check_steps(plan, left)
     tell(
         Began(
             project=plan.label,
             store=store.url,
             jobs=len(plan),
-            needed=needed,
+            needed=len(left),
+            stages=dict(stages),
+            expected=_expected(plan, left),
             cached=len(cached),
             slots=options.slots,
         )
     )
     ends: dict[int, Ended] = {}
     stopped = False
-    if needed:
+    if left:
         # What runs jobs and watches memory takes longer to load than finding that all is done.
         from torchyard.engines.runner import Runner  # noqa: PLC0415
 
@@ -77,3 +83,20 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
         )
     )
     return Build(cached, ends)
+
+
+def _check_steps(plan: Plan, left: set[int]) -> None:
+    """Complain now about a stage that nobody explained, not when its turn comes."""
+    stages = {plan.columns.stages[number]: number for number in left}
+    for number in stages.values():
+        steps_of(task_of(plan, plan.job(number)))
+
+
+def _expected(plan: Plan, left: set[int]) -> dict[str, float]:
+    """How long a job of each stage should last on average, where the file says it of all."""
+    times: dict[str, list[int | None]] = {}
+    for number in left:
+        needs = plan.columns.settings[number].needs
+        times.setdefault(plan.columns.stages[number].value, []).append(needs.time)
+    known = {stage: [t for t in given if t is not None] for stage, given in times.items()}
+    return {s: sum(t) / len(t) for s, t in known.items() if len(t) == len(times[s])}

@@ -51,6 +51,7 @@ class Runner:
         self._programs = Pool()
         self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._patience = Patience(store.objects)
+        self._waited: set[int] = set()
         self._given_up = False
 
     def run(self) -> tuple[dict[int, events.Ended], bool]:
@@ -73,6 +74,7 @@ class Runner:
                 while self._programs or (self._schedule.has_work and not self._given_up):
                     if stops.count and not self._given_up:
                         self._given_up = True
+                        self._tell(events.Noted(text="stopping; once more stops at once"))
                         guard.stop()  # what is paused could not end
                         self._programs.stop()
                     if stops.count > 1:
@@ -110,10 +112,17 @@ class Runner:
         if self._store.has(job.fingerprint):
             self._end(job.number, "cached", why="somebody else made it")
             return True
-        if self._patience.holder(job.fingerprint) is not None:
-            self._schedule.put_back(job.number, time.monotonic() + _PAUSE)
-            return True
-        return False
+        holder = self._patience.holder(job.fingerprint)
+        if holder is not None:
+            self._wait_for(job, f"process {holder.pid} on {holder.host}")
+        return holder is not None
+
+    def _wait_for(self, job: Job, who: str) -> None:
+        """Leave a job to somebody else, and look again later."""
+        if job.number not in self._waited:
+            self._waited.add(job.number)
+            self._tell(events.Noted(job=job.identifier, text=f"waiting for {who}, who works on it"))
+        self._schedule.put_back(job.number, time.monotonic() + _PAUSE)
 
     def _start(self, job: Job, slots: Slots) -> None:
         options, number = self._options, job.number
@@ -140,9 +149,7 @@ class Runner:
             if isinstance(event, events.Ended):
                 self._said[number] = event
             elif isinstance(event, events.Started):
-                again = self._attempts[number]
-                expected = self._plan.job(number).settings.needs.time
-                self._tell(msgspec.structs.replace(event, attempt=again, expected=expected))
+                self._tell(msgspec.structs.replace(event, attempt=self._attempts[number]))
             else:
                 self._tell(event)
             return
@@ -161,7 +168,7 @@ class Runner:
             self._schedule.done(number)
         elif code == BusyError.exit_code:
             self._attempts[number] -= 1
-            self._schedule.put_back(number, time.monotonic() + _PAUSE)
+            self._wait_for(job, "another process")
         elif self._given_up:
             self._schedule.left.discard(number)
             self._end(number, "skipped", why="it was stopped")

@@ -19,6 +19,7 @@ class Schedule:
         self._there = {n for n, name in enumerate(graph.fingerprints) if name in known}
         self._ready: list[tuple[int, float, int]] = []
         self._later: dict[int, float] = {}
+        self._taken: set[int] = set()
         self.left = demanded(graph, known, graph.wanted)
         self._offer(self.left)
 
@@ -34,12 +35,14 @@ class Schedule:
             self._push(number)
         while self._ready:
             number = heapq.heappop(self._ready)[2]
-            if number in self.left and self._is_free(number):
+            if self._can_begin(number):
+                self._taken.add(number)
                 return number
         return None
 
     def put_back(self, number: int, until: float = 0.0) -> None:
         """A job that was taken has to be begun again, not before some time."""
+        self._taken.discard(number)
         if until:
             self._later[number] = until
         else:
@@ -48,6 +51,7 @@ class Schedule:
     def done(self, number: int) -> None:
         """The store has the result of a job."""
         self.left.discard(number)
+        self._taken.discard(number)
         self._there.add(number)
         self._offer(self._graph.users[number])
 
@@ -76,12 +80,13 @@ class Schedule:
         return dropped
 
     def _offer(self, numbers: Iterable[int]) -> None:
-        for number in numbers:
-            if number in self.left and self._is_free(number):
-                self._push(number)
+        for number in filter(self._can_begin, numbers):
+            self._push(number)
 
-    def _is_free(self, number: int) -> bool:
-        return self._there.issuperset(self._graph.inputs[number])
+    def _can_begin(self, number: int) -> bool:
+        """Whether a job is left, nobody has it, and all that it needs is there."""
+        here = number in self.left and number not in self._taken
+        return here and self._there.issuperset(self._graph.inputs[number])
 
     def _push(self, number: int) -> None:
         entry = (-self._urgency[number], random.random(), number)  # noqa: S311 - only to spread

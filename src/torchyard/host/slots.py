@@ -7,7 +7,9 @@ there are slots, and none of them stands idle while another one has work.
 """
 
 import os
+import re
 import select
+import shutil
 import struct
 import termios
 import threading
@@ -18,12 +20,34 @@ from pathlib import Path
 from typing import Literal, Self
 
 from torchyard.errors import HostError
+from torchyard.host.process import capture
 
 _Place = Literal["taken", "withheld"]
 
 _TOKEN = b"+"
 # So many looks in a row must agree that slots are lost, since a look is never quite exact.
 _PATIENCE = 12
+
+
+def makeflags(path: str | Path, *, old_make: bool) -> str:
+    """What MAKEFLAGS must be for clients of the fifo at a path.
+
+    Make before 4.4 dies of a fifo that it is told about. Behind `--` every make takes it for a
+    variable and runs one command at a time, on the slot that its job has; ninja, gcc and cargo
+    look for the word anywhere and find it.
+    """
+    return (
+        f"-j1 -- --jobserver-auth=fifo:{path}" if old_make else f"-j --jobserver-auth=fifo:{path}"
+    )
+
+
+def is_old_make(path: str) -> bool:
+    """Whether the make on a PATH can't share slots through a fifo."""
+    if shutil.which("make", path=path) is None:
+        return False
+    told = capture(["make", "--version"], cwd=Path.cwd())
+    version = re.match(r"GNU Make (\d+)\.(\d+)", told)
+    return version is None or (int(version[1]), int(version[2])) < (4, 4)
 
 
 class Slots:
@@ -60,21 +84,6 @@ class Slots:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    @property
-    def makeflags(self) -> str:
-        """What MAKEFLAGS must be for clients, every make among them being 4.4 or newer."""
-        return f"-j{self.count} --jobserver-auth=fifo:{self.path}"
-
-    @property
-    def makeflags_for_old_make(self) -> str:
-        """The same for when an older make may be among the clients.
-
-        Make before 4.4 dies of a fifo that it is told about. Behind `--` every make takes it for
-        a variable and runs one command at a time, on the slot that its job has; ninja, gcc
-        and cargo look for the word anywhere and find it.
-        """
-        return f"-j1 -- --jobserver-auth=fifo:{self.path}"
 
     @property
     def free(self) -> int:

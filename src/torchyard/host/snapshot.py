@@ -15,6 +15,9 @@ EPOCH = 315_532_800
 
 def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str]) -> None:
     """Copy a directory, and make sure that it is what was planned."""
+    if not folder.is_dir():
+        msg = f"there is no source directory `{folder}`"
+        raise HostError(msg, hint="-f names the file that it is beside of")
     without = {os.path.abspath(path) for path in leave_out}  # noqa: PTH100 - resolves no links
 
     def ignored(place: str, names: list[str]) -> list[str]:
@@ -23,7 +26,7 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
     shutil.copytree(folder, to, symlinks=True, ignore=ignored, dirs_exist_ok=True)
     if tree_digest(str(to)) != digest:
         msg = f"the source directory `{folder}` is not what it was when the plan was made"
-        raise HostError(msg, hint="start again: the new plan takes it as it is now")
+        raise HostError(msg, hint="plan again, or bring it back to what it was")
     _normalise(to)
 
 

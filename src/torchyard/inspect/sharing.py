@@ -20,7 +20,7 @@ def holdings(results: Iterable[Result]) -> tuple[list[Holding], int]:
     users = Counter(digest for result in found for digest in result.blobs())
     sizes = {digest: size for result in found for digest, size in result.blobs().items()}
     held = [
-        Holding(r, sum(size for digest, size in r.blobs().items() if users[digest] == 1))
+        Holding(r, sum(f.size for f in r.tree.files if all(users[b.digest] == 1 for b in f.blobs)))
         for r in found
     ]
     return held, sum(sizes.values())

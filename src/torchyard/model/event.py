@@ -20,7 +20,10 @@ class Event(Value, kw_only=True, tag_field="event", tag=str.lower):
 
 
 class Began(Event, kw_only=True):
-    """A build begins: how many jobs its plan has, and how many of them have to be done."""
+    """A build begins: how many jobs its plan has, and how many of each stage have to be done.
+
+    `expected` is how many seconds a job of a stage should last, where the file says so.
+    """
 
     version: Literal[1] = 1
     project: str
@@ -29,6 +32,8 @@ class Began(Event, kw_only=True):
     needed: int
     cached: int
     slots: int
+    stages: dict[str, int] = {}
+    expected: dict[str, float] = {}
 
 
 class Started(Event, kw_only=True):
@@ -39,7 +44,6 @@ class Started(Event, kw_only=True):
     work: str
     pid: int
     attempt: int = 1
-    expected: int | None = None
 
 
 class Stepping(Event, kw_only=True):

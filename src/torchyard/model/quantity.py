@@ -5,7 +5,7 @@ import re
 _SPELLED = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*([A-Za-z]+)")
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
 _MOMENTS = 10
-_SECONDS = {"s": 1, "min": 60, "h": 3600}
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
 def parse_size(text: str) -> int:

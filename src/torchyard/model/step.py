@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from shlex import quote
 
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.values import Value
@@ -13,7 +14,7 @@ PLACES = {
     "build": "where steps run, and leave what nobody else needs",
     "out": "what is put here is the job's result",
     "inputs": "the results of the jobs that this one needs, a directory for each stage",
-    "order": "the job itself as a JSON file; a package that carries it can be rebuilt",
+    "order": "the job as a file `torchyard-order.json`; a package with it inside can be rebuilt",
     "name": "the project's name",
     "version": "the project's version",
 }
@@ -38,7 +39,7 @@ INPUTS = {
 """The stages whose results a stage's steps can name: `{core}` is `{inputs}/core`."""
 
 
-SHELL = ("sh", "-euc")
+SHELL = ("bash", "-euo", "pipefail", "-c")
 """What runs a step that is written as a line: it stops at the first thing that goes wrong."""
 
 
@@ -58,13 +59,19 @@ class Step(Value, kw_only=True):
     @property
     def title(self) -> str:
         """What people know the step by; a line for the shell is known by its first line."""
-        words = self.run[2:] if self.run[:2] == SHELL else self.run
+        words = self.run[len(SHELL) :] if self.is_line else self.run
         return self.name or " ".join(words).strip().partition("\n")[0]
 
+    @property
+    def is_line(self) -> bool:
+        """Whether a shell runs it."""
+        return self.run[: len(SHELL)] == SHELL
+
     def filled(self, places: Mapping[str, str]) -> "Step":
-        """The same step with every word in braces replaced."""
+        """The same step with every word in braces replaced; for a shell, each is quoted."""
+        quoted = {name: quote(value) for name, value in places.items()} if self.is_line else places
         return Step(
-            run=tuple(fill(word, places) for word in self.run),
+            run=tuple(fill(word, quoted) for word in self.run),
             name=self.title,
             cwd=fill(self.cwd, places),
             env={key: fill(value, places) for key, value in self.env.items()},

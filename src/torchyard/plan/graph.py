@@ -10,11 +10,15 @@ from torchyard.model.identifier import Cell, job_identifier, scope_of, scope_pat
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.step import Setting
+from torchyard.model.suggest import nearest
 from torchyard.model.yard import Yard
 from torchyard.plan.expand import Absent, Expansion, bits
 from torchyard.plan.idle import warnings
 from torchyard.plan.select import find_subset, in_subset
 from torchyard.plan.settings import Settings
+
+_COMPARED = 300
+"""Up to so many jobs it takes no time to look for the one that was meant."""
 
 Scope = tuple[str, ...]
 Payload = dict[str, str | int | list[str] | dict[str, Setting]]
@@ -127,8 +131,12 @@ class Plan:
         """The job of a stage at a path, or a complaint."""
         job = self.get(stage, scope_of(stage, path))
         if job is None:
+            stages, scopes, *_ = self.columns
             msg = f"the plan has no job `{job_identifier(stage, self.label, path)}`"
-            raise SelectionError(msg, hint="`torchyard plan --json` lists the jobs")
+            paths = [scope_path(s) for s, kind in zip(scopes, stages, strict=True) if kind is stage]
+            near = nearest(path, paths) if len(paths) <= _COMPARED else None
+            hint = f"did you mean `{job_identifier(stage, self.label, near)}`?" if near else None
+            raise SelectionError(msg, hint=hint or "`torchyard plan --jobs` lists the jobs")
         return job
 
     def fingerprint(self, stage: Stage, scope: Scope) -> str | None:

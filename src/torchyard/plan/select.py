@@ -90,7 +90,7 @@ def select_cells(expansion: Expansion, selection: Selection) -> Iterator[Cell]:
     for selector in (*selection.select, *selection.skip):
         if names_jobs(selector):
             msg = f"`{selector}` selects jobs, but cells are listed"
-            raise SelectionError(msg, hint="`torchyard plan --json` lists jobs")
+            raise SelectionError(msg, hint="`torchyard plan --jobs` lists jobs")
     for block in select_blocks(expansion, selection):
         for pair in block.pairs:
             yield Cell(*block.head, *pair)

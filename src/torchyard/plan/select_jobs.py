@@ -31,7 +31,7 @@ def select_jobs(plan: Plan, selection: Selection) -> Plan:
             _complain(selector)
     if not kept:
         msg = "the selection is empty: no job is left"
-        raise SelectionError(msg, hint="`torchyard plan --json` lists the jobs")
+        raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs")
     return plan.keep(kept)
 
 
@@ -46,4 +46,4 @@ def _complain(selector: str) -> None:
     stage = selector.partition(":")[0]
     stages = [known.value for known in Stage]
     hint = did_you_mean(stage, stages) if stage not in stages else None
-    raise SelectionError(msg, hint=hint or "`torchyard plan --json` lists the jobs")
+    raise SelectionError(msg, hint=hint or "`torchyard plan --jobs` lists the jobs")

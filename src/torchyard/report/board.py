@@ -1,10 +1,11 @@
 """What a build looks like just now: events folded into a board, and the board drawn."""
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
-from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
 from torchyard.model.event import (
@@ -18,11 +19,16 @@ from torchyard.model.event import (
     Started,
     Stepping,
 )
-from torchyard.model.quantity import show_count, show_duration, show_size
+from torchyard.model.quantity import show_duration, show_size
 from torchyard.report.events import finished_line
 
 _NOTES = 3
 """How many notes a board has room for."""
+
+_LEAST = 8
+"""A step's name is shown if there is room for so many letters of it."""
+
+NEWLINE = "\n"
 
 _SHOWN = 12
 """How many running jobs a board has room for."""
@@ -34,8 +40,8 @@ class Running:
     def __init__(self, started: Started) -> None:
         self.job = started.job
         self.began = started.at
-        self.expected = started.expected
         self.step = ""
+        self.stepped = started.at
         self.progress: tuple[int, int] | None = None
 
 
@@ -51,6 +57,7 @@ class Board:
         self.notes: list[str] = []
         self.slots: SlotsChanged | None = None
         self.now = 0.0
+        self._ended: Counter[str] = Counter()
         self._lasted: dict[str, list[float]] = {}
 
     def __call__(self, event: Happening) -> None:
@@ -64,6 +71,7 @@ class Board:
             case Stepping() if event.job in self.running:
                 self.running[event.job].step = f"{event.number}/{event.of} {event.step}"
                 self.running[event.job].progress = None
+                self.running[event.job].stepped = event.at
             case Progress() if event.job in self.running:
                 self.running[event.job].progress = (event.done, event.total)
             case SlotsChanged():
@@ -83,6 +91,7 @@ class Board:
             self.notes = [*self.notes, f"{event.job} is tried again: {event.why}"][-_NOTES:]
             return
         self.outcomes[event.outcome] += 1
+        self._ended[_stage(event.job)] += 1
         if event.outcome == "failed":
             self.failed.append(event)
         if event.outcome == "built":
@@ -93,22 +102,27 @@ class Board:
         return sum(self.outcomes.values())
 
     def remaining(self, now: float) -> float | None:
-        """Seconds that are left, going by how long jobs lasted; None while nobody knows."""
-        if not self.began or not self.outcomes["built"]:
+        """Seconds that are left, going by how long jobs lasted; None while nobody can know."""
+        if not self.began or self.finished:
             return None
-        left = self.began.needed - self.ended
-        share = now / max(1, self.ended)
-        known = [self._left(job, now) for job in self.running.values()]
-        return max([left * share, *(seconds for seconds in known if seconds is not None)])
+        usual = {stage: sum(lasted) / len(lasted) for stage, lasted in self._lasted.items()}
+        usual = {**self.began.expected, **usual}
+        running = Counter(_stage(job) for job in self.running)
+        left = Counter(self.began.stages) - self._ended - running
+        going = [self._left(job, usual, now) for job in self.running.values()]
+        if any(stage not in usual for stage in left) or None in going:
+            return None
+        seconds = [left_over for left_over in going if left_over is not None]
+        work = sum(seconds) + sum(count * usual[stage] for stage, count in left.items())
+        return max([work / max(1, len(self.running)), *seconds])
 
-    def _left(self, job: Running, now: float) -> float | None:
-        """How long a running job will go on."""
-        lasted = self._lasted.get(_stage(job.job))
-        usual = sum(lasted) / len(lasted) if lasted else job.expected
+    def _left(self, job: Running, usual: dict[str, float], now: float) -> float | None:
+        """How long a running job will go on: by its progress, or as long as others did."""
         if job.progress and job.progress[0]:
             done, total = job.progress
-            return (now - job.began) * (total - done) / done
-        return max(0.0, usual - (now - job.began)) if usual else None
+            return (now - job.stepped) * (total - done) / done
+        lasts = usual.get(_stage(job.job))
+        return None if lasts is None else max(0.0, lasts - (now - job.began))
 
 
 def _stage(identifier: str) -> str:
@@ -120,61 +134,76 @@ class Picture(NamedTuple):
 
     board: Board
     now: float
-    memory: dict[str, int] = {}  # noqa: RUF012 - never changed
+    memory: Mapping[str, int] = MappingProxyType({})
 
-    def __rich__(self) -> RenderableType:
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
         board, began = self.board, self.board.began
         if began is None:
-            return Text("nothing has begun")
-        parts: list[RenderableType] = [self._headline(began)]
-        if board.running:
-            parts.append(self._table())
-        hidden = len(board.running) - _SHOWN
-        if hidden > 0:
-            parts.append(Text(f"and {hidden} more", style="dim"))
-        parts += [
-            Text(f"note: {note}", style="yellow", overflow="ellipsis") for note in board.notes
-        ]
+            yield Text("nothing has begun")
+            return
+        lines = [self._headline(began)]
+        if not board.finished:
+            lines += self._rows(began, options.max_width)
+            lines += (Text(f"note: {note}", style="yellow") for note in board.notes)
         for ended in board.failed[-_NOTES:]:
-            why = ended.why.partition("\n")[0]
-            parts.append(Text(f"failed: {why}", style="red"))
-        return Group(*parts)
+            lines.append(Text(f"failed: {ended.why.partition(NEWLINE)[0]}", style="red"))
+        for line in lines:
+            line.truncate(options.max_width, overflow="ellipsis")
+            yield line
 
     def _headline(self, began: Began) -> Text:
         board = self.board
-        slots = board.slots.allowed if board.slots else began.slots
-        text = Text.assemble(
-            (began.project, "bold"),
-            f"  {board.ended} of {show_count(began.needed, 'job')}",
-        )
-        if began.cached:
-            text.append(f", {began.cached:,} in the store")
-        if board.outcomes["failed"]:
-            text.append(f", {board.outcomes['failed']} failed", style="bold red")
-        text.append(f"  {show_duration(round(self.now))}")
-        left = board.remaining(self.now)
         if board.finished:
             return Text(finished_line(board.finished))
+        text = Text.assemble((began.project, "bold"), f"  {board.ended} of {began.needed:,} jobs")
+        if board.outcomes["failed"]:
+            text.append(f", {board.outcomes['failed']} failed", style="bold red")
+        text.append(f"  {clock(self.now)}")
+        left = board.remaining(self.now)
         if left is not None:
             text.append(f", about {show_duration(round(left))} left")
-        text.append(f"  slots {slots} of {began.slots}" if slots < began.slots else "")
+        if board.slots and board.slots.allowed < began.slots:
+            text.append(f"  {board.slots.allowed} of {began.slots} slots", style="yellow")
         return text
 
-    def _table(self) -> Table:
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=False)
-        table.add_column(overflow="ellipsis", no_wrap=True, ratio=3)
-        table.add_column(overflow="ellipsis", no_wrap=True, ratio=2, style="dim")
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(justify="right", no_wrap=True)
-        for job in list(self.board.running.values())[:_SHOWN]:
-            counts = f"{job.progress[0]:,}/{job.progress[1]:,}" if job.progress else ""
-            memory = self.memory.get(job.job)
-            table.add_row(
-                job.job,
-                job.step,
-                counts,
-                show_size(memory) if memory else "",
-                show_duration(round(self.now - job.began)),
-            )
-        return table
+    def _rows(self, began: Began, width: int) -> Iterator[Text]:
+        """A line for each running job: what can be cut is cut, and never the figures."""
+        shown = list(self.board.running.values())[:_SHOWN]
+        figures = [self._figures(job) for job in shown]
+        wide = max((len(text) for text in figures), default=0)
+        names = [job.job.replace(f"{began.project}/", "") for job in shown]
+        room = width - wide - 2
+        longest = min(max(map(len, names), default=0), room)
+        for job, name, text in zip(shown, names, figures, strict=True):
+            step = room - longest - 2
+            line = Text(f"{shorten(name, longest):{longest}}")
+            if step > _LEAST:
+                line.append(f"  {shorten(job.step, step):{step}}", style="dim")
+            else:
+                line.append(" " * max(0, room - longest))
+            line.append(f"  {text:>{wide}}")
+            yield line
+        if len(self.board.running) > _SHOWN:
+            yield Text(f"and {len(self.board.running) - _SHOWN} more", style="dim")
+
+    def _figures(self, job: Running) -> str:
+        counts = f"{job.progress[0]}/{job.progress[1]}" if job.progress else ""
+        memory = self.memory.get(job.job, 0)
+        return (
+            f"{counts:>9} {show_size(memory) if memory else '':>7} {clock(self.now - job.began):>7}"
+        )
+
+
+def clock(seconds: float) -> str:
+    """A time that is seen to pass: `7:05`, `1:02:30`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def shorten(text: str, room: int) -> str:
+    """Cut a text in its middle: what tells names apart is at their ends."""
+    if len(text) <= room:
+        return text
+    front = max(0, (room - 1) // 2)
+    return f"{text[:front]}…{text[len(text) - (room - 1 - front) :]}"

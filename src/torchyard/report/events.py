@@ -23,8 +23,8 @@ def line_of(event: Happening) -> str | None:  # noqa: PLR0911 - one for each kin
     match event:
         case Began():
             return (
-                f"{event.project}: {show_count(event.jobs, 'job')}, {event.cached:,} in the store, "
-                f"{event.needed:,} to do with {show_count(event.slots, 'compile slot')}"
+                f"{event.project}: {event.needed:,} of {show_count(event.jobs, 'job')} to do, "
+                f"with {show_count(event.slots, 'compile slot')}"
             )
         case Started():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
@@ -53,7 +53,7 @@ def _ended(event: Ended) -> str:
     if event.outcome == "built":
         facts = [show_duration(event.seconds), show_size(event.size)]
     if event.why:
-        facts.append(event.why.partition("\n")[0])
+        facts.append(event.why.partition("\n")[0].removeprefix(f"{event.job}: "))
     return f"{event.outcome:8} {event.job}" + (f": {', '.join(facts)}" if facts else "")
 
 

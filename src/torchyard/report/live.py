@@ -66,3 +66,5 @@ class LiveBoard:
     ) -> None:
         self._ended.set()
         self._live.stop()
+        if self.board.finished:
+            self._live.console.print(line_of(self.board.finished))

@@ -5,6 +5,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from torchyard.host.slots import is_old_make, makeflags
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
 
@@ -29,7 +30,7 @@ def compose(task: Task, work: str, slots: str | None) -> dict[str, str]:
         "CMAKE_GENERATOR": "Ninja",
     }
     if slots:
-        env["MAKEFLAGS"] = f"-j --jobserver-auth=fifo:{slots}"
+        env["MAKEFLAGS"] = makeflags(slots, old_make=is_old_make(SYSTEM_PATH))
     passed = task.settings.get("pass_env", ())
     for name in passed if isinstance(passed, tuple) else ():
         if isinstance(name, str) and name in os.environ:

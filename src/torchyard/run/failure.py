@@ -3,10 +3,12 @@
 import shutil
 import sys
 
+import msgspec
+
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError
 from torchyard.model.failure import Kind, Telling
-from torchyard.run.log import Log, lines_since
+from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import Bench, StepError
 from torchyard.run.telling import telling_lines
 
@@ -18,12 +20,17 @@ _FULL = 50 << 20
 
 def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
     """Turn the failure of a step into what the log tells, whose fault it is, and how to go on."""
-    lines = lines_since(bench.place.log, error.mark)
-    if error.step.run[:3] == OWN:  # what torchyard says is told already
-        return BuildError("\n".join((str(error), *lines)))
-    told = telling_lines(lines, load_failures())
+    path = bench.place.log
+    told = telling_lines(lines_since(path, error.mark), load_failures())
+    kind = _kind(bench, error, told)
+    if error.step.run[:3] == OWN:  # what torchyard says needs no explanation
+        made = BuildError if kind is Kind.BUILD else ElsewhereError
+        said = "\n".join((str(error), *lines_since(path, error.mark)))
+        return made(said, reason=kind.value)
+    if error.ended.code < 0:
+        told = _killed(told)
     log.add(f"== {error}")
-    return _error(bench, error, told, _kind(bench, error, told))
+    return _error(bench, error, told, kind)
 
 
 def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
@@ -37,9 +44,16 @@ def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
     return told.kind
 
 
+def _killed(told: Telling) -> Telling:
+    """What is known about steps that are killed, whatever their logs say."""
+    known = load_failures()["killed"]
+    return msgspec.structs.replace(told, title=known.title, cause=known.cause, fix=known.fix)
+
+
 def _error(bench: Bench, error: StepError, told: Telling, kind: Kind) -> TorchyardError:
     task = bench.place.order.task
-    lines = "".join(f"\n  {line.number:>6} | {line.text}" for line in told.lines)
+    before = lines_before(bench.place.log, error.mark)
+    lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in told.lines)
     more = [Diagnostic(told.title, hint=f"{told.cause} {told.fix}")] if told.title else []
     if told.kind is Kind.NETWORK and kind is Kind.BUILD:
         what = "the sandbox gives this step no network"

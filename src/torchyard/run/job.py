@@ -14,8 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from torchyard import __version__
-from torchyard.errors import BusyError, StoreError
+from torchyard.errors import BuildError, BusyError, StoreError
 from torchyard.model.event import Noted, Started
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
@@ -29,6 +31,7 @@ from torchyard.run.workplace import Workplace
 from torchyard.store.claims import Claim, Owner, Patience
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
+from torchyard.store.verify import drop
 
 _POLL = 1.0
 """Seconds between two looks at whether somebody else's job is done."""
@@ -54,6 +57,7 @@ class Outcome(NamedTuple):
 
 def run_job(order: Order, store: Store, conditions: Conditions, report: Report) -> Outcome:
     """Make the result of a job, unless the store has it."""
+    order = msgspec.structs.replace(order, sandbox=conditions.sandbox)
     task = order.task
     if not order.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
@@ -62,10 +66,14 @@ def run_job(order: Order, store: Store, conditions: Conditions, report: Report) 
     if found is not None:
         return Outcome(found, built=False)
     place = Workplace(conditions.work, order)
-    with place.alone(wait=conditions.wait) as alone:
-        if not alone:
-            msg = f"another process of this machine is working on {task.id}"
-            raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+    with place.alone(wait=False) as alone:
+        if alone:
+            return _claim_and_run(place, store, conditions, report)
+    if not conditions.wait:
+        msg = f"another process of this machine is working on {task.id}"
+        raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+    report(Noted(job=task.id, text="waiting for another process of this machine"))
+    with place.alone(wait=True):
         return _claim_and_run(place, store, conditions, report)
 
 
@@ -136,6 +144,9 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 
             raise explained(error, bench, log) from error
+    if task.stage is Stage.PACKAGE and not any(place.out.iterdir()):
+        msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
+        raise BuildError(msg, hint="let a step put it there")
     writer = Writer(store)
     result = Result(
         fingerprint=task.fingerprint,
@@ -173,7 +184,12 @@ def _fetch_inputs(place: Workplace, store: Store) -> None:
         part = folder.with_name(f"{folder.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
-        fetch_tree(store, result.tree, part)
+        try:
+            fetch_tree(store, result.tree, part)
+        except StoreError as error:
+            drop(store, result)
+            msg = f"{error} It was taken out of the store."
+            raise StoreError(msg, hint="`torchyard build` makes it again") from error
         part.rename(folder)
 
 

@@ -45,3 +45,13 @@ def lines_since(path: Path, mark: int) -> Iterator[str]:
         file.seek(mark)
         for line in file:
             yield line[STAMP:].rstrip("\n")
+
+
+def lines_before(path: Path, mark: int) -> int:
+    """How many lines a log has before a place."""
+    with path.open("rb") as file:
+        count = 0
+        while mark > 0 and (piece := file.read(min(mark, 1 << 20))):
+            count += piece.count(b"\n")
+            mark -= len(piece)
+    return count

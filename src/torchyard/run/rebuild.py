@@ -9,12 +9,14 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import StoreError
+from torchyard.model.event import Noted
 from torchyard.model.order import Order
 from torchyard.model.result import File, Result
 from torchyard.run.job import Conditions, run_job
 from torchyard.run.steps import Report
 from torchyard.run.workplace import ORDER
 from torchyard.store.store import Store
+from torchyard.store.transfer import copy
 from torchyard.store.trees import fetch_file
 
 _LISTED = 20
@@ -48,23 +50,32 @@ def carried_order(package: Path) -> Order:
 
 
 def rebuild(
-    package: Path, order: Order, store: Store, conditions: Conditions, report: Report
+    package: Path, order: Order, scratch: Store, conditions: Conditions, report: Report
 ) -> Comparison:
-    """Run every job that a package was made by, as far as the store does not have it."""
-    result: Result | None = None
-    for task in order.tasks:
-        result = run_job(order.of(task), store, conditions, report).result
-    made = _counterpart(result, package) if result else None
-    if result is None or made is None:
+    """Run every job that a package was made by; only what is in the scratch store is taken."""
+    for task in order.tasks[:-1]:
+        run_job(order.of(task), scratch, conditions, report)
+    result = run_job(order, scratch, conditions, report).result
+    made = _counterpart(result, package)
+    if made is None:
         msg = f"what was made again has no file `{package.name}`"
         raise StoreError(msg, hint=f"`torchyard store show {order.task.id}` lists what there is")
     path = conditions.work / "rebuilt" / package.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    fetch_file(store, made, path)
+    fetch_file(scratch, made, path)
     with package.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     same = digest == made.digest
     return Comparison(path, made.digest, () if same else tuple(_differences(package, path)))
+
+
+def borrow(order: Order, store: Store, scratch: Store, report: Report) -> None:
+    """Take from a store what a package was made from, but never the package itself."""
+    for task in order.tasks[:-1]:
+        result = store.find(task.fingerprint)
+        if result is not None:
+            copy(store, scratch, [result])
+            report(Noted(job=task.id, text="is taken from the store as it is"))
 
 
 def _counterpart(result: Result, package: Path) -> File | None:

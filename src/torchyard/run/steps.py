@@ -1,6 +1,7 @@
 """Running the steps of a job, one after the other, from where the last try got to."""
 
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -105,7 +106,7 @@ def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> En
     place = bench.place
     job = place.order.task
     argv = enclose(bench.sandbox, step, place.folder, bench.slots)
-    log.add("+ " + " ".join(argv))
+    log.add(f"+ {shlex.join(argv)}")
     mark, shown = log.mark(), 0
 
     def on_line(line: str) -> None:

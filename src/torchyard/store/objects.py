@@ -17,10 +17,11 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
 from obstore.store import LocalStore, S3Store
 
-from torchyard.errors import ElsewhereError, UsageError
+from torchyard.errors import ElsewhereError, SelectionError, UsageError
 
 CHUNK = 1 << 20
 _ATTEMPTS = 5
+_PLACES = "file:///…, s3://BUCKET/… or a directory"
 _PAGE = 1000
 
 T = TypeVar("T")
@@ -38,25 +39,32 @@ class Meta(NamedTuple):
 class Objects:
     """The objects of one store."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, make: bool = True) -> None:
+        """Open a store; a directory that is not there is made, unless there has to be one."""
         self.url = url
-        self.folder: Path | None = None
-        self._store: LocalStore | S3Store = self._open(url)
+        self.folder = _folder_of(url)
+        self._store: LocalStore | S3Store = (
+            self._open_bucket()
+            if self.folder is None
+            else self._open_folder(self.folder, make=make)
+        )
 
-    def _open(self, url: str) -> LocalStore | S3Store:
-        scheme, separator, rest = url.partition("://")
-        if not separator or scheme == "file":
-            self.folder = Path(rest if separator else url).absolute()
-            try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                msg = f"the store `{url}` can't be made: {error}"
-                raise ElsewhereError(msg) from error
-            return LocalStore(self.folder)
-        if scheme == "s3":
-            # Where the server is and who we are comes from AWS's own variables and files.
+    def _open_folder(self, folder: Path, *, make: bool) -> LocalStore:
+        if not make and not folder.is_dir():
+            msg = f"there is no store `{self.url}`"
+            raise SelectionError(msg, hint="`torchyard build` makes one; --store names another")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            msg = f"the store `{self.url}` can't be made: {error}"
+            raise ElsewhereError(msg) from error
+        return LocalStore(folder)
+
+    def _open_bucket(self) -> S3Store:
+        """Open a bucket; where the server is and who we are comes from AWS's own variables."""
+        try:
             return S3Store.from_url(
-                url,
+                self.url,
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=5),
@@ -64,8 +72,9 @@ class Objects:
                 },
                 retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=60)},
             )
-        msg = f"`{url}` is no place for a store"
-        raise UsageError(msg, hint="file://…, s3://… or a directory")
+        except BaseError as error:
+            msg = f"`{self.url}` is no place for a store: {_plain(error)}"
+            raise UsageError(msg, hint=_PLACES) from error
 
     def head(self, key: str) -> Meta | None:
         def ask() -> Meta | None:
@@ -180,12 +189,29 @@ class Objects:
         )
 
     def _unreachable(self, what: str, error: Exception) -> ElsewhereError:
-        reason = str(error).partition("\n\nDebug source")[0].strip()
+        reason = _plain(error)
         msg = f"the store `{self.url}` could not {what}: {reason}"
         if f"(os error {errno.ENOSPC})" in reason:
             return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
-        hint = "is it in reach, and may we write there?"
+        hint = "is it in reach, and may we do that there?"
         return ElsewhereError(msg, hint=hint, reason="network")
+
+
+def _folder_of(url: str) -> Path | None:
+    """The directory that an address means; None for a bucket."""
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme not in ("file", "s3"):
+        msg = f"`{url}` is no place for a store"
+        raise UsageError(msg, hint=_PLACES)
+    if scheme == "file" and separator and not rest.startswith("/"):
+        msg = f"`{url}` names a host, not a directory"
+        raise UsageError(msg, hint=f"write file:///{rest}, or only {rest}")
+    return None if separator and scheme == "s3" else Path(rest if separator else url).absolute()
+
+
+def _plain(error: Exception) -> str:
+    """What obstore says, without what only its authors want to know."""
+    return str(error).partition("\n\nDebug source")[0].strip()
 
 
 def _meta(found: "obstore.ObjectMeta") -> Meta:

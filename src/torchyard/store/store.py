@@ -28,8 +28,8 @@ class Store:
         self.objects = objects
 
     @classmethod
-    def at(cls, url: str) -> "Store":
-        return cls(Objects(url))
+    def at(cls, url: str, *, make: bool = True) -> "Store":
+        return cls(Objects(url, make=make))
 
     @property
     def url(self) -> str:
@@ -60,7 +60,7 @@ class Store:
         result = self.find(fingerprint)
         if result is None:
             msg = f"the store `{self.url}` has no result of {what}"
-            raise StoreError(msg, hint=f"`torchyard run {what}` makes it")
+            raise StoreError(msg, hint="`torchyard build` makes all that a job needs")
         return result
 
     def results(self, fingerprints: Iterable[str] | None = None) -> Iterator[Result]:

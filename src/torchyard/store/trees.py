@@ -3,12 +3,12 @@
 import os
 import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from torchyard.errors import HostError, StoreError
+from torchyard.errors import HostError, SelectionError, StoreError
 from torchyard.model.result import File, Part, Result, Tree
 from torchyard.store.keys import blob_key
 from torchyard.store.store import THREADS, Store
@@ -108,7 +108,25 @@ def fetch_tree(store: Store, tree: Tree, folder: Path) -> None:
         for _ in pool.map(fetch, tree.files):
             pass
     for name, target in tree.links.items():
-        _inside(folder, name).symlink_to(target)
+        link = _inside(folder, name)
+        link.unlink(missing_ok=True)
+        link.symlink_to(target)
+
+
+def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Path]:
+    """Lay out the files of several results in one directory, where none may hide another."""
+    owners: dict[str, tuple[str, str]] = {}
+    found = list(results)
+    for result in found:
+        for file in result.tree.files:
+            owner, digest = owners.setdefault(file.path, (result.id, file.digest))
+            if digest != file.digest:
+                msg = f"{owner} and {result.id} both have a file `{file.path}`, not the same"
+                raise SelectionError(msg, hint="take them out one by one, or name the files apart")
+    folder.mkdir(parents=True, exist_ok=True)
+    for result in found:
+        fetch_tree(store, result.tree, folder)
+    return [folder / name for name in sorted(owners)]
 
 
 def _inside(folder: Path, name: str) -> Path:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from torchyard.errors import StoreError
 from torchyard.model.result import Result
 from torchyard.store.keys import BLOBS, RESULTS, blob_key, name_of, result_key
-from torchyard.store.objects import Meta
 from torchyard.store.store import THREADS, Store
 
 
@@ -32,7 +31,7 @@ def verify(store: Store, progress: Callable[[int], None] = lambda _: None) -> Ve
     damaged: list[str] = []
     with ThreadPoolExecutor(THREADS) as pool:
         metas = store.objects.list(BLOBS)
-        for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta)), metas):
+        for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta.key)), metas):
             name = name_of(meta.key)
             if digest == name:
                 sizes[name] = meta.size
@@ -60,11 +59,21 @@ def remove_broken(store: Store, verdict: Verdict) -> None:
     store.objects.delete(map(blob_key, verdict.damaged))
 
 
-def _digest(store: Store, meta: Meta) -> str | None:
+def drop(store: Store, result: Result) -> None:
+    """Take out a result that can't be used, and those of its blobs that are damaged."""
+    wrong = [
+        digest
+        for digest in result.blobs()
+        if _digest(store, blob_key(digest)) not in (None, digest)
+    ]
+    store.objects.delete([result_key(result.fingerprint), *map(blob_key, wrong)])
+
+
+def _digest(store: Store, key: str) -> str | None:
     """The sha256 of a blob's bytes; None if it has just been removed."""
     whole = sha256()
     try:
-        for piece in store.objects.stream(meta.key):
+        for piece in store.objects.stream(key):
             whole.update(piece)
     except FileNotFoundError:
         return None
