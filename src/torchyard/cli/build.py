@@ -175,7 +175,7 @@ def _print_table(plan: Plan, store: Store, done: Build) -> None:
     if rows:
         from torchyard.inspect.build_report import build_report
 
-        show(build_report(sorted(rows)))
+        show(build_report(plan.label, sorted(rows)))
     if len(packages) > _DETAILED:
         write(f"{len(packages):,} packages were in the store: `torchyard store ls` lists them\n")
 

@@ -28,8 +28,6 @@ _NOTES = 3
 _LEAST = 8
 """A step's name is shown if there is room for so many letters of it."""
 
-NEWLINE = "\n"
-
 _SHOWN = 12
 """How many running jobs a board has room for."""
 
@@ -77,7 +75,8 @@ class Board:
             case SlotsChanged():
                 self.slots = event
             case Noted():
-                self.notes = [*self.notes, event.text][-_NOTES:]
+                text = f"{event.job}: {event.text}" if event.job else event.text
+                self.notes = [*self.notes, text][-_NOTES:]
             case Ended():
                 self._end(event)
             case Finished():
@@ -141,15 +140,15 @@ class Picture(NamedTuple):
         if began is None:
             yield Text("nothing has begun")
             return
-        lines = [self._headline(began)]
+        yield self._headline(began)
+        label = f"{began.project}/"
         if not board.finished:
-            lines += self._rows(began, options.max_width)
-            lines += (Text(f"note: {note}", style="yellow") for note in board.notes)
+            yield from self._rows(label, options.max_width)
+            for note in board.notes:
+                yield Text(f"note: {note.replace(label, '')}", style="yellow")
         for ended in board.failed[-_NOTES:]:
-            lines.append(Text(f"failed: {ended.why.partition(NEWLINE)[0]}", style="red"))
-        for line in lines:
-            line.truncate(options.max_width, overflow="ellipsis")
-            yield line
+            why = ended.why.partition("\n")[0].replace(label, "")
+            yield Text(f"failed: {why}", style="red")
 
     def _headline(self, began: Began) -> Text:
         board = self.board
@@ -166,21 +165,19 @@ class Picture(NamedTuple):
             text.append(f"  {board.slots.allowed} of {began.slots} slots", style="yellow")
         return text
 
-    def _rows(self, began: Began, width: int) -> Iterator[Text]:
+    def _rows(self, label: str, width: int) -> Iterator[Text]:
         """A line for each running job: what can be cut is cut, and never the figures."""
         shown = list(self.board.running.values())[:_SHOWN]
         figures = [self._figures(job) for job in shown]
         wide = max((len(text) for text in figures), default=0)
-        names = [job.job.replace(f"{began.project}/", "") for job in shown]
+        names = [job.job.replace(label, "") for job in shown]
         room = width - wide - 2
         longest = min(max(map(len, names), default=0), room)
+        step = min(room - longest - 2, max((len(job.step) for job in shown), default=0))
         for job, name, text in zip(shown, names, figures, strict=True):
-            step = room - longest - 2
             line = Text(f"{shorten(name, longest):{longest}}")
-            if step > _LEAST:
+            if step >= _LEAST:
                 line.append(f"  {shorten(job.step, step):{step}}", style="dim")
-            else:
-                line.append(" " * max(0, room - longest))
             line.append(f"  {text:>{wide}}")
             yield line
         if len(self.board.running) > _SHOWN:

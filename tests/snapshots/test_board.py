@@ -1,0 +1,126 @@
+"""What a build looks like, in words: the board, and lines where there is no terminal."""
+
+import pytest
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+
+from torchyard.inspect.build_report import build_report
+from torchyard.model.event import (
+    Began,
+    Ended,
+    Finished,
+    Happening,
+    Noted,
+    Progress,
+    SlotsChanged,
+    Started,
+    Stepped,
+    Stepping,
+)
+from torchyard.model.result import Usage
+from torchyard.report.board import Board, Picture, clock, shorten
+from torchyard.report.events import line_of
+
+CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
+BINDINGS = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp313t"
+SOURCE = "source:torch-2.14.0"
+USED = Usage(step="copy", seconds=2.0, cpu=1.0, memory=10**6, disk=10**6)
+
+STORY: list[Happening] = [
+    Began(
+        project="torch-2.14.0",
+        store="s3://builds",
+        jobs=40,
+        needed=5,
+        cached=9,
+        slots=16,
+        stages={"source": 1, "core": 2, "bindings": 2},
+        expected={"core": 7200.0},
+    ),
+    Started(at=0.1, job=SOURCE, fingerprint="0" * 64, work="w", pid=1),
+    Stepping(at=0.2, job=SOURCE, step="check the source out", number=1, of=1),
+    Stepped(at=8.0, job=SOURCE, usage=USED),
+    Ended(at=8.2, job=SOURCE, fingerprint="0" * 64, outcome="built", seconds=8.0, size=2 * 10**9),
+    Started(at=9.0, job=CORE, fingerprint="1" * 64, work="w", pid=2),
+    Stepping(at=9.0, job=CORE, step="compile", number=2, of=3),
+    Progress(at=3000.0, job=CORE, done=1200, total=1331),
+    SlotsChanged(at=3100.0, allowed=9, total=16, paused=2, available=10**9, why="memory is short"),
+    Noted(at=3200.0, job=CORE, text="was also built elsewhere"),
+    Ended(
+        at=3300.0,
+        job=BINDINGS,
+        fingerprint="2" * 64,
+        outcome="retry",
+        reason="memory",
+        why="a compiler was killed; now with 8 of 16 slots",
+    ),
+    Started(at=3400.0, job=BINDINGS, fingerprint="2" * 64, work="w", pid=3, attempt=2),
+    Stepping(at=3400.0, job=BINDINGS, step="compile for one Python", number=1, of=2),
+]
+END: list[Happening] = [
+    Ended(
+        at=4000.0,
+        job=BINDINGS,
+        fingerprint="2" * 64,
+        outcome="failed",
+        code=9,
+        why=f"{BINDINGS}: `compile` failed with exit code 1\n  12 | error: no",
+    ),
+    Finished(at=4000.0, built=1, cached=9, failed=1, skipped=3, seconds=4000.0),
+]
+
+
+def drawn(board: Board, now: float, width: int) -> str:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(Picture(board, now, {CORE: 31 * 10**9}))
+    return captured.get()
+
+
+@pytest.mark.parametrize("width", [120, 80, 60])
+def test_the_board(snapshot: SnapshotAssertion, width: int) -> None:
+    board = Board()
+    for event in STORY:
+        board(event)
+    text = drawn(board, 3500.0, width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text == snapshot
+    for event in END:
+        board(event)
+    assert drawn(board, 4000.0, width) == snapshot
+
+
+def test_lines(snapshot: SnapshotAssertion) -> None:
+    assert [line_of(event) for event in (*STORY, *END)] == snapshot
+
+
+def test_nothing_is_promised_that_nobody_knows() -> None:
+    board = Board()
+    assert board.remaining(1.0) is None
+    board(STORY[0])
+    assert board.remaining(1.0) is None, "no bindings were ever built"
+    board(Began(project="x", store="s", jobs=1, needed=2, cached=0, slots=1, stages={"core": 2}))
+    board(Started(at=10.0, job=CORE, fingerprint="1" * 64, work="w", pid=2))
+    board(Stepping(at=20.0, job=CORE, step="compile", number=1, of=1))
+    board(Progress(at=30.0, job=CORE, done=1, total=4))
+    assert board.remaining(30.0) is None, "of the other core nothing is known"
+    board(Ended(at=60.0, job=CORE, fingerprint="1" * 64, outcome="built", seconds=50.0))
+    assert board.remaining(60.0) == 50.0
+
+
+def test_names_are_cut_in_their_middle() -> None:
+    assert shorten("abcdefghij", 10) == "abcdefghij"
+    assert shorten("abcdefghij", 7) == "abc…hij"
+    assert [clock(seconds) for seconds in (5.9, 65, 3725)] == ["0:05", "1:05", "1:02:05"]
+
+
+def test_the_final_table(snapshot: SnapshotAssertion) -> None:
+    rows = [
+        ("package:torch-2.14.0/linux-x86_64/cpu-mkl/cp312/wheel", "built", 61.0, 10**9, "ab" * 32),
+        ("package:torch-2.14.0/linux-x86_64/cpu-mkl/cp313/wheel", "cached", 0.0, 10**9, "cd" * 32),
+        ("package:torch-2.14.0/linux-x86_64/cpu-mkl/cp314/wheel", "failed", 0.0, 0, ""),
+    ]
+    console = Console(width=80, color_system=None)
+    with console.capture() as captured:
+        console.print(build_report("torch-2.14.0", rows))
+    assert captured.get() == snapshot
