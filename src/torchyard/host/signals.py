@@ -2,7 +2,7 @@
 
 import signal
 import sys
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Self
 
 TERMINATED = 128 + signal.SIGTERM
@@ -20,12 +20,7 @@ class Stops:
             signal.signal(number, self._count)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
 

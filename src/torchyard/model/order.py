@@ -14,6 +14,8 @@ from torchyard.model.step import FACTS, Setting
 from torchyard.model.values import Value
 from torchyard.model.yard import Sandbox, Source
 
+Payload = dict[str, str | int | list[str] | dict[str, Setting]]
+
 
 class Task(Value, kw_only=True):
     """One job, spelt out. Its fingerprint covers all of it but needs, source and sandbox."""
@@ -30,9 +32,9 @@ class Task(Value, kw_only=True):
     source: Source | None = None
 
     @property
-    def is_true(self) -> bool:
-        """Whether the fingerprint is that of what the task says."""
-        payload = {
+    def payload(self) -> Payload:
+        """Everything that the fingerprint is the sha256 of."""
+        return {
             "inputs": sorted(self.inputs),
             "recipe": self.recipe,
             "scope": self.scope,
@@ -40,7 +42,11 @@ class Task(Value, kw_only=True):
             "stage": self.stage.value,
             "stage_revision": self.stage_revision,
         }
-        return fingerprint(payload) == self.fingerprint
+
+    @property
+    def is_true(self) -> bool:
+        """Whether the fingerprint is that of what the task says."""
+        return fingerprint(self.payload) == self.fingerprint
 
     @property
     def facts(self) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Cells → jobs, each with its inputs and its fingerprint.
 
-A fingerprint is the sha256 of the canonical JSON of `Plan.payload`. Encoding that afresh for each
+A fingerprint is the sha256 of the canonical JSON of `Task.payload`. Encoding that afresh for each
 of a million jobs would cost more than everything else, so the bytes are put together from parts
 that were encoded once; a property test compares them with the plain way.
 """

@@ -9,7 +9,6 @@ from torchyard.errors import SelectionError
 from torchyard.model.identifier import Cell, job_identifier, scope_of, scope_path
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import DEPTH, Stage
-from torchyard.model.step import Setting
 from torchyard.model.suggest import nearest
 from torchyard.model.yard import Yard
 from torchyard.plan.expand import Absent, Expansion, bits
@@ -21,7 +20,6 @@ _COMPARED = 300
 """Up to so many jobs it takes no time to look for the one that was meant."""
 
 Scope = tuple[str, ...]
-Payload = dict[str, str | int | list[str] | dict[str, Setting]]
 
 
 class Job(NamedTuple):
@@ -147,17 +145,6 @@ class Plan:
         """Inputs and needs of each job, in order."""
         for inputs, settings in zip(self.columns.inputs, self.columns.settings, strict=True):
             yield inputs, settings.needs
-
-    def payload(self, job: Job) -> Payload:
-        """Everything that a job's fingerprint is the sha256 of."""
-        return {
-            "inputs": sorted(self.columns.fingerprints[number] for number in job.inputs),
-            "recipe": self.yard.project.recipe.name,
-            "scope": job.path,
-            "settings": job.settings.values,
-            "stage": job.stage.value,
-            "stage_revision": self.yard.project.recipe.revision(job.stage),
-        }
 
     def keep(self, wanted: Iterable[int]) -> "Plan":
         """The part of this plan that makes the wanted jobs."""

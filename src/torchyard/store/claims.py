@@ -8,7 +8,6 @@ import platform
 import threading
 import time
 import uuid
-from types import TracebackType
 from typing import Self
 
 import msgspec
@@ -69,12 +68,7 @@ class Claim:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Give the job up, if it is still ours to give."""
         self._released.set()
         if self._thread.ident is not None:

@@ -15,7 +15,6 @@ import time
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from types import TracebackType
 
 from torchyard.errors import ElsewhereError
 from torchyard.store.keys import SWEEPS
@@ -53,12 +52,7 @@ class Sweep:
             raise ElsewhereError(msg)
         return told.modified
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._objects.delete([f"{_ACTIVE}{self._name}"])
 
     def beat(self) -> None:
