@@ -196,6 +196,30 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
     assert running.wait(timeout=8) == 130
 
 
+def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
+    """One job failed, another goes on; nothing new is begun, and Ctrl-C ends that one, too."""
+    wait = (
+        f"test {{python}} != cp311; touch {tmp_path}/waits; sleep 60; cat {{core}}/lib/core.bin >"
+    )
+    text = WORKS.replace("cat {core}/lib/core.bin >", wait)
+    file = make_yard(tmp_path, text)
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "-f", file, "--slots", "2", "--json"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert running.stdout is not None
+    for line in running.stdout:
+        if '"failed"' in line:
+            break
+    while not (tmp_path / "waits").exists():
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    rest, _ = running.communicate(timeout=15)
+    assert running.returncode == 9
+    assert "it was stopped" in rest
+
+
 def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
     """Another collection removed a core that this build counted on."""
     file = make_yard(tmp_path, WORKS.replace('run = "cat {core}', 'run = "sleep 0.5; cat {core}'))

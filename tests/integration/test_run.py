@@ -118,6 +118,23 @@ def test_nothing_of_the_caller_leaks(
     assert "hunter2" not in json.dumps(shown)
 
 
+def test_outdated_work_is_removed(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    torchyard("run", "source:demo-1.0", "-f", file)
+    torchyard("run", CORE, "-f", file)
+    work = tmp_path / ".torchyard/work"
+    (left,) = [path for path in work.iterdir() if path.is_dir()]
+    kept = torchyard("store", "gc", "--grace", "0", "-f", file)
+    assert left.exists(), "the same command would go on there"
+    assert "core" not in kept.out
+    file.write_text(WORKS, encoding="utf-8")
+    young = torchyard("store", "gc", "-f", file)
+    assert left.exists(), young.out
+    gone = torchyard("store", "gc", "--grace", "0", "-f", file)
+    assert f"removed {left}" in gone.out
+    assert not list(work.iterdir())
+
+
 def test_a_secret_cannot_be_passed(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS + '\n[[override]]\nstage = "core"\npass_env = ["PYPI_TOKEN"]\n'
     result = torchyard("plan", "-f", make_yard(tmp_path, text))

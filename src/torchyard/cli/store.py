@@ -7,7 +7,7 @@ import click
 from rich.console import Group
 
 from torchyard.cli.options import file_option, json_option, store_option
-from torchyard.cli.places import open_store
+from torchyard.cli.places import home_of, open_store
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.errors import StoreError, UsageError
@@ -19,6 +19,7 @@ from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import Selection
 from torchyard.report.console import show, talk, write
+from torchyard.run.tidy import tidy
 from torchyard.store.collect import collect
 from torchyard.store.pins import pin, pins, unpin
 from torchyard.store.select import select_results
@@ -137,7 +138,10 @@ def collect_garbage(
     grace: str,
     dry_run: bool,
 ) -> None:
-    """Remove results that no plan, channel or pin leads to. Others may go on writing meanwhile."""
+    """Remove results that no plan, channel or pin leads to, and work that failed and is outdated.
+
+    Others may go on writing meanwhile.
+    """
     try:
         age = timedelta(seconds=0 if grace == "0" else parse_duration(grace))
     except ValueError as error:
@@ -145,10 +149,11 @@ def collect_garbage(
     store = open_store(store_url, file, make=False)
     kept = _fingerprints(plans or (file,))
     garbage = collect(store, kept, age, dry_run=dry_run)
+    work = tidy(Path(home_of(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
     if as_json:
-        write(encode(documents.garbage_document(store.url, garbage, dry_run=dry_run)))
+        write(encode(documents.garbage_document(store.url, garbage, work, dry_run=dry_run)))
     else:
-        show(reports.garbage_report(store.url, garbage, dry_run=dry_run))
+        show(reports.garbage_report(store.url, garbage, work, dry_run=dry_run))
 
 
 def _fingerprints(files: tuple[str, ...]) -> set[str]:

@@ -53,6 +53,7 @@ class Runner:
         self._patience = Patience(store.objects)
         self._waited: set[int] = set()
         self._given_up = False
+        self._stopped = False
 
     def run(self) -> tuple[dict[int, events.Ended], bool]:
         """Run all jobs that can be run; tell how each ended, and whether somebody stopped it."""
@@ -72,8 +73,8 @@ class Runner:
             guard.start()
             try:
                 while self._programs or (self._schedule.has_work and not self._given_up):
-                    if stops.count and not self._given_up:
-                        self._given_up = True
+                    if stops.count and not self._stopped:
+                        self._stopped = self._given_up = True
                         self._tell(events.Noted(text="stopping; once more stops at once"))
                         guard.stop()  # what is paused could not end
                         self._programs.stop()
@@ -86,7 +87,7 @@ class Runner:
             finally:
                 guard.stop()
                 self._programs.kill()
-            return stops.count > 0
+            return self._stopped
 
     def _start_some(self, slots: Slots) -> None:
         """Begin jobs while there are slots, of which each job has one."""
@@ -169,7 +170,7 @@ class Runner:
         elif code == BusyError.exit_code:
             self._attempts[number] -= 1
             self._wait_for(job, "another process")
-        elif self._given_up:
+        elif self._stopped:
             self._schedule.left.discard(number)
             self._end(number, "skipped", why="it was stopped")
         elif self._attempts[number] < _ATTEMPTS and self._may_work(job, code, said, slots):
@@ -186,8 +187,9 @@ class Runner:
             fewer = max(1, self._options.slots >> self._attempts[job.number])
             path = slots.path.with_name(f"slots-{job.number}-{self._attempts[job.number]}")
             carved = slots.carve(path, fewer - 1, _TICK)
-            if carved:
-                self._fewer[job.number] = carved
+            if carved is None:  # others have them: with none but its own it is slow, and safe
+                fewer, carved = 1, Slots(path, 0)
+            self._fewer[job.number] = carved
             why = f"a compiler was killed; now with {fewer} of {self._options.slots} slots"
         elif code == ElsewhereError.exit_code and reason != "disk":
             why = said.why if said else ""

@@ -1,6 +1,7 @@
 """What the store's commands print with `--json`."""
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Literal
 
 from torchyard.inspect.documents import Document
@@ -62,6 +63,7 @@ class GarbageDocument(Document, kw_only=True):
     results: dict[str, str]
     blobs: int
     leftovers: int
+    work: list[str]
     freed_bytes: int
     kept: int
 
@@ -116,13 +118,16 @@ def verify_document(url: str, verdict: Verdict) -> VerifyDocument:
     )
 
 
-def garbage_document(url: str, garbage: Garbage, *, dry_run: bool) -> GarbageDocument:
+def garbage_document(
+    url: str, garbage: Garbage, work: Iterable[Path], *, dry_run: bool
+) -> GarbageDocument:
     return GarbageDocument(
         store=url,
         dry_run=dry_run,
         results=garbage.results,
         blobs=len(garbage.blobs),
         leftovers=len(garbage.leftovers),
+        work=[str(folder) for folder in work],
         freed_bytes=garbage.freed,
         kept=garbage.kept,
     )

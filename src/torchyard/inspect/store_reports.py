@@ -1,6 +1,7 @@
 """The store as people read it."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -80,9 +81,12 @@ def verify_report(url: str, verdict: Verdict) -> RenderableType:
     return Group(checked, *map(Text, lines))
 
 
-def garbage_report(url: str, garbage: Garbage, *, dry_run: bool) -> RenderableType:
+def garbage_report(
+    url: str, garbage: Garbage, work: Iterable[Path], *, dry_run: bool
+) -> RenderableType:
     did = "would remove" if dry_run else "removed"
     lines = [Text(f"{did} {name[:SHORT]} {what}") for name, what in garbage.results.items()]
+    lines += [Text(f"{did} {folder}") for folder in work]
     total = (
         f"{url}: {did} {show_count(len(garbage.results), 'result')}, "
         f"{show_count(len(garbage.blobs), 'blob')}, "

@@ -28,7 +28,7 @@ from torchyard.model.values import Value
 ORDER = "torchyard-order.json"
 """What an order is called, in a job's directory and in the packages that carry it."""
 
-_DIGITS = 16
+DIGITS = 16
 
 
 class State(Value, kw_only=True):
@@ -44,7 +44,7 @@ class Workplace:
     def __init__(self, root: Path, order: Order) -> None:
         task = order.task
         self.order = order
-        self.folder = root / f"{task.stage}-{task.fingerprint[:_DIGITS]}"
+        self.folder = root / f"{task.stage}-{task.fingerprint[:DIGITS]}"
         self.lock = root / f"{self.folder.name}.lock"
 
     @property

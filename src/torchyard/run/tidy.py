@@ -1,0 +1,26 @@
+"""Removing the work directories of jobs that nobody will go on with."""
+
+import shutil
+import time
+from collections.abc import Collection
+from pathlib import Path
+
+from torchyard.host.work import locked
+from torchyard.run.workplace import DIGITS
+
+
+def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
+    """Remove the directories of failed jobs that are in no plan any more, and older than an age."""
+    wanted = {fingerprint[:DIGITS] for fingerprint in kept}
+    removed = []
+    for folder in sorted(root.glob("*-*/")):
+        lock = root / f"{folder.name}.lock"
+        if folder.name.rpartition("-")[2] in wanted or time.time() - folder.stat().st_mtime < age:
+            continue
+        with locked(lock, wait=False) as alone:
+            if alone:
+                removed.append(folder)
+                if not dry_run:
+                    shutil.rmtree(folder, ignore_errors=True)
+                    lock.unlink(missing_ok=True)
+    return removed
