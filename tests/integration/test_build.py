@@ -302,6 +302,15 @@ def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
     assert "both have a file `demo.whl`, not the same" in failed.stderr
 
 
+def test_old_builds_are_forgotten(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    builds = tmp_path / ".torchyard/builds"
+    for number in range(30):
+        (builds / f"20200101T0000{number:02d}-{2**22 + 1}").mkdir(parents=True)
+    build(file, "source:*")
+    assert len(list(builds.iterdir())) == 21
+
+
 def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:
     """On one store, from two machines' worth of directories."""
     pythons = ", ".join(f'"{python}"' for python in PYTHONS)

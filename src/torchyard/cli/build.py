@@ -1,6 +1,7 @@
 """`torchyard build`: the whole plan, on this machine."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -27,6 +28,7 @@ from torchyard.config.tables import load_tables
 from torchyard.engines.local import Build, Listen, Options, build
 from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.machine import processors
+from torchyard.host.process import is_running
 from torchyard.model.event import Ended, Happening, encode_event
 from torchyard.model.quantity import show_count
 from torchyard.model.recipe import Stage
@@ -38,6 +40,9 @@ from torchyard.report.events import printer
 from torchyard.report.folds import Fold, fold_style
 from torchyard.store.store import Store
 from torchyard.store.trees import fetch_all, read_log
+
+_REMEMBERED = 20
+"""So many builds are known to `status`, with what their jobs said."""
 
 _DETAILED = 500
 """Up to so many packages that were in the store are listed; reading each costs a request."""
@@ -123,6 +128,7 @@ def _listeners(
 
     def keep(event: Happening) -> None:
         if not record:
+            _forget(options.folder.parent)
             options.folder.mkdir(parents=True, exist_ok=True)
             file = stack.enter_context((options.folder / "events.jsonl").open("wb", buffering=0))
             record.append(file.write)
@@ -141,6 +147,13 @@ def _listeners(
         style = fold_style()
         if style:
             yield partial(_fold, style, options, store)
+
+
+def _forget(builds: Path) -> None:
+    """Remove what is known of all but the last builds."""
+    for folder in sorted(builds.glob("*-*/"))[:-_REMEMBERED]:
+        if not is_running(int(folder.name.rpartition("-")[2])):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _fold(style: Fold, options: Options, store: Store, event: Happening) -> None:

@@ -1,6 +1,7 @@
 """What a person gets to read when a step has failed."""
 
 import shutil
+import signal
 import sys
 
 import msgspec
@@ -13,6 +14,9 @@ from torchyard.run.steps import Bench, StepError
 from torchyard.run.telling import telling_lines
 
 OWN = (sys.executable, "-m", "torchyard")
+
+_KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
+"""How a program ends that was killed, and how a shell does that ran one."""
 
 _FULL = 50 << 20
 """A disk with less room than this is full: no compiler gets far with it."""
@@ -27,7 +31,7 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
         made = BuildError if kind is Kind.BUILD else ElsewhereError
         said = "\n".join((str(error), *lines_since(path, error.mark)))
         return made(said, reason=kind.value)
-    if error.ended.code < 0:
+    if error.ended.code in _KILLED:
         told = _killed(told)
     log.add(f"== {error}")
     return _error(bench, error, told, kind)
@@ -35,13 +39,12 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
 
 def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
     """What the failure is the fault of: what happened to the machine counts more than words."""
-    if error.ended.code < 0:
+    if error.ended.code in _KILLED:
         return Kind.MEMORY  # nobody but the kernel kills compilers
     if shutil.disk_usage(bench.place.folder).free < _FULL:
         return Kind.DISK
-    if told.kind is Kind.NETWORK and bench.sandbox.kind == "bwrap" and not error.step.network:
-        return Kind.BUILD  # it would want a network on any machine
-    return told.kind
+    network = error.step.network or bench.sandbox.kind == "none"
+    return told.kind if told.elsewhere(network=network) else Kind.BUILD
 
 
 def _killed(told: Telling) -> Telling:
