@@ -459,6 +459,18 @@ def test_a_sandboxed_job_that_wants_the_network_is_told(torchyard: Command, tmp_
 
 
 @needs_bwrap
+def test_work_of_another_sandbox_is_not_gone_on_with(torchyard: Command, tmp_path: Path) -> None:
+    """What was made at one path is of no use at another."""
+    text = WORKS.replace("ls {out}/lib >", "test {work} = /mnt/torchyard && pwd >")
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    assert torchyard("run", CORE, "-f", file).code == 9
+    assert torchyard("run", CORE, "-f", file, "--sandbox", "bwrap").code == 0
+    log = log_of(torchyard, file, CORE)
+    assert "was done by an earlier run" not in log
+
+
+@needs_bwrap
 def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS + f'\n[sandbox]\nkind = "bwrap"\nroot = "{tmp_path}"\n'
     file = make_yard(tmp_path, text)

@@ -181,3 +181,18 @@ def test_all_slots_are_used_where_memory_suffices() -> None:
 def test_mixed_units_never_exceed_memory(total: float, cores: int) -> None:
     units = [Unit(0.2 + (n * 7 % 10) / 6, 3 + n * 3 % 8) for n in range(60)]
     Yard(slots=cores, total=total, cores=cores, units=units).run()
+
+
+def test_memory_that_is_about_to_come_back_costs_no_slot() -> None:
+    """A compiler has ended, its memory is not back yet, and its successor has started."""
+    pace = Pace(2, memory(3, 3))
+    pace.allowed = 2
+    for moment in range(10):
+        pace.decide(memory(0.9, 3), workers(1, 1, cpu=moment), ())
+    pace.decide(memory(0.9, 3), (), ())
+    short = memory(0.95, 3)
+    allowed = [pace.decide(short, workers(0.9, 0.1, cpu=n), ()).allowed for n in range(20, 22)]
+    assert allowed == [2, 2]
+    assert pace.decide(memory(1.5, 3), workers(0.9, 0.2, cpu=30), ()).allowed == 2
+    allowed = [pace.decide(short, workers(0.9, 0.1, cpu=n), ()).allowed for n in range(40, 43)]
+    assert allowed == [2, 2, 1]

@@ -19,6 +19,10 @@ _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
 # Per cent of time spent waiting for memory above which nothing is added.
 _HIGH_PRESSURE = 20
 
+# So many samples in a row must show a shortage before slots are taken away: a compiler that has
+# just ended gives its memory back a moment after its successor has started.
+_CONVINCED = 3
+
 
 class Decision(NamedTuple):
     """What should be now: slots allowed, workers to pause and to resume, and why."""
@@ -37,6 +41,7 @@ class Pace:
         self.allowed = max(1, min(count, memory.available // DEFAULT_PEAK))
         self._peaks = Peaks()
         self._available = memory.available
+        self._short = 0
 
     def decide(self, memory: Memory, workers: Sequence[Worker], ours: Collection[int]) -> Decision:
         """Decide on one sample; workers come oldest first, `ours` are those we have paused."""
@@ -44,11 +49,13 @@ class Pace:
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
         soon = room - max(0, self._available - memory.available)
         self._available = memory.available
-        growths = [self._peaks.of(worker) for worker in workers]
-        before, self.allowed = self.allowed, self._admit(memory, room, growths)
         # Only who works counts here: who waits may do so for one that is paused.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
         pause, resume = self._who_waits(room, soon, working, ours)
+        if pause:
+            self._short = _CONVINCED
+        growths = [self._peaks.of(worker) for worker in workers]
+        before, self.allowed = self.allowed, self._admit(memory, room, growths)
         return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
 
     def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
@@ -58,9 +65,12 @@ class Pace:
         nothing changes.
         """
         expected = list(accumulate(growths, Growth.plus, initial=Growth()))
-        if expected[-1].likely > memory.available:
+        self._short = self._short + 1 if expected[-1].likely > memory.available else 0
+        if self._short >= _CONVINCED:
             fits = sum(growth.likely <= memory.available for growth in expected[1:])
             return max(1, min(self.allowed, fits))
+        if self._short:
+            return self.allowed
         if self.allowed == self.count or (memory.pressure or 0) > _HIGH_PRESSURE:
             return self.allowed
         another = self._peaks.of_next()

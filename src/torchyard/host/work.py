@@ -11,15 +11,26 @@ from pathlib import Path
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
     """Hold a lock file; without waiting, tell whether it could be had. The kernel frees it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+    handle = _lock(path, wait=wait)
     try:
+        yield handle is not None
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _lock(path: Path, *, wait: bool) -> int | None:
+    """Lock a file; one that was removed while we waited for it locks nobody else out."""
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            yield False
-        else:
-            yield True
-    finally:
+            os.close(handle)
+            return None
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_ino == os.fstat(handle).st_ino:
+                return handle
         os.close(handle)
 
 

@@ -95,7 +95,7 @@ def run_steps(bench: Bench, steps: tuple[Step, ...], log: Log, report: Report) -
         )
         log.add(f"== ended well after {used.seconds} s")
         _check_outputs(job, filled, place.out)
-        state = State(steps=(*state.steps, used))
+        state = State(sandbox=state.sandbox, steps=(*state.steps, used))
         place.save(state)
         report(Stepped(job=job, usage=used))
     return state.steps
@@ -120,7 +120,7 @@ def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> En
     cwd = place.folder if bench.sandbox.kind == "bwrap" else Path(step.cwd)
     cwd.mkdir(parents=True, exist_ok=True)
     child = Child(argv, cwd=cwd, env=step.env)
-    place.save(State(steps=state.steps, group=child.pid))
+    place.save(msgspec.structs.replace(state, group=child.pid))
     try:
         ended = child.watch(on_line)
     except BaseException:

@@ -32,8 +32,12 @@ DIGITS = 16
 
 
 class State(Value, kw_only=True):
-    """How far a job got. `group` is the process group of a step that may still be running."""
+    """How far a job got, and in which sandbox: its paths are in what was made.
 
+    `group` is the process group of a step that may still be running.
+    """
+
+    sandbox: str = "none"
     steps: tuple[Usage, ...] = ()
     group: int | None = None
 
@@ -68,15 +72,18 @@ class Workplace:
         return locked(self.lock, wait=wait)
 
     def prepare(self) -> None:
-        """Make the directory, and end what an earlier try left running."""
-        for name in ("build", "out", "inputs", "home", "tmp"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
+        """Make the directory, end what an earlier try left running, and see if it is of use."""
         state = self.state()
         if state.group is not None:
             group = state.group
             end_group(group, lambda: not group_is_running(group))
-            self.save(State(steps=state.steps))
+        if state.steps and state.sandbox != self.order.sandbox.kind:
+            shutil.rmtree(self.folder)
+            state = State()
+        for name in ("build", "out", "inputs", "home", "tmp"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
+        self.save(State(sandbox=self.order.sandbox.kind, steps=state.steps))
 
     def state(self) -> State:
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
