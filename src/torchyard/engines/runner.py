@@ -96,8 +96,15 @@ class Runner:
             if number is None:
                 return
             job = self._plan.job(number)
-            if self._is_taken_care_of(job):
-                continue
+            try:
+                if self._is_taken_care_of(job):
+                    continue
+            except ElsewhereError:
+                if not self._programs:
+                    raise
+                # Without the store nothing can be begun, but what runs need not know.
+                self._schedule.put_back(number, time.monotonic() + _PAUSE)
+                return
             if not self._has_room(job) or not slots.take(_TICK if not self._programs else 0.05):
                 self._schedule.put_back(number)
                 return

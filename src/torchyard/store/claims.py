@@ -8,10 +8,12 @@ import platform
 import threading
 import time
 import uuid
+from contextlib import suppress
 from typing import Self
 
 import msgspec
 
+from torchyard.errors import ElsewhereError
 from torchyard.host.process import is_running
 from torchyard.model.values import Value
 from torchyard.store.keys import claim_key
@@ -63,19 +65,21 @@ class Claim:
         while not self._released.wait(BEAT):
             beat += 1
             mine = msgspec.structs.replace(self._owner, beat=beat)
-            self._objects.write(self._key, msgspec.json.encode(mine))
+            with suppress(ElsewhereError):  # the next beat may come through
+                self._objects.write(self._key, msgspec.json.encode(mine))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the job up, if it is still ours to give."""
+        """Give the job up, if it is still ours to give; without a beat the claim ends anyway."""
         self._released.set()
         if self._thread.ident is not None:
             self._thread.join()
-            holder = holder_of(self._objects, self._key)
-            if holder is not None and holder.name == self._owner.name:
-                self._objects.delete([self._key])
+            with suppress(ElsewhereError):
+                holder = holder_of(self._objects, self._key)
+                if holder is not None and holder.name == self._owner.name:
+                    self._objects.delete([self._key])
 
 
 def holder_of(objects: Objects, key: str) -> Owner | None:

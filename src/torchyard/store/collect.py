@@ -1,19 +1,24 @@
 """Removing what nobody needs: garbage collection."""
 
-from collections.abc import Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from torchyard.model.recipe import Stage
-from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, SWEEPS, name_of, result_key
-from torchyard.store.objects import Meta
+from torchyard.store import claims
+from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, name_of, result_key
+from torchyard.store.objects import Meta, Objects
 from torchyard.store.pins import pinned
 from torchyard.store.store import Store
 from torchyard.store.sweep import Sweep
 
 _ABANDONED = timedelta(days=1)
-"""Whoever claimed a job or announced a sweep, and has said nothing for so long, is gone."""
+"""Whoever claimed a job, and has said nothing for so long, is probably gone."""
+
+
+T = TypeVar("T")
 
 
 class Garbage(NamedTuple):
@@ -35,29 +40,38 @@ def collect(
     """Remove results that are neither reachable, pinned, published nor young, and lone blobs."""
     sweep = Sweep(store.objects)
     with sweep as now:
-        garbage = _find(store, {*reachable, *pinned(store)}, now - grace)
-        stale = [
-            meta.key
-            for prefix in (CLAIMS, SWEEPS)
-            for meta in _older(store.objects.list(prefix), now - _ABANDONED)
-        ]
+        garbage = _find(store, {*reachable, *pinned(store)}, now - grace, sweep.beat)
         if not dry_run:
             # A manifest goes before its blobs: what is left of a result is never half of it.
-            for key in (*map(result_key, garbage.results), *garbage.blobs, *stale):
+            for key in (*map(result_key, garbage.results), *garbage.blobs):
                 sweep.beat()
                 store.objects.delete([key])
             for path in garbage.leftovers:
                 path.unlink(missing_ok=True)
+    if not dry_run:
+        _drop_claims(store.objects, now - _ABANDONED)
     return garbage
 
 
-def _find(store: Store, wanted: set[str], born: datetime) -> Garbage:
+def _drop_claims(objects: Objects, born: datetime) -> None:
+    """Remove old claims that nobody keeps alive: they may look old because a clock jumped."""
+
+    def old() -> dict[str, str]:
+        return {meta.key: meta.tag for meta in _older(objects.list(CLAIMS), born)}
+
+    before = old()
+    if before:
+        time.sleep(claims.DEAD)
+        objects.delete(key for key, tag in old().items() if before.get(key) == tag)
+
+
+def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:
     """Everything that was last written before a moment and that nothing leads to."""
-    listed = {name_of(meta.key) for meta in store.objects.list(RESULTS)}
-    old = {name_of(meta.key) for meta in _older(store.objects.list(RESULTS), born)}
+    listed = {name_of(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)}
+    old = {name_of(meta.key) for meta in _older(_alive(store.objects.list(RESULTS), beat), born)}
     kept: set[str] = set()
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
-    for result in store.results(listed):
+    for result in _alive(store.results(listed), beat):
         if result.order.task.stage is Stage.PUBLISH:
             wanted |= {result.fingerprint, *result.order.task.inputs}
         if result.fingerprint in old:
@@ -70,10 +84,10 @@ def _find(store: Store, wanted: set[str], born: datetime) -> Garbage:
             kept.update(blobs)
         else:
             results[name] = identifier
-    blobs_found = list(_older(store.objects.list(BLOBS), born))
+    blobs_found = list(_older(_alive(store.objects.list(BLOBS), beat), born))
     # Others may have written manifests while we looked, with blobs that are old.
-    newer = {name_of(meta.key) for meta in store.objects.list(RESULTS)} - listed
-    for result in store.results(newer):
+    newer = {name_of(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)} - listed
+    for result in _alive(store.results(newer), beat):
         kept.update(result.blobs())
     return Garbage(
         results,
@@ -85,6 +99,13 @@ def _find(store: Store, wanted: set[str], born: datetime) -> Garbage:
         },
         len(listed) + len(newer) - len(results),
     )
+
+
+def _alive(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:
+    """Pass things on; looking at all of a big store takes longer than a sweep may say nothing."""
+    for one in found:
+        beat()
+        yield one
 
 
 def _older(found: Iterable[Meta], born: datetime) -> Iterable[Meta]:

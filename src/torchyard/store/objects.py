@@ -6,6 +6,7 @@ Names are never written twice with different bytes, so every operation here can 
 import errno
 import os
 import random
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -19,10 +20,22 @@ from obstore.store import LocalStore, S3Store
 
 from torchyard.errors import ElsewhereError, SelectionError, UsageError
 
+SILENCE = 30.0
+"""Seconds without a byte of an answer after which a request counts as lost."""
+
+PATIENCE = 60.0
+"""Seconds after which a store that does nothing but fail is given up."""
+
 CHUNK = 1 << 20
-_ATTEMPTS = 5
 _PLACES = "file:///…, s3://BUCKET/… or a directory"
 _PAGE = 1000
+_UPLOADS = 4
+"""Parts of one file on their way at a time: on a slow line, more would all seem lost."""
+
+_FINAL = re.compile(r"status code: 40[1345]\b")
+"""How obstore says that a server refused, and would do so again."""
+
+_FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
 
 T = TypeVar("T")
 
@@ -36,6 +49,14 @@ class Meta(NamedTuple):
     tag: str
 
 
+class _Trial:
+    """How often, and since when, something has been tried in vain."""
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.attempt = 0
+
+
 class Objects:
     """The objects of one store."""
 
@@ -43,6 +64,7 @@ class Objects:
         """Open a store; a directory that is not there is made, unless there has to be one."""
         self.url = url
         self.folder = _folder_of(url)
+        self._is_down = False
         self._store: LocalStore | S3Store = (
             self._open_bucket()
             if self.folder is None
@@ -68,9 +90,10 @@ class Objects:
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=5),
-                    "timeout": timedelta(seconds=60),
+                    "read_timeout": timedelta(seconds=SILENCE),
+                    "timeout": timedelta(seconds=10 * SILENCE),
                 },
-                retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=60)},
+                retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=PATIENCE)},
             )
         except BaseError as error:
             msg = f"`{self.url}` is no place for a store: {_plain(error)}"
@@ -99,16 +122,25 @@ class Objects:
     def stream(self, key: str) -> Iterator[bytes]:
         """Read an object piece by piece; FileNotFoundError if there is none.
 
-        A stream that breaks off is not taken up again: whoever reads it starts anew.
+        A stream that breaks off goes on behind its last byte.
         """
-        what = f"read {key}"
-        try:
-            for piece in obstore.get(self._store, key).stream(min_chunk_size=CHUNK):
-                yield bytes(piece)
-        except FileNotFoundError:
-            raise
-        except (BaseError, OSError) as error:
-            raise self._unreachable(what, error) from error
+        at, size = 0, -1
+        trial = _Trial()
+        while at != size:
+            try:
+                options: obstore.GetOptions = {"range": {"offset": at}} if at else {}
+                found = obstore.get(self._store, key, options=options)
+                size = found.meta["size"]
+                for piece in found.stream(min_chunk_size=CHUNK):
+                    at += len(piece)
+                    trial = self._progress()
+                    yield bytes(piece)
+            except FileNotFoundError:
+                raise
+            except (BaseError, OSError) as error:
+                self._pause(f"read {key}", error, trial)
+            else:
+                return
 
     def create(self, key: str, data: bytes | Path) -> bool:
         """Write an object if there is none of that name; tell whether it is ours.
@@ -127,7 +159,11 @@ class Objects:
 
     def write(self, key: str, data: bytes | Path) -> None:
         """Write an object, over an older one of the same name if there is one."""
-        self._try(f"write {key}", lambda: obstore.put(self._store, key, data))
+
+        def ask() -> None:
+            obstore.put(self._store, key, data, max_concurrency=_UPLOADS)
+
+        self._try(f"write {key}", ask)
 
     def list(self, prefix: str) -> Iterator[Meta]:
         """Every object below a prefix. A listing that breaks off goes on behind its last name.
@@ -135,16 +171,16 @@ class Objects:
         Buckets list in order; a directory does not, but does not break off either.
         """
         last: str | None = None
-        attempt = 1
+        trial = _Trial()
         while True:
             try:
                 for page in obstore.list(self._store, prefix, offset=last, chunk_size=_PAGE):
+                    trial = self._progress()
                     for found in map(_meta, page):
                         last = found.key
                         yield found
             except (BaseError, OSError) as error:
-                self._pause(f"list {prefix}", error, attempt)
-                attempt += 1
+                self._pause(f"list {prefix}", error, trial)
             else:
                 return
 
@@ -164,34 +200,49 @@ class Objects:
             for name in names:
                 if "#" in name:
                     path = Path(folder, name)
-                    yield path, path.stat()
+                    with suppress(FileNotFoundError):  # its writer may have just ended well
+                        yield path, path.stat()
 
     def _try(self, what: str, ask: Callable[[], T]) -> T:
         """Try again what may work then; obstore itself repeats only some of it."""
-        attempt = 1
+        trial = _Trial()
         while True:
             try:
-                return ask()
+                done = ask()
             except (BaseError, OSError) as error:
-                self._pause(what, error, attempt)
-                attempt += 1
+                self._pause(what, error, trial)
+            else:
+                self._progress()
+                return done
 
-    def _pause(self, what: str, error: Exception, attempt: int) -> None:
-        """Wait before something is tried again; give up if that has no use."""
-        if attempt == _ATTEMPTS or not self._may_pass(error):
+    def _progress(self) -> _Trial:
+        """Something worked: patience begins anew."""
+        self._is_down = False
+        return _Trial()
+
+    def _pause(self, what: str, error: Exception, trial: _Trial) -> None:
+        """Wait before something is tried again; give up if that has no use.
+
+        A store that was given up is asked once, for whatever comes next, until it answers.
+        """
+        if not self._may_pass(error):
             raise self._unreachable(what, error) from error
-        time.sleep(random.uniform(0.5, 1) * 0.1 * 2**attempt)  # noqa: S311 - only to spread
+        if self._is_down or time.monotonic() - trial.began > PATIENCE:
+            self._is_down = True
+            raise self._unreachable(what, error) from error
+        trial.attempt += 1
+        spread = random.uniform(0.5, 1)  # noqa: S311 - only to spread
+        time.sleep(spread * min(5.0, 0.1 * 2**trial.attempt))
 
     def _may_pass(self, error: Exception) -> bool:
         """Whether an error can be gone in a second; what a disk refuses, it refuses again."""
-        return self.folder is None and not isinstance(
-            error, NotSupportedError | PermissionError | FileNotFoundError
-        )
+        final = isinstance(error, NotSupportedError | FileNotFoundError)
+        return self.folder is None and not final and not _FINAL.search(str(error))
 
     def _unreachable(self, what: str, error: Exception) -> ElsewhereError:
         reason = _plain(error)
         msg = f"the store `{self.url}` could not {what}: {reason}"
-        if f"(os error {errno.ENOSPC})" in reason:
+        if any(words in reason for words in _FULL):
             return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
         hint = "is it in reach, and may we do that there?"
         return ElsewhereError(msg, hint=hint, reason="network")

@@ -57,17 +57,22 @@ class Sweep:
 
     def beat(self) -> None:
         """Say that the sweep lives; to be called before everything that it deletes."""
+        self._stay_awake()
+        if time.monotonic() - self._beaten > BEAT:
+            self._write()
+            self._stay_awake()
+
+    def _stay_awake(self) -> None:
         silent = time.monotonic() - self._beaten
         if silent > ASLEEP:
             msg = f"this sweep stood still for {silent:.0f} s, and others may take it for dead"
             raise ElsewhereError(msg, hint="start it again")
-        if silent > BEAT:
-            self._write()
 
     def _write(self) -> None:
         self._beats += 1
+        began = time.monotonic()  # a sign whose answer got lost counts from when it was given
         self._objects.write(f"{_ACTIVE}{self._name}", f"{self._name} {self._beats}".encode())
-        self._beaten = time.monotonic()
+        self._beaten = began
 
 
 class Watch:
