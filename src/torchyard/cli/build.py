@@ -200,8 +200,8 @@ def _raise_failures(ends: dict[int, Ended], options: Options) -> None:
     for ended in failed:
         stage = ended.job.partition(":")[0]
         said = options.folder / f"{stage}-{ended.fingerprint[:16]}.errors"
-        if said.exists():
-            write_error(said.read_bytes())
+        # On a full disk, or if it was killed, its process could not say anything itself.
+        write_error((said.read_bytes() if said.exists() else b"") or f"{ended.why}\n".encode())
     if failed:
         blameless = all(ended.code == ElsewhereError.exit_code for ended in failed)
         msg = f"{show_count(len(failed), 'job')} failed, {skipped:,} were not begun"

@@ -8,7 +8,8 @@ from typing import ClassVar, NoReturn
 import click
 
 from torchyard import __version__
-from torchyard.errors import HostError, TorchyardError, UsageError
+from torchyard.errors import ElsewhereError, HostError, TorchyardError, UsageError
+from torchyard.host.files import is_full
 from torchyard.model.suggest import did_you_mean
 
 INTERRUPTED = 130
@@ -82,6 +83,9 @@ def main() -> NoReturn:
         sys.stderr.write("\n")
         sys.exit(INTERRUPTED)
     except OSError as error:
+        if is_full(error):
+            hint = "make room, and start the same command again"
+            _fail(ElsewhereError(f"the disk is full: {error}", hint=hint, reason="disk"))
         _fail(HostError(f"the machine refused: {error}"))
     sys.exit(0)
 

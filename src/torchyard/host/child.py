@@ -96,6 +96,8 @@ class Child:
     def stop(self) -> None:
         """End the program and all of its group: politely at first."""
         end_group(self.pid, lambda: self._process.poll() is not None)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
 
 
 def _text(line: bytes) -> str:

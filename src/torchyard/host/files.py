@@ -4,6 +4,7 @@ Paths are strings here and wherever a plan is read: importing pathlib would take
 longer than reading its configuration does.
 """
 
+import errno
 from os.path import basename, dirname, exists, isdir, join
 
 from torchyard.errors import HostError
@@ -12,6 +13,7 @@ __all__ = [
     "basename",
     "dirname",
     "exists",
+    "is_full",
     "isdir",
     "join",
     "read_data",
@@ -20,6 +22,12 @@ __all__ = [
 ]
 
 _DATA = join(dirname(dirname(__file__)), "data")
+
+
+def is_full(error: OSError) -> bool:
+    """Whether it is the disk that has no room; shutil gathers errors, and keeps only their text."""
+    numbers = (errno.ENOSPC, errno.EDQUOT)
+    return error.errno in numbers or any(f"[Errno {number}]" in str(error) for number in numbers)
 
 
 def read_text(path: str) -> str:
@@ -49,5 +57,7 @@ def write_text(path: str, text: str, *, replace: bool = False) -> None:
         msg = f"`{path}` exists already"
         raise HostError(msg, hint="pass --force to replace it") from error
     except OSError as error:
+        if is_full(error):
+            raise
         msg = f"`{path}` can't be written: {error}"
         raise HostError(msg) from error

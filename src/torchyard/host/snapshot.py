@@ -18,6 +18,7 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
     if not folder.is_dir():
         msg = f"there is no source directory `{folder}`"
         raise HostError(msg, hint="-f names the file that it is beside of")
+    _empty(to)
     without = {os.path.abspath(path) for path in leave_out}  # noqa: PTH100 - resolves no links
 
     def ignored(place: str, names: list[str]) -> list[str]:
@@ -38,7 +39,7 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
         msg = f"`{revision}` of {url} can be another commit tomorrow"
         hint = f'write commit = "{commits[-1]}" beside it' if commits else "name a commit"
         raise HostError(msg, hint=hint)
-    to.mkdir(parents=True, exist_ok=True)
+    _empty(to)
 
     def git(*words: str) -> None:
         capture(["git", "-c", "advice.detachedHead=false", *words], cwd=to)
@@ -55,6 +56,13 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     for found in sorted(to.rglob(".git"), reverse=True):
         shutil.rmtree(found) if found.is_dir() else found.unlink()
     _normalise(to)
+
+
+def _empty(folder: Path) -> None:
+    """Make a directory, without what an earlier try left in it."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
 
 
 def _normalise(folder: Path) -> None:

@@ -6,6 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from torchyard.errors import ElsewhereError
+from torchyard.host.files import is_full
+
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
@@ -32,6 +35,19 @@ def _lock(path: Path, *, wait: bool) -> int | None:
             if path.stat().st_ino == os.fstat(handle).st_ino:
                 return handle
         os.close(handle)
+
+
+@contextlib.contextmanager
+def room_in(folder: Path) -> Iterator[None]:
+    """Say of a disk without room whose it is: nobody's fault, and to be tried elsewhere."""
+    try:
+        yield
+    except OSError as error:
+        if not is_full(error):
+            raise
+        msg = f"the disk that `{folder}` is on is full: {error}"
+        hint = "make room there, or choose another disk with --work; what was done is kept"
+        raise ElsewhereError(msg, hint=hint, reason="disk") from error
 
 
 def replace_bytes(path: Path, data: bytes) -> None:

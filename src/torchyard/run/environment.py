@@ -47,4 +47,6 @@ def bring_ninja(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     found = shutil.which("ninja", path=str(Path(sys.executable).parent)) or shutil.which("ninja")
     if found and not (folder / "ninja").exists():
-        shutil.copy2(found, folder / "ninja")
+        part = folder / "ninja.part"
+        shutil.copy2(found, part)
+        part.replace(folder / "ninja")

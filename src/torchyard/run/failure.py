@@ -3,6 +3,7 @@
 import shutil
 import signal
 import sys
+from contextlib import suppress
 
 import msgspec
 
@@ -33,7 +34,8 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
         return made(said, reason=kind.value)
     if error.ended.code in _KILLED:
         told = _killed(told)
-    log.add(f"== {error}")
+    with suppress(OSError):  # the disk may be what failed
+        log.add(f"== {error}")
     return _error(bench, error, told, kind)
 
 

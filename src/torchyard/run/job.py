@@ -18,6 +18,7 @@ import msgspec
 
 from torchyard import __version__
 from torchyard.errors import BuildError, BusyError, StoreError
+from torchyard.host.work import room_in
 from torchyard.model.event import Noted, Started
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
@@ -66,15 +67,16 @@ def run_job(order: Order, store: Store, conditions: Conditions, report: Report) 
     if found is not None:
         return Outcome(found, built=False)
     place = Workplace(conditions.work, order)
-    with place.alone(wait=False) as alone:
-        if alone:
+    with room_in(conditions.work):
+        with place.alone(wait=False) as alone:
+            if alone:
+                return _claim_and_run(place, store, conditions, report)
+        if not conditions.wait:
+            msg = f"another process of this machine is working on {task.id}"
+            raise BusyError(msg, hint="wait for it, or leave --no-wait out")
+        report(Noted(job=task.id, text="waiting for another process of this machine"))
+        with place.alone(wait=True):
             return _claim_and_run(place, store, conditions, report)
-    if not conditions.wait:
-        msg = f"another process of this machine is working on {task.id}"
-        raise BusyError(msg, hint="wait for it, or leave --no-wait out")
-    report(Noted(job=task.id, text="waiting for another process of this machine"))
-    with place.alone(wait=True):
-        return _claim_and_run(place, store, conditions, report)
 
 
 def _claim_and_run(

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -10,17 +11,28 @@ STAMP = len("2026-11-15T05:16:14.123Z ")
 """How many letters of each line are its time."""
 
 
+_TAIL = 1 << 16
+"""How much of an older log is looked at first to find the time of its last line."""
+
+
 class Log:
-    """A file that lines are added to. Times go on steadily even if the clock jumps."""
+    """A file that lines are added to.
+
+    Times go on steadily even if the clock jumps, and never go back behind those of an earlier run.
+    """
 
     def __init__(self, path: Path) -> None:
+        last, is_cut = _last_time(path)
         self._file = path.open("a", encoding="utf-8", errors="replace", buffering=1)
-        self._wall = datetime.now(UTC)
+        self._wall = max(last, datetime.now(UTC))
         self._began = time.monotonic()
+        if is_cut:
+            self._file.write("\n")
 
     def add(self, line: str) -> None:
         now = self._wall + timedelta(seconds=time.monotonic() - self._began)
-        self._file.write(f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z {line}\n")
+        stamp = f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z "
+        self._file.write(stamp + line.replace("\n", f"\n{stamp}") + "\n")
 
     def mark(self) -> int:
         """The place in the file that the next line goes to."""
@@ -31,6 +43,21 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
+
+
+def _last_time(path: Path) -> tuple[datetime, bool]:
+    """When the last line of a log was written, and whether a full disk cut it short."""
+    reach, tail, size = _TAIL, b"", path.stat().st_size if path.exists() else 0
+    while len(tail) < size:
+        with path.open("rb") as file:
+            file.seek(max(0, size - reach))
+            tail = file.read(reach)
+        for line in reversed(tail.split(b"\n")):
+            with suppress(ValueError):
+                found = datetime.strptime(line[: STAMP - 1].decode(), "%Y-%m-%dT%H:%M:%S.%f%z")
+                return found, not tail.endswith(b"\n")
+        reach *= 16  # the last line is a long one
+    return datetime.min.replace(tzinfo=UTC), bool(tail)
 
 
 def lines_since(path: Path, mark: int) -> Iterator[str]:

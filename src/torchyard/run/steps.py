@@ -120,8 +120,8 @@ def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> En
     cwd = place.folder if bench.sandbox.kind == "bwrap" else Path(step.cwd)
     cwd.mkdir(parents=True, exist_ok=True)
     child = Child(argv, cwd=cwd, env=step.env)
-    place.save(msgspec.structs.replace(state, group=child.pid))
     try:
+        place.save(msgspec.structs.replace(state, group=child.pid))
         ended = child.watch(on_line)
     except BaseException:
         child.stop()
