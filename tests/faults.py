@@ -75,21 +75,28 @@ def only(fault: Fault, *, method: str, times: int = 1) -> Plan:
 
 
 class FaultyProxy:
-    """A proxy on a port of its own; `plan` decides about each request, one at a time."""
+    """A proxy on a port of its own; `plan` decides about each request, one at a time.
 
-    def __init__(self, upstream: str) -> None:
+    With the `port` of one that has ended, another takes its place.
+    """
+
+    def __init__(self, upstream: str, port: int = 0) -> None:
         self.plan: Plan = no_fault
         self.requests: list[Request] = []
         self.errors: list[BaseException] = []
         self.closing = threading.Event()
         self.upstream = urlsplit(upstream).netloc
         self._lock = threading.Lock()
-        self._server = _Server(self)
+        self._server = _Server(self, port)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
     @property
+    def port(self) -> int:
+        return self._server.server_port
+
+    @property
     def endpoint(self) -> str:
-        return f"http://{LOOPBACK}:{self._server.server_port}"
+        return f"http://{LOOPBACK}:{self.port}"
 
     @property
     def counts(self) -> collections.Counter[str]:
@@ -127,10 +134,10 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = False
     request_queue_size = 128
 
-    def __init__(self, proxy: FaultyProxy) -> None:
+    def __init__(self, proxy: FaultyProxy, port: int) -> None:
         self.proxy = proxy
         self.connections: set[socket.socket] = set()
-        super().__init__((LOOPBACK, 0), _Handler)
+        super().__init__((LOOPBACK, port), _Handler)
 
     def get_request(self) -> tuple[socket.socket, tuple[str, int]]:
         connection, address = super().get_request()
