@@ -186,10 +186,10 @@ def test_mixed_units_never_exceed_memory(total: float, cores: int) -> None:
 def test_memory_that_is_about_to_come_back_costs_no_slot() -> None:
     """A compiler has ended, its memory is not back yet, and its successor has started."""
     pace = Pace(2, memory(3, 3))
-    pace.allowed = 2
     for moment in range(10):
         pace.decide(memory(0.9, 3), workers(1, 1, cpu=moment), ())
-    pace.decide(memory(0.9, 3), (), ())
+    pace.decide(memory(0.96, 3), (), ())
+    pace.allowed = 2
     short = memory(0.95, 3)
     allowed = [pace.decide(short, workers(0.9, 0.1, cpu=n), ()).allowed for n in range(20, 22)]
     assert allowed == [2, 2]
