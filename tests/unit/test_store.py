@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import subprocess
+import sys
 import threading
 from datetime import timedelta
 from pathlib import Path
@@ -174,6 +176,30 @@ def test_a_manifest_cannot_write_outside(store: Store, tmp_path: Path, name: str
         fetch_tree(store, Tree(links={name: "x"}), tmp_path / "back")
 
 
+def test_the_first_results_are_read_by_many_threads(store: Store, tmp_path: Path) -> None:
+    """In a process that has read none before: how msgspec reads a class is found out then."""
+    for number in range(8):
+        store_result(store, tmp_path, task_of(f"{number}"))
+    script = """\
+import os, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from torchyard.store.store import decode_result
+sys.setswitchinterval(1e-6)
+paths = list(Path(sys.argv[1]).rglob("*.json"))
+for _ in range(20):
+    if not (child := os.fork()):
+        gate = threading.Barrier(len(paths))
+        with ThreadPoolExecutor(len(paths)) as pool:
+            read = lambda path: (gate.wait(), decode_result(path.read_bytes(), path.stem))
+            os._exit(len(list(pool.map(read, paths))) != len(paths))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    words = [sys.executable, "-c", script, str(tmp_path / "store/results")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"] * 20
+
+
 def test_known_results_are_found_either_way(store: Store, tmp_path: Path) -> None:
     names = [store_result(store, tmp_path, task_of(f"{i}")).fingerprint for i in range(5)]
     asked = {*names, *(f"{i:064x}" for i in range(10))}
@@ -230,6 +256,20 @@ def test_gc_keeps_what_is_reachable_pinned_published_or_young(store: Store, tmp_
     assert set(store.fingerprints()) == kept
     assert verify(store).is_clean
     assert collect(store, kept, NO_TIME).blobs == {}
+
+
+def test_gc_removes_claims_on_what_is_done(store: Store, tmp_path: Path) -> None:
+    """Whoever had them was killed before giving them up, or no longer needs them."""
+    done = store_result(store, tmp_path, task_of("done")).fingerprint
+    for name in (done, "a" * 64):
+        claims.Claim(store.objects, name).take()
+    collect(store, {done}, NO_TIME)
+    assert [meta.key for meta in store.objects.list("claims/")] == [claim_key("a" * 64)]
+
+
+def test_gc_does_not_mind_writers_that_come_and_go(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "store/finished#1").symlink_to("nowhere")  # listed, but not there
+    assert collect(store, (), NO_TIME).leftovers == {}
 
 
 def test_a_writer_notices_a_sweep_that_ran_meanwhile(store: Store, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from torchyard.model.recipe import Stage
 from torchyard.store import claims
-from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, name_of, result_key
-from torchyard.store.objects import Meta, Objects
+from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, claim_key, name_of, result_key
+from torchyard.store.objects import Meta
 from torchyard.store.pins import pinned
 from torchyard.store.store import Store
 from torchyard.store.sweep import Sweep
@@ -49,12 +49,18 @@ def collect(
             for path in garbage.leftovers:
                 path.unlink(missing_ok=True)
     if not dry_run:
-        _drop_claims(store.objects, now - _ABANDONED)
+        _drop_claims(store, now - _ABANDONED)
     return garbage
 
 
-def _drop_claims(objects: Objects, born: datetime) -> None:
-    """Remove old claims that nobody keeps alive: they may look old because a clock jumped."""
+def _drop_claims(store: Store, born: datetime) -> None:
+    """Remove claims on jobs that are done, and old ones that nobody keeps alive.
+
+    Old ones are watched for a while: they may look old only because a clock jumped.
+    """
+    objects = store.objects
+    claimed = {name_of(meta.key) for meta in objects.list(CLAIMS)}
+    objects.delete(map(claim_key, store.known(claimed)))
 
     def old() -> dict[str, str]:
         return {meta.key: meta.tag for meta in _older(objects.list(CLAIMS), born)}
@@ -67,8 +73,9 @@ def _drop_claims(objects: Objects, born: datetime) -> None:
 
 def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:
     """Everything that was last written before a moment and that nothing leads to."""
-    listed = {name_of(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)}
-    old = {name_of(meta.key) for meta in _older(_alive(store.objects.list(RESULTS), beat), born)}
+    metas = list(_alive(store.objects.list(RESULTS), beat))
+    listed = {name_of(meta.key) for meta in metas}
+    old = {name_of(meta.key) for meta in _older(metas, born)}
     kept: set[str] = set()
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
     for result in _alive(store.results(listed), beat):

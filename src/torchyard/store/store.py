@@ -17,6 +17,9 @@ from torchyard.store.objects import Objects
 THREADS = 16
 """Requests on their way at one time; they wait for the network, not for a processor."""
 
+_DECODER = msgspec.json.Decoder(Result)
+"""Made once, by one thread: msgspec (0.22) dies of two that meet a class for the first time."""
+
 _FEW = 300
 """Up to so many results it is quicker to ask for each than to list them all."""
 
@@ -77,7 +80,7 @@ class Store:
 def decode_result(data: bytes, fingerprint: str) -> Result:
     """Read a manifest, and make sure that it is that of the job that it is filed under."""
     try:
-        result = msgspec.json.decode(data, type=Result)
+        result = _DECODER.decode(data)
     except msgspec.DecodeError as error:
         msg = f"the manifest of {fingerprint} can't be read: {error}"
         raise StoreError(msg, hint="`torchyard store verify --remove` takes it out") from error

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from torchyard.model.result import Part, Result
@@ -29,28 +29,27 @@ def copy(
 ) -> Copied:
     """Copy results that the target does not have; it is never without the blobs of one."""
     copied = there = sent = 0
-    with TemporaryDirectory(prefix="torchyard-") as folder:
-        for result in results:
-            if target.has(result.fingerprint):
-                there += 1
-            else:
-                sent += _copy_one(source, target, result, Path(folder))
-                copied += 1
-            progress(result)
+    for result in results:
+        if target.has(result.fingerprint):
+            there += 1
+        else:
+            sent += _copy_one(source, target, result)
+            copied += 1
+        progress(result)
     return Copied(copied, there, sent)
 
 
-def _copy_one(source: Store, target: Store, result: Result, folder: Path) -> int:
+def _copy_one(source: Store, target: Store, result: Result) -> int:
     watch = Watch(target.objects)
 
     def send(blob: tuple[str, int]) -> int:
         digest, size = blob
         if target.objects.head(blob_key(digest)) is not None:
             return 0
-        path = folder / digest
-        fetch_blob(source, Part(digest=digest, size=size), path, result.id)
-        target.objects.write(blob_key(digest), path)
-        path.unlink()
+        with TemporaryFile() as file:  # has no name, so it goes with us even if we are killed
+            path = Path(f"/proc/self/fd/{file.fileno()}")
+            fetch_blob(source, Part(digest=digest, size=size), path, result.id)
+            target.objects.write(blob_key(digest), path)
         return size
 
     def heal() -> None:
