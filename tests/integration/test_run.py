@@ -428,6 +428,33 @@ def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
         os.killpg(group, 0)
 
 
+def test_a_number_that_another_process_has_now_is_left_alone(tmp_path: Path) -> None:
+    """After a restart of the machine, the group of a killed run's step may be anybody's."""
+    text = WORKS.replace("ls {out}/lib", "exit 1")
+    file = make_yard(tmp_path, text)
+    subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
+    command = [*TORCHYARD, "run", CORE, "-f", str(file)]
+    assert subprocess.run(command, check=False).returncode == 9
+    (path,) = (tmp_path / ".torchyard/work").glob("*/state.json")
+    state = json.loads(path.read_text(encoding="utf-8"))
+    with subprocess.Popen(["sleep", "1000"], start_new_session=True) as stranger:
+        path.write_text(json.dumps({**state, "group": stranger.pid}), encoding="utf-8")
+        assert subprocess.run(command, check=False).returncode == 9
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_directory_that_was_kept_is_left_alone(torchyard: Command, tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    torchyard("run", CORE, "-f", file, "--keep")
+    assert torchyard("run", CORE, "-f", file).err.startswith("cached")
+    (kept,) = (tmp_path / ".torchyard/work").glob("core-*/out/listing")
+    (kept.parents[1] / "kept").unlink()
+    torchyard("run", CORE, "-f", file)
+    assert not list((tmp_path / ".torchyard/work").iterdir())
+
+
 @needs_bwrap
 def test_the_sandbox(torchyard: Command, tmp_path: Path) -> None:
     script = """\

@@ -1,5 +1,8 @@
 """The door to the machine says plainly why it stays shut."""
 
+import os
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -8,9 +11,10 @@ import pytest
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
+from torchyard.host.child import Child
 from torchyard.host.files import write_text
 from torchyard.host.machine import platform_name, python_name
-from torchyard.host.process import capture
+from torchyard.host.process import birth_of, capture, is_running, may_be
 from torchyard.host.work import locked
 
 
@@ -22,6 +26,44 @@ def test_a_missing_program(tmp_path: Path) -> None:
 def test_a_program_that_fails(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="exit code 3: sorry"):
         capture(["sh", "-c", "echo sorry >&2; exit 3"], cwd=tmp_path)
+
+
+def test_a_program_waits_until_it_may_start(tmp_path: Path) -> None:
+    """And has the environment that it is given, no more and no less."""
+    argv = [sys.executable, "-c", "import os, sys; print(dict(os.environ), repr(sys.stdin.read()))"]
+    env = {"PYTHONPATH": "/nowhere", "LC_ALL": "C.UTF-8", "odd": "a=b\nc\udc80"}
+    said: list[str] = []
+    child = Child([*argv], cwd=tmp_path, env=env)
+    child.start()
+    assert child.watch(said.append).code == 0
+    assert said == [f"{env} ''"]
+
+
+def test_a_program_never_starts_if_who_starts_it_is_killed(tmp_path: Path) -> None:
+    script = """\
+import os, sys
+from pathlib import Path
+from torchyard.host.child import Child
+print(Child(["touch", "started"], cwd=Path(), env={}).pid, flush=True)
+os.kill(os.getpid(), 9)
+"""
+    killed = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, check=False
+    )
+    until = time.monotonic() + 10
+    while is_running(int(killed.stdout)) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_running(int(killed.stdout))
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_number_means_one_process() -> None:
+    born = birth_of(os.getpid())
+    assert may_be(os.getpid(), born)
+    assert not may_be(os.getpid(), birth_of(1))
+    gone = 2**22 + 1
+    assert may_be(gone, born), "what it left may still be running"
+    assert not may_be(gone, f"before the restart {born}")
 
 
 def test_a_program_that_prints_no_text(tmp_path: Path) -> None:
@@ -69,3 +111,13 @@ def test_a_lock_that_was_removed_meanwhile_locks_nobody_out(tmp_path: Path) -> N
             held = path.stat().st_ino
     thread.join()
     assert entered == [held], "the waiter has the lock that the name stands for"
+
+
+def test_a_program_meets_signals_as_it_would_anywhere(tmp_path: Path) -> None:
+    """Python ignores broken pipes; programs that it starts must not."""
+    lines: list[str] = []
+    script = "grep -E '^Sig(Ign|Blk)' /proc/self/status"
+    child = Child(["sh", "-c", script], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
+    child.start()
+    assert child.watch(lines.append).code == 0
+    assert [int(line.split()[1], 16) for line in lines] == [0, 0]

@@ -1,17 +1,29 @@
 """A program that is watched while it runs: its lines as they come, and what it costs."""
 
 import contextlib
+import marshal
 import os
 import select
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import HostError
+
+_GATE = """
+import _signal, marshal, os, sys
+for ignored in (_signal.SIGPIPE, _signal.SIGXFSZ):  # by Python, and so by what it becomes
+    _signal.signal(ignored, _signal.SIG_DFL)
+env = marshal.load(sys.stdin.buffer)
+os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+os.execve(sys.argv[1], sys.argv[1:], env)
+"""
+"""Becomes a program as soon as it is given an environment; never if who has it was killed."""
 
 _READ = 1 << 16
 _SAMPLE = 0.5
@@ -31,19 +43,24 @@ class Ended(NamedTuple):
 
 
 class Child:
-    """A program in a process group of its own, its two streams as one."""
+    """A program in a process group of its own, its two streams as one.
+
+    It waits for `start`, so that its group can be written down first: a program that nobody
+    knows of would go on unseen if we were killed.
+    """
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
         program = shutil.which(argv[0], path=env.get("PATH", os.defpath))
         if program is None:
             msg = f"`{argv[0]}` is not on the job's PATH"
             raise HostError(msg, hint=f"install it; PATH is {env.get('PATH')}")
+        self._env = marshal.dumps(dict(env))
         self._began = time.monotonic()
         self._process = subprocess.Popen(
-            [program, *argv[1:]],
+            [sys.executable, "-I", "-S", "-c", _GATE, program, *argv[1:]],
             cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
+            env={},
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
@@ -54,6 +71,12 @@ class Child:
     def pid(self) -> int:
         """Of the program, and of its process group."""
         return self._process.pid
+
+    def start(self) -> None:
+        gate = self._process.stdin
+        assert gate is not None  # noqa: S101 - it was asked for above
+        with contextlib.suppress(BrokenPipeError), gate:  # how it ended, `watch` will tell
+            gate.write(self._env)
 
     def watch(self, on_line: Callable[[str], None]) -> Ended:
         """Hand on each line until the program ends; what it left running does not count."""

@@ -45,6 +45,21 @@ def is_running(pid: int) -> bool:
     return True
 
 
+def birth_of(pid: int) -> str:
+    """When a process was started and since which start of the machine: no two are the same."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    try:
+        status = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return f"{boot} "
+    return f"{boot} {int(status.rpartition(b')')[2].split()[19])}"
+
+
+def may_be(pid: int, born: str) -> bool:
+    """Whether a number still means the process that was born then, or what that one left."""
+    return birth_of(pid) in {born, f"{born.partition(' ')[0]} "}
+
+
 def group_is_running(group: int) -> bool:
     """Whether some process of a process group exists."""
     try:

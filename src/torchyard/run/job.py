@@ -63,10 +63,11 @@ def run_job(order: Order, store: Store, conditions: Conditions, report: Report) 
     if not order.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
         raise StoreError(msg, hint="take it from `torchyard plan` anew")
+    place = Workplace(conditions.work, order)
     found = store.find(task.fingerprint)
     if found is not None:
+        place.tidy()
         return Outcome(found, built=False)
-    place = Workplace(conditions.work, order)
     with room_in(conditions.work):
         with place.alone(wait=False) as alone:
             if alone:
@@ -116,7 +117,9 @@ def open_job(order: Order, store: Store, conditions: Conditions) -> Bench:
         if not alone:
             msg = f"{order.task.id} is running in {place.folder}"
             raise BusyError(msg, hint="wait for it, or stop it")
-        return _open(place, store, conditions)
+        bench = _open(place, store, conditions)
+        place.keep()
+        return bench
 
 
 def _open(place: Workplace, store: Store, conditions: Conditions) -> Bench:
@@ -149,6 +152,8 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     if task.stage is Stage.PACKAGE and not any(place.out.iterdir()):
         msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
         raise BuildError(msg, hint="let a step put it there")
+    if conditions.keep:
+        place.keep()
     writer = Writer(store)
     result = Result(
         fingerprint=task.fingerprint,

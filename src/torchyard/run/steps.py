@@ -11,6 +11,7 @@ import msgspec
 
 from torchyard.errors import BuildError
 from torchyard.host.child import Child, Ended
+from torchyard.host.process import birth_of
 from torchyard.host.work import disk_of
 from torchyard.model.event import Happening, Progress, Stepped, Stepping
 from torchyard.model.result import Usage
@@ -121,7 +122,9 @@ def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> En
     cwd.mkdir(parents=True, exist_ok=True)
     child = Child(argv, cwd=cwd, env=step.env)
     try:
-        place.save(msgspec.structs.replace(state, group=child.pid))
+        born = birth_of(child.pid)
+        place.save(msgspec.structs.replace(state, group=child.pid, born=born))
+        child.start()
         ended = child.watch(on_line)
     except BaseException:
         child.stop()

@@ -7,6 +7,7 @@
     out/                    what will be its result
     home/ tmp/ tools/       its own home, temporary directory and programs
     log                     every line of every step, with its time
+    kept                    there if somebody wants to look at all this
 
 It has the job's fingerprint in its name, so a directory that is there belongs to the same job,
 and a job that is run again goes on behind the last step that ended well.
@@ -19,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from torchyard.host.child import end_group
-from torchyard.host.process import group_is_running
+from torchyard.host.process import group_is_running, may_be
 from torchyard.host.work import locked, replace_bytes
 from torchyard.model.order import Order
 from torchyard.model.result import Usage
@@ -34,12 +35,14 @@ DIGITS = 16
 class State(Value, kw_only=True):
     """How far a job got, and in which sandbox: its paths are in what was made.
 
-    `group` is the process group of a step that may still be running.
+    `group` is the process group of a step that may still be running; `born` tells it from others
+    that got the same number later, such as after a restart.
     """
 
     sandbox: str = "none"
     steps: tuple[Usage, ...] = ()
     group: int | None = None
+    born: str = ""
 
 
 class Workplace:
@@ -76,7 +79,8 @@ class Workplace:
         state = self.state()
         if state.group is not None:
             group = state.group
-            end_group(group, lambda: not group_is_running(group))
+            if may_be(group, state.born):
+                end_group(group, lambda: not group_is_running(group))
         if state.steps and state.sandbox != self.order.sandbox.kind:
             shutil.rmtree(self.folder)
             state = State()
@@ -92,6 +96,17 @@ class Workplace:
 
     def save(self, state: State) -> None:
         replace_bytes(self.folder / "state.json", msgspec.json.encode(state))
+
+    def keep(self) -> None:
+        """Let nobody but a new run of the job remove the directory."""
+        (self.folder / "kept").touch()
+
+    def tidy(self) -> None:
+        """Remove what a run left that was killed after its result had been stored."""
+        if (self.folder.exists() or self.lock.exists()) and not (self.folder / "kept").exists():
+            with contextlib.suppress(OSError), self.alone(wait=False) as alone:
+                if alone:
+                    self.remove()
 
     def remove(self) -> None:
         """Leave nothing: first what says that something is done, then what was done."""
