@@ -1,0 +1,234 @@
+"""Does deeds in processes that are killed at a chosen moment; a program, run by `test_crash.py`.
+
+It has imported everything and used nothing of it, so a deed costs a fork in place of a start. It
+reads one deed on each line and answers with how that ended. What killed deeds leave running
+becomes its child, so none can hide.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal, ParamSpec, TypeVar
+
+import msgspec
+import obstore
+import psutil
+
+from torchyard.host.snapshot import check_out, copy_folder
+from torchyard.host.tree import tree_digest
+from torchyard.model.order import Order
+from torchyard.run.job import Conditions, run_job
+from torchyard.store import sweep
+from torchyard.store.collect import collect
+from torchyard.store.store import Store
+from torchyard.store.transfer import copy
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+Moment = Literal["before", "after", "file", "large", "process"]
+"""Of an operation on a store, its begin or its end; of files, of a large upload, of a process."""
+
+STORE = ("put", "get", "head", "list", "delete")
+FILES = {"open", "fcntl.flock", "subprocess.Popen"}.union(
+    f"os.{name}"
+    for name in ("mkdir", "rename", "remove", "rmdir", "symlink", "chmod", "utime", "truncate")
+)
+LARGE = 8 << 20
+_SUBREAPER = 36
+_LINGER = 3.0
+
+
+class Kill(msgspec.Struct, frozen=True):
+    """When to die: so many seconds after a moment has come for the given time."""
+
+    moment: Moment
+    number: int
+    delay: float = 0
+
+
+class Deed(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to do, on stores and in a directory, and when to die of it."""
+
+    what: Literal["run", "collect", "copy", "snapshot", "check out"]
+    folder: str
+    store: str = ""
+    target: str = ""
+    order: Order | None = None
+    file: str = ""
+    keep: frozenset[str] = frozenset()
+    kill: Kill | None = None
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """How a deed ended: exit code or signal, the moments that came, and what is still running.
+
+    `starts` says how many operations on files came before each process was started, `upload` how
+    many seconds a large upload took.
+    """
+
+    code: int = 0
+    moments: dict[Moment, int] = {}
+    starts: list[int] = []
+    upload: float = 0
+    running: bool = False
+    said: str = ""
+
+
+class Moments:
+    """Counts the moments of a deed, and ends it at the one that was chosen."""
+
+    def __init__(self, folder: str, kill: Kill | None) -> None:
+        self.seen: Counter[Moment] = Counter()
+        self.starts: list[int] = []
+        self.upload = 0.0
+        self._folder = folder
+        self._kill = kill
+        self._lock = threading.Lock()
+
+    def come(self, moment: Moment) -> None:
+        with self._lock:
+            self.seen[moment] += 1
+            number = self.seen[moment]
+        kill = self._kill
+        if kill is None or (moment, number) != (kill.moment, kill.number):
+            return
+        if kill.delay:
+            threading.Thread(target=_die, args=(kill.delay,), daemon=True).start()
+        else:
+            _die()
+
+    def around(self, ask: Callable[P, T]) -> Callable[P, T]:
+        """Make moments of the begin and the end of an operation on a store."""
+
+        def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+            self.come("before")
+            large = any(isinstance(arg, Path) and arg.stat().st_size > LARGE for arg in args)
+            if large:
+                self.come("large")
+            began = time.monotonic()
+            try:
+                return ask(*args, **kwargs)
+            finally:
+                if large:
+                    self.upload = time.monotonic() - began
+                self.come("after")
+
+        return asked
+
+    def hear(self, event: str, args: tuple[object, ...]) -> None:
+        """Make moments of what is about to be done to files of the deed."""
+        if event not in FILES:
+            return
+        if event == "open":
+            flags = args[2]
+            if not (isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)):
+                return
+        if event == "subprocess.Popen":
+            self.starts.append(self.seen["file"])
+            self.come("process")
+        elif str(args[0]).startswith("/") and not str(args[0]).startswith(self._folder):
+            return  # others are relative to a directory of the deed, or no names but handles
+        self.come("file")
+
+
+def _die(delay: float = 0) -> None:
+    time.sleep(delay)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def do(deed: Deed) -> None:
+    folder = Path(deed.folder)
+    match deed.what:
+        case "run":
+            assert deed.order is not None
+            conditions = Conditions(work=folder / "work", file=deed.file)
+            run_job(deed.order, Store.at(deed.store), conditions, lambda _: None)
+        case "collect":
+            collect(Store.at(deed.store), deed.keep, timedelta(minutes=-1))
+        case "copy":
+            source = Store.at(deed.store)
+            copy(source, Store.at(deed.target), source.results())
+        case "snapshot":
+            copy_folder(Path(deed.file), tree_digest(deed.file), folder / "out", ())
+        case "check out":
+            url, _, commit = deed.file.rpartition("@")
+            check_out(url, commit, folder / "out", submodules=True)
+
+
+def begin(deed: Deed) -> int:
+    """Start to do a deed in a process of its own."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        out = os.open(f"{deed.folder}.said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        tempfile.tempdir = f"{deed.folder}/temporary"
+        moments = Moments(deed.folder, deed.kill)
+        for name in STORE:
+            setattr(obstore, name, moments.around(getattr(obstore, name)))
+        sys.addaudithook(moments.hear)
+        do(deed)
+        ended = Ended(moments=moments.seen, starts=moments.starts, upload=moments.upload)
+        Path(f"{deed.folder}.told").write_bytes(msgspec.json.encode(ended))
+        code = 0
+    except BaseException:  # noqa: BLE001 - this process must not go on as its parent does
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def wait(child: int) -> tuple[int, bool]:
+    """Wait for a deed: its exit code, and whether it leaves anything that does not end soon."""
+    status = None
+    while status is None:
+        pid, found = os.waitpid(-1, 0)
+        if pid == child:
+            status = found
+    code = os.waitstatus_to_exitcode(status)
+    until = time.monotonic() + _LINGER
+    while (running := anything_runs()) and code == 0 and time.monotonic() < until:
+        time.sleep(0.002)
+    return code, running
+
+
+def anything_runs() -> bool:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+        return True
+    return False
+
+
+def main() -> None:
+    sweep.DEAD, sweep.BEAT = 0.1, 0.02  # minutes that writers wait after a sweep was killed
+    ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
+    for line in sys.stdin.buffer:
+        deed = msgspec.json.decode(line, type=Deed)
+        code, running = wait(begin(deed))
+        ended = Ended(said=Path(f"{deed.folder}.said").read_text(encoding="utf-8"))
+        if code == 0:
+            told = Path(f"{deed.folder}.told").read_bytes()
+            ended = msgspec.json.decode(told, type=Ended)
+        ended = msgspec.structs.replace(ended, code=code, running=running)
+        sys.stdout.buffer.write(msgspec.json.encode(ended) + b"\n")
+        sys.stdout.flush()
+    for left in psutil.Process().children(recursive=True):  # by a test that fails for it
+        left.kill()
+
+
+if __name__ == "__main__":
+    main()
