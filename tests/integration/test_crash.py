@@ -45,7 +45,7 @@ JOBS = {"source": SOURCE, "core": CORE, "bindings": BINDINGS, "package": PACKAGE
 JOBS["other"] = BINDINGS.replace("cp312", "cp311")
 
 TEXT = WORKS.replace("mkdir -p {out}/lib;", "mkdir -p {out}/lib; {work}/tools/ninja --version;")
-LARGE = TEXT.replace("; cat", "; yes 'large file' | head -c 20000000 > {out}/lib/large; cat")
+LARGE = TEXT.replace("; cat", "; head -c 20000000 /dev/zero > {out}/lib/large; cat")
 
 STORE: tuple[Moment, ...] = ("before", "after")
 FILES: tuple[Moment, ...] = ("file",)
