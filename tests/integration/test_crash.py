@@ -57,13 +57,13 @@ POINTS = {
     ("directory", "core", FILES): 65,
     ("directory", "package", STORE): 28,
     ("directory", "package", FILES): 60,
-    ("directory", "collect", STORE): 44,
+    ("directory", "collect", STORE): 38,
     ("directory", "copy", STORE): 100,
     ("directory", "copy", FILES): 20,
     ("bucket", "source", STORE): 24,
     ("bucket", "core", STORE): 28,
     ("bucket", "package", STORE): 28,
-    ("bucket", "collect", STORE): 44,
+    ("bucket", "collect", STORE): 38,
     ("bucket", "copy", STORE): 100,
 }
 """How many moments there are at least; if there are fewer, something is no longer counted."""
