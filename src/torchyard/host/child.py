@@ -119,8 +119,10 @@ class Child:
     def stop(self) -> None:
         """End the program and all of its group: politely at first."""
         end_group(self.pid, lambda: self._process.poll() is not None)
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
 
 
 def _text(line: bytes) -> str:
