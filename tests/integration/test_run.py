@@ -115,6 +115,8 @@ def test_nothing_of_the_caller_leaks(
     recorded = shown["results"][0]["environment"]
     assert names - {"PWD", "_", "SHLVL", "OLDPWD"} == set(recorded), "what it got is what is kept"
     assert recorded["GIVEN"] == "1"
+    assert recorded["WANTED"] == "(the caller's)"
+    assert "WANTED=yes" not in log_of(torchyard, file, CORE)
     assert "hunter2" not in json.dumps(shown)
 
 

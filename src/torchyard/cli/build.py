@@ -30,6 +30,7 @@ from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.machine import processors
 from torchyard.host.process import is_running
 from torchyard.model.event import Ended, Happening, encode_event
+from torchyard.model.order import short_name
 from torchyard.model.quantity import show_count
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
@@ -160,7 +161,7 @@ def _fold(style: Fold, options: Options, store: Store, event: Happening) -> None
     """Print the log of a job that ended, folded away."""
     if isinstance(event, Ended) and event.outcome in ("built", "failed"):
         stage = event.job.partition(":")[0]
-        path = options.work / f"{stage}-{event.fingerprint[:16]}" / "log"
+        path = options.work / short_name(stage, event.fingerprint) / "log"
         lines: list[str] = []
         if event.outcome == "built":
             result = store.find(event.fingerprint)
@@ -199,7 +200,7 @@ def _raise_failures(ends: dict[int, Ended], options: Options) -> None:
     skipped = sum(ended.outcome == "skipped" for ended in ends.values())
     for ended in failed:
         stage = ended.job.partition(":")[0]
-        said = options.folder / f"{stage}-{ended.fingerprint[:16]}.errors"
+        said = options.folder / f"{short_name(stage, ended.fingerprint)}.errors"
         # On a full disk, or if it was killed, its process could not say anything itself.
         write_error((said.read_bytes() if said.exists() else b"") or f"{ended.why}\n".encode())
     if failed:

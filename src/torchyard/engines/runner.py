@@ -18,6 +18,7 @@ from torchyard.host.pool import Heard, Pool
 from torchyard.host.signals import Stops
 from torchyard.host.slots import Slots
 from torchyard.model import event as events
+from torchyard.model.order import short_name
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.order import order_of
 from torchyard.store.claims import Patience
@@ -134,7 +135,7 @@ class Runner:
 
     def _start(self, job: Job, slots: Slots) -> None:
         options, number = self._options, job.number
-        name = f"{job.stage}-{job.fingerprint[:16]}"
+        name = short_name(job.stage, job.fingerprint)
         order = options.folder / f"{name}.order.json"
         order.write_bytes(msgspec.json.encode(order_of(self._plan, job)))
         argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
@@ -144,11 +145,7 @@ class Runner:
         if options.sandbox:
             argv += ["--sandbox", options.sandbox]
         self._attempts[number] += 1
-        self._programs.start(number, argv, self.errors_of(job))
-
-    def errors_of(self, job: Job) -> Path:
-        """The file with what a job's process said on standard error."""
-        return self._options.folder / f"{job.stage}-{job.fingerprint[:16]}.errors"
+        self._programs.start(number, argv, options.folder / f"{name}.errors")
 
     def _hear(self, heard: Heard, slots: Slots) -> None:
         number = heard.key

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from fcntl import ioctl
+from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
@@ -41,6 +42,7 @@ def makeflags(path: str | Path, *, old_make: bool) -> str:
     )
 
 
+@cache
 def is_old_make(path: str) -> bool:
     """Whether the make on a PATH can't share slots through a fifo."""
     if shutil.which("make", path=path) is None:

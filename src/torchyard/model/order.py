@@ -58,6 +58,14 @@ class Task(Value, kw_only=True):
         return {"name": name, "version": version, **dict(zip(names, fields, strict=False))}
 
 
+_DIGITS = 16
+
+
+def short_name(stage: str, fingerprint: str) -> str:
+    """What files and directories that belong to a job are called."""
+    return f"{stage}-{fingerprint[:_DIGITS]}"
+
+
 class Order(Value, kw_only=True):
     """A task, last, behind everything that it is made from, each in front of what needs it."""
 

@@ -36,10 +36,7 @@ def line_of(event: Happening) -> str | None:  # noqa: PLR0911 - one for each kin
         case Noted():
             return f"note     {event.job}: {event.text}" if event.job else f"note     {event.text}"
         case SlotsChanged():
-            return (
-                f"slots    {event.allowed} of {event.total}: {event.why} "
-                f"({show_size(event.available)} available)"
-            )
+            return f"slots    {event.allowed} of {event.total}: {event.why}"
         case Ended():
             return _ended(event)
         case Finished():

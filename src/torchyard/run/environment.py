@@ -31,12 +31,15 @@ def compose(task: Task, work: str, slots: str | None) -> dict[str, str]:
     }
     if slots:
         env["MAKEFLAGS"] = makeflags(slots, old_make=is_old_make(SYSTEM_PATH))
-    passed = task.settings.get("pass_env", ())
-    for name in passed if isinstance(passed, tuple) else ():
-        if isinstance(name, str) and name in os.environ:
-            env[name] = os.environ[name]
+    env |= {name: os.environ[name] for name in passed_names(task) if name in os.environ}
     given = task.settings.get("env", {})
     return env | (given if isinstance(given, dict) else {})
+
+
+def passed_names(task: Task) -> list[str]:
+    """The variables that a job takes from the caller."""
+    names = task.settings.get("pass_env", ())
+    return [n for n in names if isinstance(n, str)] if isinstance(names, tuple) else []
 
 
 def bring_ninja(folder: Path) -> None:

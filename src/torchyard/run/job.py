@@ -141,7 +141,7 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     bench = _open(place, store, conditions)
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
-        for name, value in sorted(bench.environment().items()):
+        for name, value in sorted(bench.recorded().items()):
             log.add(f"   {name}={value}")
         try:
             used = run_steps(bench, steps, log, report)
@@ -161,7 +161,7 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
         tree=writer.add_tree(place.out),
         log=writer.add_file(_packed(place.log), "log.gz"),
         steps=used,
-        environment=bench.environment(),
+        environment=bench.recorded(),
         machine=f"{platform.node()} ({platform.system().lower()}-{platform.machine()})",
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds=round(time.monotonic() - began, 3),

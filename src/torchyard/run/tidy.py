@@ -6,16 +6,17 @@ from collections.abc import Collection
 from pathlib import Path
 
 from torchyard.host.work import locked
-from torchyard.run.workplace import DIGITS
+from torchyard.model.order import short_name
+from torchyard.model.recipe import Stage
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
     """Remove the directories of failed jobs that are in no plan any more, and older than an age."""
-    wanted = {fingerprint[:DIGITS] for fingerprint in kept}
+    wanted = {short_name(stage, fingerprint) for fingerprint in kept for stage in Stage}
     removed = []
     for folder in sorted(root.glob("*-*/")):
         lock = root / f"{folder.name}.lock"
-        if folder.name.rpartition("-")[2] in wanted or time.time() - folder.stat().st_mtime < age:
+        if folder.name in wanted or time.time() - folder.stat().st_mtime < age:
             continue
         with locked(lock, wait=False) as alone:
             if alone:

@@ -22,14 +22,12 @@ import msgspec
 from torchyard.host.child import end_group
 from torchyard.host.process import group_is_running, may_be
 from torchyard.host.work import locked, replace_bytes
-from torchyard.model.order import Order
+from torchyard.model.order import Order, short_name
 from torchyard.model.result import Usage
 from torchyard.model.values import Value
 
 ORDER = "torchyard-order.json"
 """What an order is called, in a job's directory and in the packages that carry it."""
-
-DIGITS = 16
 
 
 class State(Value, kw_only=True):
@@ -51,7 +49,7 @@ class Workplace:
     def __init__(self, root: Path, order: Order) -> None:
         task = order.task
         self.order = order
-        self.folder = root / f"{task.stage}-{task.fingerprint[:DIGITS]}"
+        self.folder = root / short_name(task.stage, task.fingerprint)
         self.lock = root / f"{self.folder.name}.lock"
 
     @property
