@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -99,7 +100,8 @@ def test_after_a_failure_nothing_more_is_begun(tmp_path: Path) -> None:
     file = make_yard(tmp_path, FAILING)
     failed = build(file, "--jobs", "1", "--json")
     assert failed.returncode == 9
-    assert outcomes(failed.stdout)["failed"] == 1
+    told = [str(event.get("outcome", event["event"])) for event in events(failed.stdout)]
+    assert set(told[told.index("failed") :]) == {"failed", "skipped", "finished"}
     assert "1 job failed" in failed.stderr
     assert "torchyard shell bindings:demo-1.0" in failed.stderr
 
@@ -164,8 +166,7 @@ def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file], env=env, stderr=subprocess.PIPE, text=True
     )
-    while not (tmp_path / ".torchyard/begun").exists():
-        time.sleep(0.05)
+    wait_until((tmp_path / ".torchyard/begun").exists)
     began = time.monotonic()
     running.send_signal(signal.SIGINT)
     _, said = running.communicate()
@@ -188,8 +189,7 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
     )
     file = make_yard(tmp_path, text)
     running = subprocess.Popen([*TORCHYARD, "build", "-f", file], stderr=subprocess.DEVNULL)
-    while not (tmp_path / ".torchyard/begun").exists():
-        time.sleep(0.05)
+    wait_until((tmp_path / ".torchyard/begun").exists)
     running.send_signal(signal.SIGINT)
     time.sleep(1)
     running.send_signal(signal.SIGINT)
@@ -212,8 +212,7 @@ def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
     for line in running.stdout:
         if '"failed"' in line:
             break
-    while not (tmp_path / "waits").exists():
-        time.sleep(0.05)
+    wait_until((tmp_path / "waits").exists)
     running.send_signal(signal.SIGINT)
     rest, _ = running.communicate(timeout=15)
     assert running.returncode == 9
@@ -256,6 +255,9 @@ def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
     (retry,) = [event for event in events(done.stdout) if event.get("outcome") == "retry"]
     assert retry["reason"] == "memory"
     assert retry["why"] == "a compiler was killed; now with 2 of 4 slots"
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (core,) = [result for result in store.results() if result.order.task.stage == "core"]
+    assert "slots-1-1" in core.environment["MAKEFLAGS"], "a pool of its own"
 
 
 def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:
@@ -308,7 +310,84 @@ def test_old_builds_are_forgotten(tmp_path: Path) -> None:
     for number in range(30):
         (builds / f"20200101T0000{number:02d}-{2**22 + 1}").mkdir(parents=True)
     build(file, "source:*")
-    assert len(list(builds.iterdir())) == 21
+    assert len(list(builds.iterdir())) == 20
+
+
+def test_a_job_whose_process_is_killed_is_begun_again(tmp_path: Path) -> None:
+    text = WORKS.replace(
+        "ls {out}/lib >", f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 60; }}; ls >"
+    )
+    file = make_yard(tmp_path, text.replace("{ touch", "{{ touch").replace("; }}", "; }}}}"))
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "core:*", "-f", file, "--json"], stdout=subprocess.PIPE, text=True
+    )
+    assert running.stdout is not None
+    pid = 0
+    for line in running.stdout:
+        event = json.loads(line)
+        pid = event.get("pid", pid)
+        if event.get("step") == "list":
+            break
+    wait_until((tmp_path / "once").exists)
+    os.kill(pid, signal.SIGKILL)
+    rest = running.communicate(timeout=30)[0]
+    assert running.returncode == 0
+    (retry,) = [event for event in events(rest) if event.get("outcome") == "retry"]
+    assert retry["why"] == "its process was killed by signal 9"
+
+
+def test_paused_compilers_go_on_when_the_engine_is_gone(tmp_path: Path) -> None:
+    text = WORKS.replace("ls {out}/lib >", f"touch {tmp_path}/begun; sleep 1.2; ls >")
+    file = make_yard(tmp_path, text)
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "core:*", "-f", file], stderr=subprocess.DEVNULL
+    )
+    wait_until((tmp_path / "begun").exists)
+    (sleeper,) = [
+        p for p in psutil.Process(running.pid).children(recursive=True) if p.name() == "sleep"
+    ]
+    sleeper.suspend()
+    running.kill()
+    running.wait()
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    wait_until(lambda: len(list(store.fingerprints())) == 2)
+
+
+def test_a_build_outlives_who_watches_it(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
+    )
+    assert running.stderr is not None
+    running.stderr.readline()
+    running.stderr.close()
+    running.wait(timeout=60)
+    assert len(list(Store.at(str(tmp_path / ".torchyard/store")).fingerprints())) == 10
+
+
+def test_another_platform_is_not_built_here(tmp_path: Path) -> None:
+    file = make_yard(
+        tmp_path, WORKS.replace('["linux-x86_64"]', '["linux-x86_64", "linux-aarch64"]')
+    )
+    refused = build(file)
+    assert refused.returncode == 4
+    assert "also for linux-aarch64" in refused.stderr
+    assert build(file, "linux-x86_64", "source:*").returncode == 0
+    assert build(file, "--any-platform", "core:*").returncode == 0
+
+
+def test_packages_do_not_go_into_the_source(tmp_path: Path) -> None:
+    file = make_yard(tmp_path)
+    refused = build(file, "-o", tmp_path / "code/dist")
+    assert refused.returncode == 2
+    assert "inside the source directory" in refused.stderr
+
+
+def wait_until(happened: Callable[[], bool]) -> None:
+    until = time.monotonic() + 40
+    while not happened():
+        assert time.monotonic() < until
+        time.sleep(0.05)
 
 
 def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:
@@ -330,6 +409,7 @@ def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:
     assert len(list(Store.at(str(store)).fingerprints())) == jobs
     built = sum(count["built"] for count in counts)
     assert jobs <= built <= jobs * 1.1, f"{built - jobs} of {jobs} were built twice"
+    assert min(count["built"] for count in counts) > 0, "each did some of it"
     assert verify(Store.at(str(store))).is_clean
 
 

@@ -120,6 +120,49 @@ def test_nothing_of_the_caller_leaks(
     assert "hunter2" not in json.dumps(shown)
 
 
+def test_programs_are_found_where_the_step_is(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS.replace(
+        '["sh", "-c", "ls {out}/lib > {out}/listing"]', '["./tool"]\ncwd = "{source}"'
+    )
+    file = make_yard(tmp_path, text)
+    (tmp_path / "code/tool").write_text("#!/bin/sh\necho works\n", encoding="utf-8")
+    (tmp_path / "code/tool").chmod(0o755)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    ran = torchyard("run", CORE, "-f", file)
+    assert ran.code == 0, ran.err
+    assert "works" in log_of(torchyard, file, CORE)
+
+
+def test_what_a_step_leaves_running_is_ended(torchyard: Command, tmp_path: Path) -> None:
+    text = WORKS.replace("ls {out}/lib >", f"(sleep 300 & echo $! > {tmp_path}/pid); ls >")
+    file = make_yard(tmp_path, text)
+    torchyard("run", "source:demo-1.0", "-f", file)
+    assert torchyard("run", CORE, "-f", file).code == 0
+    pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
+    until = time.monotonic() + 5
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    gone = not Path(f"/proc/{pid}").exists()
+    assert gone or "Z" in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+
+
+@needs_bwrap
+def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> None:
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    command = [*TORCHYARD, "run", "-f", str(file)]
+    subprocess.run([*command, "source:demo-1.0"], check=True)
+    failed = subprocess.run([*command, CORE, "--sandbox", "bwrap"], check=False)
+    assert failed.returncode == 9
+    shell = subprocess.run(
+        [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "cat", "../out/lib/core.bin"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert shell.stdout == "some code\nmore code\n"
+    assert "{out} is /mnt/torchyard/out" in shell.stderr
+
+
 def test_outdated_work_is_removed(torchyard: Command, tmp_path: Path) -> None:
     file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     torchyard("run", "source:demo-1.0", "-f", file)
@@ -255,6 +298,8 @@ def test_rebuilding_never_takes_the_package_from_the_store(
     result = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
     assert result.code == 12
     assert "t differs" in result.err
+    again = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
+    assert f"started  {PACKAGE}" in again.err, "each time anew"
     assert f"note     {CORE}: is taken from the store as it is" in result.err
 
 

@@ -12,7 +12,7 @@ ONLY_IN_A_DIRECTORY = {
     "test_a_place_that_is_none",
     "test_gc_does_not_mind_writers_that_come_and_go",  # a directory shows their files
     "test_the_first_results_are_read_by_many_threads",  # it reads them as files
-    "test_gc_keeps_what_is_reachable_pinned_published_or_young",  # of leftover files, too
+    "test_gc_removes_what_killed_writers_left",  # a bucket shows no such files
 }
 
 globals().update(

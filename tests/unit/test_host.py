@@ -1,6 +1,7 @@
 """The door to the machine says plainly why it stays shut."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -120,4 +121,5 @@ def test_a_program_meets_signals_as_it_would_anywhere(tmp_path: Path) -> None:
     child = Child(["sh", "-c", script], cwd=tmp_path, env={"PATH": os.environ["PATH"]})
     child.start()
     assert child.watch(lines.append).code == 0
-    assert [int(line.split()[1], 16) for line in lines] == [0, 0]
+    ours = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
+    assert [int(line.split()[1], 16) & ours for line in lines] == [0, 0]

@@ -26,13 +26,14 @@ from torchyard.cli.places import absolute, home_of, open_store
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import Build, Listen, Options, build
-from torchyard.errors import BuildError, ElsewhereError
-from torchyard.host.machine import processors
+from torchyard.errors import BuildError, ElsewhereError, PlanError, TorchyardError, UsageError
+from torchyard.host.machine import platform_name, processors
 from torchyard.host.process import is_running
 from torchyard.model.event import Ended, Happening, encode_event
 from torchyard.model.order import short_name
 from torchyard.model.quantity import show_count
 from torchyard.model.recipe import Stage
+from torchyard.model.yard import Yard
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import Selection
@@ -64,6 +65,7 @@ _DETAILED = 500
 @click.option("--slots", type=click.IntRange(1), help="Run so many compilers at once, in all.")
 @click.option("--keep-going", is_flag=True, help="After a failure do all that does not need it.")
 @click.option("--output", "-o", metavar="DIR", help="Put the packages there when all is done.")
+@click.option("--any-platform", is_flag=True, help="Build for other platforms than this one.")
 @json_option
 def command(
     *,
@@ -79,6 +81,7 @@ def command(
     slots: int | None,
     keep_going: bool,
     output: str | None,
+    any_platform: bool,
     as_json: bool,
 ) -> None:
     """Build the plan, or what SELECT names of it: a value (cu130), a cell or a job (core:*).
@@ -89,6 +92,8 @@ def command(
     """
     yard = load_yard(file, changes)
     plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
+    _refuse_foreign(plan, any_platform=any_platform)
+    _refuse_inside(yard, file, output)
     store = open_store(store_url, file, yard)
     home = Path(home_of(file))
     slots = slots or processors()
@@ -106,14 +111,36 @@ def command(
         _deliver(plan, store, Path(output))
 
 
+def _refuse_foreign(plan: Plan, *, any_platform: bool) -> None:
+    """Refuse what this machine can't be trusted to build."""
+    here = platform_name()
+    foreign = {scope[0] for scope in plan.columns.scopes if len(scope) > 1} - {here}
+    if foreign and not any_platform:
+        msg = f"this machine is {here}, and the plan is also for {', '.join(sorted(foreign))}"
+        hint = f"choose: torchyard build {here}; or --any-platform if your steps can do that"
+        raise PlanError(msg, hint=hint)
+
+
+def _refuse_inside(yard: Yard, file: str, output: str | None) -> None:
+    """Refuse to put packages where they would be source the next time."""
+    if output and yard.source.path is not None:
+        source = Path(absolute(file)).parent / yard.source.path
+        if Path(absolute(output)).is_relative_to(source.resolve()):
+            msg = f"`{output}` is inside the source directory, and would be part of the next build"
+            raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")
+
+
 def build_plan(plan: Plan, store: Store, options: Options, *, as_json: bool) -> None:
     """Build a plan, and tell everybody how it goes and went."""
     with ExitStack() as stack:
         listeners = list(_listeners(stack, options, store, as_json=as_json))
 
         def listen(event: Happening) -> None:
-            for listener in listeners:
-                listener(event)
+            for listener in list(listeners):
+                try:
+                    listener(event)
+                except (OSError, TorchyardError, SystemExit):
+                    listeners.remove(listener)  # hours of work do not end with who watches them
 
         done = build(plan, store, options, listen)
     if not as_json:
@@ -152,8 +179,9 @@ def _listeners(
 
 def _forget(builds: Path) -> None:
     """Remove what is known of all but the last builds."""
-    for folder in sorted(builds.glob("*-*/"))[:-_REMEMBERED]:
-        if not is_running(int(folder.name.rpartition("-")[2])):
+    for folder in sorted(builds.glob("*-*/"))[: 1 - _REMEMBERED]:
+        pid = folder.name.rpartition("-")[2]
+        if pid.isdigit() and not is_running(int(pid)):
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -215,5 +243,5 @@ def _raise_failures(ends: dict[int, Ended], options: Options) -> None:
 
 def _deliver(plan: Plan, store: Store, folder: Path) -> None:
     """Put the files of all packages into a directory."""
-    names = [job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE]
-    fetch_all(store, store.results(names), folder)
+    packages = (job for job in plan.jobs() if job.stage is Stage.PACKAGE)
+    fetch_all(store, [store.get(job.fingerprint, job.identifier) for job in packages], folder)

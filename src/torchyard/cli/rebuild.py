@@ -8,6 +8,7 @@ import click
 from torchyard.cli.options import file_option, sandbox_option
 from torchyard.cli.run import conditions_of
 from torchyard.errors import DifferenceError, HostError
+from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, write
 from torchyard.report.events import printer
 from torchyard.run.rebuild import borrow, carried_order, rebuild
@@ -28,6 +29,7 @@ def command(
     Everything is made anew, from the source on; with --store only what it does not have, and in any
     case the package. A source that is a directory is looked for beside --file.
     """
+    end_tidily()
     path = Path(package)
     if not path.is_file():
         msg = f"there is no file `{package}`"

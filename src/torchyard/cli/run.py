@@ -89,10 +89,11 @@ def conditions_of(order: Order, file: str, work: str | None, sandbox: str | None
     """Where a job is run, and in what."""
     kinds: dict[str | None, Literal["none", "bwrap"]] = {"none": "none", "bwrap": "bwrap"}
     kind = kinds.get(sandbox, order.sandbox.kind)
+    root = order.sandbox.root and str(Path(absolute(file)).parent / order.sandbox.root)
     return Conditions(
         work=Path(absolute(work or f"{home_of(file)}/work")),
         file=absolute(file),
-        sandbox=Sandbox(kind=kind, root=order.sandbox.root),
+        sandbox=Sandbox(kind=kind, root=root),
     )
 
 
@@ -101,7 +102,7 @@ def find_order(
 ) -> tuple[Order, Yard | None]:
     """The job to run: from a file that spells it out, or from the plan."""
     if (job is None) == (order is None):
-        msg = "which job?"
+        msg = "which job?" if job is None else "a job by its name, or by --order, not both"
         raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
     if order is not None:
         try:

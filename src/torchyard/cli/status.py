@@ -46,5 +46,9 @@ def command(*, file: str, as_json: bool) -> None:
 
 def _is_going_on(path: Path) -> bool:
     """Whether the process that writes a build's events is there, and has not told of their end."""
-    pid = int(path.parent.name.rpartition("-")[2])
-    return is_running(pid) and b'"event":"finished"' not in path.read_bytes()[-1000:]
+    pid = path.parent.name.rpartition("-")[2]
+    return (
+        pid.isdigit()
+        and is_running(int(pid))
+        and b'"event":"finished"' not in path.read_bytes()[-1000:]
+    )

@@ -4,6 +4,7 @@ import queue
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -87,7 +88,7 @@ class Runner:
                     self._tell_changes()
             finally:
                 guard.stop()
-                self._programs.kill()
+                self._programs.end()
             return self._stopped
 
     def _start_some(self, slots: Slots) -> None:
@@ -135,7 +136,7 @@ class Runner:
 
     def _start(self, job: Job, slots: Slots) -> None:
         options, number = self._options, job.number
-        name = short_name(job.stage, job.fingerprint)
+        name = self._name(number)
         order = options.folder / f"{name}.order.json"
         order.write_bytes(msgspec.json.encode(order_of(self._plan, job)))
         argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
@@ -147,21 +148,30 @@ class Runner:
         self._attempts[number] += 1
         self._programs.start(number, argv, options.folder / f"{name}.errors")
 
+    def _name(self, number: int) -> str:
+        job = self._plan.job(number)
+        return short_name(job.stage, job.fingerprint)
+
     def _hear(self, heard: Heard, slots: Slots) -> None:
         number = heard.key
         if heard.code is None:
-            event = events.decode_event(heard.line)
-            if isinstance(event, events.Ended):
-                self._said[number] = event
-            elif isinstance(event, events.Started):
-                self._tell(msgspec.structs.replace(event, attempt=self._attempts[number]))
-            else:
-                self._tell(event)
+            with suppress(msgspec.DecodeError):  # not everything that a process says is for us
+                self._hear_event(number, events.decode_event(heard.line))
             return
         slots.give()
         if number in self._fewer:
             self._fewer.pop(number).close()
+        (self._options.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
         self._judge(number, heard.code, slots)
+
+    def _hear_event(self, number: int, event: events.Happening) -> None:
+        """Pass on what a job tells; how it ended is not told before its process has."""
+        if isinstance(event, events.Ended):
+            self._said[number] = event
+        elif isinstance(event, events.Started):
+            self._tell(msgspec.structs.replace(event, attempt=self._attempts[number]))
+        else:
+            self._tell(event)
 
     def _judge(self, number: int, code: int, slots: Slots) -> None:
         """Decide what the end of a job's process means."""
@@ -177,15 +187,19 @@ class Runner:
         elif self._stopped:
             self._schedule.left.discard(number)
             self._end(number, "skipped", why="it was stopped")
-        elif self._attempts[number] < _ATTEMPTS and self._may_work(job, code, said, slots):
-            self._schedule.put_back(number)
+        elif not self._given_up and self._may_work(job, code, said, slots):
+            self._schedule.put_back(number, time.monotonic() + _PAUSE * self._attempts[number])
         else:
             self._fail(number, code, said)
 
     def _may_work(self, job: Job, code: int, said: events.Ended | None, slots: Slots) -> bool:
         """Whether a job that failed may do better another time, and see to it that it can."""
         reason = said.reason if said else ""
-        if code == StoreError.exit_code and self._schedule.lost(job.number, self._store.has):
+        if self._attempts[job.number] >= _ATTEMPTS:
+            return False
+        if code < 0:
+            why = f"its process was killed by signal {-code}"
+        elif code == StoreError.exit_code and self._schedule.lost(job.number, self._store.has):
             why = "what it needs is gone from the store, and is made again"
         elif code == ElsewhereError.exit_code and reason == "memory":
             fewer = max(1, self._options.slots >> self._attempts[job.number])
@@ -205,6 +219,7 @@ class Runner:
     def _fail(self, number: int, code: int, said: events.Ended | None) -> None:
         if said is None:
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+            code = code if code >= 0 else ElsewhereError.exit_code
             said = self._ended(number, "failed", code=code, why=f"its process ended with {how}")
         self._ends[number] = said
         self._tell(said)

@@ -11,9 +11,12 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from torchyard.errors import HostError
+
+if TYPE_CHECKING:
+    import psutil
 
 _GATE = """
 import _signal, marshal, os, sys
@@ -50,7 +53,8 @@ class Child:
     """
 
     def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
-        program = shutil.which(argv[0], path=env.get("PATH", os.defpath))
+        name = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
+        program = shutil.which(name, path=env.get("PATH", os.defpath))
         if program is None:
             msg = f"`{argv[0]}` is not on the job's PATH"
             raise HostError(msg, hint=f"install it; PATH is {env.get('PATH')}")
@@ -66,6 +70,7 @@ class Child:
             start_new_session=True,
         )
         self._peak = 0
+        self._parent = os.getppid()
 
     @property
     def pid(self) -> int:
@@ -95,6 +100,8 @@ class Child:
             if time.monotonic() - looked > _SAMPLE:
                 looked = time.monotonic()
                 self._peak = max(self._peak, memory_of(self.pid))
+                if os.getppid() != self._parent:
+                    resume_family(self.pid)  # who paused it is gone
         while select.select([out], [], [], 0)[0] and (data := os.read(out.fileno(), _READ)):
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
@@ -102,6 +109,8 @@ class Child:
         if rest:
             on_line(_text(rest))
         out.close()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)  # what it left running could still write
         return status
 
     def _reap(self, *, block: bool) -> Ended | None:
@@ -146,26 +155,36 @@ def end_group(group: int, has_ended: Callable[[], bool]) -> None:
 
 def memory_of(pid: int) -> int:
     """Bytes of memory that a process and its descendants have now."""
+    total = 0
+    for process in _family(pid):
+        with contextlib.suppress(Exception):  # it may have ended meanwhile
+            total += process.memory_info().rss
+    return total
+
+
+def _family(pid: int) -> list["psutil.Process"]:
+    """A process and its descendants."""
     import psutil  # noqa: PLC0415 - 30 ms that a step of a moment does not need
 
-    total = 0
-    with contextlib.suppress(psutil.Error):
+    try:
         top = psutil.Process(pid)
-        for process in (top, *top.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                total += process.memory_info().rss
-    return total
+        return [top, *top.children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def kill_family(pid: int) -> None:
     """Kill a process and all its descendants, whatever groups they are in."""
-    import psutil  # noqa: PLC0415
+    for process in _family(pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signal.SIGKILL)
 
-    with contextlib.suppress(psutil.Error):
-        top = psutil.Process(pid)
-        for process in (top, *top.children(recursive=True)):
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+
+def resume_family(pid: int) -> None:
+    """Let a process and all its descendants go on that were paused."""
+    for process in _family(pid):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signal.SIGCONT)
 
 
 def replace_process(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:

@@ -3,11 +3,15 @@
 import os
 import selectors
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.host.child import kill_family
+
+_GRACE = 10.0
+"""Seconds that programs have to end after they were asked to."""
 
 
 class Heard(NamedTuple):
@@ -73,6 +77,15 @@ class Pool:
         """Ask every program to end."""
         for process in self._running.values():
             process.terminate()
+
+    def end(self) -> None:
+        """End every program: ask, wait a while, then insist."""
+        self.stop()
+        until = time.monotonic() + _GRACE
+        while self._running and time.monotonic() < until:
+            for _ in self.listen(0.1):
+                pass
+        self.kill()
 
     def kill(self) -> None:
         """End every program and all that it started, at once."""

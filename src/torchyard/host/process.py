@@ -45,14 +45,24 @@ def is_running(pid: int) -> bool:
     return True
 
 
-def birth_of(pid: int) -> str:
-    """When a process was started and since which start of the machine: no two are the same."""
+def _system() -> str:
+    """Since which start of the machine, and in which container, numbers of processes count."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+
+
+def is_of_this_system(born: str) -> bool:
+    """Whether a process was born here, so that its number means something to us."""
+    return born.partition(" ")[0] == _system()
+
+
+def birth_of(pid: int) -> str:
+    """When a process was started, and in which system: no two are the same."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
-        return f"{boot} "
-    return f"{boot} {int(status.rpartition(b')')[2].split()[19])}"
+        return f"{_system()} "
+    return f"{_system()} {int(status.rpartition(b')')[2].split()[19])}"
 
 
 def may_be(pid: int, born: str) -> bool:

@@ -45,9 +45,10 @@ def makeflags(path: str | Path, *, old_make: bool) -> str:
 @cache
 def is_old_make(path: str) -> bool:
     """Whether the make on a PATH can't share slots through a fifo."""
-    if shutil.which("make", path=path) is None:
+    make = shutil.which("make", path=path)
+    if make is None:
         return False
-    told = capture(["make", "--version"], cwd=Path.cwd())
+    told = capture([make, "--version"], cwd=Path.cwd())
     version = re.match(r"GNU Make (\d+)\.(\d+)", told)
     return version is None or (int(version[1]), int(version[2])) < (4, 4)
 

@@ -18,7 +18,7 @@ Payload = dict[str, str | int | list[str] | dict[str, Setting]]
 
 
 class Task(Value, kw_only=True):
-    """One job, spelt out. Its fingerprint covers all of it but needs, source and sandbox."""
+    """One job, spelt out. Its fingerprint covers all of it but needs and source."""
 
     id: str
     stage: Stage

@@ -1,9 +1,11 @@
 """What a person gets to read when a step has failed."""
 
+import shlex
 import shutil
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
@@ -49,6 +51,14 @@ def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
     return told.kind if told.elsewhere(network=network) else Kind.BUILD
 
 
+def _flags(bench: Bench) -> str:
+    """What the command needs besides the job's name to find the same place."""
+    file, work = Path(bench.file), bench.place.folder.parent
+    flags = "" if file == Path.cwd() / "torchyard.toml" else f" -f {shlex.quote(str(file))}"
+    usual = file.parent / ".torchyard" / "work"
+    return flags if work == usual else f"{flags} --work {shlex.quote(str(work))}"
+
+
 def _killed(told: Telling) -> Telling:
     """What is known about steps that are killed, whatever their logs say."""
     known = load_failures()["killed"]
@@ -66,7 +76,7 @@ def _error(bench: Bench, error: StepError, told: Telling, kind: Kind) -> Torchya
     made = BuildError if kind is Kind.BUILD else ElsewhereError
     return made(
         f"{error}{lines}",
-        hint=f"look around: torchyard shell {task.id}  (log: {bench.place.log})",
+        hint=f"look around: torchyard shell {task.id}{_flags(bench)}  (log: {bench.place.log})",
         more=more,
         reason=kind.value,
     )

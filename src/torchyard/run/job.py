@@ -58,7 +58,7 @@ class Outcome(NamedTuple):
 
 def run_job(order: Order, store: Store, conditions: Conditions, report: Report) -> Outcome:
     """Make the result of a job, unless the store has it."""
-    order = msgspec.structs.replace(order, sandbox=conditions.sandbox)
+    order = _made_in(order, conditions.sandbox)
     task = order.task
     if not order.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
@@ -78,6 +78,13 @@ def run_job(order: Order, store: Store, conditions: Conditions, report: Report) 
         report(Noted(job=task.id, text="waiting for another process of this machine"))
         with place.alone(wait=True):
             return _claim_and_run(place, store, conditions, report)
+
+
+def _made_in(order: Order, sandbox: Sandbox) -> Order:
+    """An order that says in what kind of sandbox it was carried out; a root's path is nobody's."""
+    return msgspec.structs.replace(
+        order, sandbox=Sandbox(kind=sandbox.kind, root=order.sandbox.root)
+    )
 
 
 def _claim_and_run(
@@ -113,6 +120,10 @@ def _busy(task: Task, holder: Owner) -> BusyError:
 def open_job(order: Order, store: Store, conditions: Conditions) -> Bench:
     """Make the place where a job works, with everything that it needs, and run nothing."""
     place = Workplace(conditions.work, order)
+    if place.folder.exists():  # as it was left, and not as it would be made now
+        kind = place.state().sandbox
+        conditions = conditions._replace(sandbox=Sandbox(kind=kind, root=order.sandbox.root))
+    place.order = _made_in(order, conditions.sandbox)
     with place.alone(wait=False) as alone:
         if not alone:
             msg = f"{order.task.id} is running in {place.folder}"
@@ -166,6 +177,7 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds=round(time.monotonic() - began, 3),
         torchyard=__version__,
+        facts={"sandbox": bench.sandbox.kind},
         run=uuid.uuid4().hex,
     )
     if not writer.publish(result):

@@ -15,6 +15,7 @@ from torchyard.model.result import File, Result
 from torchyard.run.job import Conditions, run_job
 from torchyard.run.steps import Report
 from torchyard.run.workplace import ORDER
+from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import fetch_file
@@ -55,6 +56,7 @@ def rebuild(
     """Run every job that a package was made by; only what is in the scratch store is taken."""
     for task in order.tasks[:-1]:
         run_job(order.of(task), scratch, conditions, report)
+    scratch.objects.delete([result_key(order.task.fingerprint)])  # of an earlier comparison
     result = run_job(order, scratch, conditions, report).result
     made = _counterpart(result, package)
     if made is None:

@@ -3,6 +3,7 @@
 import re
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,9 @@ from torchyard.run.workplace import ORDER, State, Workplace
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
 """How ninja begins a line: so many of so many commands are done."""
+
+_OFTEN = 0.5
+"""Seconds between two tellings of how far a step is."""
 
 Report = Callable[[Happening], None]
 
@@ -114,17 +118,18 @@ def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> En
     job = place.order.task
     argv = enclose(bench.sandbox, step, place.folder, bench.slots)
     log.add(f"+ {shlex.join(argv)}")
-    mark, shown = log.mark(), 0
+    mark, told = log.mark(), 0.0
 
     def on_line(line: str) -> None:
-        nonlocal shown
+        nonlocal told
         log.add(line)
         counted = _COUNT.match(line)
-        if counted and int(counted[1]) != shown:
-            shown = int(counted[1])
-            report(Progress(job=job.id, done=shown, total=int(counted[2])))
+        if counted and (time.monotonic() - told > _OFTEN or counted[1] == counted[2]):
+            told = time.monotonic()
+            report(Progress(job=job.id, done=int(counted[1]), total=int(counted[2])))
 
-    cwd = place.folder if bench.sandbox.kind == "bwrap" else Path(step.cwd)
+    inside = work_path(bench.sandbox, place.folder)
+    cwd = Path(step.cwd.replace(inside, str(place.folder), 1))
     cwd.mkdir(parents=True, exist_ok=True)
     child = Child(argv, cwd=cwd, env=step.env)
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from torchyard.host.work import locked
 from torchyard.model.order import short_name
 from torchyard.model.recipe import Stage
+from torchyard.run.workplace import KEPT
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
@@ -16,7 +17,8 @@ def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False
     removed = []
     for folder in sorted(root.glob("*-*/")):
         lock = root / f"{folder.name}.lock"
-        if folder.name in wanted or time.time() - folder.stat().st_mtime < age:
+        young = time.time() - folder.stat().st_mtime < age
+        if folder.name in wanted or young or (folder / KEPT).exists():
             continue
         with locked(lock, wait=False) as alone:
             if alone:

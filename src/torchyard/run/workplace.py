@@ -16,6 +16,7 @@ and a job that is run again goes on behind the last step that ended well.
 import contextlib
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -30,6 +31,10 @@ ORDER = "torchyard-order.json"
 """What an order is called, in a job's directory and in the packages that carry it."""
 
 
+KEPT = "kept"
+"""A file that says that somebody wants a job's directory to stay."""
+
+
 class State(Value, kw_only=True):
     """How far a job got, and in which sandbox: its paths are in what was made.
 
@@ -37,7 +42,7 @@ class State(Value, kw_only=True):
     that got the same number later, such as after a restart.
     """
 
-    sandbox: str = "none"
+    sandbox: Literal["none", "bwrap"] = "none"
     steps: tuple[Usage, ...] = ()
     group: int | None = None
     born: str = ""
@@ -97,11 +102,11 @@ class Workplace:
 
     def keep(self) -> None:
         """Let nobody but a new run of the job remove the directory."""
-        (self.folder / "kept").touch()
+        (self.folder / KEPT).touch()
 
     def tidy(self) -> None:
         """Remove what a run left that was killed after its result had been stored."""
-        if (self.folder.exists() or self.lock.exists()) and not (self.folder / "kept").exists():
+        if (self.folder.exists() or self.lock.exists()) and not (self.folder / KEPT).exists():
             with contextlib.suppress(OSError), self.alone(wait=False) as alone:
                 if alone:
                     self.remove()

@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.host.process import is_running
+from torchyard.host.process import birth_of, is_of_this_system, is_running, may_be
 from torchyard.model.values import Value
 from torchyard.store.keys import claim_key
 from torchyard.store.objects import Objects
@@ -32,12 +32,15 @@ class Owner(Value, kw_only=True):
     name: str
     host: str
     pid: int
+    born: str = ""
     beat: int = 0
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process is known to have ended: only of this machine can one tell."""
-        return self.host == platform.node() and not is_running(self.pid)
+        """Whether the process is known to have ended: only of our own system can one tell."""
+        if self.host != platform.node() or not is_of_this_system(self.born):
+            return False
+        return not (is_running(self.pid) and may_be(self.pid, self.born))
 
 
 class Claim:
@@ -46,7 +49,10 @@ class Claim:
     def __init__(self, objects: Objects, fingerprint: str) -> None:
         self._objects = objects
         self._key = claim_key(fingerprint)
-        self._owner = Owner(name=uuid.uuid4().hex, host=platform.node(), pid=os.getpid())
+        pid = os.getpid()
+        self._owner = Owner(
+            name=uuid.uuid4().hex, host=platform.node(), pid=pid, born=birth_of(pid)
+        )
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
 

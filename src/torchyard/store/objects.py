@@ -1,6 +1,6 @@
 """The one door to obstore: named objects, in a directory or a bucket.
 
-Names are never written twice with different bytes, so every operation here can be repeated.
+Results and blobs are never written twice with different bytes, so every operation can be repeated.
 """
 
 import errno

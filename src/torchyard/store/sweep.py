@@ -84,16 +84,15 @@ class Watch:
         self._before = self._look()
 
     def settle(self, heal: Callable[[], None]) -> None:
-        """Put back what sweeps removed, until none can remove any more of it."""
+        """Put back what sweeps removed: at once, and when none can remove any more of it."""
         now = self._look()
         if now == self._before and not any(key.startswith(_ACTIVE) for key in now):
             return
-        while True:
-            alive = self._alive()
+        heal()
+        if self._alive():
+            while self._alive():
+                time.sleep(min(1.0, BEAT))
             heal()
-            if not alive:
-                return
-            time.sleep(min(1.0, BEAT))
 
     def _look(self) -> dict[str, str]:
         seen = {meta.key: meta.tag for meta in self._objects.list(SWEEPS)}

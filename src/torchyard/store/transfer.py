@@ -1,6 +1,6 @@
 """Copying results from one store to another, blobs before manifests."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -21,12 +21,7 @@ class Copied(NamedTuple):
     sent: int
 
 
-def copy(
-    source: Store,
-    target: Store,
-    results: Iterable[Result],
-    progress: Callable[[Result], None] = lambda _: None,
-) -> Copied:
+def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
     """Copy results that the target does not have; it is never without the blobs of one."""
     copied = there = sent = 0
     for result in results:
@@ -35,7 +30,6 @@ def copy(
         else:
             sent += _copy_one(source, target, result)
             copied += 1
-        progress(result)
     return Copied(copied, there, sent)
 
 

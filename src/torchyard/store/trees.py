@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import file_digest, sha256
 from pathlib import Path
+from uuid import uuid4
 
 from torchyard.errors import HostError, SelectionError, StoreError
 from torchyard.model.result import File, Part, Result, Tree
@@ -61,9 +62,13 @@ class Writer:
     def publish(self, result: Result) -> bool:
         """Write the manifest, unless there is one; afterwards nothing of it can vanish."""
 
+        def mend(blob: tuple[str, Path]) -> None:
+            if self.store.objects.head(blob_key(blob[0])) is None:
+                self._send(*blob)
+
         def heal() -> None:
-            for digest, path in self._paths.items():
-                self._send(digest, path)
+            with ThreadPoolExecutor(THREADS) as pool:
+                list(pool.map(mend, list(self._paths.items())))
             self.store.publish(result)
 
         first = self.store.publish(result)
@@ -118,10 +123,11 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
     owners: dict[str, tuple[str, str]] = {}
     found = list(results)
     for result in found:
-        for file in result.tree.files:
-            owner, digest = owners.setdefault(file.path, (result.id, file.digest))
-            if digest != file.digest:
-                msg = f"{owner} and {result.id} both have a file `{file.path}`, not the same"
+        links = {name: f"link to {target}" for name, target in result.tree.links.items()}
+        for name, content in {**links, **{f.path: f.digest for f in result.tree.files}}.items():
+            owner, before = owners.setdefault(name, (result.id, content))
+            if before != content:
+                msg = f"{owner} and {result.id} both have a file `{name}`, not the same"
                 raise SelectionError(msg, hint="take them out one by one, or name the files apart")
     folder.mkdir(parents=True, exist_ok=True)
     for result in found:
@@ -139,7 +145,7 @@ def _inside(folder: Path, name: str) -> Path:
 
 def fetch_file(store: Store, file: File, path: Path) -> None:
     """Write one file of a result; what was damaged on the way never gets its name."""
-    part = path.with_name(f"{path.name}.part")
+    part = path.with_name(f".{uuid4().hex}.part")  # a name that no other file of the tree has
     _write(store, file.blobs, file.digest, part, file.path)
     if file.executable:
         part.chmod(part.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)

@@ -1,6 +1,5 @@
 """Whether every byte of a store is what its name says."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from typing import NamedTuple
@@ -25,10 +24,10 @@ class Verdict(NamedTuple):
         return not (self.damaged or self.broken)
 
 
-def verify(store: Store, progress: Callable[[int], None] = lambda _: None) -> Verdict:
+def verify(store: Store) -> Verdict:
     """Read everything again: blobs against their digests, results against their blobs."""
     sizes: dict[str, int] = {}
-    damaged: list[str] = []
+    damaged: set[str] = set()
     with ThreadPoolExecutor(THREADS) as pool:
         metas = store.objects.list(BLOBS)
         for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta.key)), metas):
@@ -36,8 +35,7 @@ def verify(store: Store, progress: Callable[[int], None] = lambda _: None) -> Ve
             if digest == name:
                 sizes[name] = meta.size
             elif digest is not None:
-                damaged.append(name)
-            progress(meta.size)
+                damaged.add(name)
     broken: dict[str, str] = {}
     count = 0
     for meta in store.objects.list(RESULTS):
@@ -48,9 +46,9 @@ def verify(store: Store, progress: Callable[[int], None] = lambda _: None) -> Ve
         except StoreError as error:
             broken[name] = str(error)
             continue
-        if result is not None and (why := _complaint(result, sizes, damaged)):
+        if result is not None and (why := _complaint(store, result, sizes, damaged)):
             broken[name] = why
-    return Verdict(len(sizes), sum(sizes.values()), count, tuple(damaged), broken)
+    return Verdict(len(sizes), sum(sizes.values()), count, tuple(sorted(damaged)), broken)
 
 
 def remove_broken(store: Store, verdict: Verdict) -> None:
@@ -80,14 +78,19 @@ def _digest(store: Store, key: str) -> str | None:
     return whole.hexdigest()
 
 
-def _complaint(result: Result, sizes: dict[str, int], damaged: list[str]) -> str | None:
-    """Why a result can't be used."""
+def _complaint(
+    store: Store, result: Result, sizes: dict[str, int], damaged: set[str]
+) -> str | None:
+    """Why a result can't be used; one that was written while we read may have newer blobs."""
     for file in (*result.tree.files, result.log):
         for part in file.blobs:
             if part.digest in damaged:
                 return f"{result.id}: `{file.path}` is damaged"
-            if part.digest not in sizes:
+            size = sizes.get(part.digest)
+            if size is None and (meta := store.objects.head(blob_key(part.digest))):
+                size = meta.size
+            if size is None:
                 return f"{result.id}: `{file.path}` is missing"
-            if part.size != sizes[part.digest]:
+            if part.size != size:
                 return f"{result.id}: `{file.path}` has not the size that was recorded"
     return None
