@@ -198,6 +198,7 @@ def test_a_secret_cannot_be_passed(torchyard: Command, tmp_path: Path) -> None:
             "must be a table of strings",
         ),
         ("check = []", 'check = [{ run = "" }]', "a step has to run something"),
+        ("cp {bindings}", "cp {source}", "core, bindings know it; let one of them put"),
     ],
 )
 def test_mistakes_in_steps(

@@ -10,8 +10,9 @@ from torchyard.plan.graph import Plan
 TEXT = WORKS.replace('path = "code"', 'git = "https://example.org/x"\nrev = "v1"')
 
 
-def names(plan: Plan, numbers: list[int]) -> list[str]:
-    return [plan.identifier(number).partition("/linux-x86_64/")[0] for number in numbers]
+def whole(graph: Graph, urgencies: list[int]) -> Schedule:
+    """Everything that is wanted, with nothing in the store."""
+    return Schedule(graph, (), demanded(graph, (), graph.wanted), urgencies)
 
 
 def number_of(plan: Plan, stage: Stage, path: str = "") -> int:
@@ -21,7 +22,7 @@ def number_of(plan: Plan, stage: Stage, path: str = "") -> int:
 def test_the_longest_way_comes_first() -> None:
     plan = plan_of(TEXT + '\n[requirements.bindings]\ntime = "2 h"\n')
     graph = graph_of(plan)
-    schedule = Schedule(graph, (), urgency(plan, graph))
+    schedule = whole(graph, urgency(plan, graph))
     order = []
     while (number := schedule.next(0.0)) is not None:
         order.append(plan.job(number).stage.value)
@@ -43,7 +44,7 @@ def test_what_a_result_was_made_from_is_not_asked_for() -> None:
 def test_a_job_is_given_out_once_even_if_it_is_lost_twice() -> None:
     """Two jobs find at the same time that their input has vanished."""
     graph = Graph(["a", "b", "c"], [(), (0,), (0,)], [[1, 2], [], []], frozenset({1, 2}))
-    schedule = Schedule(graph, {"a"}, [3, 2, 1])
+    schedule = Schedule(graph, {"a"}, {1, 2}, [3, 2, 1])
     taken = {schedule.next(0.0), schedule.next(0.0)}
     assert taken == {1, 2}
     assert schedule.lost(1, lambda _: False)
@@ -59,7 +60,7 @@ def test_a_job_is_given_out_once_even_if_it_is_lost_twice() -> None:
 def test_a_job_that_failed_takes_along_what_needs_it() -> None:
     plan = plan_of(TEXT)
     graph = graph_of(plan)
-    schedule = Schedule(graph, (), urgency(plan, graph))
+    schedule = whole(graph, urgency(plan, graph))
     schedule.done(number_of(plan, Stage.SOURCE))
     core = number_of(plan, Stage.CORE, "linux-x86_64/cpu-openblas")
     assert len(schedule.fail(core)) == 8
@@ -69,7 +70,7 @@ def test_a_job_that_failed_takes_along_what_needs_it() -> None:
 
 def test_a_postponed_job_comes_in_its_time() -> None:
     graph = Graph(["a"], [()], [[]], frozenset({0}))
-    schedule = Schedule(graph, (), [1])
+    schedule = whole(graph, [1])
     assert schedule.next(0.0) == 0
     schedule.put_back(0, until=5.0)
     assert schedule.next(4.0) is None

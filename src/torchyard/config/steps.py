@@ -28,13 +28,13 @@ def read_steps(
             what = f"recipe `{recipe.name}` has no stage `{stage}`"
             problems.add(("steps", stage.value), what, at_key=True)
         steps[stage] = tuple(
-            _step(step, stage, problems, ("steps", stage.value, index))
+            _step(step, stage, recipe, problems, ("steps", stage.value, index))
             for index, step in enumerate(given)
         )
     return steps
 
 
-def _step(spec: StepSpec, stage: Stage, problems: Problems, path: Path) -> Step:
+def _step(spec: StepSpec, stage: Stage, recipe: Recipe, problems: Problems, path: Path) -> Step:
     if not spec.run:
         problems.add((*path, "run"), "a step has to run something")
     words = (*SHELL, spec.run) if isinstance(spec.run, str) else as_tuple(spec.run)
@@ -45,9 +45,9 @@ def _step(spec: StepSpec, stage: Stage, problems: Problems, path: Path) -> Step:
         ("env", tuple(spec.env.values())),
     ):
         for name in dict.fromkeys(name for text in texts for name in words_in_braces(text)):
-            if name not in places_of(stage):
+            if name not in places_of(stage, recipe.stages):
                 what = f"a step of stage `{stage}` knows no `{{{name}}}`"
-                problems.add((*path, key), what, _hint(name, stage))
+                problems.add((*path, key), what, _hint(name, stage, recipe))
     return Step(
         run=words,
         name=spec.name,
@@ -58,12 +58,13 @@ def _step(spec: StepSpec, stage: Stage, problems: Problems, path: Path) -> Step:
     )
 
 
-def _hint(name: str, stage: Stage) -> str:
+def _hint(name: str, stage: Stage, recipe: Recipe) -> str:
     """What to write in place of a word that a stage does not know."""
-    others = [other.value for other in Stage if name in places_of(other)]
+    stages = recipe.stages
+    others = [other.value for other in stages if name in places_of(other, stages)]
     if others:
         return f"{', '.join(others)} know it; let one of them put what you need into its {{out}}"
-    known = did_you_mean(name, places_of(stage))
+    known = did_you_mean(name, places_of(stage, stages))
     return f"{known}; write {{{{{name}}}}} if the braces are meant as they are"
 
 
@@ -74,6 +75,6 @@ def check_names(names: list[str], problems: Problems, path: Path) -> None:
             problems.add((*path, index), f"`{name}` can't be an environment variable")
         elif name in _COMPOSED:
             problems.add((*path, index), f"`{name}` is the job's own, and not the caller's")
-        elif _SECRET.search(name):
+        elif _SECRET.search(name) and name != "SSH_AUTH_SOCK":  # no secret, only who keeps them
             what = f"`{name}` looks like a secret, and no build gets to see one"
             problems.add((*path, index), what, "only publish jobs reach a channel's credentials")

@@ -69,7 +69,7 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
         # What runs jobs and watches memory takes longer to load than finding that all is done.
         from torchyard.engines.runner import Runner  # noqa: PLC0415
 
-        schedule = Schedule(graph, known, urgency(plan, graph))
+        schedule = Schedule(graph, known, left, urgency(plan, graph))
         ends, stopped = Runner(plan, schedule, store, options, tell).run()
     counts = Counter(ended.outcome for ended in ends.values())
     tell(

@@ -13,14 +13,16 @@ class Schedule:
     Among equals chance decides, so that two builds of one plan seldom want the same job.
     """
 
-    def __init__(self, graph: Graph, known: Collection[str], urgency: list[int]) -> None:
+    def __init__(
+        self, graph: Graph, known: Collection[str], left: set[int], urgency: list[int]
+    ) -> None:
         self._graph = graph
         self._urgency = urgency
         self._there = {n for n, name in enumerate(graph.fingerprints) if name in known}
         self._ready: list[tuple[int, float, int]] = []
         self._later: dict[int, float] = {}
         self._taken: set[int] = set()
-        self.left = demanded(graph, known, graph.wanted)
+        self.left = left
         self._offer(self.left)
 
     @property

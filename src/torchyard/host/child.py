@@ -32,7 +32,7 @@ _READ = 1 << 16
 _SAMPLE = 0.5
 """Seconds between two looks at a program's memory."""
 
-_GRACE = 10.0
+GRACE = 10.0
 """Seconds that a program has to end after it was asked to, before it is killed."""
 
 
@@ -144,7 +144,7 @@ def end_group(group: int, has_ended: Callable[[], bool]) -> None:
     for sent in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(group, sent)
-        until = time.monotonic() + _GRACE
+        until = time.monotonic() + GRACE
         while time.monotonic() < until:
             if has_ended():
                 with contextlib.suppress(ProcessLookupError, PermissionError):

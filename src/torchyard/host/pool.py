@@ -8,10 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.host.child import kill_family
-
-_GRACE = 10.0
-"""Seconds that programs have to end after they were asked to."""
+from torchyard.host.child import GRACE, kill_family
 
 
 class Heard(NamedTuple):
@@ -81,7 +78,7 @@ class Pool:
     def end(self) -> None:
         """End every program: ask, wait a while, then insist."""
         self.stop()
-        until = time.monotonic() + _GRACE
+        until = time.monotonic() + GRACE
         while self._running and time.monotonic() < until:
             for _ in self.listen(0.1):
                 pass

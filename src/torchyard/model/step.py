@@ -1,7 +1,7 @@
 """A step: one command of a job, as a value."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from shlex import quote
 
 from torchyard.model.recipe import DEPTH, Stage
@@ -84,9 +84,9 @@ Setting = str | bool | tuple[str | Step, ...] | dict[str, str]
 """What a setting of a job can be."""
 
 
-def places_of(stage: Stage) -> tuple[str, ...]:
-    """The words that a stage's steps may put in braces."""
-    inputs = (needed.value for needed in INPUTS.get(stage, ()))
+def places_of(stage: Stage, stages: Collection[Stage] = tuple(Stage)) -> tuple[str, ...]:
+    """The words that a stage's steps may put in braces, in a recipe with some stages."""
+    inputs = (needed.value for needed in INPUTS.get(stage, ()) if needed in stages)
     own = ("channel",) if stage is Stage.PUBLISH else tuple(FACTS)[: DEPTH[stage]]
     return (*PLACES, *inputs, *own)
 
