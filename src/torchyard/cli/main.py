@@ -1,5 +1,6 @@
 """The program `torchyard`: its commands, and the one place where errors end."""
 
+import gc
 import sys
 from collections.abc import Mapping
 from importlib import import_module
@@ -58,15 +59,17 @@ class _Commands(LazyGroup):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, package_name="torchyard")
 @click.option("--traceback", is_flag=True, help="Show where in the code an error came from.")
-def torchyard(*, traceback: bool) -> None:
+def torchyard(*, traceback: bool) -> None:  # noqa: ARG001 - `_fail` asks sys.argv
     """Build, prove and ship PyTorch and everything compiled against it.
 
     One file, torchyard.toml, says which binaries should exist.
     """
+    gc.enable()
 
 
 def main() -> NoReturn:
     """Run the program and exit with the code that fits."""
+    gc.disable()  # loading a command leaves no garbage; it turns this on again
     try:
         torchyard(standalone_mode=False)
     except TorchyardError as error:

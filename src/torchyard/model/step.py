@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Collection, Mapping
-from shlex import quote
 
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.values import Value
@@ -69,6 +68,8 @@ class Step(Value, kw_only=True):
 
     def filled(self, places: Mapping[str, str]) -> "Step":
         """The same step with every word in braces replaced; for a shell, each is quoted."""
+        from shlex import quote  # noqa: PLC0415 - planning fills no step
+
         quoted = {name: quote(value) for name, value in places.items()} if self.is_line else places
         return Step(
             run=tuple(fill(word, quoted) for word in self.run),
