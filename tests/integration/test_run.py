@@ -546,6 +546,24 @@ def test_work_of_another_sandbox_is_not_gone_on_with(torchyard: Command, tmp_pat
 
 
 @needs_bwrap
+def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
+    """Here it is the machine's own, by a way around; any tree of a system will do."""
+    (tmp_path / "root").symlink_to("/")
+    text = WORKS + '\n[sandbox]\nkind = "bwrap"\nroot = "root"\n'
+    file = make_yard(tmp_path, text)
+    command = [*TORCHYARD, "build", "core:*", "-f", str(file)]
+    subprocess.run(command, check=True, cwd="/")
+    (core,) = [
+        result
+        for result in Store.at(str(tmp_path / ".torchyard/store")).results()
+        if result.order.task.stage == "core"
+    ]
+    assert core.facts["sandbox"] == "bwrap"
+    assert core.environment["MAKEFLAGS"] == "-j1 -- --jobserver-auth=fifo:/mnt/slots"
+    assert core.order.sandbox.root == "root", "no path of this machine"
+
+
+@needs_bwrap
 def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS + f'\n[sandbox]\nkind = "bwrap"\nroot = "{tmp_path}"\n'
     file = make_yard(tmp_path, text)

@@ -5,14 +5,13 @@ import shutil
 import sys
 from pathlib import Path
 
-from torchyard.host.slots import is_old_make, makeflags
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def compose(task: Task, work: str, slots: str | None) -> dict[str, str]:
+def compose(task: Task, work: str, flags: str | None) -> dict[str, str]:
     """Everything that a step of a job finds in its environment, but for its own additions."""
     env = {
         "PATH": f"{work}/tools:{SYSTEM_PATH}",
@@ -29,8 +28,8 @@ def compose(task: Task, work: str, slots: str | None) -> dict[str, str]:
         "NINJA_STATUS": "[%f/%t] ",
         "CMAKE_GENERATOR": "Ninja",
     }
-    if slots:
-        env["MAKEFLAGS"] = makeflags(slots, old_make=is_old_make(SYSTEM_PATH))
+    if flags:
+        env["MAKEFLAGS"] = flags
     env |= {name: os.environ[name] for name in passed_names(task) if name in os.environ}
     given = task.settings.get("env", {})
     return env | (given if isinstance(given, dict) else {})

@@ -13,12 +13,13 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.host.child import Child, Ended
 from torchyard.host.process import birth_of
+from torchyard.host.slots import is_old_make, makeflags
 from torchyard.host.work import disk_of
 from torchyard.model.event import Happening, Progress, Stepped, Stepping
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
 from torchyard.model.yard import Sandbox
-from torchyard.run.environment import compose, passed_names
+from torchyard.run.environment import SYSTEM_PATH, compose, passed_names
 from torchyard.run.log import Log
 from torchyard.run.sandbox import enclose, slots_path, work_path
 from torchyard.run.workplace import ORDER, State, Workplace
@@ -79,8 +80,12 @@ class Bench(NamedTuple):
 
     def environment(self) -> dict[str, str]:
         work = work_path(self.sandbox, self.place.folder)
-        slots = slots_path(self.sandbox, self.slots)
-        return compose(self.place.order.task, work, slots)
+        slots, flags = slots_path(self.sandbox, self.slots), None
+        if slots:
+            # Another root has a make of its own, of which nothing is known.
+            old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
+            flags = makeflags(slots, old_make=old)
+        return compose(self.place.order.task, work, flags)
 
 
 def run_steps(bench: Bench, steps: tuple[Step, ...], log: Log, report: Report) -> tuple[Usage, ...]:
