@@ -352,6 +352,22 @@ def test_a_writer_waits_for_a_sweep_that_goes_on(
     assert verify(store).is_clean
 
 
+def test_a_writer_looks_again_after_a_sweep_has_ended(store: Store) -> None:
+    """The sweep deletes and ends just after the writer has put everything back."""
+    watch = sweep.Watch(store.objects)
+    announced = sweep.Sweep(store.objects)
+    announced.__enter__()
+    healed: list[int] = []
+
+    def heal() -> None:
+        healed.append(len(healed))
+        if len(healed) == 1:
+            announced.__exit__(None, None, None)
+
+    watch.settle(heal)
+    assert healed == [0, 1]
+
+
 def test_a_dead_sweep_is_not_waited_for_long(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

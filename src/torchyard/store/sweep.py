@@ -84,15 +84,15 @@ class Watch:
         self._before = self._look()
 
     def settle(self, heal: Callable[[], None]) -> None:
-        """Put back what sweeps removed: at once, and when none can remove any more of it."""
+        """Put back what sweeps removed, in the end when none can remove any more of it."""
         now = self._look()
         if now == self._before and not any(key.startswith(_ACTIVE) for key in now):
             return
-        heal()
         if self._alive():
+            heal()  # others may want the result before the sweep has ended
             while self._alive():
                 time.sleep(min(1.0, BEAT))
-            heal()
+        heal()
 
     def _look(self) -> dict[str, str]:
         seen = {meta.key: meta.tag for meta in self._objects.list(SWEEPS)}
