@@ -33,6 +33,14 @@ def run_all(torchyard: Command, file: Path, *args: object) -> None:
         assert result.code == 0, result.err
 
 
+def made_wheel(torchyard: Command, file: Path) -> Path:
+    """Make a package, and take it out of the store."""
+    run_all(torchyard, file)
+    torchyard("store", "get", PACKAGE, "--to", file.parent / "dist", "-f", file)
+    (wheel,) = (file.parent / "dist").glob("*.whl")
+    return wheel
+
+
 def log_of(torchyard: Command, file: Path, job: str) -> str:
     return torchyard("store", "show", job, "--log", "-f", file).out
 
@@ -292,9 +300,7 @@ def test_rebuilding_never_takes_the_package_from_the_store(
         "cp {bindings}/*.bin {order} .", "cp {bindings}/*.bin {order} .; date +%N > t"
     )
     file = make_yard(tmp_path, text)
-    run_all(torchyard, file)
-    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    wheel = made_wheel(torchyard, file)
     store = tmp_path / ".torchyard/store"
     result = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
     assert result.code == 12
@@ -333,9 +339,7 @@ def test_a_cell_is_not_a_job(torchyard: Command, tmp_path: Path) -> None:
 
 def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
     file = make_yard(tmp_path)
-    run_all(torchyard, file)
-    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    wheel = made_wheel(torchyard, file)
     with zipfile.ZipFile(wheel) as archive:
         order = archive.read("torchyard-order.json")
     (tmp_path / "order.json").write_bytes(order.replace(b"cat", b"dog"))
@@ -346,9 +350,7 @@ def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
 
 def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path) -> None:
     file = make_yard(tmp_path)
-    run_all(torchyard, file)
-    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    wheel = made_wheel(torchyard, file)
     (tmp_path / "code/a.txt").write_text("changed\n", encoding="utf-8")
     result = torchyard("rebuild", wheel, "-f", file)
     assert "is not what it was when the plan was made" in result.err
@@ -371,9 +373,7 @@ def test_the_shell_is_where_the_job_works(tmp_path: Path) -> None:
 
 def test_a_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
     file = make_yard(tmp_path)
-    run_all(torchyard, file)
-    torchyard("store", "get", PACKAGE, "--to", tmp_path / "dist", "-f", file)
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    wheel = made_wheel(torchyard, file)
     same = torchyard("rebuild", wheel, "-f", file)
     assert same.code == 0, same.err
     assert "the same, byte for byte" in same.out

@@ -163,7 +163,7 @@ def _fingerprints(files: tuple[str, ...]) -> set[str]:
         yard = load_yard(file)
         for subset in (None, *yard.subsets):
             plan = make_plan(yard, load_tables(), Selection(subset))
-            found.update(job.fingerprint for job in plan.jobs())
+            found.update(plan.columns.fingerprints)
     return found
 
 

@@ -56,7 +56,8 @@ def demanded(graph: Graph, known: Collection[str], numbers: Iterable[int]) -> se
 def urgency(plan: Plan, graph: Graph) -> list[int]:
     """How long, for each job, the longest way from its start to the end of the plan is."""
     ways = [0] * len(graph.inputs)
-    for job in reversed(list(plan.jobs())):
-        after = max((ways[user] for user in graph.users[job.number]), default=0)
-        ways[job.number] = after + (job.settings.needs.time or _USUAL[job.stage])
+    stages, *_, settings = plan.columns
+    for number in reversed(range(len(ways))):
+        after = max((ways[user] for user in graph.users[number]), default=0)
+        ways[number] = after + (settings[number].needs.time or _USUAL[stages[number]])
     return ways

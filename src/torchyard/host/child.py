@@ -89,23 +89,28 @@ class Child:
         assert out is not None  # noqa: S101 - it was asked for above
         rest, status = b"", None
         looked = self._began
+
+        def read(wait: float) -> bytes | None:
+            """Hand on what can be read: empty at the end, None if there is nothing yet."""
+            nonlocal rest
+            if not select.select([out], [], [], wait)[0]:
+                return None
+            data = os.read(out.fileno(), _READ)
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                on_line(_text(line))
+            return data
+
         while status is None:
-            readable, _, _ = select.select([out], [], [], _SAMPLE)
-            data = os.read(out.fileno(), _READ) if readable else None
-            if data:
-                *lines, rest = (rest + data).split(b"\n")
-                for line in lines:
-                    on_line(_text(line))
+            data = read(_SAMPLE)
             status = self._reap(block=data == b"")
             if time.monotonic() - looked > _SAMPLE:
                 looked = time.monotonic()
                 self._peak = max(self._peak, memory_of(self.pid))
                 if os.getppid() != self._parent:
                     resume_family(self.pid)  # who paused it is gone
-        while select.select([out], [], [], 0)[0] and (data := os.read(out.fileno(), _READ)):
-            *lines, rest = (rest + data).split(b"\n")
-            for line in lines:
-                on_line(_text(line))
+        while read(0):
+            pass
         if rest:
             on_line(_text(rest))
         out.close()

@@ -30,13 +30,10 @@ class Pool:
     def __len__(self) -> int:
         return len(self._running)
 
-    def __contains__(self, key: int) -> bool:
-        return key in self._running
-
     def pids(self) -> list[int]:
         return [process.pid for process in list(self._running.values())]
 
-    def start(self, key: int, argv: Sequence[str], errors: Path) -> int:
+    def start(self, key: int, argv: Sequence[str], errors: Path) -> None:
         """Start a program in a session of its own, so that Ctrl-C does not reach it."""
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
@@ -51,7 +48,6 @@ class Pool:
         self._selector.register(process.stdout, selectors.EVENT_READ, key)
         self._running[key] = process
         self._rests[key] = b""
-        return process.pid
 
     def listen(self, timeout: float) -> Iterator[Heard]:
         """Everything that programs say, up to a time at which there was nothing to hear."""

@@ -31,9 +31,8 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
     told = telling_lines(lines_since(path, error.mark), load_failures())
     kind = _kind(bench, error, told)
     if error.step.run[:3] == OWN:  # what torchyard says needs no explanation
-        made = BuildError if kind is Kind.BUILD else ElsewhereError
         said = "\n".join((str(error), *lines_since(path, error.mark)))
-        return made(said, reason=kind.value)
+        return _class_of(kind)(said, reason=kind.value)
     if error.ended.code in _KILLED:
         told = _killed(told)
     with suppress(OSError):  # the disk may be what failed
@@ -49,6 +48,10 @@ def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
         return Kind.DISK
     network = error.step.network or bench.sandbox.kind == "none"
     return told.kind if told.elsewhere(network=network) else Kind.BUILD
+
+
+def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
+    return BuildError if kind is Kind.BUILD else ElsewhereError
 
 
 def _flags(bench: Bench) -> str:
@@ -73,8 +76,7 @@ def _error(bench: Bench, error: StepError, told: Telling, kind: Kind) -> Torchya
     if told.kind is Kind.NETWORK and kind is Kind.BUILD:
         what = "the sandbox gives this step no network"
         more = [Diagnostic(what, hint="write network = true in the step if it has to have one")]
-    made = BuildError if kind is Kind.BUILD else ElsewhereError
-    return made(
+    return _class_of(kind)(
         f"{error}{lines}",
         hint=f"look around: torchyard shell {task.id}{_flags(bench)}  (log: {bench.place.log})",
         more=more,
