@@ -1,0 +1,30 @@
+"""What the file says should compile, and what was found to do it."""
+
+from typing import Literal
+
+from torchyard.model.values import Value
+
+Origin = Literal["auto", "system", "pypi"]
+"""Where a part comes from; `auto` takes the system's if its version is the right one."""
+
+
+class Toolchain(Value, kw_only=True):
+    """One `[toolchain]` table.
+
+    `parts` are identities, found on the machine that plans: `compiler`, and for each compute
+    platform and BLAS of the matrix `compute/cu130`, `blas/mkl`. Each says what would be used, down
+    to the digest of the programs; it is in the fingerprint of what it compiles.
+    """
+
+    compiler: str = "gcc"
+    cuda: Origin = "auto"
+    blas: Origin = "auto"
+    cache: str | None = None
+    requires: tuple[str, ...] = ()
+    platform: str = ""
+    parts: dict[str, str] = {}
+
+    def parts_of(self, compute: str, blas: str) -> dict[str, str]:
+        """The identities that a core depends on, by what they are."""
+        keys = {"compiler": "compiler", "compute": f"compute/{compute}", "blas": f"blas/{blas}"}
+        return {name: self.parts[key] for name, key in keys.items() if key in self.parts}

@@ -1,0 +1,1 @@
+"""Packages: wheels, conda packages and zips, and the ELF files in them."""
