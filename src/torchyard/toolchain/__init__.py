@@ -1,1 +1,1 @@
-"""What compiles: interpreters, compilers, CUDA, ROCm, BLAS, caches, and environments made of them."""
+"""What compiles: interpreters, compilers, CUDA, ROCm, BLAS, caches, and their environments."""
