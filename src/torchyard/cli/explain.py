@@ -2,6 +2,7 @@
 
 import click
 
+from torchyard.cli.identified import identified
 from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_yard
 from torchyard.config.revisions import load_yard_of
@@ -30,10 +31,12 @@ def command(
     parsed = parse(identifier)
     tables = load_tables()
     others = [against] if against else []
-    plan = make_plan_with(load_yard(file, changes, others=others), tables, parsed)
+    yard = load_yard(file, changes, others=others)
+    plan = make_plan_with(identified(yard), tables, parsed)
     differences = None
     if against:
-        old = make_plan_with(load_yard_of(against, file, others=[file]), tables, parsed)
+        before = identified(load_yard_of(against, file, others=[file]))
+        old = make_plan_with(before, tables, parsed)
         differences = Differences(old, plan)
     story = explain(plan, parsed)
     if as_json:

@@ -53,6 +53,7 @@ class _Commands(LazyGroup):
         "rebuild": "rebuild",
         "store": "store",
         "snapshot": "snapshot",
+        "tool": "tool",
     }
 
 

@@ -38,5 +38,7 @@ work_option = click.option(
     "--work", metavar="DIR", help="Directory for the jobs' work, in place of .torchyard/work."
 )
 sandbox_option = click.option(
-    "--sandbox", type=click.Choice(["none", "bwrap"]), help="Use this sandbox, not the file's."
+    "--sandbox",
+    type=click.Choice(["none", "view", "bwrap"]),
+    help="Use this sandbox, not the file's.",
 )

@@ -6,6 +6,7 @@ from typing import ClassVar
 import click
 from click.core import ParameterSource
 
+from torchyard.cli.identified import identified
 from torchyard.cli.main import LazyGroup
 from torchyard.cli.options import (
     file_option,
@@ -78,7 +79,7 @@ def command(
         write("".join(f"{yard.project.label}/{cell.path}\n" for cell in cells))
         warn(warnings(expansion))
     else:
-        _print(yard, selection, diagram, as_json=as_json, jobs=jobs)
+        _print(identified(yard), selection, diagram, as_json=as_json, jobs=jobs)
 
 
 def _refuse_options(ctx: click.Context) -> None:

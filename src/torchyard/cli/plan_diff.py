@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import click
 
+from torchyard.cli.identified import identified
 from torchyard.cli.options import file_option, json_option, subset_option
 from torchyard.config.revisions import load_yard_of
 from torchyard.config.tables import load_tables
@@ -46,7 +47,7 @@ def command(
 
 
 def _plan(name: str, file: str, subset: str | None, *, others: Sequence[str]) -> Plan:
-    yard = load_yard_of(name, file, others=others)
+    yard = identified(load_yard_of(name, file, others=others))
     if subset is not None and subset not in yard.subsets:
         msg = f"`{name}` has no subset `{subset}`"
         raise SelectionError(msg, hint="compare without --subset")

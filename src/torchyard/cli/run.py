@@ -5,11 +5,12 @@ import sys
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import click
 import msgspec
 
+from torchyard.cli.identified import identified
 from torchyard.cli.options import (
     file_option,
     json_option,
@@ -23,7 +24,7 @@ from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.signals import end_tidily
 from torchyard.model.event import Ended, Happening, encode_event
 from torchyard.model.order import Order
-from torchyard.model.yard import Sandbox, Yard
+from torchyard.model.yard import Sandbox, SandboxKind, Yard
 from torchyard.report.console import say
 from torchyard.report.events import printer
 from torchyard.run.job import Conditions, run_job
@@ -87,7 +88,7 @@ def command(
 
 def conditions_of(order: Order, file: str, work: str | None, sandbox: str | None) -> Conditions:
     """Where a job is run, and in what."""
-    kinds: dict[str | None, Literal["none", "bwrap"]] = {"none": "none", "bwrap": "bwrap"}
+    kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
     kind = kinds.get(sandbox, order.sandbox.kind)
     root = order.sandbox.root and str(Path(absolute(file)).parent / order.sandbox.root)
     return Conditions(
@@ -120,7 +121,7 @@ def find_order(
     if parsed.stage is None:
         msg = f"`{job}` is a cell, which several jobs work for"
         raise UsageError(msg, hint=f"name one of them, such as package:{job}")
-    yard = load_yard(file, changes)
+    yard = identified(load_yard(file, changes))
     plan = make_plan_with(yard, load_tables(), parsed)
     return order_of(plan, plan.find(parsed.stage, parsed.path)), yard
 

@@ -55,7 +55,7 @@ def _introduce(bench: Bench) -> None:
     for name in places_of(bench.place.order.task.stage):
         if places[name].startswith(places["work"]):
             say(f"{{{name}}} is {places[name]}")
-    steps, done = steps_of(bench.place.order.task), len(bench.place.state().steps)
+    steps, done = steps_of(bench.place.order), len(bench.place.state().steps)
     if done < len(steps):
         command = shlex.join(steps[done].filled(places).run)
         say(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 from rich.console import Group
 
+from torchyard.cli.identified import identified
 from torchyard.cli.options import file_option, json_option, store_option
 from torchyard.cli.places import home_of, open_store
 from torchyard.config.load import load_yard
@@ -160,7 +161,7 @@ def _fingerprints(files: tuple[str, ...]) -> set[str]:
     """Every job of every plan that some files can make."""
     found: set[str] = set()
     for file in files:
-        yard = load_yard(file)
+        yard = identified(load_yard(file))
         for subset in (None, *yard.subsets):
             plan = make_plan(yard, load_tables(), Selection(subset))
             found.update(plan.columns.fingerprints)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from torchyard.config.document import Document, Path
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.spec import (
+    BuildSpec,
     ChannelSpec,
     FileSpec,
     NeedsSpec,
@@ -15,6 +16,7 @@ from torchyard.config.spec import (
     SandboxSpec,
     SourceSpec,
     SubsetSpec,
+    ToolchainSpec,
 )
 from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
@@ -24,11 +26,14 @@ from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
+from torchyard.model.toolchain import Build, Toolchain
 from torchyard.model.yard import Channel, Project, Sandbox, Source, Yard, own_release
 
+_NO_RELEASE = "none"
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
@@ -57,6 +62,8 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
         requirements=_requirements(spec.requirements, problems),
         steps=read_steps(spec.steps, project.recipe, problems),
         sandbox=_sandbox(spec.sandbox, problems),
+        toolchain=_toolchain(spec.toolchain),
+        build=_build(spec.build, problems),
         origins=document.origins(),
     )
     if problems.found:
@@ -72,11 +79,11 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
     if not VERSION.fullmatch(spec.version):
         hint = "such as 2.14.0, 2.14.0rc1 or 2.15.0.dev20261115; `+cu130` is added by torchyard"
         problems.add(("project", "version"), f"`{spec.version}` is not a public version", hint)
-    if spec.release is not None and spec.release not in tables.releases:
-        hint = did_you_mean(spec.release, tables.releases)
+    if spec.release not in (None, _NO_RELEASE, *tables.releases):
+        hint = did_you_mean(spec.release or "", tables.releases)
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
-    release = spec.release or own_release(spec.version)
+    release = None if spec.release == _NO_RELEASE else spec.release or own_release(spec.version)
     return Project(name=spec.name, version=spec.version, recipe=recipe, release=release)
 
 
@@ -179,9 +186,9 @@ def _needs(spec: NeedsSpec, problems: Problems, path: Path) -> Needs:
 def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
     problems = reader.problems
     pattern = reader.pattern(spec, path)
-    said = (spec.env, spec.cmake, spec.archs, spec.pass_env, spec.needs != NeedsSpec())
-    if not any(said):
-        hint = "give env, pass_env, cmake, archs or needs"
+    said = (spec.env, spec.cmake, spec.archs, spec.pass_env, spec.backend)
+    if not any(said) and spec.cache is None and spec.needs == NeedsSpec():
+        hint = "give env, pass_env, cmake, archs, backend, cache or needs"
         problems.add(path, "this override sets nothing", hint)
     check_names(spec.pass_env, problems, (*path, "pass_env"))
     for name in spec.env:
@@ -198,9 +205,11 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
             what = f"recipe `{reader.recipe.name}` has no stage `{word}`"
             listed = isinstance(spec.stage, list)
             problems.add((*path, "stage", index) if listed else (*path, "stage"), what, hint)
-    if spec.archs and reader.recipe.compiling not in stages:
-        what = f"architectures are a matter of stage `{reader.recipe.compiling}`"
-        problems.add((*path, "archs"), what, at_key=True)
+    compiling = {"archs": spec.archs, "backend": spec.backend, "cache": spec.cache is not None}
+    for key, given in compiling.items():
+        if given and reader.recipe.compiling not in stages:
+            what = f"`{key}` is a matter of stage `{reader.recipe.compiling}`"
+            problems.add((*path, key), what, at_key=True)
     return Override(
         pattern=pattern,
         stages=tuple(stages),
@@ -209,12 +218,30 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
         cmake=spec.cmake,
         archs=tuple(sorted(set(spec.archs), key=_by_number)),
         pass_env=tuple(spec.pass_env),
+        backend=spec.backend,
+        cache=spec.cache,
         needs=_needs(spec.needs, problems, (*path, "needs")),
     )
 
 
+def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
+    if spec is None:
+        return None
+    return Toolchain(compiler=spec.compiler, cuda=spec.cuda, blas=spec.blas, cache=spec.cache)
+
+
+def _build(spec: BuildSpec, problems: Problems) -> Build:
+    for index, requirement in enumerate(spec.requires):
+        if not _PINNED.fullmatch(requirement):
+            what = f"`{requirement}` is not pinned"
+            hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
+            problems.add(("build", "requires", index), what, hint)
+    requires = tuple(sorted(spec.requires))
+    return Build(backend=spec.backend, requires=requires, linalg=spec.linalg)
+
+
 def _sandbox(spec: SandboxSpec, problems: Problems) -> Sandbox:
-    if spec.root is not None and spec.kind == "none":
+    if spec.root is not None and spec.kind != "bwrap":
         problems.add(("sandbox", "root"), "a root needs a sandbox", 'write kind = "bwrap"')
     return Sandbox(kind=spec.kind, root=spec.root)
 

@@ -24,7 +24,10 @@ class ProjectSpec(Value, kw_only=True):
     ] = "pytorch"
     release: Annotated[
         str | None,
-        Meta(description="Torch release to take library pins from; derived from the version."),
+        Meta(
+            description="Torch release to take library pins from, else the version's own; "
+            "`none`: the project has pins of its own."
+        ),
     ] = None
 
 
@@ -139,6 +142,13 @@ class OverrideSpec(CellSpec, kw_only=True):
     pass_env: Annotated[
         list[str], Meta(description="Variables that these jobs take from the caller; no secrets.")
     ] = field(default_factory=list)
+    backend: Annotated[
+        Literal["setup.py", "scikit-build-core"] | None,
+        Meta(description="What makes these cores' wheels."),
+    ] = None
+    cache: Annotated[
+        bool | None, Meta(description="Use the compile cache, or not, whatever is published where.")
+    ] = None
     needs: Annotated[NeedsSpec, Meta(description="What these jobs want instead.")] = NeedsSpec()
 
 
@@ -173,11 +183,50 @@ class SandboxSpec(Value, kw_only=True):
     """What keeps a job's steps from the machine."""
 
     kind: Annotated[
-        Literal["none", "bwrap"],
-        Meta(description="`bwrap`: read-only root, no network, only the work directory writable."),
+        Literal["none", "view", "bwrap"],
+        Meta(
+            description="`bwrap`: read-only root, no network, only the work directory writable; "
+            "`view`: only the work directory's path is the same everywhere."
+        ),
     ] = "none"
     root: Annotated[
         str | None, Meta(description="Directory tree to run in, as debootstrap makes them.")
+    ] = None
+
+
+class ToolchainSpec(Value, kw_only=True):
+    """What compiles. What is found of it on the machine that plans is in every fingerprint."""
+
+    compiler: Annotated[
+        str, Meta(description="gcc, gcc-12, clang-16 …, or the path of such a program.")
+    ] = "gcc"
+    cuda: Annotated[
+        Literal["auto", "system", "pypi"],
+        Meta(description="Where CUDA comes from; `auto`: the system's if its version is right."),
+    ] = "auto"
+    blas: Annotated[
+        Literal["auto", "system", "pypi"],
+        Meta(description="Where MKL and OpenBLAS come from; `auto`: PyPI's, whose pins we have."),
+    ] = "auto"
+    cache: Annotated[
+        str | None,
+        Meta(description="Compile cache for sccache: a directory, `redis://…` or `s3://…`."),
+    ] = None
+
+
+class BuildSpec(Value, kw_only=True):
+    """How the project's own build is driven (recipe pytorch)."""
+
+    backend: Annotated[
+        Literal["setup.py", "scikit-build-core"],
+        Meta(description="What makes the project's wheels, and runs CMake for it."),
+    ] = "setup.py"
+    requires: Annotated[
+        list[str], Meta(description="Build requirements, each pinned: `cmake==3.31.10`.")
+    ] = field(default_factory=list)
+    linalg: Annotated[
+        str | None,
+        Meta(description="CMake target that is also built without MAGMA, for conda packages."),
     ] = None
 
 
@@ -212,6 +261,10 @@ class FileSpec(Value, kw_only=True):
     ] = field(default_factory=dict)
     override: Annotated[list[OverrideSpec], Meta(description="Settings for some cells.")] = field(
         default_factory=list
+    )
+    toolchain: Annotated[ToolchainSpec | None, Meta(description="What compiles.")] = None
+    build: Annotated[BuildSpec, Meta(description="How the project's own build is driven.")] = (
+        BuildSpec()
     )
     store: Annotated[StoreSpec, Meta(description="Where results are kept.")] = StoreSpec()
     channel: Annotated[

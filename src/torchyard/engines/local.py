@@ -12,7 +12,7 @@ from torchyard.engines.demand import demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.event import Began, Ended, Finished, Happening
 from torchyard.plan.graph import Plan
-from torchyard.plan.order import task_of
+from torchyard.plan.order import order_of
 from torchyard.recipes import steps_of
 from torchyard.store.store import Store
 
@@ -89,7 +89,7 @@ def _check_steps(plan: Plan, left: set[int]) -> None:
     """Complain now about a stage that nobody explained, not when its turn comes."""
     stages = {plan.columns.stages[number]: number for number in left}
     for number in stages.values():
-        steps_of(task_of(plan, plan.job(number)))
+        steps_of(order_of(plan, plan.job(number)))
 
 
 def _expected(plan: Plan, left: set[int]) -> dict[str, float]:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchyard.errors import HostError
@@ -32,6 +32,21 @@ def capture(argv: Sequence[str], *, cwd: Path) -> str:
     except UnicodeDecodeError as error:
         msg = f"`{command}` printed something that is no UTF-8 text: {error}"
         raise HostError(msg) from error
+
+
+def stream(argv: Sequence[str], on_line: Callable[[str], object]) -> int:
+    """Run a program to its end, and hand on each line of its two streams; return its exit code."""
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as child:
+        for line in child.stdout or ():
+            on_line(line.rstrip("\n"))
+    return child.returncode
 
 
 def is_running(pid: int) -> bool:

@@ -7,6 +7,7 @@ from functools import cache
 
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.recipe import Stage
+from torchyard.model.toolchain import Backend
 from torchyard.model.values import Origin, Value
 
 _SIGNS = frozenset("*?[")
@@ -136,4 +137,6 @@ class Override(Value, kw_only=True):
     cmake: dict[str, str] = {}
     archs: tuple[str, ...] = ()
     pass_env: tuple[str, ...] = ()
+    backend: Backend | None = None
+    cache: bool | None = None
     needs: Needs = Needs()

@@ -6,16 +6,17 @@ from typing import Literal
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
 from torchyard.model.recipe import Recipe, Stage
 from torchyard.model.step import Step
+from torchyard.model.toolchain import Build, Toolchain
 from torchyard.model.values import DEFAULT, Origin, Value
 
 
 class Project(Value, kw_only=True):
-    """What is built. `release` names the row of the torch release table to take pins from."""
+    """What is built. `release` is the row of the torch release table to take pins from, if any."""
 
     name: str
     version: str
     recipe: Recipe
-    release: str
+    release: str | None
 
     @property
     def label(self) -> str:
@@ -54,10 +55,14 @@ class Channel(Value, kw_only=True):
         return self.promote_from is None and self.subset == subset
 
 
+SandboxKind = Literal["none", "view", "bwrap"]
+"""Nothing; the job's directory at one path on every machine; or that, and nothing else writable."""
+
+
 class Sandbox(Value, kw_only=True):
     """What keeps a job's steps from the machine; `root` is a directory to run them in."""
 
-    kind: Literal["none", "bwrap"] = "none"
+    kind: SandboxKind = "none"
     root: str | None = None
 
 
@@ -74,6 +79,8 @@ class Yard(Value, kw_only=True):
     requirements: dict[Stage, Needs] = {}
     steps: dict[Stage, tuple[Step, ...]] = {}
     sandbox: Sandbox = Sandbox()
+    toolchain: Toolchain | None = None
+    build: Build = Build()
     origins: dict[str, Origin] = {}
 
     def origin(self, path: str) -> Origin:

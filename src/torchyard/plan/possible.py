@@ -1,5 +1,6 @@
 """What the tables allow, whatever the rules of a matrix want."""
 
+from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.yard import Yard
@@ -25,14 +26,27 @@ def unreleased(head: Head, yard: Yard, tables: Tables) -> str | None:
     if not tables.pinned(compute):
         return None
     name = release_of(yard, variant)
-    release = tables.releases.get(name)
-    if release is not None and compute in release.libraries:
+    release = tables.releases.get(name or "")
+    if name is None or (release is not None and compute in release.libraries):
         return None
     return f"torch {name} has no {compute} build"
 
 
-def release_of(yard: Yard, variant: str) -> str:
-    """The torch release that counts: the project's own, or the one it is compiled against."""
+def release_of(yard: Yard, variant: str) -> str | None:
+    """The torch release whose pins count: the project's own, or the one it is compiled against."""
     if yard.project.recipe.variant is Dimension.TORCH:
         return variant.removeprefix(TORCH_PREFIX)
     return yard.project.release
+
+
+def is_release_bound(yard: Yard, head: Head) -> bool:
+    """Whether packages of a block end in a channel that takes only what another one proved."""
+    promoted = {channel.promote_from for channel in yard.channels.values()}
+    for channel in yard.channels.values():
+        if channel.name in promoted and channel.promote_from is None:
+            if channel.subset is None:
+                return True
+            globs = yard.subsets[channel.subset].pattern.globs
+            if all(not words or any_match(value, words) for value, words in zip(head, globs)):  # noqa: B905 - of a cell, only its block
+                return True
+    return False

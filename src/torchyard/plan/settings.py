@@ -6,10 +6,11 @@ from torchyard.model.canonical import canonical_json
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
-from torchyard.model.tables import Format, Tables
+from torchyard.model.tables import Format, Release, Tables
+from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.model.yard import Channel, Yard
-from torchyard.plan.possible import Head, release_of
+from torchyard.plan.possible import Head, is_release_bound, release_of
 
 
 class Said(NamedTuple):
@@ -90,6 +91,25 @@ class SettingsMaker:
                 draft.say(kind, toolkit.version, origin)
                 draft.say("archs", toolkit.archs[platform], origin)
         self._say_libraries(draft, compute, variant)
+        if self.yard.toolchain is not None:
+            self._say_build(draft, self.yard.toolchain, (platform, compute, variant))
+
+    def _say_build(self, draft: "_Draft", toolchain: Toolchain, head: Head) -> None:
+        """What a recipe's own steps want to know: with what the project is built, and how."""
+        _, compute, _ = head
+        wishes = {"compiler": toolchain.compiler, "blas": toolchain.blas}
+        if compute in self.tables.cuda:
+            wishes["cuda"] = toolchain.cuda
+        build, origin = self.yard.build, self.yard.origin
+        draft.say("toolchain", wishes, origin("toolchain"))
+        draft.say("identity", toolchain.parts_of(*head), Origin("this machine"))
+        draft.say("backend", build.backend, origin("build.backend"))
+        draft.say("requires", build.requires, origin("build.requires"))
+        if build.linalg is not None and self.tables.pinned(compute):
+            draft.say("linalg", build.linalg, origin("build.linalg"))
+        if toolchain.cache is not None:
+            bound = is_release_bound(self.yard, head)
+            draft.say("cache", not bound, origin("channel" if bound else "toolchain.cache"))
 
     def _say_packaging(
         self, draft: "_Draft", form: Format, platform: str, compute: str, variant: str
@@ -100,7 +120,7 @@ class SettingsMaker:
             case Format.WHEEL:
                 draft.say("platform_tag", self.tables.platforms[platform].wheel_tag, origin)
                 self._say_libraries(draft, compute, variant)
-                release = self.tables.releases.get(release_of(self.yard, variant))
+                release = self._release(variant)
                 if release is not None and compute in release.triton:
                     draft.say("triton", release.triton[compute], self._release_origin())
             case Format.CONDA:
@@ -111,10 +131,13 @@ class SettingsMaker:
                 assert_never(form)
 
     def _say_libraries(self, draft: "_Draft", compute: str, variant: str) -> None:
-        release = self.tables.releases.get(release_of(self.yard, variant))
+        release = self._release(variant)
         if release is not None:
             for library, version in release.libraries.get(compute, {}).items():
                 draft.say(library, version, self._release_origin())
+
+    def _release(self, variant: str) -> Release | None:
+        return self.tables.releases.get(release_of(self.yard, variant) or "")
 
     def _release_origin(self) -> Origin:
         """The line that chose the torch release whose libraries are taken."""
@@ -165,6 +188,9 @@ class _Draft:
             path = f"override[{index}]"
             if override.archs and "archs" in self.values:
                 self.say("archs", override.archs, self.yard.origin(f"{path}.archs"))
+            for name, word in (("backend", override.backend), ("cache", override.cache)):
+                if word is not None and name in self.values:
+                    self.say(name, word, self.yard.origin(f"{path}.{name}"))
             if override.pass_env:
                 passed.update(dict.fromkeys(override.pass_env))
                 origin = self.yard.origin(f"{path}.pass_env")

@@ -1,18 +1,29 @@
-"""How jobs are carried out: a task in, steps as values out."""
+"""How jobs are carried out: an order in, steps as values out."""
 
 from torchyard.errors import PlanError
-from torchyard.model.order import Task
+from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Step
+from torchyard.recipes import pytorch
 from torchyard.recipes.source import snapshot
 
 
-def steps_of(task: Task) -> tuple[Step, ...]:
+def steps_of(order: Order) -> tuple[Step, ...]:
     """The steps of a job: the file's own if it gives some, else the recipe's."""
+    task = order.task
     given = task.settings.get("steps")
     if isinstance(given, tuple):
         return tuple(step for step in given if isinstance(step, Step))
     if task.stage is Stage.SOURCE:
         return snapshot(task)
+    steps = pytorch.steps(order) if task.recipe == "pytorch" else None
+    if steps is not None:
+        return steps
     msg = f"recipe `{task.recipe}` does not know how to do stage `{task.stage}` of {task.id}"
     raise PlanError(msg, hint=f"give the commands in [[steps.{task.stage}]]")
+
+
+def is_ours(task: Task) -> bool:
+    """Whether a job compiles by the steps of a recipe, and so with a toolchain of ours."""
+    compiles = task.stage in (Stage.CORE, Stage.BINDINGS)
+    return compiles and task.recipe == "pytorch" and "steps" not in task.settings

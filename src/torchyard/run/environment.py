@@ -3,18 +3,22 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
-def compose(task: Task, work: str, flags: str | None) -> dict[str, str]:
+def compose(
+    task: Task, work: str, flags: str | None, tools: Mapping[str, str] = NOTHING
+) -> dict[str, str]:
     """Everything that a step of a job finds in its environment, but for its own additions."""
     env = {
-        "PATH": f"{work}/tools:{SYSTEM_PATH}",
         "HOME": f"{work}/home",
         "TMPDIR": f"{work}/tmp",  # noqa: S108 - its own
         "LANG": "C.UTF-8",
@@ -28,11 +32,17 @@ def compose(task: Task, work: str, flags: str | None) -> dict[str, str]:
         "NINJA_STATUS": "[%f/%t] ",
         "CMAKE_GENERATOR": "Ninja",
     }
+    env |= {**tools, "PATH": ":".join(filter(None, (*_own(work, tools), SYSTEM_PATH)))}
     if flags:
         env["MAKEFLAGS"] = flags
     env |= {name: os.environ[name] for name in passed_names(task) if name in os.environ}
     given = task.settings.get("env", {})
     return env | (given if isinstance(given, dict) else {})
+
+
+def _own(work: str, tools: Mapping[str, str]) -> tuple[str, str]:
+    """What comes before the system's programs: ours, then the toolchain's."""
+    return f"{work}/tools", tools.get("PATH", "")
 
 
 def passed_names(task: Task) -> list[str]:

@@ -24,8 +24,9 @@ from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.model.yard import Sandbox
-from torchyard.recipes import steps_of
+from torchyard.recipes import is_ours, steps_of
 from torchyard.run.environment import bring_ninja
+from torchyard.run.equipment import equip_job
 from torchyard.run.log import Log
 from torchyard.run.steps import Bench, Report, StepError, run_steps
 from torchyard.run.workplace import Workplace
@@ -81,10 +82,12 @@ def run_job(order: Order, store: Store, conditions: Conditions, report: Report) 
 
 
 def _made_in(order: Order, sandbox: Sandbox) -> Order:
-    """An order that says in what kind of sandbox it was carried out; a root's path is nobody's."""
-    return msgspec.structs.replace(
-        order, sandbox=Sandbox(kind=sandbox.kind, root=order.sandbox.root)
-    )
+    """An order that says in what kind of sandbox it was carried out; a root's path is nobody's.
+
+    A core's build is of use elsewhere only if it was made at a path that it has there, too.
+    """
+    kind = "view" if sandbox.kind == "none" and is_ours(order.task) else sandbox.kind
+    return msgspec.structs.replace(order, sandbox=Sandbox(kind=kind, root=order.sandbox.root))
 
 
 def _claim_and_run(
@@ -138,14 +141,17 @@ def _open(place: Workplace, store: Store, conditions: Conditions) -> Bench:
     _fetch_inputs(place, store)
     bring_ninja(place.folder / "tools")
     # Taking the source runs nothing of the project's, and has to reach what a sandbox shuts out.
-    sandbox = Sandbox() if place.order.task.stage is Stage.SOURCE else conditions.sandbox
-    return Bench(place, sandbox, conditions.slots, conditions.file)
+    sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
+    if place.order.task.stage is Stage.SOURCE:
+        sandbox = Sandbox()
+    tools = equip_job(place, sandbox)
+    return Bench(place, sandbox, conditions.slots, conditions.file, tools)
 
 
 def _run(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Outcome:
     order, task = place.order, place.order.task
     began, started = time.monotonic(), datetime.now(UTC)
-    steps = steps_of(task)
+    steps = steps_of(order)
     report(
         Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
     )

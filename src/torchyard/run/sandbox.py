@@ -1,7 +1,9 @@
 """What keeps a job's steps from the machine: nothing, or bubblewrap.
 
 In the sandbox the root is read-only, only the job's own directory can be written to, there is no
-network, and names and paths are the same on every machine.
+network, and names and paths are the same on every machine. A view is only the last of these: the
+machine as it is, but for the job's directory, which has one path everywhere. What a core's build
+wrote down about itself is then still true when it is restored elsewhere.
 """
 
 from pathlib import Path
@@ -19,7 +21,7 @@ HOST = "torchyard"
 
 def work_path(sandbox: Sandbox, folder: Path) -> str:
     """What the job's directory is called by its steps."""
-    return INSIDE if sandbox.kind == "bwrap" else str(folder)
+    return str(folder) if sandbox.kind == "none" else INSIDE
 
 
 def slots_path(sandbox: Sandbox, slots: str | None) -> str | None:
@@ -31,6 +33,8 @@ def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> li
     """The command that runs a step in the sandbox."""
     if sandbox.kind == "none":
         return list(step.run)
+    if sandbox.kind == "view":
+        return [*_view(folder), "--chdir", step.cwd, "--", *step.run]
     if sandbox.root is not None and not Path(sandbox.root, "mnt").is_dir():
         msg = f"the root `{sandbox.root}` of the sandbox is no system: it has no /mnt"
         raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
@@ -43,3 +47,12 @@ def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> li
     if step.network:
         bwrap += ["--share-net"]
     return [*bwrap, "--", *step.run]
+
+
+def _view(folder: Path) -> list[str]:
+    """The machine with one more directory; what else is below `/mnt` stays where it is."""
+    bwrap = ["bwrap", "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+    for path in sorted(Path("/mnt").iterdir()):
+        if str(path) != INSIDE:
+            bwrap += ["--dev-bind", str(path), str(path)]
+    return [*bwrap, "--bind", str(folder), INSIDE]

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,12 +47,16 @@ class StepError(Exception):
 
 
 class Bench(NamedTuple):
-    """What steps need to run: where, shut in by what, with which slots, and from which file."""
+    """What steps need to run: where, shut in by what, with which slots, and from which file.
+
+    `tools` are the variables by which they find a recipe's toolchain.
+    """
 
     place: Workplace
     sandbox: Sandbox
     slots: str | None
     file: str
+    tools: Mapping[str, str] = {}
 
     def places(self) -> dict[str, str]:
         """What the words in braces stand for."""
@@ -85,7 +89,7 @@ class Bench(NamedTuple):
             # Another root has a make of its own, of which nothing is known.
             old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
             flags = makeflags(slots, old_make=old)
-        return compose(self.place.order.task, work, flags)
+        return compose(self.place.order.task, work, flags, self.tools)
 
 
 def run_steps(bench: Bench, steps: tuple[Step, ...], log: Log, report: Report) -> tuple[Usage, ...]:

@@ -16,7 +16,6 @@ and a job that is run again goes on behind the last step that ended well.
 import contextlib
 import shutil
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -26,6 +25,7 @@ from torchyard.host.work import locked, replace_bytes
 from torchyard.model.order import Order, short_name
 from torchyard.model.result import Usage
 from torchyard.model.values import Value
+from torchyard.model.yard import SandboxKind
 
 ORDER = "torchyard-order.json"
 """What an order is called, in a job's directory and in the packages that carry it."""
@@ -42,7 +42,7 @@ class State(Value, kw_only=True):
     that got the same number later, such as after a restart.
     """
 
-    sandbox: Literal["none", "bwrap"] = "none"
+    sandbox: SandboxKind = "none"
     steps: tuple[Usage, ...] = ()
     group: int | None = None
     born: str = ""

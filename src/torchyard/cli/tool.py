@@ -1,0 +1,161 @@
+"""`torchyard tool`: what the steps of recipes run, in a job's directory; not for people."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.host.child import replace_process
+from torchyard.host.process import capture, stream
+from torchyard.model.order import Order
+
+if TYPE_CHECKING:
+    from torchyard.toolchain.ninja import Bound
+
+
+@click.group("tool", hidden=True)
+def command() -> None:
+    """What the steps of recipes run."""
+
+
+def _order(path: str) -> Order:
+    return msgspec.json.decode(Path(path).read_bytes(), type=Order)
+
+
+@command.command("ask")
+@click.argument("build")
+def ask_command(build: str) -> None:
+    """Leave questions for CMake in a build directory."""
+    from torchyard.toolchain.cmake import ask
+
+    ask(Path(build))
+
+
+@command.command("check-summary")
+@click.option("--order", required=True)
+@click.argument("build")
+def check_summary_command(order: str, build: str) -> None:
+    """Compare a configured build with what its cell asks for."""
+    from torchyard.config.tables import load_tables
+    from torchyard.toolchain.cmake import Configured
+    from torchyard.toolchain.summary import check_summary
+
+    task = _order(order).task
+    archs = task.settings.get("archs", ())
+    check_summary(
+        Configured(Path(build)),
+        compute=task.facts["compute"],
+        blas=task.facts["variant"],
+        archs=[a for a in archs if isinstance(a, str)] if isinstance(archs, tuple) else [],
+        tables=load_tables(),
+    )
+
+
+@command.command("core-targets")
+@click.argument("build")
+def core_targets_command(build: str) -> None:
+    """Name the targets that no Python has a part in."""
+    from torchyard.toolchain.cmake import Configured
+
+    click.echo(" ".join(Configured(Path(build)).core_targets()))
+
+
+@command.command("artifact")
+@click.argument("build")
+@click.argument("target")
+def artifact_command(build: str, target: str) -> None:
+    """Name the file that a target makes."""
+    from torchyard.toolchain.cmake import Configured
+
+    click.echo(Configured(Path(build)).artifact(target))
+
+
+@command.command("install-script")
+@click.argument("build")
+@click.argument("to")
+def install_script_command(build: str, to: str) -> None:
+    """Print a CMake script that installs what belongs to no Python."""
+    from torchyard.toolchain.cmake import Configured, install_script
+
+    click.echo(install_script(Configured(Path(build).resolve()), to), nl=False)
+
+
+@command.command("collect")
+@click.option("--order", required=True)
+@click.option("--to", required=True)
+@click.argument("install")
+def collect_command(order: str, to: str, install: str) -> None:
+    """Copy the libraries of others that an installed core needs."""
+    from torchyard.package.collect import collect
+    from torchyard.package.policy import Layout, policy_for
+
+    folders = [Path(folder) for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":")]
+
+    def find(name: str) -> Path | None:
+        places = [folder / name for folder in folders]
+        said = capture([os.environ["CC"], f"-print-file-name={name}"], cwd=Path.cwd()).strip()
+        return next((path for path in (*places, Path(said)) if path.exists()), None)
+
+    policy = policy_for(Layout.LIBTORCH, _order(order).task.facts["compute"], "")
+    libraries = [path for path in sorted(Path(install).rglob("*")) if path.is_file()]
+    for path in collect(libraries, Path(to), policy, find):
+        click.echo(path.name)
+
+
+@command.command("repoint")
+@click.argument("build")
+def repoint_command(build: str) -> None:
+    """Make CMake forget the Python that it knows, and take the environment's."""
+    from torchyard.toolchain.cmake import repoint
+
+    executable = shutil.which("python") or ""
+    asked = (
+        "import sysconfig, sys; print(sysconfig.get_path('include'), sys.base_prefix, sep='\\n')"
+    )
+    include, root = capture([executable, "-c", asked], cwd=Path.cwd()).splitlines()
+    argv = repoint(Path(build), executable, include, root)
+    click.echo("+ " + " ".join(argv), err=True)
+    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+
+
+@command.command("bind")
+@click.option("--core", required=True)
+@click.argument("build")
+def bind_command(core: str, build: str) -> None:
+    """Build what is left, and nothing of the core."""
+    from torchyard.toolchain.ninja import Bound
+
+    bound = Bound(Path(core))
+    stream(["ninja", "-C", build, "-n", "-d", "explain"], bound.listen)
+    bound.refuse()
+    code = stream(["ninja", "-C", build, "-d", "explain"], lambda line: _pass_on(line, bound))
+    if code:
+        sys.exit(code)
+    bound.check(Path(build))
+
+
+def _pass_on(line: str, bound: "Bound") -> None:
+    if not bound.listen(line):
+        click.echo(line)
+
+
+@command.command("unpack")
+@click.option("--core", required=True)
+@click.option("--to", required=True)
+@click.argument("folder")
+def unpack_command(core: str, to: str, folder: str) -> None:
+    """Take the wheel in a directory apart, if nothing of the core was made again for it."""
+    from torchyard.package.archive import unpack
+    from torchyard.toolchain.ninja import Bound
+
+    Bound(Path(core)).check(Path("build"))
+    wheels = list(Path(folder).glob("*.whl"))
+    if len(wheels) != 1:
+        msg = f"the project's backend made {len(wheels)} wheels, and should make one"
+        raise BuildError(msg, hint="look further up in the log for what it did")
+    unpack(wheels[0], Path(to))

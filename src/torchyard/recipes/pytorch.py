@@ -1,0 +1,153 @@
+"""Recipe `pytorch`: a core that is compiled once, and bound to every Python.
+
+The core job builds in a copy of the source, with the project's own backend, all targets that no
+Python has a part in. Its result holds the whole tree as ninja left it. A bindings job lays that out
+at the same path with the same times, tells CMake of its Python, and builds what is left.
+"""
+
+from torchyard.errors import PlanError
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.step import SHELL, Step
+from torchyard.package.versions import local_version
+
+_TOOL = "{self} -m torchyard tool"
+_PYTHON = "{work}/env/bin/python"
+
+_CONFIGURE_ONLY = (
+    "from scikit_build_core.build import build_wheel; import tempfile;"
+    "settings = [('build-dir', 'build'), ('build.targets', 'help'), ('install.components', '-')];"
+    "build_wheel(tempfile.mkdtemp(), dict(settings))"
+)
+"""Make a wheel of nothing: no target is built, and nothing installed."""
+
+_CONFIGURE = {
+    "setup.py": (_PYTHON, "setup.py", "build", "--cmake-only"),
+    "scikit-build-core": (_PYTHON, "-c", _CONFIGURE_ONLY),
+}
+"""How each backend is made to run CMake, and to stop there."""
+
+_WHEEL = {
+    "setup.py": "from setuptools.build_meta import build_wheel; build_wheel('{work}/tmp/dist')",
+    "scikit-build-core": "from scikit_build_core.build import build_wheel;"
+    "build_wheel('{work}/tmp/dist', dict([('build-dir', 'build'), ('install.strip', 'false')]))",
+}
+"""How each backend makes a wheel of what has been built."""
+
+_INSTALL = f"""\
+{_TOOL} install-script build {{out}}/install > build/install-core.cmake
+cmake -P build/install-core.cmake"""
+
+
+def steps(order: Order) -> tuple[Step, ...] | None:
+    """The steps of a job, if it is one of those that this recipe knows."""
+    match order.task.stage:
+        case Stage.CORE:
+            return _core(order)
+        case Stage.BINDINGS:
+            return _bindings(order)
+        case Stage.PACKAGE:
+            return (_line("pack --order {order} --inputs {inputs} --to {out}", "make the package"),)
+        case _:
+            return None
+
+
+def core_of(order: Order) -> Task:
+    """The core that a job is, or stands on."""
+    return next(task for task in order.tasks if task.stage is Stage.CORE)
+
+
+def _core(order: Order) -> tuple[Step, ...]:
+    task = order.task
+    compiling = Step(
+        run=(*SHELL, f"cmake --build build --target $({_TOOL} core-targets build)"),
+        name="compile the core",
+    )
+    steps = (
+        Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
+        Step(run=_CONFIGURE[_text(task, "backend")], name="configure"),
+        _line("check-summary --order {order} build", "compare it with what was asked for"),
+        *_linalg(task),
+        compiling,
+        Step(run=(*SHELL, _INSTALL), name="install the core"),
+        _line("collect --order {order} {out}/install --to {out}/vendor", "collect what it needs"),
+        Step(
+            run=(*SHELL, "cp build/.ninja_log {out}/ninja_log\ncp -al . {out}/tree"),
+            name="keep what was built",
+            outputs=("install/lib/*", "tree/build/build.ninja"),
+        ),
+    )
+    return tuple(_with(step, environment(order)) for step in steps)
+
+
+def _bindings(order: Order) -> tuple[Step, ...]:
+    backend = _text(core_of(order), "backend")
+    steps = (
+        Step(run=("cp", "-al", "{core}/tree/.", "."), name="restore the core's build"),
+        _line("repoint build", "tell CMake of this Python"),
+        _line("bind build --core {core}/ninja_log", "compile the bindings"),
+        Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
+        _line("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
+    )
+    return tuple(_with(step, environment(order)) for step in steps)
+
+
+def _lay_out(order: Order) -> str:
+    """Copy the source; if its commit is known, let git say so, though it has no history."""
+    lines = ["cp -a {source}/. .", f"{_TOOL} ask build"]
+    settings = next(task.settings for task in order.tasks if task.stage is Stage.SOURCE)
+    commit = settings.get("commit") or str(settings.get("digest", ""))[:40]
+    if commit:
+        lines += ["mkdir -p .git/objects .git/refs", f"echo {commit} > .git/HEAD"]
+    return "\n".join(lines)
+
+
+def _linalg(task: Task) -> tuple[Step, ...]:
+    """Build the linear algebra of GPUs without MAGMA first, as only conda packages want it."""
+    if "linalg" not in task.settings:
+        return ()
+    target = _text(task, "linalg")
+    line = (
+        f"cmake -DUSE_MAGMA=OFF build\ncmake --build build --target {target}\n"
+        f'mkdir -p {{out}}/linalg\ncp "$({_TOOL} artifact build {target})" {{out}}/linalg\n'
+        "cmake -DUSE_MAGMA=ON build"
+    )
+    return (Step(run=(*SHELL, line), name=f"compile {target} without MAGMA"),)
+
+
+def environment(order: Order) -> dict[str, str]:
+    """What a project's build is told by variables; the file's own words come last."""
+    core = core_of(order)
+    cmake, env = core.settings.get("cmake", {}), core.settings.get("env", {})
+    if not isinstance(cmake, dict) or not isinstance(env, dict):
+        msg = f"the settings of {core.id} are no tables"
+        raise PlanError(msg)
+    facts = core.facts
+    return {
+        "PYTORCH_BUILD_VERSION": local_version(facts["version"], facts["compute"]),
+        "PYTORCH_BUILD_NUMBER": "1",
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in cmake.items()),
+        "BUILD_TEST": "0",
+        **env,
+    }
+
+
+def _line(words: str, name: str) -> Step:
+    """A step that one of our own tools does."""
+    return Step(run=tuple(f"{_TOOL} {words}".split()), name=name)
+
+
+def _with(step: Step, env: dict[str, str]) -> Step:
+    return Step(
+        run=step.run, name=step.name, cwd=step.cwd, env=env | step.env, outputs=step.outputs
+    )
+
+
+def _text(task: Task, name: str) -> str:
+    value = task.settings.get(name)
+    if not isinstance(value, str):
+        msg = f"nothing says with what {task.id} is compiled"
+        hint = 'add [toolchain] with compiler = "gcc"; `torchyard toolchain` shows what there is'
+        raise PlanError(msg, hint=hint)
+    return value

@@ -1,0 +1,229 @@
+"""What CMake made of a project, through its File API, and how it is told of another Python."""
+
+import re
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from torchyard.errors import BuildError
+
+_T = TypeVar("_T")
+_API = ".cmake/api/v1"
+_QUERIES = ("codemodel-v2", "cache-v2")
+_GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=(\w+)")
+"""How a compiler is told which devices to make code for: nvcc's words, and clang's."""
+
+
+class _Reply(msgspec.Struct, frozen=True):
+    """A part of an answer; CMake says much more than is read here."""
+
+
+class _Named(_Reply):
+    id: str = ""
+
+
+class _Include(_Reply):
+    path: str
+
+
+class _Fragment(_Reply):
+    fragment: str = ""
+
+
+class _Group(_Reply):
+    language: str = ""
+    includes: tuple[_Include, ...] = ()
+    fragments: tuple[_Fragment, ...] = msgspec.field(name="compileCommandFragments", default=())
+
+
+class _Artifact(_Reply):
+    path: str
+
+
+class Target(_Reply):
+    """One target of a project, as far as it matters here."""
+
+    id: str
+    name: str
+    type: str
+    dependencies: tuple[_Named, ...] = ()
+    groups: tuple[_Group, ...] = msgspec.field(name="compileGroups", default=())
+    artifacts: tuple[_Artifact, ...] = ()
+    install: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def includes_python(self) -> bool:
+        return any(
+            Path(include.path, "Python.h").exists()
+            for group in self.groups
+            for include in group.includes
+        )
+
+
+class _Reference(_Reply):
+    file: str = msgspec.field(name="jsonFile")
+
+
+class _Directory(_Reply):
+    build: str
+    targets: tuple[int, ...] = msgspec.field(name="targetIndexes", default=())
+
+
+class _Configuration(_Reply):
+    directories: tuple[_Directory, ...]
+    targets: tuple[_Reference, ...]
+
+
+class _Model(_Reply):
+    configurations: tuple[_Configuration, ...]
+
+
+class _Entry(_Reply):
+    name: str
+    value: str
+
+
+class _Cache(_Reply):
+    entries: tuple[_Entry, ...]
+
+
+class _Index(_Reply):
+    reply: dict[str, msgspec.Raw]
+
+
+def ask(build: Path) -> None:
+    """Leave the questions that the next configuration answers."""
+    folder = build / _API / "query"
+    folder.mkdir(parents=True, exist_ok=True)
+    for query in _QUERIES:
+        (folder / query).touch()
+
+
+class Configured:
+    """A build directory after CMake has been there."""
+
+    def __init__(self, build: Path) -> None:
+        self.build = build
+        self._replies = build / _API / "reply"
+        indexes = sorted(self._replies.glob("index-*.json"))
+        if not indexes:
+            msg = f"CMake has not configured `{build}`: it left no answer there"
+            raise BuildError(msg, hint="look further up in the log for what it said")
+        self._index = msgspec.json.decode(indexes[-1].read_bytes(), type=_Index)
+
+    def _answer(self, query: str, kind: type[_T]) -> _T:
+        if query not in self._index.reply:
+            msg = f"CMake was not asked for `{query}` before it configured `{self.build}`"
+            raise BuildError(msg, hint="the recipe's first step asks; did another tool configure?")
+        return self._read(msgspec.json.decode(self._index.reply[query], type=_Reference), kind)
+
+    def _read(self, reference: _Reference, kind: type[_T]) -> _T:
+        return msgspec.json.decode((self._replies / reference.file).read_bytes(), type=kind)
+
+    @cached_property
+    def cache(self) -> dict[str, str]:
+        """Every entry of the cache."""
+        entries = self._answer("cache-v2", _Cache).entries
+        return {entry.name: entry.value for entry in entries}
+
+    @cached_property
+    def _configuration(self) -> _Configuration:
+        return self._answer("codemodel-v2", _Model).configurations[0]
+
+    @cached_property
+    def targets(self) -> dict[str, Target]:
+        """Every target, by its identity, in CMake's order."""
+        read = (self._read(reference, Target) for reference in self._configuration.targets)
+        return {target.id: target for target in read}
+
+    @cached_property
+    def per_python(self) -> frozenset[str]:
+        """Those that are compiled against Python's headers, and those that need one that is."""
+        bound = {target.id for target in self.targets.values() if target.includes_python}
+        while True:
+            more = {
+                target.id
+                for target in self.targets.values()
+                if target.id not in bound and any(d.id in bound for d in target.dependencies)
+            }
+            if not more:
+                return frozenset(bound)
+            bound |= more
+
+    def core_targets(self) -> list[str]:
+        """What has to be built before there is any Python: all that is installed, or needed."""
+        wanted = {t.id for t in self.targets.values() if t.install or t.id in self.per_python}
+        waiting = list(wanted)
+        while waiting:
+            needed = {d.id for d in self.targets[waiting.pop()].dependencies} - wanted
+            wanted |= needed
+            waiting += needed
+        core = (self.targets[i] for i in wanted - self.per_python if i in self.targets)
+        return sorted(target.name for target in core if target.type != "INTERFACE_LIBRARY")
+
+    def artifact(self, name: str) -> Path:
+        """The file that a target makes."""
+        for target in self.targets.values():
+            if target.name == name and target.artifacts:
+                return self.build / target.artifacts[0].path
+        msg = f"the project has no target `{name}` that makes a file"
+        raise BuildError(msg, hint="`linalg` in [build] names a library of the project")
+
+    def core_directories(self) -> list[str]:
+        """The build directories that install nothing of any Python."""
+        bound = {
+            number
+            for number, target in enumerate(self.targets.values())
+            if target.install and target.id in self.per_python
+        }
+        return [d.build for d in self._configuration.directories if bound.isdisjoint(d.targets)]
+
+    def device_code(self) -> list[str]:
+        """Which devices the compile lines make code for: `sm_90`, `compute_90`, `gfx90a`."""
+        lines = {
+            fragment.fragment
+            for target in self.targets.values()
+            for group in target.groups
+            if group.language in ("CUDA", "HIP")
+            for fragment in group.fragments
+        }
+        found = (match for line in lines for match in _GENERATED.finditer(line))
+        return sorted({word for match in found for word in (match[1] or match[2]).split(",")})
+
+
+def install_script(configured: Configured, to: str) -> str:
+    """A script for `cmake -P` that installs what belongs to no Python, directory by directory.
+
+    It is what CMake's own target `install/local` does, for several directories in a row.
+    """
+    lines = [f'set(CMAKE_INSTALL_PREFIX "{to}")', "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)"]
+    for directory in configured.core_directories():
+        lines += [f'include("{configured.build / directory}/cmake_install.cmake")']
+    return "\n".join([*lines, ""])
+
+
+PYTHONS = ("Python", "Python3")
+"""The prefixes of CMake's two modules that find a Python; pybind11's is the older `PYTHON_`."""
+
+
+def repoint(build: Path, executable: str, include: str, root: str) -> list[str]:
+    """The command that makes CMake forget one Python and take another."""
+    words = ["cmake"]
+    for glob in ("Python*", "_Python*", "PYTHON_*"):
+        words += ["-U", glob]
+    return [*words, *python_definitions(executable, include, root), str(build)]
+
+
+def python_definitions(executable: str, include: str, root: str) -> list[str]:
+    """What CMake is told of a Python, so that it looks for nothing itself."""
+    return [
+        f"-D{prefix}_{name}={value}"
+        for prefix in PYTHONS
+        for name, value in (
+            ("EXECUTABLE", executable),
+            ("INCLUDE_DIR", include),
+            ("ROOT_DIR", root),
+        )
+    ]

@@ -1,0 +1,94 @@
+"""Whether a build was configured to be what its cell asks for: nothing may go missing silently."""
+
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.host.files import read_data
+from torchyard.model.tables import Tables
+from torchyard.model.values import Value
+from torchyard.toolchain.cmake import Configured
+
+_FALSE = frozenset(("", "0", "off", "no", "false", "n", "ignore"))
+_PTX = "+PTX"
+
+
+class _Summary(Value, kw_only=True):
+    entries: dict[str, tuple[str, ...]]
+    blas: dict[str, str]
+
+
+@cache
+def _summary() -> _Summary:
+    return msgspec.convert(tomllib.loads(read_data("summary.toml")), _Summary)
+
+
+def check_summary(
+    configured: Configured, *, compute: str, blas: str, archs: Sequence[str], tables: Tables
+) -> None:
+    """Compare what was configured with what was asked for, before anything is compiled."""
+    found = [
+        *_switches(configured, compute, tables),
+        *_blas(configured, blas),
+        *_archs(configured, archs),
+    ]
+    if found:
+        msg = "the build is not configured as its cell asks:\n" + "\n".join(f"- {x}" for x in found)
+        hint = "see what CMake looked for, further up in the log; nothing has been compiled yet"
+        raise BuildError(msg, hint=hint)
+
+
+def _said(configured: Configured, fact: str) -> tuple[str, str]:
+    """The entry that tells a fact, and its value."""
+    names = _summary().entries[fact]
+    for name in names:
+        if name in configured.cache:
+            return name, configured.cache[name]
+    return " or ".join(names), "NOTFOUND"
+
+
+def _is_on(value: str) -> bool:
+    return value.lower() not in _FALSE and not value.upper().endswith("NOTFOUND")
+
+
+def _switches(configured: Configured, compute: str, tables: Tables) -> Iterator[str]:
+    wanted = {"cuda": compute in tables.cuda, "rocm": compute in tables.rocm, "openmp": True}
+    for fact, on in wanted.items():
+        name, value = _said(configured, fact)
+        if _is_on(value) != on:
+            yield f"{name} should be {'on' if on else 'off'} for {compute}, and is `{value}`"
+
+
+def _blas(configured: Configured, blas: str) -> Iterator[str]:
+    name, value = _said(configured, "blas")
+    if not re.fullmatch(_summary().blas[blas], value.lower()):
+        yield f"{name} should say {blas}, and is `{value}`"
+
+
+def _archs(configured: Configured, archs: Sequence[str]) -> Iterator[str]:
+    """Compare architectures with those of the compile lines, or else with the cache."""
+    if not archs:
+        return
+    wanted, got = set(_codes(archs)), set(configured.device_code())
+    where = "the compile lines make code for"
+    if not got:
+        name, value = _said(configured, "archs")
+        got, where = set(_codes(re.split(r"[;, ]+", value))), f"{name} has"
+    if got != wanted:
+        yield f"device code should be {' '.join(sorted(wanted))}; {where} {' '.join(sorted(got))}"
+
+
+def _codes(archs: Sequence[str]) -> Iterator[str]:
+    """What an architecture is called on a compile line: `9.0+PTX` is sm_90 and compute_90."""
+    for arch in archs:
+        number = arch.removesuffix(_PTX).replace(".", "")
+        if number.startswith("gfx"):
+            yield number
+        elif number:
+            yield f"sm_{number}"
+            if arch.endswith(_PTX):
+                yield f"compute_{number}"
