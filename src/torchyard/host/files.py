@@ -5,6 +5,7 @@ longer than reading its configuration does.
 """
 
 import errno
+import os
 from os.path import basename, dirname, exists, isdir, join
 
 from torchyard.errors import HostError
@@ -16,6 +17,7 @@ __all__ = [
     "is_full",
     "isdir",
     "join",
+    "list_data",
     "read_data",
     "read_text",
     "write_text",
@@ -46,6 +48,11 @@ def read_text(path: str) -> str:
 def read_data(name: str) -> str:
     """Read one of the tables that are shipped with torchyard."""
     return read_text(join(_DATA, name))
+
+
+def list_data(folder: str) -> list[str]:
+    """The names of the files of a folder that is shipped with torchyard."""
+    return os.listdir(join(_DATA, folder))
 
 
 def write_text(path: str, text: str, *, replace: bool = False) -> None:

@@ -3,14 +3,30 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from torchyard.errors import HostError
 
 
-def capture(argv: Sequence[str], *, cwd: Path) -> str:
-    """Run a program to its end and return what it printed, or say how it failed."""
+def own_program(name: str) -> str:
+    """A program that was installed with torchyard, or else the one on PATH."""
+    beside = shutil.which(name, path=str(Path(sys.executable).parent))
+    return beside or shutil.which(name) or name
+
+
+def capture(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str] | None = None,
+    talk: bool = False,
+) -> str:
+    """Run a program to its end and return what it printed, or say how it failed.
+
+    Without `env` it sees the caller's own environment; with `talk`, its errors are returned, too.
+    """
     program = shutil.which(argv[0])
     if program is None:
         msg = f"`{argv[0]}` is not on PATH"
@@ -18,6 +34,7 @@ def capture(argv: Sequence[str], *, cwd: Path) -> str:
     done = subprocess.run(
         [program, *argv[1:]],
         cwd=cwd,
+        env=env,
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -28,7 +45,7 @@ def capture(argv: Sequence[str], *, cwd: Path) -> str:
         msg = f"`{command}` failed with exit code {done.returncode}: {said}"
         raise HostError(msg)
     try:
-        return done.stdout.decode()
+        return (done.stdout + done.stderr * talk).decode()
     except UnicodeDecodeError as error:
         msg = f"`{command}` printed something that is no UTF-8 text: {error}"
         raise HostError(msg) from error

@@ -1,0 +1,97 @@
+"""The C and C++ compilers of this machine, and the programs that decide what they write."""
+
+import re
+import shutil
+from pathlib import Path
+from typing import Literal
+
+from torchyard.errors import HostError
+from torchyard.host.process import capture
+from torchyard.model.values import Value
+from torchyard.toolchain.digests import Digests
+
+Kind = Literal["gcc", "clang"]
+
+_PARTS: dict[Kind, tuple[str, ...]] = {
+    "gcc": ("cc1", "cc1plus", "collect2", "lto1", "lto-wrapper", "as", "ld"),
+    "clang": ("ld", "ld.lld"),
+}
+_PLUS = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
+_NAME = re.compile(r"(?P<before>.*?)(?P<name>gcc|clang|cc)(?P<after>-\d+(\.\d+)*)?")
+
+
+class Compiler(Value, kw_only=True):
+    """A C and C++ compiler."""
+
+    kind: Kind
+    cc: str
+    cxx: str
+    version: str
+    digest: str
+
+    @property
+    def identity(self) -> str:
+        """What it is, wherever it is installed."""
+        return f"{self.kind} {self.version} sha256:{self.digest[:16]}"
+
+    def asked(self, *arguments: str) -> str:
+        """What it prints when it is called like this."""
+        return ask(self.cc, *arguments)
+
+    def library(self, name: str) -> Path | None:
+        """A library that it would link by itself, such as `libblas.so`."""
+        found = Path(self.asked(f"-print-file-name={name}"))
+        return found.resolve() if found.is_absolute() else None
+
+
+def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
+    """The compiler of this name, such as `gcc`, `clang-16` or a path."""
+    cc = shutil.which(name)
+    if cc is None:
+        msg = f"there is no compiler `{name}` on this machine"
+        raise HostError(msg, hint=f"install {Path(name).name}, or set `compiler` of [toolchain]")
+    kind, version = _version(cc)
+    digest = (digests or Digests()).of(programs_of(cc, kind))
+    return Compiler(kind=kind, cc=cc, cxx=_cxx(cc), version=version, digest=digest)
+
+
+def programs_of(cc: str, kind: Kind) -> dict[str, Path]:
+    """The files that decide what a compiler writes, by what they do."""
+    programs = {"driver": Path(cc)}
+    for part in _PARTS[kind]:
+        if found := shutil.which(ask(cc, f"-print-prog-name={part}")):
+            programs[part] = Path(found)
+    if kind == "clang" and shutil.which("ldd"):  # where clang is small, LLVM is a library
+        libraries = re.findall(r"(lib(?:LLVM|clang-cpp)\S*) => (\S+)", ask("ldd", cc))
+        programs |= {name: Path(path) for name, path in libraries}
+    return programs
+
+
+def ask(program: str, *arguments: str) -> str:
+    """What a program prints, without the end of the line."""
+    return capture([program, *arguments], cwd=Path("/")).strip()
+
+
+def _version(cc: str) -> tuple[Kind, str]:
+    said = ask(cc, "--version")
+    if found := re.search(r"clang version (\d+[\d.]*)", said):
+        return "clang", found[1]
+    if "Free Software Foundation" in said:
+        return "gcc", ask(cc, "-dumpfullversion")
+    msg = f"`{cc}` is neither gcc nor clang: it says `{said.partition(chr(10))[0]}`"
+    raise HostError(msg, hint="set `compiler` of [toolchain] to one of them")
+
+
+def _cxx(cc: str) -> str:
+    """The C++ compiler that belongs to a C compiler."""
+    path = Path(cc)
+    name = _NAME.fullmatch(path.name)
+    if name is None:
+        msg = f"the name of the compiler `{cc}` does not tell that of its C++ compiler"
+        raise HostError(msg, hint="give one called gcc or clang")
+    plus = f"{name['before']}{_PLUS[name['name']]}{name['after'] or ''}"
+    cxx = shutil.which(str(path.with_name(plus)))
+    if cxx is None:
+        msg = f"`{cc}` has no C++ compiler `{plus}` beside it"
+        raise HostError(msg, hint=f"install {plus}")
+    return cxx

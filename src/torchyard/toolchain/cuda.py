@@ -1,0 +1,189 @@
+"""CUDA toolkits: those of the system, and those that are put together from PyPI's packages."""
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from torchyard.errors import ConfigError, HostError
+from torchyard.host.process import capture
+from torchyard.model.tables import Cuda, Tables
+from torchyard.model.toolchain import Origin
+from torchyard.model.values import Value
+from torchyard.toolchain.compilers import Compiler, ask
+from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.pypi import Lock, locks, read_lock, stamp_of, unpack
+from torchyard.toolchain.variables import search
+from torchyard.toolchain.whole import make_whole
+
+_PLACES = ("usr/local/cuda*", "opt/cuda*")
+_PROGRAMS = (
+    "bin/nvcc",
+    "bin/nvcc.profile",
+    "bin/cudafe++",
+    "bin/ptxas",
+    "bin/fatbinary",
+    "bin/nvlink",
+    "nvvm/bin/cicc",
+    "nvvm/libdevice/libdevice.10.bc",
+)
+
+
+class Toolkit(Value, kw_only=True):
+    """A CUDA toolkit; its root is relative if it comes from PyPI."""
+
+    version: str
+    origin: Literal["system", "pypi"]
+    digest: str
+    root: str
+
+    @property
+    def release(self) -> str:
+        """Its version as compute platforms are named after, such as `13.0`."""
+        return _release(self.version)
+
+    @property
+    def identity(self) -> str:
+        """What it is, wherever it is installed."""
+        return f"cuda {self.version} {self.origin} sha256:{self.digest[:16]}"
+
+
+def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> Toolkit:
+    """The toolkit that would be used; nothing is installed for it."""
+    roots = system_roots() if origin != "pypi" else {}
+    for root, version in roots.items():
+        if _release(version) == release:
+            return _look_at(root, version, digests or Digests())
+    lock = f"cuda-{release}"
+    if origin != "system" and lock in locks():
+        return _from_pypi(read_lock(lock), release)
+    found = ", ".join(f"{version} in {root}" for root, version in roots.items()) or "none"
+    msg = f"there is no CUDA {release}; on this machine: {found}"
+    if origin == "system":
+        raise HostError(msg, hint=f'install CUDA {release}, or set `cuda = "auto"` in [toolchain]')
+    offered = ", ".join(one.removeprefix("cuda-") for one in locks() if one.startswith("cuda-"))
+    msg = f"{msg}; from PyPI: {offered}"
+    raise HostError(msg, hint=f"install CUDA {release} in /usr/local/cuda-{release}")
+
+
+def _from_pypi(lock: Lock, release: str) -> Toolkit:
+    version = lock.version_of("nvidia-cuda-nvcc")
+    root = f"nvidia/cu{release.partition('.')[0]}"
+    return Toolkit(version=version, origin="pypi", digest=lock.digest, root=root)
+
+
+def system_toolkits(digests: Digests | None = None) -> tuple[Toolkit, ...]:
+    """The toolkits that are installed on this machine; first the one on PATH."""
+    found = system_roots().items()
+    return tuple(_look_at(root, version, digests or Digests()) for root, version in found)
+
+
+def system_roots() -> dict[Path, str]:
+    """Where the toolkits of this machine are, and their versions."""
+    return {root: _version(root) for root in dict.fromkeys(_roots())}
+
+
+def _roots() -> Iterator[Path]:
+    if nvcc := shutil.which("nvcc"):
+        yield _root_of(Path(nvcc))
+    for place in _PLACES:
+        for root in sorted(Path("/").glob(place), reverse=True):
+            if (root / "bin/nvcc").is_file():
+                yield _root_of(root / "bin/nvcc")
+
+
+def _root_of(nvcc: Path) -> Path:
+    """The folder of a toolkit; its nvcc may be a link, or a script that calls another."""
+    root = nvcc.resolve().parent.parent
+    if (root / "nvvm/bin/cicc").is_file():
+        return root
+    said = capture([str(nvcc), "--dryrun", "-c", "-xcu", "/dev/null"], cwd=Path("/"), talk=True)
+    found = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
+    return Path(found[1]).resolve() if found else root
+
+
+def _version(root: Path) -> str:
+    said = ask(str(root / "bin/nvcc"), "--version")
+    version = re.search(r"release [\d.]+, V([\d.]+)", said)
+    if version is None:
+        msg = f"`{root}/bin/nvcc --version` names no version: {said}"
+        raise HostError(msg)
+    return version[1]
+
+
+def _release(version: str) -> str:
+    return ".".join(version.split(".")[:2])
+
+
+def _look_at(root: Path, version: str, digests: Digests) -> Toolkit:
+    files = {name: root / name for name in _PROGRAMS}
+    digest = digests.of({name: path for name, path in files.items() if path.is_file()})
+    return Toolkit(version=version, origin="system", digest=digest, root=str(root))
+
+
+def compose_cuda(toolkit: Toolkit, folder: Path) -> None:
+    """Install what comes from PyPI, in the shape that CMake expects of a toolkit."""
+    if toolkit.origin == "system":
+        return
+    lock = read_lock(f"cuda-{toolkit.release}")
+
+    def fill(part: Path) -> None:
+        unpack(lock, part)
+        root = part / toolkit.root
+        (root / "lib64").symlink_to("lib")
+        for library in sorted(root.glob("lib/*.so.*")):
+            plain = root / "lib" / f"{library.name.partition('.so.')[0]}.so"
+            if not plain.exists():
+                plain.symlink_to(library.name)
+
+    make_whole(folder, stamp_of(lock), fill)
+
+
+def variables(toolkit: Toolkit, folder: str, compiler: Compiler) -> dict[str, str]:
+    """What steps must see to use it, if it was laid out in a folder of this name."""
+    root = str(Path(folder, toolkit.root))  # an absolute root stays what it is
+    return search(root, library="lib64") | {
+        "PATH": f"{root}/bin",
+        "CUDA_HOME": root,
+        "CUDA_PATH": root,
+        "CUDACXX": f"{root}/bin/nvcc",
+        "CUDAHOSTCXX": compiler.cxx,
+    }
+
+
+def check_pair(release: str, compiler: Compiler, tables: Tables) -> None:
+    """Fail if nvcc would refuse the host compiler."""
+    row = next((one for one in tables.cuda.values() if one.version == release), None)
+    if row is None:
+        msg = f"torchyard knows nothing of CUDA {release}"
+        raise HostError(msg, hint=f"use one of {', '.join(tables.cuda)}")
+    newest = _newest(row, compiler)
+    if int(compiler.version.partition(".")[0]) > int(newest):
+        msg = (
+            f"CUDA {release} does not compile with {compiler.kind} {compiler.version}: "
+            f"the newest that it takes is {newest}"
+        )
+        hint = f'install {compiler.kind}-{newest}, and set `compiler = "{compiler.kind}-{newest}"`'
+        raise HostError(msg, hint=f"{hint} in [toolchain]")
+
+
+def _newest(row: Cuda, compiler: Compiler) -> str:
+    return row.gcc_max if compiler.kind == "gcc" else row.clang_max
+
+
+def check_archs(toolkit: Toolkit, folder: Path, archs: Sequence[str]) -> None:
+    """Fail if the toolkit can't compile for one of the architectures, such as `9.0+PTX`."""
+    nvcc = Path(folder, toolkit.root, "bin/nvcc")
+    known = re.findall(r"compute_(\d+)", ask(str(nvcc), "--list-gpu-arch"))
+    bad = [arch for arch in archs if _number(arch) not in known]
+    if bad:
+        names = ", ".join(f"{number[:-1]}.{number[-1]}" for number in sorted(known, key=int))
+        msg = f"CUDA {toolkit.release} can't compile for {', '.join(bad)}; it knows {names}"
+        raise ConfigError(msg, hint="leave them out of `archs`, or use another CUDA")
+
+
+def _number(arch: str) -> str:
+    """The number of an architecture as nvcc writes it: `10.0a` and `10.0+PTX` are of `100`."""
+    found = re.fullmatch(r"(\d+)\.(\d)[af]?(\+PTX)?", arch)
+    return f"{found[1]}{found[2]}" if found else ""

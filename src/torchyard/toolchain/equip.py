@@ -1,0 +1,136 @@
+"""Lay out what one job compiles with, and check it, before its first step."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from torchyard.errors import ElsewhereError, HostError, PlanError
+from torchyard.model.tables import Tables
+from torchyard.model.toolchain import Toolchain
+from torchyard.model.values import Value
+from torchyard.toolchain import blas as blas_room
+from torchyard.toolchain import cuda, rocm
+from torchyard.toolchain.blas import Blas
+from torchyard.toolchain.compilers import Compiler, find_compiler
+from torchyard.toolchain.cuda import Toolkit
+from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.identity import blas_for, kit_for
+from torchyard.toolchain.interpreters import Interpreter, find_interpreters
+from torchyard.toolchain.pypi import make_environment
+from torchyard.toolchain.rocm import Rocm
+from torchyard.toolchain.variables import compose, search
+
+ENV = "env"
+CUDA = "toolchain/cuda"
+BLAS = "toolchain/blas"
+
+
+class Equipment(Value, kw_only=True):
+    """The variables that a job's steps must see, in front of all others: see `compose`."""
+
+    env: dict[str, str]
+
+
+class Tools(Value, kw_only=True):
+    """All that a job compiles with."""
+
+    compiler: Compiler
+    kit: Toolkit | Rocm | None = None
+    blas: Blas | None = None
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """What they are, in the words of a task's settings."""
+        found = {"compiler": self.compiler, "compute": self.kit, "blas": self.blas}
+        return {name: one.identity for name, one in found.items() if one}
+
+
+def equip(  # noqa: PLR0913 - a job has as many sides
+    parts: Mapping[str, str],
+    *,
+    toolchain: Toolchain,
+    compute: str,
+    blas: str,
+    archs: Sequence[str],
+    interpreter: Interpreter | None,
+    requires: Sequence[str],
+    folder: Path,
+    seen_as: str,
+    tables: Tables,
+    digests: Digests | None = None,
+) -> Equipment:
+    """Lay out what a job needs in its folder; done again, it finds all there.
+
+    `parts` are what the plan was made for; steps know the folder by the name `seen_as`.
+    """
+    tools = find_tools(toolchain, compute, blas, tables, digests)
+    compare(parts, tools.parts)
+    if isinstance(tools.kit, Toolkit):
+        cuda.check_pair(tools.kit.release, tools.compiler, tables)
+        cuda.compose_cuda(tools.kit, folder / CUDA)
+        cuda.check_archs(tools.kit, folder / CUDA, archs)
+    elif tools.kit:
+        rocm.check_archs(tools.kit, archs)
+    if tools.blas:
+        blas_room.lay_out(tools.blas, folder / BLAS)
+    python = interpreter or (running() if requires else None)
+    if python:
+        make_environment(python, requires, folder / ENV)
+    return Equipment(env=variables(tools, archs, seen_as, python=python is not None))
+
+
+def find_tools(
+    toolchain: Toolchain, compute: str, blas: str, tables: Tables, digests: Digests | None = None
+) -> Tools:
+    """What this machine would compile a block with; nothing is installed for it."""
+    digests = digests or Digests()
+    compiler = find_compiler(toolchain.compiler, digests)
+    return Tools(
+        compiler=compiler,
+        kit=kit_for(toolchain, compute, tables, digests),
+        blas=blas_for(toolchain, blas, compiler, tables, digests),
+    )
+
+
+def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
+    """Fail if the plan was made for another toolchain than that of this machine."""
+    for name, found in here.items():
+        if name not in planned:
+            msg = f"the plan does not say which {name} it was made for; this machine has {found}"
+            raise PlanError(msg, hint="plan again on a machine that has one")
+        if planned[name] != found:
+            msg = f"this machine has {found}, but the plan was made for {planned[name]}"
+            hint = "run the job on a machine like the one that planned, or plan again here"
+            raise ElsewhereError(msg, hint=hint)
+
+
+def variables(tools: Tools, archs: Sequence[str], seen_as: str, *, python: bool) -> dict[str, str]:
+    """What steps must see: the environment first, then the toolchain."""
+    env = {
+        "CC": tools.compiler.cc,
+        "CXX": tools.compiler.cxx,
+        "USE_CUDA": str(int(isinstance(tools.kit, Toolkit))),
+        "USE_ROCM": str(int(isinstance(tools.kit, Rocm))),
+    }
+    if tools.blas:
+        env = compose(env, blas_room.variables(tools.blas, f"{seen_as}/{BLAS}"))
+    if isinstance(tools.kit, Toolkit):
+        env = compose(env, cuda.variables(tools.kit, f"{seen_as}/{CUDA}", tools.compiler))
+        env["TORCH_CUDA_ARCH_LIST"] = ";".join(archs)
+    elif tools.kit:
+        env = compose(env, rocm.variables(tools.kit))
+        env["PYTORCH_ROCM_ARCH"] = ";".join(archs)
+    if python:
+        root = f"{seen_as}/{ENV}"
+        env = compose(env, search(root) | {"PATH": f"{root}/bin", "VIRTUAL_ENV": root})
+    return env
+
+
+def running() -> Interpreter:
+    """The interpreter that torchyard itself runs on, for jobs that don't depend on any."""
+    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
+    for one in find_interpreters():
+        if Path(one.path) == base:
+            return one
+    msg = f"`{base}`, which runs torchyard, does not say what it is"
+    raise HostError(msg, hint="install torchyard with a CPython that is on PATH")

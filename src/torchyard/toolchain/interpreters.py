@@ -1,0 +1,172 @@
+"""The Pythons of this machine: each is asked itself what it is."""
+
+import os
+import platform
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Literal, get_args
+
+import msgspec
+
+from torchyard.errors import HostError
+from torchyard.host.process import capture
+from torchyard.model.values import Value
+
+Place = Literal["pyenv", "uv", "system", "path", "conda"]
+"""Where an interpreter was found; of two that are equally new, the place named first wins."""
+
+_CONDA = ("miniconda3", "miniforge3", "mambaforge", "micromamba", "anaconda3")
+_PROGRAM = re.compile(r"python3(\.\d+t?)?")
+_ASK = """
+import json, os, sys, sysconfig
+base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+get = sysconfig.get_config_var
+print(json.dumps({
+    "path": base,
+    "implementation": sys.implementation.name,
+    "version": "%d.%d.%d" % sys.version_info[:3],
+    "soabi": get("SOABI") or "",
+    "ext_suffix": get("EXT_SUFFIX") or "",
+    "include": sysconfig.get_paths()["include"],
+    "pyconfig": sysconfig.get_config_h_filename(),
+    "prefix": sys.base_prefix,
+    "free_threaded": bool(get("Py_GIL_DISABLED")),
+}))
+"""
+
+
+class Interpreter(Value, kw_only=True):
+    """A CPython, and what compiling against it needs to know."""
+
+    path: str
+    version: str
+    soabi: str
+    ext_suffix: str
+    include: str
+    pyconfig: str
+    prefix: str
+    free_threaded: bool
+    implementation: str = "cpython"
+    origin: Place = "path"
+
+    @property
+    def tag(self) -> str:
+        """Its name in a wheel's tags, such as `cp312` or `cp313t`."""
+        major, minor, _ = self.version.split(".")
+        return f"cp{major}{minor}{'t' * self.free_threaded}"
+
+    @property
+    def headers(self) -> bool:
+        """Whether extensions can be compiled against it."""
+        return Path(self.include, "Python.h").is_file() and Path(self.pyconfig).is_file()
+
+
+def interpreter_for(tag: str) -> Interpreter:
+    """The best interpreter with this tag that extensions can be compiled against."""
+    return best_of(tag, find_interpreters())
+
+
+def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
+    """The newest one with this tag that will do; or tell why none does."""
+    named = [one for one in found if one.tag == tag]
+    good = [one for one in named if not _objection(one)]
+    if good:
+        return max(good, key=lambda one: (_numbers(one.version), -_rank(one)))
+    version = f"{tag[2]}.{tag[3:]}"
+    hint = f"run `pyenv install {version}` or `uv python install {version}`"
+    if not version.endswith("t"):
+        hint = f"install python{version}-dev, or {hint}"
+    if named:
+        reasons = "; ".join(f"{one.path} {_objection(one)}" for one in named)
+        msg = f"no Python {version} of this machine can be compiled against: {reasons}"
+    else:
+        others = ", ".join(dict.fromkeys(one.version for one in found)) or "none"
+        msg = f"there is no Python {version} on this machine; found: {others}"
+    raise HostError(msg, hint=hint)
+
+
+def _objection(one: Interpreter) -> str:
+    """Why an interpreter does not do, if so."""
+    if not one.headers:
+        return f"has no headers in {one.include}"
+    text = Path(one.pyconfig).read_text(encoding="utf-8", errors="replace")
+    if one.free_threaded != bool(re.search(r"^#define Py_GIL_DISABLED 1", text, re.MULTILINE)):
+        return f"does not agree with {one.pyconfig} on being free-threaded"
+    if not one.ext_suffix.startswith(f".cpython-{one.tag.removeprefix('cp')}-"):
+        return f"names its extensions *{one.ext_suffix}, which is not the ABI of {one.tag}"
+    if platform.system() == "Linux" and f"-{platform.machine()}-" not in one.ext_suffix:
+        return f"is made for another machine: its extensions are named *{one.ext_suffix}"
+    return ""
+
+
+@cache
+def find_interpreters() -> tuple[Interpreter, ...]:
+    """Every CPython of this machine, the newest first."""
+    places: dict[Path, Place] = {}
+    for place, program in _candidates():
+        if program.is_file():
+            places.setdefault(program.resolve(), place)
+    with ThreadPoolExecutor(4) as pool:
+        answers = pool.map(_ask, places, places.values())
+    found: dict[str, Interpreter] = {}
+    for answer in answers:
+        if answer and answer.implementation == "cpython":
+            found.setdefault(answer.path, answer)
+    return tuple(sorted(found.values(), key=lambda one: (*_oldness(one), _rank(one), one.path)))
+
+
+def _ask(program: Path, place: Place) -> Interpreter | None:
+    """What an interpreter says of itself; nothing if it is broken or older than 3.4."""
+    try:
+        said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
+        answer = msgspec.json.decode(said, type=Interpreter)
+    except (HostError, OSError, msgspec.MsgspecError):
+        return None
+    return msgspec.structs.replace(answer, origin=place)
+
+
+def _candidates() -> Iterator[tuple[Place, Path]]:
+    """Programs that may be interpreters, in the order of their places."""
+    home = Path.home()
+    pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
+    for program in sorted(pyenv.glob("versions/*/bin/python3")):
+        yield "pyenv", program
+    data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
+    managed = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv/python")
+    for program in sorted(managed.glob("*/bin/python3")):
+        yield "uv", program
+    for folder in (Path("/usr/bin"), Path("/usr/local/bin")):
+        for program in _programs(folder):
+            yield "system", program
+    for folder in map(Path, os.get_exec_path()):
+        if folder != pyenv / "shims":  # these lead to the versions above
+            for program in _programs(folder):
+                yield "path", program
+    for root in (*(home / name for name in _CONDA), Path("/opt/conda"), _active()):
+        for program in (root / "bin/python3", *sorted(root.glob("envs/*/bin/python3"))):
+            yield "conda", program
+
+
+def _active() -> Path:
+    """The conda environment that the caller is in."""
+    return Path(os.environ.get("CONDA_PREFIX") or "/nowhere")
+
+
+def _programs(folder: Path) -> list[Path]:
+    found = folder.glob("python3*") if folder.is_dir() else ()
+    return sorted(path for path in found if _PROGRAM.fullmatch(path.name))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+def _oldness(one: Interpreter) -> tuple[int, ...]:
+    return tuple(-number for number in _numbers(one.version))
+
+
+def _rank(one: Interpreter) -> int:
+    return get_args(Place).index(one.origin)

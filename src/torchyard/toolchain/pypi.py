@@ -1,0 +1,127 @@
+"""Parts and environments from PyPI, installed by uv.
+
+uv sees the caller's own environment: index, proxy and certificates are the user's.
+"""
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from torchyard.errors import ConfigError, HostError
+from torchyard.host.files import list_data, read_data
+from torchyard.host.process import capture, own_program
+from torchyard.model.values import Value
+from torchyard.toolchain.interpreters import Interpreter
+from torchyard.toolchain.whole import make_whole
+
+_INSTALL = ("pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:")
+_VENV = ("venv", "--quiet", "--allow-existing", "--relocatable", "--no-project")
+
+
+class Lock(Value, kw_only=True):
+    """A list of packages of `data/pins/`, with a hash for each file that may be installed."""
+
+    name: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """What it stands for in an identity."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    def version_of(self, package: str) -> str:
+        """The version of one of its packages."""
+        for line in self.text.splitlines():
+            name, separator, version = line.partition("==")
+            if separator and name == package:
+                return version.split()[0]
+        msg = f"the lock {self.name} has no package {package}"
+        raise HostError(msg)
+
+
+def read_lock(name: str) -> Lock:
+    """One of the locks that come with torchyard."""
+    return Lock(name=name, text=read_data(f"pins/{name}.txt"))
+
+
+@cache
+def locks() -> tuple[str, ...]:
+    """The names of all locks."""
+    return tuple(sorted(name.removesuffix(".txt") for name in list_data("pins")))
+
+
+def install(what: Lock | Sequence[str], folder: Path, *, python: str | None = None) -> None:
+    """Unpack a lock, or pinned requirements, into a folder; it is made whole or not at all."""
+    make_whole(folder, stamp_of(what), lambda part: unpack(what, part, python=python))
+
+
+def stamp_of(what: Lock | Sequence[str]) -> str:
+    """What a folder says of its content."""
+    return f"{what.name} {what.digest}" if isinstance(what, Lock) else " ".join(pinned(what))
+
+
+def unpack(what: Lock | Sequence[str], folder: Path, *, python: str | None = None) -> None:
+    """Unpack a lock, or pinned requirements, into a folder that is there."""
+    argv = ["--python", python or sys.executable, "--target", str(folder)]
+    if not isinstance(what, Lock):
+        _uv([*_INSTALL, *argv, *pinned(what)], folder)
+        return
+    lock = folder / f"{what.name}.txt"
+    lock.write_text(what.text, encoding="utf-8")
+    _uv([*_INSTALL, *argv, "--require-hashes", "-r", str(lock)], folder)
+
+
+def make_environment(interpreter: Interpreter, requirements: Sequence[str], folder: Path) -> None:
+    """Make a Python environment with exactly these packages, which works under any path.
+
+    What they depend on must be among them: else the same plan would not mean the same packages.
+    """
+    names = pinned(requirements)
+
+    def fill(part: Path) -> None:
+        python = str(part / "bin" / "python")
+        _uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)], part)
+        if names:
+            _uv([*_INSTALL, "--python", python, *names], part)
+            _check_complete(python, part)
+
+    make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
+
+
+def _check_complete(python: str, folder: Path) -> None:
+    try:
+        _uv(["pip", "check", "--quiet", "--python", python], folder)
+    except HostError as error:
+        gaps = [line for line in str(error).splitlines() if line.startswith("The package")]
+        if not gaps:
+            raise
+        msg = f"the packages of the environment don't go together: {' '.join(gaps)}"
+        raise ConfigError(
+            msg, hint="add what is missing to `requires` of [toolchain], each as `name==version`"
+        ) from error
+
+
+def pinned(requirements: Sequence[str]) -> list[str]:
+    """The same requirements in order, once each of them is seen to be `name==version`."""
+    return sorted(dict.fromkeys(_pinned(one) for one in requirements))
+
+
+def _pinned(text: str) -> str:
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        msg = f"`{text}` is no requirement: {error}"
+        raise ConfigError(msg, hint="write `name==version`") from error
+    operators = [one.operator for one in requirement.specifier]
+    if operators != ["=="] or "*" in str(requirement.specifier) or requirement.url:
+        msg = f"the requirement `{text}` does not say which version it means"
+        raise ConfigError(msg, hint=f"write `{requirement.name}==version`")
+    return str(requirement)
+
+
+def _uv(arguments: Sequence[str], folder: Path) -> None:
+    capture([own_program("uv"), *arguments], cwd=folder)

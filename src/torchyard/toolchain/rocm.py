@@ -1,0 +1,118 @@
+"""ROCm of the system: hipcc, and the clang behind it."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from torchyard.errors import ConfigError, HostError
+from torchyard.host.process import capture
+from torchyard.model.values import Value
+from torchyard.toolchain.compilers import programs_of
+from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.variables import search
+
+_PLACES = "opt/rocm*"
+_DEVICE = ("amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm/lib/clang/*/lib/amdgcn/bitcode")
+_ANY_ARCH = "--offload-arch=gfx900"  # else hipcc looks for a GPU, which takes time
+
+
+class Rocm(Value, kw_only=True):
+    """A ROCm of this machine."""
+
+    version: str
+    digest: str
+    root: str
+    clang: str
+
+    @property
+    def release(self) -> str:
+        """Its version as compute platforms are named after, such as `7.2`."""
+        return ".".join(self.version.split(".")[:2])
+
+    @property
+    def identity(self) -> str:
+        """What it is, wherever it is installed."""
+        return f"rocm {self.version} system sha256:{self.digest[:16]}"
+
+
+def find_rocm(release: str, digests: Digests | None = None) -> Rocm:
+    """The ROCm of this release."""
+    found = [_ask(root) for root in dict.fromkeys(_roots())]
+    for rocm in found:
+        if rocm.release == release:
+            return _identified(rocm, digests or Digests())
+    others = ", ".join(f"{one.version} in {one.root}" for one in found) or "none"
+    msg = f"there is no ROCm {release}; on this machine: {others}"
+    raise HostError(msg, hint=f"install ROCm {release} in /opt/rocm-{release}")
+
+
+def system_rocms(digests: Digests | None = None) -> tuple[Rocm, ...]:
+    """Every ROCm that is installed on this machine; first the one on PATH."""
+    found = dict.fromkeys(_roots())
+    return tuple(_identified(_ask(root), digests or Digests()) for root in found)
+
+
+def _roots() -> Iterator[Path]:
+    if hipcc := shutil.which("hipcc"):
+        yield Path(hipcc).resolve().parent.parent
+    for root in sorted(Path("/").glob(_PLACES), reverse=True):
+        if (root / "bin/hipcc").exists():
+            yield root.resolve()
+
+
+def _ask(root: Path) -> Rocm:
+    """A ROCm as its hipcc describes it, without a digest."""
+    hipcc = root / "bin/hipcc"
+    env = {**os.environ, "HIP_PLATFORM": "amd"}
+    said = capture([str(hipcc), _ANY_ARCH, "--version"], cwd=Path("/"), env=env)
+    version = re.search(r"HIP version: (\d+\.\d+\.\d+)", said)
+    clang = re.search(r"clang version (\d+)", said)
+    folder = re.search(r"InstalledDir: (\S+)", said)
+    if not (version and clang and folder):
+        msg = f"`{hipcc} --version` names no version of HIP and clang: {said}"
+        raise HostError(msg)
+    names = (Path(folder[1], name) for name in (f"clang-{clang[1]}", "clang"))
+    program = next((path for path in names if path.exists()), hipcc)
+    return Rocm(version=version[1], digest="", root=str(root), clang=str(program))
+
+
+def _identified(rocm: Rocm, digests: Digests) -> Rocm:
+    """Add the digest of the files that decide what hipcc writes."""
+    root = Path(rocm.root)
+    parts = programs_of(rocm.clang, "clang")
+    parts |= {path.name: path for path in root.glob("bin/hipcc*") if path.is_file()}
+    folders = (folder for pattern in _DEVICE for folder in sorted(root.glob(pattern)))
+    for folder in list(folders)[:1]:
+        parts |= {path.name: path for path in folder.glob("*.bc")}
+    return msgspec.structs.replace(rocm, digest=digests.of(parts))
+
+
+def variables(rocm: Rocm) -> dict[str, str]:
+    """What steps must see to use it."""
+    env = {
+        "HIP_PLATFORM": "amd",
+        "HIP_PATH": rocm.root,
+        "ROCM_PATH": rocm.root,
+        "HIP_CLANG_PATH": str(Path(rocm.clang).parent),
+    }
+    if rocm.root == "/usr":  # found without being told
+        return env
+    return env | search(rocm.root) | {"PATH": f"{rocm.root}/bin"}
+
+
+def check_archs(rocm: Rocm, archs: Sequence[str]) -> None:
+    """Fail if its clang can't compile for one of the architectures, such as `gfx90a:xnack-`."""
+    said = capture(
+        [rocm.clang, "--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"],
+        cwd=Path("/"),
+        talk=True,
+    )
+    known = re.findall(r"^\s+(gfx\w+)$", said, re.MULTILINE)
+    bad = [arch for arch in archs if arch.partition(":")[0] not in known]
+    if bad:
+        msg = f"ROCm {rocm.release} can't compile for {', '.join(bad)}; it knows {', '.join(known)}"
+        raise ConfigError(msg, hint="leave them out of `archs`, or use another ROCm")

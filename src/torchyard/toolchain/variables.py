@@ -1,0 +1,44 @@
+"""Environment variables, put together so that what was put there first is found first."""
+
+from collections.abc import Mapping
+
+LISTS = frozenset(
+    {
+        "PATH",
+        "CMAKE_PREFIX_PATH",
+        "CMAKE_INCLUDE_PATH",
+        "CMAKE_LIBRARY_PATH",
+        "LIBRARY_PATH",
+        "LD_LIBRARY_PATH",
+        "PKG_CONFIG_PATH",
+    }
+)
+"""Variables that are lists of folders; all others are plain values."""
+
+
+def compose(base: Mapping[str, str], additions: Mapping[str, str]) -> dict[str, str]:
+    """Put additions before what is there: lists are joined, plain values replaced.
+
+    Done twice, it changes nothing more.
+    """
+    result = dict(base)
+    for name, value in additions.items():
+        result[name] = _joined(value, base.get(name, "")) if name in LISTS else value
+    return result
+
+
+def _joined(*lists: str) -> str:
+    folders = (folder for one in lists for folder in one.split(":") if folder)
+    return ":".join(dict.fromkeys(folders))
+
+
+def search(root: str, *, include: str = "include", library: str = "lib") -> dict[str, str]:
+    """What makes CMake, the linker and the loader look into a folder with headers and libraries."""
+    return {
+        "CMAKE_PREFIX_PATH": root,
+        "CMAKE_INCLUDE_PATH": f"{root}/{include}",
+        "CMAKE_LIBRARY_PATH": f"{root}/{library}",
+        "LIBRARY_PATH": f"{root}/{library}",
+        "LD_LIBRARY_PATH": f"{root}/{library}",
+        "PKG_CONFIG_PATH": f"{root}/{library}/pkgconfig",
+    }
