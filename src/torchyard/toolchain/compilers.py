@@ -76,10 +76,11 @@ def _version(cc: str) -> tuple[Kind, str]:
     said = ask(cc, "--version")
     if found := re.search(r"clang version (\d+[\d.]*)", said):
         return "clang", found[1]
-    if "Free Software Foundation" in said:
+    try:
         return "gcc", ask(cc, "-dumpfullversion")
-    msg = f"`{cc}` is neither gcc nor clang: it says `{said.partition(chr(10))[0]}`"
-    raise HostError(msg, hint="set `compiler` of [toolchain] to one of them")
+    except HostError as error:
+        msg = f"`{cc}` is neither gcc nor clang: it says `{said.partition(chr(10))[0]}`"
+        raise HostError(msg, hint="set `compiler` of [toolchain] to one of them") from error
 
 
 def _cxx(cc: str) -> str:

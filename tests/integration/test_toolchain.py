@@ -1,0 +1,460 @@
+"""Real interpreters, compilers and packages, and a job's folder made of them."""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.services import LOOPBACK, S3Server, reserved_port
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import ConfigError, ElsewhereError, HostError
+from torchyard.model.tables import Rocm as RocmRow
+from torchyard.model.toolchain import Toolchain
+from torchyard.toolchain import blas, cache, cuda, rocm
+from torchyard.toolchain.compilers import Compiler, find_compiler
+from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.equip import equip
+from torchyard.toolchain.identity import identify
+from torchyard.toolchain.interpreters import best_of, find_interpreters, interpreter_for
+from torchyard.toolchain.pypi import make_environment, read_lock
+from torchyard.toolchain.variables import compose
+
+pytestmark = pytest.mark.integration
+
+TABLES = load_tables()
+SYSTEM = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+HERE = f"cp{sys.version_info.major}{sys.version_info.minor}"
+BACKEND = ["ninja==1.13.0", "scikit-build-core==0.11.6", "packaging==25.0", "pathspec==0.12.1"]
+ANSWER = "extern int answer(void); int main(void) { return answer(); }\n"
+
+needs_gcc = pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc")
+needs_nvcc = pytest.mark.skipif(not cuda.system_roots(), reason="there is no CUDA toolkit")
+needs_hipcc = pytest.mark.skipif(not shutil.which("hipcc"), reason="there is no hipcc")
+
+
+@pytest.fixture(scope="module")
+def gcc() -> Compiler:
+    return find_compiler("gcc")
+
+
+def run(argv: Sequence[str | Path], env: dict[str, str], cwd: Path) -> str:
+    done = subprocess.run(argv, env=env, cwd=cwd, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+# ---------------------------------------------------------------------- interpreters
+
+
+def test_the_running_interpreter_is_found_and_knows_itself() -> None:
+    base = os.path.realpath(sys._base_executable)  # type: ignore[attr-defined]
+    (own,) = [one for one in find_interpreters() if one.path == base]
+    assert own.tag == HERE
+    assert own.version == platform.python_version()
+    assert own.headers == Path(own.include, "Python.h").is_file()
+
+
+def test_no_interpreter_is_found_twice() -> None:
+    paths = [one.path for one in find_interpreters()]
+    assert len(set(paths)) == len(paths)
+
+
+def test_the_best_interpreter_is_the_newest_that_can_be_compiled_against() -> None:
+    best = interpreter_for(HERE)
+    bare = msgspec.structs.replace(best, include="/nowhere", path="/bare", version="3.999.999")
+    same = msgspec.structs.replace(bare, version=best.version.rpartition(".")[0] + ".999")
+    assert best_of(HERE, (same, best)) == best
+    with pytest.raises(HostError, match="/bare has no headers in /nowhere"):
+        best_of(HERE, (same,))
+    newer = msgspec.structs.replace(best, version=same.version, origin="conda")
+    assert best_of(HERE, (best, newer)) == newer
+
+
+def test_an_interpreter_that_contradicts_its_headers_is_refused() -> None:
+    best = interpreter_for(HERE)
+    liar = msgspec.structs.replace(best, free_threaded=not best.free_threaded)
+    with pytest.raises(HostError, match="on being free-threaded"):
+        best_of(liar.tag, (liar,))
+    other = msgspec.structs.replace(best, ext_suffix=best.ext_suffix.replace("x86_64", "riscv"))
+    if other != best:
+        with pytest.raises(HostError, match="another machine"):
+            best_of(HERE, (other,))
+
+
+def test_a_missing_interpreter_names_those_found_and_what_to_install() -> None:
+    with pytest.raises(HostError, match=platform.python_version()) as caught:
+        interpreter_for("cp399")
+    assert "pyenv install 3.99" in str(caught.value.diagnostics[0].hint)
+
+
+# ------------------------------------------------------------------------- compilers
+
+
+@needs_gcc
+def test_gcc_is_identified_by_the_programs_behind_it(tmp_path: Path, gcc: Compiler) -> None:
+    assert gcc.kind == "gcc"
+    assert gcc.cxx.endswith("g++")
+    link = tmp_path / "gcc"
+    link.symlink_to(gcc.cc)
+    (tmp_path / "g++").symlink_to(gcc.cxx)
+    assert find_compiler(str(link)).identity == gcc.identity
+    wrapper = tmp_path / "other-gcc"
+    wrapper.write_text(f'#!/bin/sh\nexec {gcc.cc} "$@"\n', encoding="utf-8")
+    wrapper.chmod(0o755)
+    (tmp_path / "other-g++").symlink_to(gcc.cxx)
+    assert find_compiler(str(wrapper)).identity != gcc.identity
+
+
+@needs_gcc
+def test_digests_are_remembered_in_a_file_until_a_program_changes(tmp_path: Path) -> None:
+    memory, program = tmp_path / "digests.json", tmp_path / "program"
+    program.write_bytes(b"one")
+    first = Digests(memory).of({"p": program})
+    assert str(program) in memory.read_text(encoding="utf-8")
+    program.write_bytes(b"three")
+    assert Digests(memory).of({"p": program}) != first
+    memory.write_bytes(b"damaged")
+    program.write_bytes(b"one")
+    assert Digests(memory).of({"p": program}) == first
+
+
+def test_what_is_no_compiler_is_refused() -> None:
+    with pytest.raises(HostError, match="no compiler `gcc-99`"):
+        find_compiler("gcc-99")
+    with pytest.raises(HostError, match="neither gcc nor clang"):
+        find_compiler("ls")
+
+
+@needs_hipcc
+def test_a_clang_is_identified_with_its_llvm() -> None:
+    (first, *_) = rocm.system_rocms()
+    clang = find_compiler(first.clang)
+    assert clang.kind == "clang"
+    assert clang.identity.startswith("clang ")
+
+
+# -------------------------------------------------------------------- environments
+
+
+def test_an_environment_works_under_another_path(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    make_environment(interpreter_for(HERE), BACKEND, first)
+    found = [path for path in first.rglob("*") if path.is_file()]
+    assert found
+    assert not [path for path in found if str(tmp_path).encode() in path.read_bytes()]
+    first.rename(second)
+    env = {"PATH": f"{second}/bin:/usr/bin:/bin"}
+    assert run(["ninja", "--version"], env, second).startswith("1.13")
+    where = run(["python", "-c", "import pathspec; print(pathspec.__file__)"], env, second)
+    assert where.startswith(str(second))
+
+
+def test_an_environment_is_made_once_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "env"
+    make_environment(interpreter_for(HERE), BACKEND, folder)
+    made = folder.stat().st_ino
+    make_environment(interpreter_for(HERE), BACKEND[::-1], folder)
+    assert folder.stat().st_ino == made
+    with pytest.raises(ConfigError, match="pathspec"):
+        make_environment(interpreter_for(HERE), BACKEND[:-1], tmp_path / "gap")
+    assert [path.name for path in tmp_path.iterdir()] == ["env"]
+    make_environment(interpreter_for(HERE), BACKEND[:1], folder)
+    assert folder.stat().st_ino != made
+
+
+# ----------------------------------------------------------------------------- jobs
+
+
+def planned(toolchain: Toolchain, *computes: str, variants: Sequence[str] = ()) -> Toolchain:
+    return identify(toolchain, computes=computes, variants=variants, tables=TABLES)
+
+
+def equipped(toolchain: Toolchain, compute: str, variant: str, folder: Path) -> dict[str, str]:
+    equipment = equip(
+        toolchain.parts_of(compute, variant),
+        toolchain=toolchain,
+        compute=compute,
+        blas=variant,
+        archs=TABLES.cuda[compute].archs["linux-x86_64"] if compute in TABLES.cuda else (),
+        interpreter=None,
+        requires=toolchain.requires,
+        folder=folder,
+        seen_as=str(folder),
+        tables=TABLES,
+    )
+    return compose(SYSTEM, equipment.env)
+
+
+@needs_gcc
+def test_a_machine_without_what_was_planned_refuses(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(), "cpu")
+    assert set(toolchain.parts) == {"compiler"}
+    other = msgspec.structs.replace(toolchain, parts={"compiler": "gcc 9.9.9 sha256:00"})
+    with pytest.raises(ElsewhereError, match=r"the plan was made for gcc 9\.9\.9"):
+        equipped(other, "cpu", "torch2.13", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@needs_gcc
+def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(requires=("ninja==1.13.0",)), "cpu")
+    env = equipped(toolchain, "cpu", "torch2.13", tmp_path)
+    assert env["PATH"].split(":")[0] == f"{tmp_path}/env/bin"
+    assert (env["USE_CUDA"], env["USE_ROCM"]) == ("0", "0")
+    made = (tmp_path / "env").stat().st_ino
+    assert equipped(toolchain, "cpu", "torch2.13", tmp_path) == env
+    assert (tmp_path / "env").stat().st_ino == made
+    assert {path.name for path in tmp_path.iterdir()} == {"env"}
+
+
+DOT = """
+#include <{header}>
+int main(void) {{
+    double a[] = {{1, 2, 3}};
+    return {prefix}cblas_ddot(3, a, 1, a, 1) == 14 ? 0 : 1;
+}}
+"""
+
+
+def links(
+    env: dict[str, str], folder: Path, header: str, libraries: Sequence[str], prefix: str = ""
+) -> None:
+    """Compile, link and run a dot product, as CMake would with these variables."""
+    source = folder / "dot.c"
+    source.write_text(DOT.format(header=header, prefix=prefix), encoding="utf-8")
+    include = [f"-I{place}" for place in env.get("CMAKE_INCLUDE_PATH", "").split(":") if place]
+    run([env["CC"], *include, source, "-o", folder / "dot", *libraries], env, folder)
+    run([folder / "dot"], env, folder)
+
+
+@needs_gcc
+@pytest.mark.slow
+def test_mkl_from_pypi_links_and_is_found_like_an_installed_one(
+    tmp_path: Path, gcc: Compiler
+) -> None:
+    toolchain = planned(Toolchain(blas="pypi"), "cpu", variants=["mkl"])
+    assert toolchain.parts["blas/mkl"].startswith("mkl 20")
+    env = equipped(toolchain, "cpu", "mkl", tmp_path)
+    parts = "-Wl,--start-group -lmkl_intel_lp64 -lmkl_sequential -lmkl_core -Wl,--end-group"
+    links(env, tmp_path, "mkl_cblas.h", [*parts.split(), "-lm", "-ldl", "-lpthread"])
+    found = blas.mkl_in(Path(env["MKLROOT"]), ("lib",), Digests())
+    assert found
+    assert found.version == read_lock("mkl").version_of("mkl-static")
+    assert found.origin == "system"
+
+
+@needs_gcc
+def test_openblas_from_pypi_links(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(blas="pypi"), "cpu", variants=["openblas"])
+    assert " pypi " in toolchain.parts["blas/openblas"]
+    env = equipped(toolchain, "cpu", "openblas", tmp_path)
+    assert (env["BLAS"], env["OpenBLAS_HOME"]) == (
+        "OpenBLAS",
+        f"{tmp_path}/toolchain/blas/scipy_openblas32",
+    )
+    links(env, tmp_path, "cblas.h", ["-lscipy_openblas"], "scipy_")
+
+
+@needs_gcc
+@pytest.mark.parametrize(("name", "library"), [("openblas", "openblas"), ("generic", "blas")])
+def test_the_blas_of_the_system_links(
+    tmp_path: Path, gcc: Compiler, name: str, library: str
+) -> None:
+    if not gcc.library(f"lib{library}.so"):
+        pytest.skip(f"there is no lib{library}.so")
+    env = equipped(planned(Toolchain(blas="system"), variants=[name]), "cpu", name, tmp_path)
+    links(env, tmp_path, "cblas.h", [f"-l{library}"])
+
+
+@needs_gcc
+def test_a_blas_that_is_not_there_is_left_out_and_refused(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(blas="system"), "cpu", variants=["nvpl"])
+    assert "blas/nvpl" not in toolchain.parts
+    with pytest.raises(HostError, match="nvpl"):
+        equipped(toolchain, "cpu", "nvpl", tmp_path)
+
+
+# ----------------------------------------------------------------------------- CUDA
+
+KERNEL = "__global__ void twice(float *x) { x[threadIdx.x] *= 2; }\n"
+CMAKE = """
+cmake_minimum_required(VERSION 3.22)
+project(try LANGUAGES CXX CUDA)
+find_package(CUDAToolkit REQUIRED)
+add_library(try SHARED try.cu)
+target_link_libraries(try CUDA::cudart)
+"""
+
+
+@needs_gcc
+@needs_nvcc
+def test_a_script_called_nvcc_leads_to_the_toolkit_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root, version), *_ = cuda.system_roots().items()
+    script = tmp_path / "nvcc"
+    script.write_text(f'#!/bin/sh\nexec {root}/bin/nvcc "$@"\n', encoding="utf-8")
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert next(iter(cuda.system_roots().items())) == (root, version)
+
+
+@needs_gcc
+@needs_nvcc
+def test_the_toolkit_of_the_system_compiles(tmp_path: Path) -> None:
+    (version, *_) = cuda.system_roots().values()
+    compute = "cu" + "".join(version.split(".")[:2])
+    env = equipped(planned(Toolchain(cuda="system"), compute), compute, "torch2.13", tmp_path)
+    assert (env["USE_CUDA"], env["USE_ROCM"]) == ("1", "0")
+    (tmp_path / "try.cu").write_text(KERNEL, encoding="utf-8")
+    host = ["-ccbin", env["CUDAHOSTCXX"], "-arch=sm_90"]
+    run([env["CUDACXX"], *host, "-c", "try.cu", "-o", "try.o"], env, tmp_path)
+
+
+@needs_gcc
+@pytest.mark.slow
+@pytest.mark.parametrize("release", ["13.0", "13.2"])
+def test_cuda_from_pypi_satisfies_cmake(tmp_path: Path, release: str) -> None:
+    compute = f"cu{release.replace('.', '')}"
+    toolchain = planned(Toolchain(cuda="pypi", requires=("ninja==1.13.0",)), compute)
+    began = time.monotonic()
+    env = equipped(toolchain, compute, "torch2.13", tmp_path / "job")
+    print(f"composed CUDA {release} in {time.monotonic() - began:.1f} s")
+    (tmp_path / "CMakeLists.txt").write_text(CMAKE, encoding="utf-8")
+    (tmp_path / "try.cu").write_text(KERNEL, encoding="utf-8")
+    options = ["-G", "Ninja", "-DCMAKE_CUDA_ARCHITECTURES=90", "-S", ".", "-B", "build"]
+    said = run(["cmake", *options], env, tmp_path)
+    assert f"NVIDIA {release}." in said
+    run(["ninja", "-C", "build"], env, tmp_path)
+    assert str(tmp_path / "job") in (tmp_path / "build/CMakeCache.txt").read_text(encoding="utf-8")
+
+
+@needs_gcc
+def test_a_host_compiler_that_is_too_new_is_refused(gcc: Compiler) -> None:
+    cuda.check_pair("13.0", gcc, TABLES)
+    future = msgspec.structs.replace(gcc, version="99.1.0")
+    with pytest.raises(HostError, match=r"CUDA 13\.0 does not compile with gcc 99\.1\.0.* is 15"):
+        cuda.check_pair("13.0", future, TABLES)
+    clang = msgspec.structs.replace(gcc, kind="clang", version="21.0.0")
+    with pytest.raises(HostError, match="clang 21"):
+        cuda.check_pair("13.0", clang, TABLES)
+
+
+@needs_nvcc
+def test_architectures_that_the_toolkit_does_not_know_are_refused(tmp_path: Path) -> None:
+    (toolkit, *_) = cuda.system_toolkits()
+    cuda.check_archs(toolkit, tmp_path, ["9.0", "9.0+PTX", "9.0a"])
+    for bad in ("3.5", "9.0b", "sm_90", "90"):
+        with pytest.raises(ConfigError, match=f"can't compile for {bad}"):
+            cuda.check_archs(toolkit, tmp_path, ["9.0", bad])
+
+
+def test_a_cuda_that_nobody_has_names_what_there_is() -> None:
+    with pytest.raises(HostError, match=r"no CUDA 12\.6.*from PyPI: 13\.0"):
+        cuda.find_cuda("12.6", "pypi")
+
+
+# ----------------------------------------------------------------------------- ROCm
+
+
+@needs_gcc
+@needs_hipcc
+def test_hipcc_compiles_for_the_architectures_that_it_knows(tmp_path: Path) -> None:
+    (found, *_) = rocm.system_rocms()
+    name = f"rocm{found.release}"
+    row = RocmRow(version=found.release, archs={"linux-x86_64": ("gfx90a",)})
+    tables = msgspec.structs.replace(TABLES, rocm={**TABLES.rocm, name: row})
+    toolchain = identify(Toolchain(), computes=[name], variants=(), tables=tables)
+    assert toolchain.parts[f"compute/{name}"] == found.identity
+    env = equip(
+        toolchain.parts_of(name, ""),
+        toolchain=toolchain,
+        compute=name,
+        blas="",
+        archs=("gfx90a",),
+        interpreter=None,
+        requires=(),
+        folder=tmp_path,
+        seen_as=str(tmp_path),
+        tables=tables,
+    ).env
+    assert env["PYTORCH_ROCM_ARCH"] == "gfx90a"
+    (tmp_path / "try.hip").write_text(f"#include <hip/hip_runtime.h>\n{KERNEL}", encoding="utf-8")
+    call = ["hipcc", "--offload-arch=gfx90a", "-c", "try.hip", "-o", "try.o"]
+    run(call, compose(SYSTEM, env), tmp_path)
+    with pytest.raises(ConfigError, match="can't compile for gfx9999"):
+        rocm.check_archs(found, ["gfx90a:xnack-", "gfx9999"])
+
+
+def test_a_rocm_that_is_not_there_is_refused() -> None:
+    with pytest.raises(HostError, match=r"no ROCm 1\.0"):
+        rocm.find_rocm("1.0")
+
+
+# ---------------------------------------------------------------------- compile cache
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[str]:
+    if not shutil.which("redis-server"):
+        pytest.skip("there is no redis-server")
+    with reserved_port() as port:
+        call = ["redis-server", "--bind", LOOPBACK, "--port", str(port), "--save", ""]
+        with subprocess.Popen([*call, "--dir", tmp_path], stdout=subprocess.PIPE) as server:
+            try:
+                assert server.stdout
+                assert any(b"Ready to accept" in line for line in server.stdout)
+                yield f"redis://{LOOPBACK}:{port}"
+            finally:
+                server.terminate()
+
+
+def compile_through(place: str, folder: Path, extra: dict[str, str]) -> cache.CacheStats:
+    """Compile one file in a new job's folder, and ask how that went."""
+    toolchain = planned(Toolchain(cache=place), "cpu")
+    env = equipped(toolchain, "cpu", "torch2.13", folder) | extra
+    (folder / "answer.c").write_text(f"{ANSWER}/* {place} */", encoding="utf-8")
+    try:
+        launcher = env["CMAKE_C_COMPILER_LAUNCHER"]
+        run([launcher, env["CC"], "-c", folder / "answer.c", "-o", "answer.o"], env, folder)
+        return cache.stats(env, folder)
+    finally:
+        cache.stop(env, folder)
+
+
+def assert_shared(place: str, tmp_path: Path, extra: dict[str, str]) -> None:
+    first = compile_through(place, tmp_path / "first", extra)
+    assert (first.hits, first.misses, first.requests) == (0, 1, 1)
+    second = compile_through(place, tmp_path / "second", extra)
+    assert (second.hits, second.misses, second.requests) == (1, 0, 1)
+
+
+@needs_gcc
+def test_jobs_share_a_cache_in_a_directory(tmp_path: Path) -> None:
+    assert_shared(str(tmp_path / "cache"), tmp_path, {})
+
+
+@needs_gcc
+def test_jobs_share_a_cache_in_redis(tmp_path: Path, redis: str) -> None:
+    assert_shared(redis, tmp_path, {})
+
+
+@needs_gcc
+@pytest.mark.slow
+def test_jobs_share_a_cache_in_a_bucket(tmp_path: Path, s3_server: S3Server) -> None:
+    place = s3_server.place()
+    url = f"{place.url}?endpoint={place.endpoint}"
+    assert_shared(url, tmp_path, place.environment)
+
+
+@needs_gcc
+def test_stopping_a_server_that_never_ran_is_no_error(tmp_path: Path) -> None:
+    cache.lay_out(tmp_path)
+    cache.stop(SYSTEM | cache.variables("/nowhere", tmp_path, str(tmp_path)), tmp_path)
