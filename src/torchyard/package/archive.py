@@ -1,0 +1,211 @@
+"""Zip archives that are the same bytes whenever and wherever they are written.
+
+Members are compressed by libdeflate. Its output depends on its version and the level, and on
+nothing else: what it does differently on different processors (checksums, moving its window) has
+the same outcome. zlib can't promise that, as each system has a build or a fork of its own.
+
+libdeflate takes a member as a whole. It is mapped, so that its pages can be dropped again, but what
+comes out is in memory: for a library of 1.5 GB about 500 MB. Members are compressed in threads
+(libdeflate runs without Python's lock) and written in order; no more than `_AHEAD` bytes of input,
+and one member, are under way at any time.
+"""
+
+import mmap
+import os
+import struct
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import deflate
+
+from torchyard.errors import BuildError, HostError
+from torchyard.host.machine import processors
+
+_LEVEL = 6
+_AHEAD = 512 << 20
+
+_STORED, _DEFLATED = 0, 8
+_PLAIN_VERSION, _ZIP64_VERSION = 20, 45
+_UNIX = 3 << 8
+_UTF8_NAME = 0x800
+_DATE = 0x0021  # 1980-01-01, the first that there is: host.snapshot.EPOCH
+_TIME = 0
+_REGULAR = 0o100000
+_MAX_16, _MAX_32 = 0xFFFF, 0xFFFF_FFFF
+
+
+class Member(NamedTuple):
+    """A file to be written: its name in the archive, and where its content is."""
+
+    name: str
+    source: Path | bytes
+    executable: bool = False
+
+
+class Written(NamedTuple):
+    """A file in an archive, as lists of contents want it; the digest is a SHA-256."""
+
+    name: str
+    size: int
+    digest: bytes
+
+
+class _Packed(NamedTuple):
+    """A member ready to be written; without data, its source is stored as it is."""
+
+    data: bytearray | None
+    size: int
+    crc: int
+    digest: bytes
+
+
+def members_of(folder: Path, prefix: str = "") -> list[Member]:
+    """All files below a directory, in order. Links are followed: not every reader knows them."""
+    found: list[Member] = []
+    for top, folders, files in os.walk(folder):
+        for name in folders:
+            if Path(top, name).is_symlink():
+                msg = f"`{Path(top, name)}` is a link to a directory, which no archive holds"
+                raise BuildError(msg, hint="install the files themselves in its place")
+        for name in files:
+            path = Path(top, name)
+            executable = bool(path.stat().st_mode & 0o100)
+            found.append(Member(prefix + path.relative_to(folder).as_posix(), path, executable))
+    return sorted(found, key=lambda member: member.name)
+
+
+@contextmanager
+def writing(out: Path) -> "Iterator[ZipWriter]":
+    """Write an archive, which gets its name only once it is whole."""
+    beside = out.with_name(f".{out.name}.part")
+    try:
+        with beside.open("wb") as file:
+            writer = ZipWriter(file)
+            yield writer
+            writer.close()
+        beside.replace(out)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+class ZipWriter:
+    """Writes members in the order in which they are added."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._directory: list[bytes] = []
+        self._names: set[str] = set()
+
+    def add(self, members: Iterable[Member]) -> list[Written]:
+        """Write some more members, and return what a list of them needs."""
+        pending: deque[tuple[Member, int, Future[_Packed]]] = deque()
+        written: list[Written] = []
+
+        def write_oldest() -> int:
+            member, size, future = pending.popleft()
+            packed = future.result()
+            self._write(member, packed)
+            written.append(Written(member.name, packed.size, packed.digest))
+            return size
+
+        ahead = 0
+        with ThreadPoolExecutor(processors()) as pool:
+            for member in members:
+                self._claim(member.name)
+                while pending and (ahead > _AHEAD or pending[0][2].done()):
+                    ahead -= write_oldest()
+                size = _size(member.source)
+                pending.append((member, size, pool.submit(_pack, member.source)))
+                ahead += size
+            while pending:
+                write_oldest()
+        return written
+
+    def close(self) -> None:
+        """Write the directory of all members, which ends the archive."""
+        start = self._file.tell()
+        self._file.writelines(self._directory)
+        size = self._file.tell() - start
+        count = len(self._directory)
+        if count >= _MAX_16 or start >= _MAX_32 or size >= _MAX_32:
+            end = start + size
+            versions = (_UNIX | _ZIP64_VERSION, _ZIP64_VERSION)
+            row = (b"PK\x06\x06", 44, *versions, 0, 0, count, count, size, start)
+            self._file.write(struct.pack("<4sQHHIIQQQQ", *row))
+            self._file.write(struct.pack("<4sIQI", b"PK\x06\x07", 0, end, 1))
+        few = min(count, _MAX_16)
+        sizes = min(size, _MAX_32), min(start, _MAX_32)
+        self._file.write(struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, few, few, *sizes, 0))
+
+    def _claim(self, name: str) -> None:
+        if name in self._names:
+            msg = f"an archive would have two files `{name}`"
+            raise BuildError(msg, hint="remove one of them")
+        self._names.add(name)
+
+    def _write(self, member: Member, packed: _Packed) -> None:
+        name, flags = _encoded(member.name)
+        length = packed.size if packed.data is None else len(packed.data)
+        method = _STORED if packed.data is None else _DEFLATED
+        offset = self._file.tell()
+        large = packed.size >= _MAX_32
+        sizes = struct.pack("<QQ", packed.size, length) if large else b""
+        version = _ZIP64_VERSION if large or offset >= _MAX_32 else _PLAIN_VERSION
+        numbers = (_MAX_32, _MAX_32) if large else (length, packed.size)
+        shared = (version, flags, method, _TIME, _DATE, packed.crc, *numbers, len(name))
+        extra = _extra(sizes)
+        self._file.write(struct.pack("<4sHHHHHIIIHH", b"PK\x03\x04", *shared, len(extra)))
+        self._file.write(name + extra)
+        with _content(member.source if packed.data is None else packed.data) as content:
+            self._file.write(content)
+        extra = _extra(sizes + (struct.pack("<Q", offset) if offset >= _MAX_32 else b""))
+        mode = (_REGULAR | (0o755 if member.executable else 0o644)) << 16
+        row = (b"PK\x01\x02", _UNIX | version, *shared, len(extra), 0, 0, 0, mode)
+        head = struct.pack("<4sHHHHHHIIIHHHHHII", *row, min(offset, _MAX_32))
+        self._directory.append(head + name + extra)
+
+
+def _extra(numbers: bytes) -> bytes:
+    """The field for numbers that are too large for the usual ones."""
+    return struct.pack("<HH", 1, len(numbers)) + numbers if numbers else b""
+
+
+def _encoded(name: str) -> tuple[bytes, int]:
+    try:
+        encoded = name.encode()
+    except UnicodeEncodeError as error:
+        msg = f"the file name {name!r} is no UTF-8 text"
+        raise HostError(msg, hint="rename it: archives need names that every system has") from error
+    return encoded, 0 if name.isascii() else _UTF8_NAME
+
+
+def _size(source: Path | bytes) -> int:
+    return source.stat().st_size if isinstance(source, Path) else len(source)
+
+
+@contextmanager
+def _content(source: Path | bytes | bytearray) -> Iterator[bytes | bytearray | mmap.mmap]:
+    """The bytes of a source; those of a file are mapped."""
+    if not isinstance(source, Path):
+        yield source
+        return
+    with source.open("rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            yield content
+
+
+def _pack(source: Path | bytes) -> _Packed:
+    """Compress a member, unless that makes it no smaller."""
+    with _content(source) as content:
+        size, crc = len(content), deflate.crc32(content)
+        digest = sha256(content).digest()
+        data = deflate.deflate_compress(content, _LEVEL)
+    return _Packed(data if len(data) < size else None, size, crc, digest)

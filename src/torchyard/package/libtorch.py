@@ -1,0 +1,25 @@
+"""Writing the zip for C++: the core with all that it needs, and no Python."""
+
+from pathlib import Path
+
+from torchyard.package.archive import Member, members_of, writing
+from torchyard.package.versions import libtorch_name
+
+
+def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
+    image: Path, out: Path, *, name: str, version: str, git_hash: str, order: Path | None = None
+) -> Path:
+    """Write a zip of a directory with lib, include, share and bin into the directory `out`.
+
+    All of it is below one folder, `libtorch` for torch, which says what it was built from.
+    """
+    top = f"lib{name}/"
+    members = members_of(image, top)
+    members.append(Member(f"{top}build-version", f"{version}\n".encode()))
+    members.append(Member(f"{top}build-hash", f"{git_hash}\n".encode()))
+    if order:
+        members.append(Member(top + order.name, order.read_bytes()))
+    path = out / libtorch_name(name, version)
+    with writing(path) as archive:
+        archive.add(sorted(members, key=lambda member: member.name))
+    return path

@@ -1,0 +1,155 @@
+"""Where libraries look for others, and which may be outside of a package: `data/layouts.toml`.
+
+Directories in a library are relative to it, so each depends on how deep the library is.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import cache
+from pathlib import PurePosixPath
+
+import msgspec
+
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.matrix import any_match, matches
+from torchyard.model.values import Value
+
+
+class Layout(StrEnum):
+    """How the files of a package lie once it is installed."""
+
+    WHEEL = "wheel"
+    LIBTORCH = "libtorch"
+    CONDA = "conda"
+
+
+class LayoutRow(Value, kw_only=True):
+    """The folders of a package's own libraries, and whether other wheels are beside it."""
+
+    libraries: tuple[str, ...]
+    wheels: bool = False
+
+
+class WheelRow(Value, kw_only=True):
+    """A wheel that brings libraries, and the folder of site-packages that they are in."""
+
+    distribution: str
+    folder: str
+    libraries: tuple[str, ...]
+
+
+class ComputeRow(Value, kw_only=True):
+    """What a kind of compute platform adds: wheels with its libraries, and the driver's own.
+
+    With `force_rpath` the directories go before those of LD_LIBRARY_PATH.
+    """
+
+    names: tuple[str, ...]
+    force_rpath: bool = False
+    drivers: tuple[str, ...] = ()
+    wheels: tuple[WheelRow, ...] = ()
+
+
+class Layouts(Value, kw_only=True):
+    """The whole table."""
+
+    system: tuple[str, ...]
+    keep_names: tuple[str, ...]
+    opens: dict[str, tuple[str, ...]]
+    layout: dict[Layout, LayoutRow]
+    compute: dict[str, ComputeRow]
+
+
+class Policy(Value, kw_only=True):
+    """The rules for one package: its layout, its compute platform, its Python package's folder."""
+
+    layouts: Layouts
+    layout: LayoutRow
+    compute: ComputeRow
+    package: str
+
+    @property
+    def folders(self) -> tuple[PurePosixPath, ...]:
+        """Where the package's own libraries are; vendored ones go to the first."""
+        own = (folder.format(package=self.package) for folder in self.layout.libraries)
+        return tuple(PurePosixPath(folder) for folder in own)
+
+    @property
+    def force_rpath(self) -> bool:
+        return bool(self._wheels) and self.compute.force_rpath
+
+    @property
+    def _wheels(self) -> tuple[WheelRow, ...]:
+        return self.compute.wheels if self.layout.wheels else ()
+
+    def rpath(self, file: PurePosixPath) -> str:
+        """The directories for a file whose path is relative to the root of what is installed."""
+        brought = (PurePosixPath(row.folder) for row in self._wheels)
+        folders = (*brought, file.parent, *self.folders)
+        return ":".join(dict.fromkeys(_from_origin(folder, file.parent) for folder in folders))
+
+    def is_outside(self, library: str) -> bool:
+        """Whether a library may come from the system, the driver, or another wheel."""
+        if any_match(library, (*self.layouts.system, *self.compute.drivers)):
+            return True
+        return any(any_match(library, row.libraries) for row in self._wheels)
+
+    def opened_by(self, library: str) -> tuple[str, ...]:
+        """Globs of the libraries that a library opens while it runs."""
+        opens = self.layouts.opens.items()
+        return tuple(glob for name, globs in opens if matches(library, name) for glob in globs)
+
+    def keeps_name(self, library: str) -> bool:
+        return any_match(library, self.layouts.keep_names)
+
+
+def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
+    relative = os.path.relpath(folder, start)
+    return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
+
+
+def policy_for(layout: Layout, compute: str, package: str) -> Policy:
+    """The rules for a package; `package` is the Python package's folder, from the root."""
+    layouts = load_layouts()
+    for row in layouts.compute.values():
+        if any_match(compute, row.names):
+            rows = layouts.layout[layout], row
+            return Policy(layouts=layouts, layout=rows[0], compute=rows[1], package=package)
+    msg = f"no rules are known for the libraries of packages for `{compute}`"
+    raise DataError(msg, hint="add a section [compute.…] to data/layouts.toml")
+
+
+@cache
+def load_layouts() -> Layouts:
+    """Read the table and check it."""
+    return parse_layouts(read_data("layouts.toml"))
+
+
+def parse_layouts(text: str) -> Layouts:
+    """Read the text of the table."""
+    try:
+        layouts = msgspec.convert(tomllib.loads(text), Layouts)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        msg = f"the table data/layouts.toml is malformed: {error}"
+        raise DataError(msg) from error
+    for problem in _problems(layouts):
+        msg = f"the table data/layouts.toml {problem}"
+        raise DataError(msg)
+    return layouts
+
+
+def _problems(layouts: Layouts) -> Iterator[str]:
+    for layout in Layout:
+        if layout not in layouts.layout:
+            yield f"lacks the layout `{layout}`"
+    for name, row in layouts.compute.items():
+        for wheel in row.wheels:
+            if PurePosixPath(wheel.folder).is_absolute() or ".." in wheel.folder:
+                yield f"has a folder outside of site-packages for {name}: {wheel.folder}"
+            if not wheel.libraries or any_match("libc.so.6", wheel.libraries):
+                yield f"names no libraries of {wheel.distribution}, or all there are"
+    if sorted(layouts.system, key=str.lower) != list(layouts.system):
+        yield "has system libraries that are not in order"

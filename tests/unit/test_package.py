@@ -1,0 +1,414 @@
+"""Packages without compilers: names, policies, archives, and what a wheel says about itself."""
+
+import csv
+import io
+import os
+import stat
+import tempfile
+import zipfile
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.metadata import Metadata
+from packaging.utils import parse_wheel_filename
+
+from torchyard.errors import BuildError, ConfigError, DataError, HostError
+from torchyard.host.files import read_data
+from torchyard.package.archive import Member, members_of, writing
+from torchyard.package.elf import read_elf, section_names, symbols
+from torchyard.package.libtorch import write_libtorch
+from torchyard.package.policy import Layout, parse_layouts, policy_for
+from torchyard.package.vendor import vendored_name
+from torchyard.package.versions import (
+    Tags,
+    conda_build_number,
+    conda_build_string,
+    libtorch_name,
+    local_version,
+    nightly_version,
+    wheel_name,
+    wheel_tags,
+)
+from torchyard.package.wheel import metadata, write_wheel
+
+METADATA = """\
+Metadata-Version: 2.4
+Name: Tiny.Torch
+Version: 0.0.0
+Requires-Dist: sympy >= 1.13
+Requires-Dist: filelock
+Platform: linux
+Summary: Größe zählt
+Classifier: Topic :: B
+Classifier: Topic :: A
+Author: First
+        and second
+Requires-Python: >=3.10
+X-Special: kept
+
+# tinytorch
+
+Text: with a colon.
+"""
+
+
+# ------------------------------------------------------------------------------------ versions
+
+
+@pytest.mark.parametrize(
+    ("version", "compute", "expected"),
+    [
+        ("2.13.0", "cu130", "2.13.0+cu130"),
+        ("2.13.0", "rocm7.2", "2.13.0+rocm7.2"),
+        (nightly_version("2.14.0", "20261114"), "cpu", "2.14.0.dev20261114+cpu"),
+    ],
+)
+def test_local_versions(version: str, compute: str, expected: str) -> None:
+    assert local_version(version, compute) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "message"), [("2.13.0+cpu", "says already"), ("new", "is no version")]
+)
+def test_bad_versions_are_refused(version: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        local_version(version, "cu130")
+
+
+def test_names_are_those_of_the_specification() -> None:
+    assert wheel_tags("cp313t") == ("cp313", "cp313t")
+    name = wheel_name("Tiny.Torch", "1.2.0+cpu", wheel_tags("cp312"), "manylinux_2_28_x86_64")
+    assert name == "tiny_torch-1.2.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"
+    project, version, _, tags = parse_wheel_filename(name)
+    assert (project, str(version)) == ("tiny-torch", "1.2.0+cpu")
+    assert {str(tag) for tag in tags} == {"cp312-cp312-manylinux_2_28_x86_64"}
+    assert libtorch_name("torch", "2.13.0+cu130") == "libtorch-shared-with-deps-2.13.0+cu130.zip"
+
+
+@pytest.mark.parametrize(
+    ("compute", "blas", "python", "expected"),
+    [
+        ("cpu", "mkl", "cp312", "cpu_mkl_py312_h1234567_100"),
+        ("cpu", "mkl", None, "cpu_mkl_h1234567_100"),
+        ("cpu", "generic", "cp313", "cpu_generic_py313_h1234567_0"),
+        ("cu130", "generic", "cp312", "cuda130_generic_py312_h1234567_200"),
+        ("cu130", "mkl", None, "cuda130_mkl_h1234567_300"),
+        ("rocm7.2", "openblas", "cp314t", "rocm72_openblas_py314_h1234567_0"),
+    ],
+)
+def test_conda_build_strings(compute: str, blas: str, python: str | None, expected: str) -> None:
+    number = conda_build_number(0, compute=compute, blas=blas)
+    digest = "1234567890abcdef"
+    made = conda_build_string(
+        compute=compute, blas=blas, digest=digest, number=number, python=python
+    )
+    assert made == expected
+
+
+# -------------------------------------------------------------------------------------- policy
+
+NEW = "nvidia/cudnn/lib nvidia/nvshmem/lib nvidia/nccl/lib nvidia/cusparselt/lib nvidia/cu13/lib"
+
+
+@pytest.mark.parametrize(
+    ("layout", "compute", "file", "expected"),
+    [
+        ("wheel", "cpu", "torch/_C.so", "$ORIGIN:$ORIGIN/lib"),
+        ("wheel", "cpu", "torch/lib/libtorch.so", "$ORIGIN"),
+        ("wheel", "rocm7.2", "torch/lib/libtorch.so", "$ORIGIN"),
+        ("wheel", "cpu", "torch/a/b/x.so", "$ORIGIN:$ORIGIN/../../lib"),
+        ("wheel", "cpu", "torch/bin/tool", "$ORIGIN:$ORIGIN/../lib"),
+        ("wheel", "cpu", "functorch/_C.so", "$ORIGIN:$ORIGIN/../torch/lib"),
+        ("libtorch", "cu130", "lib/libtorch.so", "$ORIGIN"),
+        ("libtorch", "cu130", "bin/tool", "$ORIGIN:$ORIGIN/../lib"),
+    ],
+)
+def test_rpath(layout: str, compute: str, file: str, expected: str) -> None:
+    assert policy_for(Layout(layout), compute, "torch").rpath(PurePosixPath(file)) == expected
+
+
+def test_rpath_of_cuda_wheels_names_the_wheels_first() -> None:
+    policy = policy_for(Layout.WHEEL, "cu130", "torch")
+    deep = [f"$ORIGIN/../../{folder}" for folder in NEW.split()]
+    assert policy.rpath(PurePosixPath("torch/lib/libtorch.so")) == ":".join([*deep, "$ORIGIN"])
+    flat = [f"$ORIGIN/../{folder}" for folder in NEW.split()]
+    own = ["$ORIGIN", "$ORIGIN/lib"]
+    assert policy.rpath(PurePosixPath("torch/_C.so")) == ":".join([*flat, *own])
+    assert policy.force_rpath
+    old = policy_for(Layout.WHEEL, "cu126", "torch").rpath(PurePosixPath("torch/lib/x.so"))
+    assert old.count("/lib:") == 15
+    assert "cu13" not in old
+    assert not policy_for(Layout.LIBTORCH, "cu130", "").force_rpath
+    assert not policy_for(Layout.WHEEL, "cpu", "torch").force_rpath
+
+
+def test_rpath_of_conda_packages_leads_to_the_prefix() -> None:
+    site = "lib/python3.12/site-packages/torch"
+    policy = policy_for(Layout.CONDA, "cu130", site)
+    assert policy.rpath(PurePosixPath(f"{site}/_C.so")) == "$ORIGIN:$ORIGIN/lib:$ORIGIN/../../.."
+    assert policy.rpath(PurePosixPath(f"{site}/lib/x.so")) == "$ORIGIN:$ORIGIN/../../../.."
+
+
+def test_what_may_be_outside() -> None:
+    wheel = policy_for(Layout.WHEEL, "cu130", "torch")
+    for library in ("libc.so.6", "ld-linux-x86-64.so.2", "libcuda.so.1", "libcudart.so.13"):
+        assert wheel.is_outside(library)
+    for library in ("libcudart.so.12", "libgomp.so.1", "libtorch.so"):
+        assert not wheel.is_outside(library)
+    assert not policy_for(Layout.WHEEL, "cpu", "torch").is_outside("libcuda.so.1")
+    assert not policy_for(Layout.LIBTORCH, "cu130", "").is_outside("libcudart.so.13")
+
+
+def test_names_of_vendored_libraries(tmp_path: Path) -> None:
+    policy = policy_for(Layout.WHEEL, "cpu", "torch")
+    digest = sha256(b"x").hexdigest()[:8]
+    for name, expected in [
+        ("libfoo.so.1.2", f"libfoo-{digest}.so.1.2"),
+        ("libfoo.so", f"libfoo-{digest}.so"),
+        ("libgomp.so.1", "libgomp.so.1"),
+        ("libnvrtc-builtins.so.13.0", "libnvrtc-builtins.so.13.0"),
+    ]:
+        (tmp_path / name).write_bytes(b"x")
+        assert vendored_name(tmp_path / name, policy) == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("[layout.conda]", "[layout.cake]", "malformed"),
+        ("force_rpath = true", "force_rpath = 1", "malformed"),
+        ('folder = "nvidia/nccl/lib"', 'folder = "../nccl/lib"', "outside of site-packages"),
+        ('libraries = ["libnccl.so.2"]', 'libraries = ["*"]', "or all there are"),
+        ('"libc.so.6", "libdl.so.2"', '"libdl.so.2", "libc.so.6"', "not in order"),
+        ('[layout.conda]\nlibraries = ["{package}/lib", "lib"]', "", "lacks the layout `conda`"),
+    ],
+)
+def test_a_bad_table_is_refused(old: str, new: str, message: str) -> None:
+    text = read_data("layouts.toml")
+    assert old in text
+    with pytest.raises(DataError, match=message):
+        parse_layouts(text.replace(old, new))
+
+
+def test_an_unknown_compute_is_refused() -> None:
+    with pytest.raises(DataError, match="`abacus`"):
+        policy_for(Layout.WHEEL, "abacus", "torch")
+
+
+# ------------------------------------------------------------------------------------- archive
+
+names = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60
+)
+contents = st.one_of(
+    st.binary(max_size=2000), st.builds(bytes.__mul__, st.binary(max_size=20), st.integers(0, 500))
+)
+
+
+@given(st.dictionaries(names, st.tuples(contents, st.booleans()), max_size=20))
+def test_any_members_round_trip(files: dict[str, tuple[bytes, bool]]) -> None:
+    members = [Member(name, data, executable) for name, (data, executable) in files.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "some.zip")
+        with writing(path) as archive:
+            written = archive.add(members)
+        assert [(w.name, w.size, w.digest) for w in written] == [
+            (name, len(data), sha256(data).digest()) for name, (data, _) in files.items()
+        ]
+        with zipfile.ZipFile(path) as read:
+            assert read.testzip() is None
+            assert read.namelist() == list(files)
+            for info in read.infolist():
+                data, executable = files[info.filename]
+                assert read.read(info) == data
+                assert info.compress_size <= info.file_size
+                assert info.date_time == (1980, 1, 1, 0, 0, 0)
+                expected = 0o755 if executable else 0o644
+                assert info.external_attr >> 16 == stat.S_IFREG | expected
+
+
+def test_files_below_a_directory(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b/tool").write_bytes(b"1")
+    (tmp_path / "b/tool").chmod(0o700)
+    (tmp_path / "a").symlink_to("b/tool")
+    (tmp_path / "b-c").write_bytes(b"")
+    listed = [(member.name, member.executable) for member in members_of(tmp_path, "top/")]
+    assert listed == [("top/a", True), ("top/b-c", False), ("top/b/tool", True)]
+    (tmp_path / "link").symlink_to("b")
+    with pytest.raises(BuildError, match="link to a directory"):
+        members_of(tmp_path)
+
+
+def test_bad_members_leave_no_archive(tmp_path: Path) -> None:
+    path = tmp_path / "some.zip"
+    with pytest.raises(BuildError, match="two files `a`"), writing(path) as archive:
+        archive.add([Member("a", b"1"), Member("a", b"2")])
+    with pytest.raises(HostError, match="no UTF-8"), writing(path) as archive:
+        archive.add([Member(os.fsdecode(b"\xff"), b"1")])
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------------------------- wheel
+
+
+def make_image(folder: Path) -> Path:
+    """Make the unpacked wheel of a package without libraries."""
+    image = folder / "image"
+    for name, text in {
+        "tiny_torch/__init__.py": "answer = 42\n",
+        "tiny_torch/bin/tool": "#!/bin/sh\n",
+        "tiny_torch-0.0.0.dist-info/METADATA": METADATA,
+        "tiny_torch-0.0.0.dist-info/RECORD": "wrong\n",
+        "tiny_torch-0.0.0.dist-info/WHEEL": "wrong\n",
+        "tiny_torch-0.0.0.dist-info/entry_points.txt": "[console_scripts]\n",
+        "tiny_torch-0.0.0.dist-info/licenses/LICENSE, too": "free\n",
+        "tiny_torch-0.0.0.data/data/share/x": "x",
+    }.items():
+        path = image / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (image / "tiny_torch/bin/tool").chmod(0o755)
+    return image
+
+
+def make_wheel(image: Path, out: Path, tags: Tags | None = None) -> Path:
+    out.mkdir(exist_ok=True)
+    order = out.parent / "torchyard-order.json"
+    order.write_text("{}", encoding="utf-8")
+    return write_wheel(
+        image,
+        out,
+        name="tiny-torch",
+        version="1.2.0+cpu",
+        tags=tags or wheel_tags("cp312"),
+        platform_tag="manylinux_2_17_x86_64.manylinux2014_x86_64",
+        requires=["typing-extensions>=4.10 ; python_version < '3.13'", "filelock"],
+        order=order,
+    )
+
+
+def test_wheel(tmp_path: Path) -> None:
+    wheel = make_wheel(make_image(tmp_path), tmp_path / "out")
+    tag = "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"
+    assert wheel.name == f"tiny_torch-1.2.0+cpu-{tag}.whl"
+    home = "tiny_torch-1.2.0+cpu.dist-info"
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.namelist() == [
+            "tiny_torch-1.2.0+cpu.data/data/share/x",
+            "tiny_torch/__init__.py",
+            "tiny_torch/bin/tool",
+            f"{home}/METADATA",
+            f"{home}/WHEEL",
+            f"{home}/entry_points.txt",
+            f"{home}/licenses/LICENSE, too",
+            f"{home}/torchyard-order.json",
+            f"{home}/RECORD",
+        ]
+        tags = [
+            line.removeprefix("Tag: ")
+            for line in archive.read(f"{home}/WHEEL").decode().splitlines()
+            if line.startswith("Tag: ")
+        ]
+        assert tags == ["cp312-cp312-manylinux2014_x86_64", "cp312-cp312-manylinux_2_17_x86_64"]
+        rows = list(csv.reader(io.StringIO(archive.read(f"{home}/RECORD").decode())))
+        assert [row[0] for row in rows] == archive.namelist()
+        assert rows[-1][1:] == ["", ""]
+        for name, digest, size in rows[:-1]:
+            data = archive.read(name)
+            encoded = urlsafe_b64encode(sha256(data).digest()).decode().rstrip("=")
+            assert (digest, size) == (f"sha256={encoded}", str(len(data)))
+
+
+def test_metadata_is_the_same_for_all_wheels_of_a_version(tmp_path: Path) -> None:
+    made = metadata(METADATA, "tiny-torch", "1.2.0+cpu", ["numpy>=2", "filelock"])
+    parsed = Metadata.from_email(made.replace(b"X-Special: kept\n", b""))
+    assert parsed.name == "tiny-torch"
+    assert str(parsed.version) == "1.2.0+cpu"
+    assert list(map(str, parsed.requires_dist or [])) == ["filelock", "numpy>=2", "sympy>=1.13"]
+    assert parsed.classifiers == ["Topic :: A", "Topic :: B"]
+    assert parsed.summary == "Größe zählt"
+    assert parsed.description == "# tinytorch\n\nText: with a colon.\n"
+    assert b"Platform" not in made
+    assert b"Author: First\n        and second\n" in made
+    assert b"\nX-Special: kept\n\n" in made
+    head, _, body = METADATA.partition("\nRequires-Dist: sympy >= 1.13")
+    shuffled = head + body.replace("\nX-Special", "\nRequires-Dist: sympy>=1.13\nX-Special")
+    again = metadata(shuffled, "tiny-torch", "1.2.0+cpu", ["filelock", "numpy >=2"])
+    assert again == made
+    assert metadata(made.decode(), "tiny-torch", "1.2.0+cpu", []) == made
+
+
+@pytest.mark.parametrize("text", ["Name: x\nnothing\n", "nothing"])
+def test_metadata_that_is_none(text: str) -> None:
+    with pytest.raises(BuildError, match="no field: `nothing`"):
+        metadata(text, "x", "1", [])
+
+
+def test_a_requirement_that_is_none() -> None:
+    with pytest.raises(ConfigError, match="`numpy is nice` is no requirement"):
+        metadata("Name: x\n", "x", "1", ["numpy is nice"])
+
+
+def test_an_image_speaks_of_itself_once(tmp_path: Path) -> None:
+    image = make_image(tmp_path)
+    (image / "other-1.dist-info").mkdir()
+    with pytest.raises(BuildError, match=r"`other-1.dist-info`, `tiny_torch-0.0.0.dist-info`"):
+        make_wheel(image, tmp_path / "out")
+
+
+def test_an_image_without_metadata(tmp_path: Path) -> None:
+    image = make_image(tmp_path)
+    (image / "tiny_torch-0.0.0.dist-info/METADATA").unlink()
+    with pytest.raises(BuildError, match="METADATA` can't be read"):
+        make_wheel(image, tmp_path / "out")
+
+
+def test_wheels_depend_on_content_only(tmp_path: Path) -> None:
+    first = make_wheel(make_image(tmp_path / "a"), tmp_path / "a/out").read_bytes()
+    image = make_image(tmp_path / "b")
+    for path in image.rglob("*"):
+        os.utime(path, (1e9, 1e9))
+    (image / "tiny_torch/__init__.py").chmod(0o600)
+    assert make_wheel(image, tmp_path / "b/out").read_bytes() == first
+    (image / "tiny_torch/__init__.py").write_text("answer = 43\n", encoding="utf-8")
+    assert make_wheel(image, tmp_path / "b/out").read_bytes() != first
+
+
+def test_libtorch_says_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "image/lib").mkdir(parents=True)
+    (tmp_path / "image/lib/x").write_text("x", encoding="utf-8")
+    path = write_libtorch(
+        tmp_path / "image", tmp_path, name="torch", version="2.13.0+cpu", git_hash="c0ffee"
+    )
+    assert path.name == "libtorch-shared-with-deps-2.13.0+cpu.zip"
+    with zipfile.ZipFile(path) as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == {
+            "libtorch/build-hash": b"c0ffee\n",
+            "libtorch/build-version": b"2.13.0+cpu\n",
+            "libtorch/lib/x": b"x",
+        }
+
+
+# ----------------------------------------------------------------------------------------- elf
+
+
+@pytest.mark.parametrize("content", [b"", b"\x7fEL", b"#!/bin/sh\n" * 9])
+def test_what_is_no_elf_file(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    assert read_elf(path) is None
+    assert symbols(path) == set()
+    assert section_names(path) == ()
+
+
+@pytest.mark.parametrize("content", [b"\x7fELF", b"\x7fELF\2\1\1" + bytes(20), b"\x7fELF" * 99])
+def test_a_damaged_elf_file_is_told(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.so"
+    path.write_bytes(content)
+    with pytest.raises(BuildError, match=r"x\.so` begins like an ELF file but is damaged"):
+        read_elf(path)
