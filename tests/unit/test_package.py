@@ -151,6 +151,8 @@ def test_rpath_of_conda_packages_leads_to_the_prefix() -> None:
     policy = policy_for(Layout.CONDA, "cu130", site)
     assert policy.rpath(PurePosixPath(f"{site}/_C.so")) == "$ORIGIN:$ORIGIN/lib:$ORIGIN/../../.."
     assert policy.rpath(PurePosixPath(f"{site}/lib/x.so")) == "$ORIGIN:$ORIGIN/../../../.."
+    without_python = policy_for(Layout.CONDA, "cu130", "")
+    assert without_python.rpath(PurePosixPath("lib/libtorch.so")) == "$ORIGIN"
 
 
 def test_what_may_be_outside() -> None:

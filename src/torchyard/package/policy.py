@@ -75,7 +75,7 @@ class Policy(Value, kw_only=True):
     def folders(self) -> tuple[PurePosixPath, ...]:
         """Where the package's own libraries are; vendored ones go to the first."""
         own = (folder.format(package=self.package) for folder in self.layout.libraries)
-        return tuple(PurePosixPath(folder) for folder in own)
+        return tuple(PurePosixPath(folder.lstrip("/")) for folder in own)
 
     @property
     def force_rpath(self) -> bool:
@@ -112,7 +112,7 @@ def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
 
 
 def policy_for(layout: Layout, compute: str, package: str) -> Policy:
-    """The rules for a package; `package` is the Python package's folder, from the root."""
+    """The rules for a package; `package` is the Python package's folder, empty if it has none."""
     layouts = load_layouts()
     for row in layouts.compute.values():
         if any_match(compute, row.names):

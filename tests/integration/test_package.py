@@ -1,0 +1,486 @@
+"""Packages of real libraries: compiled, assembled, installed, and loaded."""
+
+import ctypes
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from torchyard.errors import BuildError, HostError
+from torchyard.host.machine import python_name
+from torchyard.package.archive import Member, members_of, writing
+from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wheel
+from torchyard.package.elf import (
+    read_elf,
+    section_difference,
+    section_names,
+    symbol_difference,
+    symbols,
+)
+from torchyard.package.elf_edit import Rewrite, rewrite, strip
+from torchyard.package.same_core import check_core
+
+pytestmark = pytest.mark.integration
+
+METADATA = "Metadata-Version: 2.1\nName: tinytorch\nVersion: 0\nRequires-Dist: sympy\n"
+INIT = """\
+import ctypes, pathlib
+answer = ctypes.CDLL(str(pathlib.Path(__file__).parent / "_C.so")).answer()
+"""
+
+
+class Built(NamedTuple):
+    """What a core and the bindings for one Python left."""
+
+    install: Path
+    vendor: Path
+    image: Path
+
+
+def run(*argv: object, env: dict[str, str] | None = None) -> str:
+    words = [str(word) for word in argv]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, env=env)
+    assert not done.returncode, done.stderr
+    return done.stdout
+
+
+def compile_library(
+    path: Path, code: str, *needs: Path, soname: str | None = None, options: Sequence[str] = ()
+) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = path.parent / f"{path.name}.c"
+    source.write_text(code, encoding="utf-8")
+    flags = ["-shared", "-fPIC", "-Wl,--no-as-needed", f"-Wl,-soname,{soname or path.name}"]
+    flags += ["-Wl,--allow-shlib-undefined", f"-ffile-prefix-map={path.parent}=.", *options]
+    run("gcc", *flags, source, *needs, "-o", path)
+    source.unlink()
+    return path
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    return build(tmp_path_factory.mktemp("built"))
+
+
+def build(root: Path) -> Built:
+    """A package `_C → libtiny → libc10`, and vendored `libtiny → libvend → libdeep`, libgomp."""
+    install, vendor, image = root / "core/install", root / "core/vendor", root / "image"
+    deep = compile_library(vendor / "libdeep.so.1", "int deep(void) { return 40; }")
+    vend = compile_library(
+        vendor / "libvend.so.2", "int deep(void); int vend(void) { return deep() + 1; }", deep
+    )
+    gomp = compile_library(vendor / "libgomp.so.1", "int gomp(void) { return 1; }")
+    compile_library(vendor / "libunused.so.1", "int unused;")
+    c10 = compile_library(
+        install / "lib/libc10.so", "int c10(void) { return 0; }", options=["-g", "-Wl,-rpath,/opt"]
+    )
+    calls = "int c10(void), vend(void), gomp(void);"
+    tiny = compile_library(
+        install / "lib/libtiny.so",
+        f"{calls} int tiny(void) {{ return c10() + vend() + gomp(); }}",
+        *(c10, vend, gomp),
+        options=["-g"],
+    )
+    (install / "include").mkdir()
+    (install / "include/tiny.h").write_text("int tiny(void);\n", encoding="utf-8")
+    (root / "main.c").write_text("int tiny(void); int main(void) { return tiny(); }\n", "utf-8")
+    (install / "bin").mkdir()
+    search = f"-Wl,-rpath-link,{vendor}:{install / 'lib'}"
+    run("gcc", root / "main.c", tiny, search, "-o", install / "bin/tool")
+    shutil.copytree(install, image / "tinytorch")
+    compile_library(
+        image / "tinytorch/_C.so", "int tiny(void); int answer(void) { return tiny(); }", tiny
+    )
+    (image / "tinytorch/__init__.py").write_text(INIT, encoding="utf-8")
+    (image / "tinytorch-0.dist-info").mkdir()
+    (image / "tinytorch-0.dist-info/METADATA").write_text(METADATA, encoding="utf-8")
+    return Built(install, vendor, image)
+
+
+def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
+    (place / "out").mkdir(parents=True, exist_ok=True)
+    return assemble_wheel(
+        install=built.install,
+        vendor=built.vendor,
+        image=built.image,
+        scratch=place / "scratch",
+        out=place / "out",
+        name="tinytorch",
+        version=f"1.2.0+{compute}",
+        python=python_name(),
+        platform_tag=f"manylinux_2_28_{platform.machine()}",
+        compute=compute,
+    )
+
+
+def make_libtorch(built: Built, place: Path) -> Assembled:
+    (place / "out").mkdir(parents=True, exist_ok=True)
+    return assemble_libtorch(
+        install=built.install,
+        vendor=built.vendor,
+        scratch=place / "scratch",
+        out=place / "out",
+        name="tinytorch",
+        version="1.2.0+cpu",
+        compute="cpu",
+        git_hash="c0ffee",
+    )
+
+
+def unpack(archive: Path, to: Path) -> Path:
+    run("unzip", "-q", archive, "-d", to)
+    return to
+
+
+# ----------------------------------------------------------------------------------------- elf
+
+
+def readelf_tags(path: Path, word: str) -> list[str]:
+    shown = run("readelf", "-dW", path)
+    return re.findall(rf"\({word}\).*\[(.*)\]", shown)
+
+
+def test_elf_files_are_read_as_readelf_does(built: Built) -> None:
+    system = Path("/bin/sh").resolve()
+    for path in (*built.install.glob("lib/*"), *built.vendor.iterdir(), system):
+        elf = read_elf(path)
+        assert elf is not None
+        assert elf.dynamic
+        assert elf.is_64
+        assert elf.machine == platform.machine()
+        assert list(elf.needed) == readelf_tags(path, "NEEDED")
+        assert [elf.soname] == (readelf_tags(path, "SONAME") or [""])
+        assert [elf.rpath] == (readelf_tags(path, "RPATH") or [""])
+        assert [elf.runpath] == (readelf_tags(path, "RUNPATH") or [""])
+        notes = re.findall(r"Build ID: (\w+)", run("readelf", "-nW", path))
+        assert [elf.build_id] == (notes or [""])
+        listed = re.findall(r"^ +\[ *\d+\] (\S*) ", run("readelf", "-SW", path), re.MULTILINE)
+        assert [name for name in section_names(path) if name] == [name for name in listed if name]
+
+
+def test_symbols_are_those_of_readelf(built: Built) -> None:
+    path = built.install / "lib/libtiny.so"
+    rows = [line.split() for line in run("readelf", "-sW", path).splitlines()]
+    expected = {
+        row[7].partition("@")[0]
+        for row in rows
+        if len(row) > 7 and row[6] not in ("UND", "Ndx") and row[3] not in ("FILE", "SECTION")
+    }
+    found = symbols(path)
+    assert {symbol.name for symbol in found} == expected
+    assert ("tiny", "func", ".text") in found
+
+
+def test_old_and_foreign_files_are_read(tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "libx.so", "int x;", options=["-Wl,--disable-new-dtags"])
+    rewrite(path, Rewrite(rpath="/a:/b", force_rpath=True, soname="liby.so.1"))
+    elf = read_elf(path)
+    assert elf is not None
+    assert (elf.rpath, elf.runpath, elf.soname) == ("/a:/b", "", "liby.so.1")
+    data = bytearray(path.read_bytes())
+    data[40:48], data[60:64] = bytes(8), bytes(4)  # no section headers
+    path.write_bytes(data)
+    assert read_elf(path) == elf
+    assert symbols(path) == set()
+    (tmp_path / "x.c").write_text("int x;", encoding="utf-8")
+    run("gcc", "-c", tmp_path / "x.c", "-o", tmp_path / "x.o")
+    relocatable = read_elf(tmp_path / "x.o")
+    assert relocatable is not None
+    assert not relocatable.dynamic
+    rewrite(tmp_path / "x.o", Rewrite(rpath="/a"))  # is none of patchelf's business
+
+
+def test_differences(tmp_path: Path) -> None:
+    a = compile_library(tmp_path / "a/x.so", "int one; int both(void) { return 1; }")
+    b = compile_library(tmp_path / "b/x.so", "int two; int both(void) { return 1; }")
+    c = compile_library(tmp_path / "c/x.so", "int one; int both(void) { return 2; }")
+    assert symbol_difference(a, b) == (["one"], ["two"])
+    assert symbol_difference(a, c) == ([], [])
+    assert ".text" in section_difference(a, c)
+    assert section_difference(a, a) == []
+
+
+def test_one_rewrite_changes_everything(tmp_path: Path) -> None:
+    x = compile_library(tmp_path / "libx.so", "int x;")
+    y = compile_library(tmp_path / "liby.so", "int y;")
+    user = compile_library(tmp_path / "libuser.so", "int user;", x, y)
+    rewrite(user, Rewrite(rpath="$ORIGIN", soname="n.so", needed={"libx.so": "a", "liby.so": "b"}))
+    elf = read_elf(user)
+    assert elf is not None
+    assert (elf.needed, elf.runpath, elf.soname) == (("a", "b", "libc.so.6"), "$ORIGIN", "n.so")
+    before = user.stat().st_mtime_ns
+    rewrite(user, Rewrite(rpath="$ORIGIN", soname="n.so", needed={"libx.so": "a"}))
+    assert user.stat().st_mtime_ns == before
+    rewrite(user, Rewrite(rpath=""))
+    elf = read_elf(user)
+    assert elf is not None
+    assert elf.runpath == ""
+
+
+def test_debug_information_is_kept_apart(tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "libx.so", "int f(void) { return 42; }", options=["-g"])
+    size = path.stat().st_size
+    assert strip(path, tmp_path / "debug/libx.so.debug")
+    assert path.stat().st_size < size
+    assert not any(name.startswith(".debug") for name in section_names(path))
+    assert ".debug_info" in section_names(tmp_path / "debug/libx.so.debug")
+    assert ".gnu_debuglink" in section_names(path)
+    assert b"libx.so.debug\0" in path.read_bytes()
+    assert ctypes.CDLL(str(path)).f() == 42
+    plain = compile_library(tmp_path / "liby.so", "static int hidden; int *y = &hidden;")
+    assert not strip(plain, tmp_path / "debug/liby.so.debug")
+    assert not (tmp_path / "debug/liby.so.debug").exists()
+    assert "hidden" not in {symbol.name for symbol in symbols(plain)}
+
+
+def test_a_tool_that_fails_is_told(tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "libx.so", "int x;", options=["-g"])
+    (tmp_path / "debug").mkdir()
+    with pytest.raises(HostError, match="`objcopy --only-keep-debug .* failed"):
+        strip(path, tmp_path / "debug")
+
+
+# --------------------------------------------------------------------------------------- wheel
+
+
+def test_wheel_is_installed_and_works(built: Built, tmp_path: Path) -> None:
+    before = {path: path.stat() for path in built.image.rglob("*")}
+    wheel = make_wheel(built, tmp_path).package
+    after = {path: path.stat() for path in built.image.rglob("*")}
+    assert {p: s.st_mtime_ns for p, s in before.items()} == {
+        p: s.st_mtime_ns for p, s in after.items()
+    }
+    by_pip, by_uv = tmp_path / "pip", tmp_path / "uv"
+    options = ("install", "--no-deps", "--no-index", "-q", "--target")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-cache-dir")
+    run(*pip, *options, by_pip, wheel)
+    run("uv", "pip", *options, by_uv, wheel, env={**os.environ, "UV_NO_CACHE": "1"})
+    for site in (by_pip, by_uv):
+        (library,) = site.glob("tinytorch/lib/libvend*")
+        digest = sha256((built.vendor / "libvend.so.2").read_bytes()).hexdigest()[:8]
+        assert library.name == f"libvend-{digest}.so.2"
+        assert (site / "tinytorch/lib/libgomp.so.1").exists()
+        assert not list(site.glob("tinytorch/lib/*unused*"))
+        code = "import tinytorch; print(tinytorch.answer)"
+        env = {"PYTHONPATH": str(site), "PATH": os.environ["PATH"]}
+        assert run(sys.executable, "-c", code, env=env) == "42\n"
+        tool = subprocess.run([site / "tinytorch/bin/tool"], check=False, env={})
+        assert tool.returncode == 42
+
+
+def test_names_and_directories_in_a_wheel(built: Built, tmp_path: Path) -> None:
+    site = unpack(make_wheel(built, tmp_path).package, tmp_path / "site") / "tinytorch"
+    for path in (site / "_C.so", *site.glob("lib/*"), site / "bin/tool"):
+        elf = read_elf(path)
+        assert elf is not None
+        assert not elf.rpath
+        expected = {"_C.so": "$ORIGIN:$ORIGIN/lib", "tool": "$ORIGIN:$ORIGIN/../lib"}
+        assert elf.runpath == expected.get(path.name, "$ORIGIN")
+        beside = {file.name for file in site.glob("lib/*")} | {"libc.so.6"}
+        assert set(elf.needed) <= beside
+        assert elf.soname in (path.name, "")
+
+
+def test_cuda_wheels_look_into_other_wheels_first(built: Built, tmp_path: Path) -> None:
+    image, install = tmp_path / "image", tmp_path / "install"
+    shutil.copytree(built.image, image)
+    shutil.copytree(built.install, install)
+    cudart = compile_library(tmp_path / "libcudart.so.13", "int cudart;")
+    compile_library(install / "lib/libtiny_cuda.so", "int cuda;", cudart)
+    shutil.copy(install / "lib/libtiny_cuda.so", image / "tinytorch/lib")
+    changed = Built(install, built.vendor, image)
+    site = unpack(make_wheel(changed, tmp_path, "cu130").package, tmp_path / "site")
+    elf = read_elf(site / "tinytorch/lib/libtiny_cuda.so")
+    assert elf is not None
+    assert elf.needed == ("libcudart.so.13", "libc.so.6")
+    assert elf.rpath.endswith(":$ORIGIN/../../nvidia/cu13/lib:$ORIGIN")
+    assert not elf.runpath
+    with pytest.raises(BuildError, match=r"libtiny_cuda.so` needs `libcudart.so.13`"):
+        make_libtorch(changed, tmp_path / "zip")
+
+
+def test_libraries_that_are_opened_by_name_are_brought_along(tmp_path: Path) -> None:
+    install, vendor = tmp_path / "install", tmp_path / "vendor"
+    cudnn = compile_library(vendor / "libcudnn.so.9", "int cudnn;")
+    compile_library(vendor / "libcudnn_ops.so.9", "int ops;")
+    compile_library(vendor / "libother.so.9", "int other;")
+    compile_library(install / "lib/libtiny.so", "int tiny;", cudnn)
+    made = make_libtorch(Built(install, vendor, install), tmp_path)
+    with zipfile.ZipFile(made.package) as archive:
+        libraries = [name for name in archive.namelist() if "/lib/" in name]
+    prefix = "libtinytorch/lib/"
+    assert libraries == [
+        f"{prefix}{n}" for n in ("libcudnn.so.9", "libcudnn_ops.so.9", "libtiny.so")
+    ]
+
+
+def test_what_nobody_has_is_told(built: Built, tmp_path: Path) -> None:
+    vendor = tmp_path / "vendor"
+    shutil.copytree(built.vendor, vendor)
+    (vendor / "libdeep.so.1").unlink()
+    message = r"lib/libvend-\w+\.so\.2` needs `libdeep\.so\.1`, which is neither"
+    with pytest.raises(BuildError, match=message) as raised:
+        make_wheel(built._replace(vendor=vendor), tmp_path)
+    assert "vendor/" in str(raised.value.diagnostics[0].hint)
+
+
+def test_debug_information_has_an_archive_of_its_own(built: Built, tmp_path: Path) -> None:
+    made = make_wheel(built, tmp_path)
+    assert made.debug is not None
+    assert made.debug.name == f"{made.package.stem}-debug.zip"
+    with zipfile.ZipFile(made.debug) as archive:
+        folder = "tinytorch/lib/"
+        assert archive.namelist() == [f"{folder}libc10.so.debug", f"{folder}libtiny.so.debug"]
+
+
+def test_packages_are_the_same_wherever_and_whenever_they_are_made(
+    built: Built, tmp_path: Path
+) -> None:
+    def digests(place: Path) -> list[str]:
+        files = (*make_wheel(built, place), *make_libtorch(built, place / "zip"))
+        return [sha256(file.read_bytes()).hexdigest() for file in files if file]
+
+    first = digests(tmp_path / "a")
+    assert len(first) == 4
+    for path in (*built.install.rglob("*"), *built.image.rglob("*"), *built.vendor.rglob("*")):
+        os.utime(path, (2e9, 2e9))
+    assert digests(tmp_path / "another/and/longer") == first
+    code = (
+        "import sys; from pathlib import Path; from tests.integration.test_package import *\n"
+        "built = Built(*map(Path, sys.argv[1:4])); place = Path(sys.argv[4])\n"
+        "made = (*make_wheel(built, place), *make_libtorch(built, place / 'zip'))\n"
+        "print(*(sha256(file.read_bytes()).hexdigest() for file in made if file))"
+    )
+    root = Path(__file__).parents[2]
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root), "LC_ALL": "C"}
+        printed = run(sys.executable, "-c", code, *built, tmp_path / seed, env=env)
+        assert printed.split() == first
+
+
+# ---------------------------------------------------------------------------------------- core
+
+
+def test_the_core_must_be_the_same(built: Built, tmp_path: Path) -> None:
+    package = tmp_path / "tinytorch"
+    shutil.copytree(built.image / "tinytorch", package)
+    check_core(built.install, package)
+    library = package / "lib/libc10.so"
+    label = "int c10(void) { return 0; } int nnpack_label; int more[2];"
+    compile_library(library, label, options=["-g", "-Wl,-rpath,/opt"])
+    with pytest.raises(BuildError, match=r"`libc10.so` .*adds `more`, `nnpack_label`"):
+        check_core(built.install, package)
+    other = "int c10(void) { return 7; }"
+    compile_library(library, other, options=["-g", "-Wl,-rpath,/opt"])
+    with pytest.raises(BuildError, match=r"symbols are the same, but not .*`.text`"):
+        check_core(built.install, package)
+    shutil.copy(built.install / "lib/libc10.so", library)
+    with library.open("ab") as file:
+        file.write(b"\0")
+    with pytest.raises(BuildError, match="not what is around them"):
+        check_core(built.install, package)
+    library.unlink()
+    with pytest.raises(BuildError, match=r"`libc10.so` is not in"):
+        make_wheel(built._replace(image=tmp_path), tmp_path)
+
+
+def test_a_package_is_called_like_its_project(built: Built, tmp_path: Path) -> None:
+    (tmp_path / "image").mkdir()
+    with pytest.raises(BuildError, match="has no folder `tinytorch`"):
+        make_wheel(built._replace(image=tmp_path / "image"), tmp_path)
+
+
+# ------------------------------------------------------------------------------------ libtorch
+
+
+def test_libtorch_works_where_it_is_unpacked(built: Built, tmp_path: Path) -> None:
+    made = make_libtorch(built, tmp_path)
+    assert made.package.name == "libtinytorch-shared-with-deps-1.2.0+cpu.zip"
+    home = unpack(made.package, tmp_path / "there") / "libtinytorch"
+    assert (home / "build-hash").read_text(encoding="utf-8") == "c0ffee\n"
+    assert (home / "include/tiny.h").exists()
+    assert subprocess.run([home / "bin/tool"], check=False, env={}).returncode == 42
+    for library in home.glob("lib/*"):
+        elf = read_elf(library)
+        assert elf is not None
+        assert (elf.rpath, elf.runpath) == ("", "$ORIGIN")
+    moved = home.rename(tmp_path / "elsewhere")
+    (tmp_path / "user.c").write_text("int tiny(void); int main(void) { return tiny(); }", "utf-8")
+    search = f"-Wl,-rpath,{moved / 'lib'}"
+    run("gcc", tmp_path / "user.c", moved / "lib/libtiny.so", search, "-o", tmp_path / "user")
+    assert subprocess.run([tmp_path / "user"], check=False, env={}).returncode == 42
+
+
+# ------------------------------------------------------------------------------------- archive
+
+
+@pytest.mark.slow
+def test_more_members_than_a_plain_zip_can_count(tmp_path: Path) -> None:
+    path = tmp_path / "many.zip"
+    with writing(path) as archive:
+        archive.add(Member(f"{number:06}", b"") for number in range(70_000))
+    with zipfile.ZipFile(path) as read:
+        assert len(read.namelist()) == 70_000
+        assert read.namelist()[-1] == "069999"
+    run("unzip", "-qt", path)
+
+
+@pytest.mark.slow
+def test_members_larger_than_a_plain_zip_can_hold(tmp_path: Path) -> None:
+    """One is compressed beyond recognition; the others lie beyond the first 4 GiB."""
+    large, noise = tmp_path / "large", tmp_path / "noise"
+    size = (4 << 30) + 12_345
+    with large.open("wb") as file:
+        file.truncate(size)
+    with noise.open("wb") as file:
+        for _ in range(65):
+            file.write(os.urandom(64 << 20))
+    path = tmp_path / "large.zip"
+    with writing(path) as archive:
+        members = [Member("large", large), Member("noise", noise), Member("small", b"s" * 99)]
+        archive.add(members)
+    with zipfile.ZipFile(path) as read:
+        infos = read.infolist()
+        assert [info.file_size for info in infos] == [size, 65 << 26, 99]
+        assert infos[1].compress_type == zipfile.ZIP_STORED
+        assert infos[2].header_offset > 4 << 30
+        assert read.read("small") == b"s" * 99
+        assert read.testzip() is None
+    run("unzip", "-qt", path)
+
+
+@pytest.mark.slow
+def test_writing_is_quicker_than_with_zlib(tmp_path: Path) -> None:
+    source = tmp_path / "files"
+    source.mkdir()
+    libraries = sorted(Path(sys.executable).resolve().parents[1].rglob("*.so"))
+    total = 0
+    for number, library in enumerate(libraries):
+        total += library.stat().st_size
+        shutil.copy(library, source / f"{number:04}.so")
+        if total > 100_000_000:
+            break
+    members = members_of(source)
+    start = time.perf_counter()
+    with writing(tmp_path / "ours.zip") as archive:
+        archive.add(members)
+    ours = time.perf_counter() - start
+    start = time.perf_counter()
+    with zipfile.ZipFile(tmp_path / "plain.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=6) as z:
+        for path in sorted(source.iterdir()):
+            z.write(path, path.name)
+    plain = time.perf_counter() - start
+    sizes = [(tmp_path / name).stat().st_size for name in ("ours.zip", "plain.zip")]
+    print(f"{total:,} bytes: {ours:.2f} s and {plain:.2f} s, {sizes[0]:,} and {sizes[1]:,} bytes")
+    assert ours < plain
+    assert sizes[0] < sizes[1] * 1.01
