@@ -2,13 +2,16 @@
 
 import zipfile
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from hashlib import file_digest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
 
-from torchyard.errors import StoreError
+from torchyard.errors import HostError, StoreError
+from torchyard.host.process import capture
 from torchyard.model.event import Noted
 from torchyard.model.order import Order
 from torchyard.model.result import File, Result
@@ -33,13 +36,16 @@ class Comparison(NamedTuple):
 
 
 def carried_order(package: Path) -> Order:
-    """The order that a package carries: wheels, conda packages and libtorch zips are all zips."""
+    """The order that a package carries: wheels, conda packages and libtorch zips are all zips.
+
+    What a conda package says about itself is in an archive within the zip.
+    """
     hint = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
     try:
         with zipfile.ZipFile(package) as archive:
-            for name in archive.namelist():
-                if name.rpartition("/")[2] == ORDER:
-                    return msgspec.json.decode(archive.read(name), type=Order)
+            order = _order_in(archive)
+        if order is not None:
+            return msgspec.json.decode(order, type=Order)
     except zipfile.BadZipFile as error:
         msg = f"`{package}` is no package that can carry its order: {error}"
         raise StoreError(msg, hint=hint) from error
@@ -48,6 +54,29 @@ def carried_order(package: Path) -> Order:
         raise StoreError(msg, hint=hint) from error
     msg = f"`{package}` does not say how it was made: there is no {ORDER} in it"
     raise StoreError(msg, hint=hint)
+
+
+def _order_in(archive: zipfile.ZipFile) -> bytes | None:
+    for name in archive.namelist():
+        if name.rpartition("/")[2] == ORDER:
+            return archive.read(name)
+        if fnmatchcase(name, "info-*.tar.zst"):
+            return _order_in_info(archive.read(name))
+    return None
+
+
+def _order_in_info(packed: bytes) -> bytes | None:
+    """Look into what a conda package says about itself; Python can't unpack it before 3.14."""
+    with TemporaryDirectory(prefix="torchyard-") as scratch:
+        folder = Path(scratch)
+        (folder / "info.tar.zst").write_bytes(packed)
+        try:
+            capture(["tar", "--extract", "--zstd", "--file", "info.tar.zst"], cwd=folder)
+        except HostError as error:
+            msg = f"what a conda package says about itself can't be unpacked: {error}"
+            raise HostError(msg, hint="install tar and zstd") from error
+        order = folder / "info" / ORDER
+        return order.read_bytes() if order.is_file() else None
 
 
 def rebuild(

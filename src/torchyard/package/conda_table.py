@@ -1,0 +1,101 @@
+"""The table of conda names and pins, read only by those who make conda packages."""
+
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+
+import msgspec
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.values import Value
+
+
+class Names(Value, kw_only=True):
+    """How the packages of a project are called; `{name}` is the project."""
+
+    package: str
+    libraries: str
+    linalg: str
+    tests: str
+    cpu: str
+    gpu: str
+
+
+class Linalg(Value, kw_only=True):
+    """The plugin that has a package of its own."""
+
+    library: str
+
+
+class Offsets(Value, kw_only=True):
+    """What is added to the number of a build that a solver should prefer."""
+
+    mkl: int
+    cuda: int
+    magma: int
+
+
+class Needs(Value, kw_only=True):
+    """What packages must, or must not, be installed with."""
+
+    depends: tuple[str, ...]
+    constrains: tuple[str, ...] = ()
+
+
+class Markers(Value, kw_only=True):
+    """What markers of requirements are compared with."""
+
+    os_name: str
+    platform_machine: str
+    platform_system: str
+    sys_platform: str
+
+
+class CondaTable(Value, kw_only=True):
+    """All of `data/conda.toml`."""
+
+    names: dict[str, Names]
+    linalg: Linalg
+    offsets: Offsets
+    blas: dict[str, Needs]
+    tests: Needs
+    markers: dict[str, Markers]
+    distributions: dict[str, str]
+
+
+@cache
+def load_conda_table() -> CondaTable:
+    """Read the table, and compare it with the others."""
+    return parse_conda_table(read_data("conda.toml"))
+
+
+def parse_conda_table(text: str) -> CondaTable:
+    """Read the text of the table."""
+    try:
+        table = msgspec.convert(tomllib.loads(text), CondaTable)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        msg = f"the table data/conda.toml is malformed: {error}"
+        raise DataError(msg) from error
+    for problem in _problems(table):
+        msg = f"the table data/conda.toml {problem}"
+        raise DataError(msg)
+    return table
+
+
+def _problems(table: CondaTable) -> Iterator[str]:
+    tables = load_tables()
+    if "*" not in table.names:
+        yield "has no names for projects that have none of their own"
+    for project, row in table.names.items():
+        names = [name.replace("{name}", project) for name in msgspec.structs.astuple(row)]
+        if len(set(names)) != len(names) or any("{" in name for name in names):
+            yield f"has names for `{project}` that are not different, or not only of {{name}}"
+    for blas in table.blas:
+        if blas not in tables.blas:
+            yield f"has an unknown BLAS `{blas}`"
+    subdirs = {platform.conda_subdir for platform in tables.platforms.values()}
+    for subdir in table.markers:
+        if subdir not in subdirs:
+            yield f"has an unknown platform `{subdir}`"
