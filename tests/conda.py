@@ -110,7 +110,7 @@ def make_package(
 def index(channel: Path) -> None:
     """Write the index of a channel, whose packages are in `channel / SUBDIR`."""
     (channel / "noarch").mkdir(exist_ok=True)
-    _child("index", str(channel))
+    _child("index", str(channel.absolute()))
     listed = json.loads((channel / SUBDIR / "repodata.json").read_bytes())["packages.conda"]
     assert set(listed) == {path.name for path in (channel / SUBDIR).glob("*.conda")}
 
@@ -127,7 +127,7 @@ def solve_and_install(
     system: Mapping[str, str] = SYSTEM,
 ) -> Installed:
     """Choose packages and install them into a prefix."""
-    told = _child("install", str(channel), str(prefix or ""), json.dumps(system), *specs)
+    told = _child("install", str(channel.absolute()), str(prefix or ""), json.dumps(system), *specs)
     answer = json.loads(told)
     if "error" in answer:
         raise UnsolvableError(answer["error"])
@@ -155,7 +155,7 @@ async def _index(channel: str) -> None:
     await index_fs(Path(channel), write_shards=False)
 
 
-async def _install(channel: str, prefix: str, system: str, *specs: str) -> None:
+async def _install(channel: str, prefix: str, system: str, specs: Sequence[str]) -> None:
     import rattler  # noqa: PLC0415 - only in the child
     from rattler.exceptions import SolverError  # noqa: PLC0415
 
@@ -167,7 +167,7 @@ async def _install(channel: str, prefix: str, system: str, *specs: str) -> None:
     ]
     try:
         records = await rattler.solve(
-            [rattler.Channel(Path(channel).absolute().as_uri())],
+            [rattler.Channel(Path(channel).as_uri())],
             list(specs),
             gateway=rattler.Gateway(cache_dir=Path(channel, ".cache/repodata")),
             platforms=["linux-64", "noarch"],
@@ -177,7 +177,7 @@ async def _install(channel: str, prefix: str, system: str, *specs: str) -> None:
         print(json.dumps({"error": str(error)}))
         return
     if prefix:
-        cache = Path(channel, ".cache").absolute()
+        cache = Path(channel, ".cache")
         await rattler.install(records, prefix, cache_dir=cache, show_progress=False)
     print(json.dumps({"builds": {record.name.normalized: str(record.build) for record in records}}))
 
@@ -190,7 +190,18 @@ async def _exports(package: str) -> None:
     print(json.dumps({"weak": exports.weak if exports else []}))
 
 
+async def _main(words: Sequence[str]) -> None:
+    match words:
+        case ["index", channel]:
+            await _index(channel)
+        case ["install", channel, prefix, system, *specs]:
+            await _install(channel, prefix, system, specs)
+        case ["exports", package]:
+            await _exports(package)
+        case _:
+            sys.exit(f"no such words: {words}")
+
+
 if __name__ == "__main__":
-    commands = {"index": _index, "install": _install, "exports": _exports}
-    asyncio.run(commands[sys.argv[1]](*sys.argv[2:]))
+    asyncio.run(_main(sys.argv[1:]))
     print("done", flush=True)

@@ -1,0 +1,417 @@
+"""Conda packages of a small project in C: made, solved for, installed, and used."""
+
+import csv
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.conda import (
+    GPU,
+    SUBDIR,
+    UnsolvableError,
+    find_python,
+    index,
+    make_package,
+    make_python_package,
+    run_exports,
+    solve,
+    solve_and_install,
+)
+from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
+
+from torchyard.errors import BuildError
+from torchyard.package.conda import assemble_conda
+from torchyard.package.conda_metadata import CondaKind
+from torchyard.package.conda_table import load_conda_table
+from torchyard.run.rebuild import carried_order
+
+pytestmark = pytest.mark.integration
+
+TAG = "cp312"
+PYTHON = "python3.12"
+BINDINGS = "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp312"
+ALL = tuple(kind for kind in CondaKind if kind is not CondaKind.TESTS)
+
+
+class Made(NamedTuple):
+    """What the core and the bindings of the project left, and an order."""
+
+    core: Path
+    bindings: Path
+    order: Path
+
+
+def compile_library(out: Path, code: str, *words: str) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    command = ["gcc", "-shared", "-fPIC", "-O1", "-x", "c", "-", "-o", str(out), *words]
+    subprocess.run(command, input=code, text=True, check=True)
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def make_core(core: Path) -> None:
+    lib, vendor = core / "install/lib", core / "vendor"
+    origin = "-Wl,-rpath,$ORIGIN"
+    compile_library(
+        vendor / "libthird.so.1", "int third() { return 2; }", "-Wl,-soname,libthird.so.1"
+    )
+    compile_library(
+        lib / "libdemo_core.so",
+        "int third(); int answer() { return 40 + third(); }",
+        f"-L{vendor}",
+        "-l:libthird.so.1",
+        origin,
+    )
+    compile_library(lib / "libdemo_linalg.so", "int solve() { return 1; }")
+    write(core / "install/include/demo/core.h", "int answer();\n")
+    write(core / "install/share/cmake/Demo/DemoConfig.cmake", "# nothing to find\n")
+    write(core / "install/bin/demo-tool", "#!/bin/sh\necho tool\n")
+    (core / "install/bin/demo-tool").chmod(0o755)
+
+
+def make_image(core: Path, image: Path, include: Path) -> None:
+    """Write an unpacked wheel, with a module that finds its libraries as torch's does."""
+    lib, built = image / "demo/lib", core / "install/lib"
+    words = [f"-I{include}", f"-L{built}", f"-Wl,-rpath-link,{core / 'vendor'}"]
+    compile_library(
+        lib / "libdemo_python.so",
+        "#include <Python.h>\nint answer();\n"
+        "PyObject *ask(PyObject *s, PyObject *a) { return PyLong_FromLong(answer()); }",
+        *words,
+        "-ldemo_core",
+        "-Wl,-rpath,$ORIGIN",
+    )
+    compile_library(
+        image / "demo/_C.so",
+        "#include <Python.h>\nPyObject *ask(PyObject *, PyObject *);\n"
+        'static PyMethodDef m[] = {{"ask", ask, METH_NOARGS, ""}, {0}};\n'
+        'static struct PyModuleDef d = {PyModuleDef_HEAD_INIT, "_C", "", -1, m};\n'
+        "PyMODINIT_FUNC PyInit__C() { return PyModule_Create(&d); }",
+        *words,
+        f"-L{lib}",
+        "-ldemo_python",
+        "-Wl,-rpath,$ORIGIN/lib",
+    )
+    (lib / "libdemo_core.so").write_bytes((built / "libdemo_core.so").read_bytes())
+    write(image / "demo/__init__.py", "from demo._C import ask\n\ndef main():\n    print(ask())\n")
+    write(image / "demo/include/demo/core.h", "int answer();\n")
+    write(image / "demo/include/demo/python.h", "#define DEMO_PYTHON 1\n")
+    write(image / "demo/share/cmake/Demo/DemoConfig.cmake", "# nothing to find\n")
+    info = image / "demo-1.2.0+cpu.dist-info"
+    write(
+        info / "METADATA",
+        "Metadata-Version: 2.1\nName: demo\nVersion: 1.2.0+cpu\nSummary: It answers\n"
+        "License: BSD-3-Clause\nRequires-Dist: pywin32>=1; sys_platform == 'win32'\n"
+        "Requires-Dist: numpy; extra == 'all'\n",
+    )
+    write(info / "WHEEL", "Wheel-Version: 1.0\nTag: cp312-cp312-linux_x86_64\n")
+    write(info / "entry_points.txt", "[console_scripts]\ndemo-say = demo:main\n")
+    write(info / "INSTALLER", "pip\n")
+    write(info / "direct_url.json", "{}")
+    write(info / "RECORD", "demo/__init__.py,,\n")
+    write(image / "demo-1.2.0+cpu.data/scripts/demo-script", "#!python\nimport demo\ndemo.main()\n")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    folder = tmp_path_factory.mktemp("made")
+    python = find_python(TAG)
+    if python is None:
+        pytest.skip(f"there is no {TAG} here to make a conda package of")
+    made = Made(folder / "core", folder / "bindings", folder / "torchyard-order.json")
+    make_core(made.core)
+    make_image(made.core, made.bindings / "image", python / "include" / PYTHON)
+    write(made.order, "{}")
+    return made
+
+
+def assemble(
+    made: Made,
+    kind: CondaKind,
+    out: Path,
+    compute: str = "cpu",
+    *,
+    magma: bool = True,
+    tests: Path | None = None,
+) -> Path:
+    with_bindings = kind in {CondaKind.PACKAGE, CondaKind.TESTS}
+    return assemble_conda(
+        kind,
+        made.core,
+        made.bindings if with_bindings else None,
+        out,
+        name="demo",
+        version="1.2.0+cpu",
+        python=TAG if with_bindings else None,
+        compute=compute,
+        blas="openblas",
+        subdir=SUBDIR,
+        build_hash="bbbbbbb" if with_bindings else "ccccccc",
+        core_hash="ccccccc",
+        order=made.order,
+        linalg_apart=compute != "cpu",
+        magma=magma,
+        tests=tests,
+        level=1,
+    )
+
+
+@pytest.fixture(scope="module")
+def channel(made: Made, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A channel with one Python and the project's CPU and CUDA builds."""
+    channel = tmp_path_factory.mktemp("channel")
+    out = channel / SUBDIR
+    out.mkdir()
+    make_python_package(TAG, out)
+    for kind in ALL:
+        if kind is not CondaKind.LINALG:
+            assemble(made, kind, out)
+        assemble(made, kind, out, "cu130")
+    assemble(made, CondaKind.LINALG, out, "cu130", magma=False)
+    for name in ("demo-cpu", "demo-gpu"):
+        make_package(out, name, "1.0", "old_0")  # from when these held all of a project
+    index(channel)
+    return channel
+
+
+@pytest.fixture(scope="module")
+def prefix(channel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    prefix = tmp_path_factory.mktemp("prefix") / "p"
+    solve_and_install(channel, ["demo-cpu"], prefix)
+    return prefix
+
+
+def output(*words: object) -> str:
+    env = {"PATH": os.environ["PATH"]}
+    command = [str(word) for word in words]
+    return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
+
+
+def test_an_installed_package_works(prefix: Path) -> None:
+    assert output(prefix / "bin/python", "-c", "import demo; print(demo.ask())") == "42\n"
+    assert output(prefix / "bin/demo-say") == "42\n"
+    assert output(prefix / "bin/demo-script") == "42\n"
+    assert output(prefix / "bin/demo-tool") == "tool\n"
+
+
+def test_scripts_work_through_links_and_strange_names(channel: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "a prefix"
+    solve_and_install(channel, ["demo-cpu"], prefix)
+    (tmp_path / "say").symlink_to(prefix / "bin/demo-say")
+    assert output(tmp_path / "say") == "42\n"
+
+
+def test_each_library_and_header_is_there_once(prefix: Path) -> None:
+    package = prefix / "lib" / PYTHON / "site-packages/demo"
+    for name in ("libdemo_core.so", "libdemo_python.so", "libthird.so.1"):
+        assert (package / "lib" / name).readlink() == Path("../../../..") / name
+        assert not (prefix / "lib" / name).is_symlink()
+    assert (package / "include/demo/python.h").samefile(prefix / "include/demo/python.h")
+    assert (package / "share/cmake/Demo/DemoConfig.cmake").is_file()
+    assert not any(path.is_symlink() and not path.exists() for path in prefix.rglob("*"))
+    assert not (prefix / "info").exists()
+
+
+def test_a_c_program_is_compiled_against_either_place(prefix: Path, tmp_path: Path) -> None:
+    code = "#include <demo/core.h>\n#include <demo/python.h>\nint main() { return answer() - 42; }"
+    for place in (prefix, prefix / "lib" / PYTHON / "site-packages/demo"):
+        program = tmp_path / "program"
+        words = [f"-I{place}/include", f"-L{place}/lib", "-ldemo_core", f"-Wl,-rpath,{place}/lib"]
+        command = ["gcc", "-x", "c", "-", "-o", str(program), *words]
+        subprocess.run(command, input=code, text=True, check=True)
+        output(program)
+
+
+def test_the_record_is_complete_and_right(prefix: Path) -> None:
+    site = prefix / "lib" / PYTHON / "site-packages"
+    info = site / "demo-1.2.0+cpu.dist-info"
+    assert (info / "INSTALLER").read_text(encoding="utf-8") == "conda\n"
+    assert not (info / "direct_url.json").exists()
+    with (info / "RECORD").open(newline="", encoding="utf-8") as file:
+        rows = {name: (digest, size) for name, digest, size in csv.reader(file)}
+    meta = json.loads(next(prefix.glob("conda-meta/demo-1*.json")).read_bytes())
+    assert {os.path.normpath(site.relative_to(prefix) / name) for name in rows} == set(
+        meta["files"]
+    )
+    for name, (digest, size) in rows.items():
+        if digest:
+            content = (site / name).read_bytes()
+            expected = urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+            assert (digest, size) == (f"sha256={expected}", str(len(content)))
+    assert rows["demo/lib/libdemo_core.so"] == ("", "")
+    assert rows["../../../bin/demo-say"][0]
+
+
+def test_two_builds_are_the_same(made: Made, tmp_path: Path) -> None:
+    for kind in ALL:
+        first = assemble(made, kind, tmp_path / "1", "cu130")
+        (made.core / "install/lib/libdemo_core.so").touch()
+        second = assemble(made, kind, tmp_path / "2", "cu130")
+        assert first.name == second.name
+        assert first.read_bytes() == second.read_bytes()
+    assert sorted(path.suffix for path in (tmp_path / "1").iterdir()) == [".conda"] * len(ALL)
+
+
+def test_inputs_are_not_changed(made: Made, tmp_path: Path) -> None:
+    def state() -> Iterator[tuple[Path, bytes, int]]:
+        for folder in (made.core, made.bindings):
+            for path in sorted(folder.rglob("*")):
+                if path.is_file():
+                    yield path, path.read_bytes(), path.stat().st_mode
+
+    before = list(state())
+    assemble(made, CondaKind.PACKAGE, tmp_path)
+    assemble(made, CondaKind.LIBRARIES, tmp_path, "cu130")
+    assert list(state()) == before
+
+
+def test_the_solver_prefers_cuda_where_there_is_a_driver(channel: Path) -> None:
+    assert solve(channel, ["demo"]).builds["demo"] == "cpu_openblas_py312_hbbbbbbb_0"
+    chosen = solve(channel, ["demo"], GPU).builds
+    assert chosen["demo"] == "cuda130_openblas_py312_hbbbbbbb_200"
+    assert chosen["libdemo"] == "cuda130_openblas_hccccccc_200"
+    assert chosen["libdemo-linalg"] == "cuda130_openblas_magma_hccccccc_210"
+
+
+def test_the_plugin_without_magma_can_be_asked_for(channel: Path) -> None:
+    chosen = solve(channel, ["demo", "libdemo-linalg * *_nomagma_*"], GPU).builds
+    assert chosen["demo"].startswith("cuda130")
+    assert chosen["libdemo-linalg"] == "cuda130_openblas_nomagma_hccccccc_200"
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        ["demo-cpu 1.2.*", "demo-gpu 1.2.*"],
+        ["demo * cpu_*", "demo-gpu"],
+        ["demo * cuda*", "demo-cpu"],
+        ["demo * cpu_*", "demo-cpu ==1.0"],
+        ["libdemo * cpu_*", "demo-gpu"],
+        ["demo-cpu", "libdemo * cuda*"],
+        ["demo * cpu_*", "libdemo * cuda*"],
+        ["demo * cpu_*", "libdemo-linalg"],
+        ["demo", "python >=3.13"],
+    ],
+    ids=" and ".join,
+)
+def test_what_does_not_fit_together_is_not_installed(channel: Path, specs: list[str]) -> None:
+    with pytest.raises(UnsolvableError):
+        solve(channel, specs, GPU)
+
+
+def test_without_a_driver_there_is_no_gpu_package(channel: Path) -> None:
+    assert "demo-gpu" in solve(channel, ["demo-gpu 1.2.*"], GPU).builds
+    with pytest.raises(UnsolvableError, match="__cuda"):
+        solve(channel, ["demo-gpu 1.2.*"])
+
+
+def test_run_exports(channel: Path) -> None:
+    def exports(pattern: str) -> list[str]:
+        return run_exports(next((channel / SUBDIR).glob(pattern)))
+
+    assert exports("libdemo-1*cpu*") == ["libdemo >=1.2.0,<1.3.0a0"]
+    assert exports("demo-1*cpu*") == ["demo >=1.2.0,<1.3.0a0", "libdemo >=1.2.0,<1.3.0a0"]
+    assert exports("demo-cpu*") == []
+
+
+def test_the_plugin_is_in_one_package_only(channel: Path, tmp_path: Path) -> None:
+    solve_and_install(channel, ["libdemo * cpu*"], tmp_path / "cpu")
+    assert (tmp_path / "cpu/lib/libdemo_linalg.so").is_file()
+    solve_and_install(channel, ["libdemo * cuda*"], tmp_path / "gpu", GPU)
+    assert not (tmp_path / "gpu/lib/libdemo_linalg.so").exists()
+    solve_and_install(channel, ["libdemo-linalg"], tmp_path / "plugin", GPU)
+    assert (tmp_path / "plugin/lib/libdemo_linalg.so").is_file()
+
+
+def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -> None:
+    image = tmp_path / "bindings/image"
+    write(image / "extra/__init__.py", "import demo\nanswer = demo.ask()\n")
+    write(
+        image / "extra-0.1.dist-info/METADATA",
+        "Metadata-Version: 2.1\nName: extra\nVersion: 0.1\nRequires-Dist: demo~=1.2.0\n",
+    )
+    package = assemble_conda(
+        CondaKind.PACKAGE,
+        None,
+        tmp_path / "bindings",
+        tmp_path / "channel" / SUBDIR,
+        name="extra",
+        version="0.1",
+        python=TAG,
+        compute="cpu",
+        blas="torch2.13",
+        subdir=SUBDIR,
+        build_hash="1234567",
+        order=made.order,
+    )
+    assert package.name == "extra-0.1-cpu_torch213_py312_h1234567_0.conda"
+    for other in (channel / SUBDIR).glob("*.conda"):
+        (package.parent / other.name).hardlink_to(other)
+    index(tmp_path / "channel")
+    solve_and_install(tmp_path / "channel", ["extra"], tmp_path / "p")
+    python = tmp_path / "p/bin/python"
+    assert output(python, "-c", "import extra; print(extra.answer)") == "42\n"
+
+
+def test_a_project_without_tests(made: Made, tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="demo has no directory of tests"):
+        assemble(made, CondaKind.TESTS, tmp_path)
+
+
+def test_tests_are_installed_beside_what_they_test(
+    made: Made, channel: Path, tmp_path: Path
+) -> None:
+    write(tmp_path / "tests/test_demo.py", "import demo\n\nassert demo.ask() == 42\n")
+    mine = tmp_path / "channel"
+    assemble(made, CondaKind.TESTS, mine / SUBDIR, tests=tmp_path / "tests")
+    for other in (channel / SUBDIR).glob("*.conda"):
+        (mine / SUBDIR / other.name).hardlink_to(other)
+    for name in load_conda_table().tests.depends:
+        make_package(mine / SUBDIR, name, "1.0", "0")
+    index(mine)
+    chosen = solve_and_install(mine, ["demo-tests"], tmp_path / "p", GPU)
+    assert chosen.builds["demo"].startswith("cpu_"), "the build that it tests, not a better one"
+    output(tmp_path / "p/bin/python", tmp_path / "p/share/demo/test/test_demo.py")
+
+
+PACK = """\
+import sys
+from pathlib import Path
+
+from torchyard.package.conda import About, write_conda
+from torchyard.package.conda_metadata import CondaMetadata
+
+metadata = CondaMetadata(name="demo", version="1.0", build="h_0", number=0, subdir="linux-64")
+order, files, out = map(Path, sys.argv[1:])
+write_conda(files, out, metadata=metadata, about=About(), order=order)
+"""
+
+
+def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
+    write(tmp_path / "pack.py", PACK)
+    head, _, tail = WORKS.partition("[[steps.package]]")
+    step = f'run = "{sys.executable} {tmp_path}/pack.py {{order}} {{bindings}} {{out}}"\n'
+    file = make_yard(
+        tmp_path, f"{head}[[steps.package]]\n{step}\n[steps]{tail.partition('[steps]')[2]}"
+    )
+    for job in ("source:demo-1.0", CORE, BINDINGS, PACKAGE):
+        done = torchyard("run", job, "-f", file)
+        assert done.code == 0, done.err
+    torchyard("store", "get", PACKAGE, "--to", tmp_path / "got", "-f", file)
+    package = next((tmp_path / "got").rglob("*.conda"))
+    assert carried_order(package).task.id == PACKAGE
+    again = torchyard("rebuild", package, "-f", file)
+    assert again.code == 0, again.err
+    assert "the same, byte for byte" in again.out
+    bare = make_package(tmp_path, "bare", "1.0", "0")
+    assert "does not say how it was made" in torchyard("rebuild", bare, "-f", file).err
