@@ -1,3 +1,4 @@
+# ruff: noqa: N999 - the name of its module, as in PyTorch
 from collections.abc import Sequence
 
 class Error(RuntimeError): ...

@@ -1,13 +1,20 @@
 """A very small PyTorch: numbers in lists, no tensors."""
 
-from . import version
-from ._C import Error, _show_config, add, apply, get_num_threads, kernel_count, matmul
+from . import _C, version  # noqa: TID252 - linted where it is not installed
+from ._C import (  # noqa: TID252
+    Error,
+    add,
+    apply,
+    get_num_threads,
+    kernel_count,
+    matmul,
+)
 
 __version__ = version.__version__
 __all__ = [
+    "_C",
     "Error",
     "__version__",
-    "_show_config",
     "add",
     "apply",
     "get_num_threads",

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from . import __version__
-from ._C import _show_config
+from . import _C, __version__  # noqa: TID252 - linted where it is not installed
 
 
 def main() -> None:
     print(f"tinytorch {__version__}")
     print(f"CMAKE_PREFIX_PATH={Path(__file__).parent / 'share' / 'cmake'}")
-    print(_show_config(), end="")
+    print(_C._show_config(), end="")

@@ -1,4 +1,4 @@
-"""The version of the distribution: for setup.py, for scikit-build-core, and as tinytorch/version.py.
+"""The version: for setup.py, for scikit-build-core, and as tinytorch/version.py.
 
 PYTORCH_BUILD_VERSION decides; else it is version.txt, with the commit if that is known.
 """

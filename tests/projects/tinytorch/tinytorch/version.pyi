@@ -1,0 +1,4 @@
+__version__: str
+git_version: str
+cuda: str | None
+hip: str | None
