@@ -159,3 +159,16 @@ def unpack_command(core: str, to: str, folder: str) -> None:
         msg = f"the project's backend made {len(wheels)} wheels, and should make one"
         raise BuildError(msg, hint="look further up in the log for what it did")
     unpack(wheels[0], Path(to))
+
+
+@command.command("pack")
+@click.option("--order", required=True)
+@click.option("--inputs", required=True)
+@click.option("--scratch", required=True)
+@click.option("--to", required=True)
+def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
+    """Make a package of what was built."""
+    from torchyard.recipes.packing import pack
+
+    for path in pack(Path(order), Path(inputs), Path(scratch), Path(to)):
+        click.echo(path.name)

@@ -13,6 +13,7 @@ and one member, are under way at any time.
 import mmap
 import os
 import struct
+import zipfile
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -209,3 +210,12 @@ def _pack(source: Path | bytes) -> _Packed:
         digest = sha256(content).digest()
         data = deflate.deflate_compress(content, _LEVEL)
     return _Packed(data if len(data) < size else None, size, crc, digest)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive, with its files' modes."""
+    with zipfile.ZipFile(archive) as opened:
+        for info in opened.infolist():
+            path = Path(opened.extract(info, folder))
+            if not info.is_dir():
+                path.chmod(0o755 if info.external_attr >> 16 & 0o100 else 0o644)

@@ -12,11 +12,12 @@ from torchyard.model.step import SHELL, Step
 from torchyard.package.versions import local_version
 
 _TOOL = "{self} -m torchyard tool"
+_COMMIT = 40
 _PYTHON = "{work}/env/bin/python"
 
 _CONFIGURE_ONLY = (
     "from scikit_build_core.build import build_wheel; import tempfile;"
-    "settings = [('build-dir', 'build'), ('build.targets', 'help'), ('install.components', '-')];"
+    "settings = [('build-dir', 'build'), ('build.targets', 'help'), ('install.components', 'nothing')];"
     "build_wheel(tempfile.mkdtemp(), dict(settings))"
 )
 """Make a wheel of nothing: no target is built, and nothing installed."""
@@ -34,6 +35,7 @@ _WHEEL = {
 }
 """How each backend makes a wheel of what has been built."""
 
+_PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 _INSTALL = f"""\
 {_TOOL} install-script build {{out}}/install > build/install-core.cmake
 cmake -P build/install-core.cmake"""
@@ -47,7 +49,7 @@ def steps(order: Order) -> tuple[Step, ...] | None:
         case Stage.BINDINGS:
             return _bindings(order)
         case Stage.PACKAGE:
-            return (_line("pack --order {order} --inputs {inputs} --to {out}", "make the package"),)
+            return (_line(_PACK, "make the package"),)
         case _:
             return None
 
@@ -55,6 +57,12 @@ def steps(order: Order) -> tuple[Step, ...] | None:
 def core_of(order: Order) -> Task:
     """The core that a job is, or stands on."""
     return next(task for task in order.tasks if task.stage is Stage.CORE)
+
+
+def commit_of(order: Order) -> str:
+    """The commit that a job is made from; a directory's digest stands for the one it has not."""
+    source = next(task for task in order.tasks if task.stage is Stage.SOURCE)
+    return str(source.settings.get("commit") or source.settings.get("digest", ""))[:_COMMIT]
 
 
 def _core(order: Order) -> tuple[Step, ...]:
@@ -95,8 +103,7 @@ def _bindings(order: Order) -> tuple[Step, ...]:
 def _lay_out(order: Order) -> str:
     """Copy the source; if its commit is known, let git say so, though it has no history."""
     lines = ["cp -a {source}/. .", f"{_TOOL} ask build"]
-    settings = next(task.settings for task in order.tasks if task.stage is Stage.SOURCE)
-    commit = settings.get("commit") or str(settings.get("digest", ""))[:40]
+    commit = commit_of(order)
     if commit:
         lines += ["mkdir -p .git/objects .git/refs", f"echo {commit} > .git/HEAD"]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
+from torchyard.toolchain.variables import compose as in_front
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -19,6 +20,7 @@ def compose(
 ) -> dict[str, str]:
     """Everything that a step of a job finds in its environment, but for its own additions."""
     env = {
+        "PATH": SYSTEM_PATH,
         "HOME": f"{work}/home",
         "TMPDIR": f"{work}/tmp",  # noqa: S108 - its own
         "LANG": "C.UTF-8",
@@ -32,17 +34,12 @@ def compose(
         "NINJA_STATUS": "[%f/%t] ",
         "CMAKE_GENERATOR": "Ninja",
     }
-    env |= {**tools, "PATH": ":".join(filter(None, (*_own(work, tools), SYSTEM_PATH)))}
+    env = in_front(in_front(env, tools), {"PATH": f"{work}/tools"})
     if flags:
         env["MAKEFLAGS"] = flags
     env |= {name: os.environ[name] for name in passed_names(task) if name in os.environ}
     given = task.settings.get("env", {})
     return env | (given if isinstance(given, dict) else {})
-
-
-def _own(work: str, tools: Mapping[str, str]) -> tuple[str, str]:
-    """What comes before the system's programs: ours, then the toolchain's."""
-    return f"{work}/tools", tools.get("PATH", "")
 
 
 def passed_names(task: Task) -> list[str]:

@@ -48,6 +48,7 @@ class Conditions(NamedTuple):
     sandbox: Sandbox = Sandbox()
     wait: bool = True
     keep: bool = False
+    cache: str | None = None
 
 
 class Outcome(NamedTuple):
@@ -144,7 +145,7 @@ def _open(place: Workplace, store: Store, conditions: Conditions) -> Bench:
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
     if place.order.task.stage is Stage.SOURCE:
         sandbox = Sandbox()
-    tools = equip_job(place, sandbox)
+    tools = equip_job(place, sandbox, conditions.cache)
     return Bench(place, sandbox, conditions.slots, conditions.file, tools)
 
 

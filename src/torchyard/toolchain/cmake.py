@@ -16,7 +16,7 @@ _GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=
 """How a compiler is told which devices to make code for: nvcc's words, and clang's."""
 
 
-class _Reply(msgspec.Struct, frozen=True):
+class _Reply(msgspec.Struct):
     """A part of an answer; CMake says much more than is read here."""
 
 

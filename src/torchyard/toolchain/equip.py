@@ -131,10 +131,10 @@ def variables(tools: Tools, archs: Sequence[str], seen_as: str, *, python: bool)
 
 
 def running() -> Interpreter:
-    """The interpreter that torchyard itself runs on, for jobs that don't depend on any."""
+    """An interpreter for jobs that depend on none: the one that runs torchyard, if it will do."""
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    for one in find_interpreters():
-        if Path(one.path) == base:
-            return one
-    msg = f"`{base}`, which runs torchyard, does not say what it is"
-    raise HostError(msg, hint="install torchyard with a CPython that is on PATH")
+    found = [one for one in find_interpreters() if one.headers]
+    if not found:
+        msg = "no Python of this machine has its headers, which CMake wants to find"
+        raise HostError(msg, hint="install python3-dev, or a Python by `uv python install`")
+    return next((one for one in found if Path(one.path) == base), found[0])

@@ -85,11 +85,22 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
     def fill(part: Path) -> None:
         python = str(part / "bin" / "python")
         _uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)], part)
+        _forget_version(part / "lib")
         if names:
             _uv([*_INSTALL, "--python", python, *names], part)
             _check_complete(python, part)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
+
+
+def _forget_version(lib: Path) -> None:
+    """Let packages have the same path for every Python.
+
+    CMake writes its own into the commands of a build, which may change from one to the next.
+    """
+    for folder in lib.glob("python3*"):
+        folder.rename(lib / "python")
+        folder.symlink_to("python")
 
 
 def _check_complete(python: str, folder: Path) -> None:
@@ -101,7 +112,7 @@ def _check_complete(python: str, folder: Path) -> None:
             raise
         msg = f"the packages of the environment don't go together: {' '.join(gaps)}"
         raise ConfigError(
-            msg, hint="add what is missing to `requires` of [toolchain], each as `name==version`"
+            msg, hint="add what is missing to `requires` of [build], each as `name==version`"
         ) from error
 
 

@@ -1,0 +1,67 @@
+"""From an order for a package to the call that makes it."""
+
+from pathlib import Path
+
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.model.order import Order
+from torchyard.model.recipe import Stage
+from torchyard.model.tables import Format
+from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wheel
+from torchyard.package.versions import local_version
+from torchyard.recipes.pytorch import commit_of
+
+_HASH = 7
+"""Digits of a fingerprint in a conda build string."""
+
+
+def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
+    """Make the package that an order asks for; return the files that were written."""
+    asked = msgspec.json.decode(order.read_bytes(), type=Order)
+    task, facts = asked.task, asked.task.facts
+    core = inputs / Stage.CORE
+    match task.settings["format"]:
+        case Format.WHEEL:
+            return _files(
+                assemble_wheel(
+                    install=core / "install",
+                    vendor=core / "vendor",
+                    image=inputs / Stage.BINDINGS / "image",
+                    scratch=scratch,
+                    out=out,
+                    name=facts["name"],
+                    version=local_version(facts["version"], facts["compute"]),
+                    python=facts["python"],
+                    platform_tag=str(task.settings["platform_tag"]),
+                    compute=facts["compute"],
+                    order=order,
+                )
+            )
+        case Format.ZIP:
+            return _files(
+                assemble_libtorch(
+                    install=core / "install",
+                    vendor=core / "vendor",
+                    scratch=scratch,
+                    out=out,
+                    name=facts["name"],
+                    version=local_version(facts["version"], facts["compute"]),
+                    compute=facts["compute"],
+                    git_hash=commit_of(asked),
+                    order=order,
+                )
+            )
+        case Format.CONDA:
+            return _conda(asked, inputs, out)
+        case other:
+            msg = f"nobody knows how to write a package of format `{other}`"
+            raise BuildError(msg)
+
+
+def _files(made: Assembled) -> list[Path]:
+    return [path for path in made if path is not None]
+
+
+def _conda(order: Order, inputs: Path, out: Path) -> list[Path]:
+    raise NotImplementedError

@@ -1,0 +1,63 @@
+"""What the steps of a recipe compile with, laid out in the job's directory before the first step.
+
+This happens outside of any sandbox, with the caller's own settings for the network; so steps need
+none.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import HostError
+from torchyard.model.recipe import Stage
+from torchyard.model.step import Setting
+from torchyard.model.toolchain import Toolchain
+from torchyard.model.yard import Sandbox
+from torchyard.recipes import is_ours
+from torchyard.recipes.pytorch import core_of
+from torchyard.run.sandbox import work_path
+from torchyard.run.workplace import Workplace
+
+
+def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[str, str]:
+    """Lay out a job's toolchain, if it compiles by a recipe; return the variables that show it."""
+    order = place.order
+    if not is_ours(order.task):
+        return {}
+    if sandbox.root is not None:
+        msg = f"{order.task.id} is compiled with this machine's toolchain, not with a root's"
+        raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
+    # It takes longer to load than many a job takes that compiles nothing.
+    from torchyard.toolchain.equip import equip  # noqa: PLC0415
+    from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415
+
+    settings, facts = core_of(order).settings, core_of(order).facts
+    is_core = order.task.stage is Stage.CORE  # any Python will do
+    return equip(
+        _table(settings, "identity"),
+        toolchain=_toolchain(settings, cache if settings.get("cache") else None),
+        compute=facts["compute"],
+        blas=facts["variant"],
+        archs=_words(settings, "archs"),
+        interpreter=None if is_core else interpreter_for(order.task.facts["python"]),
+        requires=_words(settings, "requires"),
+        folder=place.folder,
+        seen_as=work_path(sandbox, place.folder),
+        tables=load_tables(),
+    ).env
+
+
+def _toolchain(settings: Mapping[str, Setting], cache: str | None) -> Toolchain:
+    """The table as the file had it, as far as the job depends on it."""
+    return msgspec.convert({**_table(settings, "toolchain"), "cache": cache}, Toolchain)
+
+
+def _table(settings: Mapping[str, Setting], name: str) -> dict[str, str]:
+    value = settings.get(name, {})
+    return value if isinstance(value, dict) else {}
+
+
+def _words(settings: Mapping[str, Setting], name: str) -> list[str]:
+    value = settings.get(name, ())
+    return [word for word in value if isinstance(word, str)] if isinstance(value, tuple) else []
