@@ -273,6 +273,8 @@ def test_inputs_are_not_changed(made: Made, tmp_path: Path) -> None:
     assemble(made, CondaKind.PACKAGE, tmp_path)
     assemble(made, CondaKind.LIBRARIES, tmp_path, "cu130")
     assert list(state()) == before
+    installer = made.bindings / "image/demo-1.2.0+cpu.dist-info/INSTALLER"
+    assert installer.read_text(encoding="utf-8") == "pip\n", "no earlier test's package changed it"
 
 
 def test_the_solver_prefers_cuda_where_there_is_a_driver(channel: Path) -> None:

@@ -57,7 +57,7 @@ def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said a
     The package carries its order in `info/`, under the file's own name.
     """
     try:
-        from rattler_build import (  # noqa: PLC0415 - an extra, and slow to import
+        from rattler_build import (  # noqa: PLC0415 - an extra, which may be missing
             RattlerBuildError,
             assemble_package,
         )
@@ -82,7 +82,7 @@ def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said a
                 homepage=about.homepage,
                 license=about.license,
                 # There is no argument for run exports. What is named here gets into info/ under its
-                # own name; files in info/ of the tree do, too, but are then installed as well.
+                # own name; files in info/ of the tree do, too, but are listed as files to install.
                 test_files=[*([exports] if metadata.run_exports else []), order],
                 timestamp=datetime.fromtimestamp(EPOCH, UTC),
                 compression_level=level,

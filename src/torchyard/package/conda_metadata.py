@@ -1,7 +1,7 @@
 """What a conda package says about itself: names, build strings, pins and requirements.
 
-No file is touched but the table `data/conda.toml`. The rules are those of conda-forge's
-pytorch-cpu-feedstock; its packages and these can take each other's place.
+No file is touched but the table `data/conda.toml`. Names, build strings and numbers, run exports and
+what excludes what are as in conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
 """
 
 import re
