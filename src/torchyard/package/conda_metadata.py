@@ -1,6 +1,6 @@
 """What a conda package says about itself: names, build strings, pins and requirements.
 
-No file is touched but the table `data/conda.toml`. Names, build strings and numbers, run exports and
+No file is touched but the table `data/conda.toml`. Names, build strings, numbers, run exports and
 what excludes what are as in conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
 """
 
