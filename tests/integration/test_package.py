@@ -246,7 +246,7 @@ def test_debug_information_is_kept_apart(tmp_path: Path) -> None:
 def test_a_tool_that_fails_is_told(tmp_path: Path) -> None:
     path = compile_library(tmp_path / "libx.so", "int x;", options=["-g"])
     (tmp_path / "debug").mkdir()
-    with pytest.raises(HostError, match="`objcopy --only-keep-debug .* failed"):
+    with pytest.raises(HostError, match=r"`objcopy --only-keep-debug .* failed"):
         strip(path, tmp_path / "debug")
 
 
@@ -436,26 +436,16 @@ def test_more_members_than_a_plain_zip_can_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_members_larger_than_a_plain_zip_can_hold(tmp_path: Path) -> None:
-    """One is compressed beyond recognition; the others lie beyond the first 4 GiB."""
-    large, noise = tmp_path / "large", tmp_path / "noise"
+def test_a_member_larger_than_a_plain_zip_can_hold(tmp_path: Path) -> None:
+    large, path = tmp_path / "large", tmp_path / "large.zip"
     size = (4 << 30) + 12_345
     with large.open("wb") as file:
         file.truncate(size)
-    with noise.open("wb") as file:
-        for _ in range(65):
-            file.write(os.urandom(64 << 20))
-    path = tmp_path / "large.zip"
     with writing(path) as archive:
-        members = [Member("large", large), Member("noise", noise), Member("small", b"s" * 99)]
-        archive.add(members)
+        archive.add([Member("large", large), Member("small", b"s" * 99)])
     with zipfile.ZipFile(path) as read:
-        infos = read.infolist()
-        assert [info.file_size for info in infos] == [size, 65 << 26, 99]
-        assert infos[1].compress_type == zipfile.ZIP_STORED
-        assert infos[2].header_offset > 4 << 30
+        assert [info.file_size for info in read.infolist()] == [size, 99]
         assert read.read("small") == b"s" * 99
-        assert read.testzip() is None
     run("unzip", "-qt", path)
 
 

@@ -18,7 +18,7 @@ from packaging.utils import parse_wheel_filename
 
 from torchyard.errors import BuildError, ConfigError, DataError, HostError
 from torchyard.host.files import read_data
-from torchyard.package.archive import Member, members_of, writing
+from torchyard.package.archive import Member, ZipWriter, members_of, writing
 from torchyard.package.elf import read_elf, section_names, symbols
 from torchyard.package.libtorch import write_libtorch
 from torchyard.package.policy import Layout, parse_layouts, policy_for
@@ -253,6 +253,18 @@ def test_bad_members_leave_no_archive(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no UTF-8"), writing(path) as archive:
         archive.add([Member(os.fsdecode(b"\xff"), b"1")])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_members_beyond_the_first_4_gib(tmp_path: Path) -> None:
+    path = tmp_path / "far.zip"
+    with path.open("wb") as file:
+        file.seek((4 << 30) - 30)  # takes no room on the disk
+        archive = ZipWriter(file)
+        archive.add([Member("before", b"1"), Member("after", b"2" * 99)])
+        archive.close()
+    with zipfile.ZipFile(path) as read:
+        assert [info.header_offset > 0xFFFF_FFFF for info in read.infolist()] == [False, True]
+        assert (read.read("before"), read.read("after")) == (b"1", b"2" * 99)
 
 
 # --------------------------------------------------------------------------------------- wheel

@@ -5,9 +5,9 @@ nothing else: what it does differently on different processors (checksums, movin
 the same outcome. zlib can't promise that, as each system has a build or a fork of its own.
 
 libdeflate takes a member as a whole. It is mapped, so that its pages can be dropped again, but what
-comes out is in memory: for a library of 1.5 GB about 500 MB. Members are compressed in threads
-(libdeflate runs without Python's lock) and written in order; no more than `_AHEAD` bytes of input,
-and one member, are under way at any time.
+comes out is in memory, for a moment twice: about 1 GB for a library of 1.5 GB. Members are
+compressed in threads (libdeflate runs without Python's lock) and written in order; no more than
+`_AHEAD` bytes of input, and one member, are under way at any time.
 """
 
 import mmap
