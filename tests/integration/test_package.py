@@ -7,14 +7,19 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import python_name
@@ -108,7 +113,6 @@ def build(root: Path) -> Built:
 
 
 def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
-    (place / "out").mkdir(parents=True, exist_ok=True)
     return assemble_wheel(
         install=built.install,
         vendor=built.vendor,
@@ -124,7 +128,6 @@ def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
 
 
 def make_libtorch(built: Built, place: Path) -> Assembled:
-    (place / "out").mkdir(parents=True, exist_ok=True)
     return assemble_libtorch(
         install=built.install,
         vendor=built.vendor,
@@ -198,6 +201,42 @@ def test_old_and_foreign_files_are_read(tmp_path: Path) -> None:
     assert relocatable is not None
     assert not relocatable.dynamic
     rewrite(tmp_path / "x.o", Rewrite(rpath="/a"))  # is none of patchelf's business
+
+
+@pytest.mark.parametrize("target", ["elf32-i386", "elf32-big", "elf64-big"])
+def test_other_classes_and_byte_orders_are_read(tmp_path: Path, target: str) -> None:
+    (tmp_path / "x").write_bytes(b"some bytes")
+    path = tmp_path / "x.o"
+    words = ["objcopy", "-I", "binary", "-O", target, "x", "x.o"]
+    subprocess.run(words, check=True, cwd=tmp_path)
+    elf = read_elf(path)
+    assert elf is not None
+    assert (elf.is_64, elf.dynamic) == (target == "elf64-big", False)
+    assert symbols(path) == {
+        ("_binary_x_start", "notype", ".data"),
+        ("_binary_x_end", "notype", ".data"),
+        ("_binary_x_size", "notype", "*ABS*"),
+    }
+
+
+changes = st.lists(st.tuples(st.integers(0, 1023), st.integers(0, 255)), max_size=8)
+
+
+@settings(max_examples=300)
+@given(changes, st.integers(-600, 600), st.integers(0, 64))
+def test_a_damaged_file_is_never_a_surprise(
+    built: Built, flips: list[tuple[int, int]], place: int, cut: int
+) -> None:
+    """The headers are at the beginning and at the end of a file."""
+    data = bytearray((built.install / "lib/libc10.so").read_bytes())
+    for offset, value in flips:
+        data[(place + offset) % len(data)] = value
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "x.so")
+        path.write_bytes(data[: len(data) - cut])
+        for read in (read_elf, symbols, section_names):
+            with suppress(BuildError):
+                read(path)
 
 
 def test_differences(tmp_path: Path) -> None:
@@ -341,6 +380,17 @@ def test_debug_information_has_an_archive_of_its_own(built: Built, tmp_path: Pat
     with zipfile.ZipFile(made.debug) as archive:
         folder = "tinytorch/lib/"
         assert archive.namelist() == [f"{folder}libc10.so.debug", f"{folder}libtiny.so.debug"]
+    site = unpack(made.package, tmp_path / "site")
+    kept = unpack(made.debug, tmp_path / "kept") / "tinytorch/lib/libtiny.so.debug"
+    link = tmp_path / "link"
+    library = site / "tinytorch/lib/libtiny.so"
+    run("objcopy", "--dump-section", f".gnu_debuglink={link}", library, tmp_path / "copy")
+    checksum = crc32(kept.read_bytes()).to_bytes(4, sys.byteorder)
+    assert link.read_bytes() == b"libtiny.so.debug".ljust(20, b"\0") + checksum
+    ours, theirs = read_elf(library), read_elf(kept)
+    assert ours is not None
+    assert theirs is not None
+    assert ours.build_id == theirs.build_id != ""
 
 
 def test_packages_are_the_same_wherever_and_whenever_they_are_made(
@@ -389,6 +439,8 @@ def test_the_core_must_be_the_same(built: Built, tmp_path: Path) -> None:
         file.write(b"\0")
     with pytest.raises(BuildError, match="not what is around them"):
         check_core(built.install, package)
+    with pytest.raises(BuildError, match="has no libraries"):
+        check_core(tmp_path, package)
     library.unlink()
     with pytest.raises(BuildError, match=r"`libc10.so` is not in"):
         make_wheel(built._replace(image=tmp_path), tmp_path)

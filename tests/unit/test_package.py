@@ -291,7 +291,6 @@ def make_image(folder: Path) -> Path:
 
 
 def make_wheel(image: Path, out: Path, tags: Tags | None = None) -> Path:
-    out.mkdir(exist_ok=True)
     order = out.parent / "torchyard-order.json"
     order.write_text("{}", encoding="utf-8")
     return write_wheel(

@@ -83,6 +83,7 @@ def members_of(folder: Path, prefix: str = "") -> list[Member]:
 @contextmanager
 def writing(out: Path) -> "Iterator[ZipWriter]":
     """Write an archive, which gets its name only once it is whole."""
+    out.parent.mkdir(parents=True, exist_ok=True)
     beside = out.with_name(f".{out.name}.part")
     try:
         with beside.open("wb") as file:

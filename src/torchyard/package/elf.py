@@ -131,7 +131,7 @@ def _opened(path: Path) -> Iterator[_Image | None]:
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             try:
                 yield _Image(data)
-            except (struct.error, IndexError, ValueError) as error:
+            except (struct.error, IndexError, OverflowError, ValueError) as error:
                 msg = f"`{path}` begins like an ELF file but is damaged: {error}"
                 raise BuildError(msg, hint="build it again; it may have been cut off") from error
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from torchyard.errors import BuildError
+from torchyard.package.archive import members_of
 from torchyard.package.elf import read_elf, section_difference, symbol_difference
 
 _LISTED = 5
@@ -13,18 +14,19 @@ _LISTED = 5
 
 def check_core(core_install: Path, image_package: Path) -> None:
     """Fail unless each library of the core is in the Python package, byte for byte."""
-    for library in sorted((core_install / "lib").iterdir()):
-        if not library.is_file() or read_elf(library) is None:
-            continue
-        other = image_package / "lib" / library.name
+    names = [member.name for member in members_of(core_install / "lib")]
+    libraries = [name for name in names if read_elf(core_install / "lib" / name)]
+    if not libraries:
+        msg = f"the core has no libraries in `{core_install / 'lib'}`"
+        raise BuildError(msg, hint="look into the log of the core's job for what it installed")
+    for name in libraries:
+        library, other = core_install / "lib" / name, image_package / "lib" / name
         if not other.is_file():
-            msg = f"the core's library `{library.name}` is not in `{other.parent}`"
+            msg = f"the core's library `{name}` is not in `{image_package / 'lib'}`"
             hint = "the bindings must install the core that they were given, all of it"
             raise BuildError(msg, hint=hint)
         if not filecmp.cmp(library, other, shallow=False):
-            msg = (
-                f"`{library.name}` of the bindings is not that of the core: {_why(library, other)}"
-            )
+            msg = f"`{name}` of the bindings is not that of the core: {_why(library, other)}"
             hint = (
                 "something of the core was compiled or linked again; make the bindings take it as "
                 "it is, and look for what depends on the Python or on the directory"
