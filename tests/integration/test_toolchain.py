@@ -1,5 +1,6 @@
 """Real interpreters, compilers and packages, and a job's folder made of them."""
 
+import json
 import os
 import platform
 import shutil
@@ -9,8 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import jsonschema
 import msgspec
 import pytest
+from tests.helpers import ROOT, SMALL, Command
 from tests.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.config.tables import load_tables
@@ -458,3 +461,55 @@ def test_jobs_share_a_cache_in_a_bucket(tmp_path: Path, s3_server: S3Server) -> 
 def test_stopping_a_server_that_never_ran_is_no_error(tmp_path: Path) -> None:
     cache.lay_out(tmp_path)
     cache.stop(SYSTEM | cache.variables("/nowhere", tmp_path, str(tmp_path)), tmp_path)
+
+
+# ---------------------------------------------------------------------- the command
+
+
+@needs_gcc
+@pytest.mark.parametrize("width", [80, 60])
+def test_the_command_shows_what_there_is_and_what_is_missing(
+    torchyard: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, gcc: Compiler, width: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    file = tmp_path / "torchyard.toml"
+    file.write_text(
+        SMALL.replace('["cpu", "cu130"]', '["cpu", "cu130", "rocm7.2"]'), encoding="utf-8"
+    )
+    out = torchyard("toolchain", "-f", file).out
+    assert max(map(len, out.splitlines())) <= width
+    assert interpreter_for(HERE).version in out
+    assert gcc.version in out
+    assert "compute/cu130" in out
+    assert "compute/rocm7.2" in out
+
+
+@needs_gcc
+def test_the_command_prints_json_by_its_schema(
+    torchyard: Command, tmp_path: Path, gcc: Compiler
+) -> None:
+    file = tmp_path / "torchyard.toml"
+    file.write_text(SMALL, encoding="utf-8")
+    document = json.loads(torchyard("toolchain", "-f", file, "--json").out)
+    schema = ROOT / "src/torchyard/data/schemas/toolchain.json"
+    jsonschema.validate(document, json.loads(schema.read_text(encoding="utf-8")))
+    assert document["parts"]["compiler"] == gcc.identity
+    assert document["parts"]["blas/mkl"].startswith("mkl ")
+
+
+@needs_gcc
+def test_a_shell_can_read_the_variables(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    args = ["--compute", "cu132", "--blas", "mkl", "--folder", "/a b"]
+    script = torchyard("toolchain", "env", *args).out
+    shown = run(
+        ["sh", "-c", f'{script}\necho "$MKLROOT|$USE_CUDA|$TORCH_CUDA_ARCH_LIST"'], {}, tmp_path
+    )
+    assert (
+        shown == f"/a b/toolchain/blas|1|{';'.join(TABLES.cuda['cu132'].archs['linux-x86_64'])}\n"
+    )
+    assert not list(tmp_path.iterdir())
+    assert torchyard("toolchain", "env", "--compute", "cu131").code == 2
+    assert torchyard("toolchain", "--json", "env").code == 2

@@ -54,6 +54,7 @@ class _Commands(LazyGroup):
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",
+        "toolchain": "toolchain",
     }
 
 

@@ -1,6 +1,9 @@
 """Options that several commands share."""
 
 import click
+from click.core import ParameterSource
+
+from torchyard.errors import UsageError
 
 file_option = click.option(
     "-f",
@@ -42,3 +45,12 @@ sandbox_option = click.option(
     type=click.Choice(["none", "view", "bwrap"]),
     help="Use this sandbox, not the file's.",
 )
+
+
+def refuse_options(ctx: click.Context) -> None:
+    """Options before a subcommand would have no effect; better to say so."""
+    for name in ctx.params:
+        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            msg = f"options of `{ctx.command_path}` have no effect on its subcommands"
+            hint = f"write them behind: {ctx.command_path} {ctx.invoked_subcommand} … --option"
+            raise UsageError(msg, hint=hint)

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import click
-from click.core import ParameterSource
 
 from torchyard.cli.identified import identified
 from torchyard.cli.main import LazyGroup
 from torchyard.cli.options import (
     file_option,
     json_option,
+    refuse_options,
     select_option,
     set_option,
     skip_option,
@@ -63,7 +63,7 @@ def command(
     Nothing is built. The same file gives the same plan, byte for byte, on every machine.
     """
     if ctx.invoked_subcommand:
-        _refuse_options(ctx)
+        refuse_options(ctx)
         return
     if as_json + identifiers + jobs + bool(diagram) > 1:
         msg = "--json, --identifiers, --jobs and --diagram can't be had together"
@@ -80,15 +80,6 @@ def command(
         warn(warnings(expansion))
     else:
         _print(identified(yard), selection, diagram, as_json=as_json, jobs=jobs)
-
-
-def _refuse_options(ctx: click.Context) -> None:
-    """Options before a subcommand would have no effect; better to say so."""
-    for name in ctx.params:
-        if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            msg = f"options of `{ctx.command_path}` have no effect on its subcommands"
-            hint = f"write them behind: {ctx.command_path} {ctx.invoked_subcommand} … --option"
-            raise UsageError(msg, hint=hint)
 
 
 def _print(

@@ -2,7 +2,13 @@
 
 from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.store_documents import STORE_REPORTS
+from torchyard.inspect.toolchain_documents import TOOLCHAIN_REPORTS
 from torchyard.model.event import Happening
 
-SCHEMAS: dict[str, object] = {**REPORTS, **STORE_REPORTS, "events": Happening}
+SCHEMAS: dict[str, object] = {
+    **REPORTS,
+    **STORE_REPORTS,
+    **TOOLCHAIN_REPORTS,
+    "events": Happening,
+}
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

@@ -1,7 +1,9 @@
 """The C and C++ compilers of this machine, and the programs that decide what they write."""
 
+import os
 import re
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -17,6 +19,7 @@ _PARTS: dict[Kind, tuple[str, ...]] = {
     "clang": ("ld", "ld.lld"),
 }
 _PLUS = {"gcc": "g++", "clang": "clang++", "cc": "c++"}
+_LISTED = re.compile(r"(gcc|clang)(-\d+)?")
 _NAME = re.compile(r"(?P<before>.*?)(?P<name>gcc|clang|cc)(?P<after>-\d+(\.\d+)*)?")
 
 
@@ -53,6 +56,19 @@ def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     kind, version = _version(cc)
     digest = (digests or Digests()).of(programs_of(cc, kind))
     return Compiler(kind=kind, cc=cc, cxx=_cxx(cc), version=version, digest=digest)
+
+
+def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
+    """Every gcc and clang on PATH, each once."""
+    found: dict[Path, Compiler] = {}
+    for folder in map(Path, os.get_exec_path()):
+        versions = sorted(path.name for path in folder.glob("*-[0-9]*"))
+        for name in filter(_LISTED.fullmatch, ("gcc", "clang", *versions)):
+            program = folder / name
+            if program.is_file() and program.resolve() not in found:
+                with suppress(HostError):
+                    found[program.resolve()] = find_compiler(str(program), digests)
+    return tuple(found.values())
 
 
 def programs_of(cc: str, kind: Kind) -> dict[str, Path]:

@@ -116,18 +116,28 @@ def variables(tools: Tools, archs: Sequence[str], seen_as: str, *, python: bool)
         "USE_CUDA": str(int(isinstance(tools.kit, Toolkit))),
         "USE_ROCM": str(int(isinstance(tools.kit, Rocm))),
     }
-    if tools.blas:
-        env = compose(env, blas_room.variables(tools.blas, f"{seen_as}/{BLAS}"))
-    if isinstance(tools.kit, Toolkit):
-        env = compose(env, cuda.variables(tools.kit, f"{seen_as}/{CUDA}", tools.compiler))
-        env["TORCH_CUDA_ARCH_LIST"] = ";".join(archs)
-    elif tools.kit:
-        env = compose(env, rocm.variables(tools.kit))
-        env["PYTORCH_ROCM_ARCH"] = ";".join(archs)
+    for piece in _pieces(tools, archs, seen_as):
+        env = compose(env, piece)
     if python:
         root = f"{seen_as}/{ENV}"
         env = compose(env, search(root) | {"PATH": f"{root}/bin", "VIRTUAL_ENV": root})
     return env
+
+
+def _pieces(tools: Tools, archs: Sequence[str], seen_as: str) -> list[dict[str, str]]:
+    """The variables of each part; those of the job's own folder come last, to be found first."""
+    pieces: list[tuple[bool, dict[str, str]]] = []
+    if tools.blas:
+        own = tools.blas.origin == "pypi"
+        pieces.append((own, blas_room.variables(tools.blas, f"{seen_as}/{BLAS}")))
+    if isinstance(tools.kit, Toolkit):
+        own = tools.kit.origin == "pypi"
+        env = cuda.variables(tools.kit, f"{seen_as}/{CUDA}", tools.compiler)
+        pieces.append((own, env | {"TORCH_CUDA_ARCH_LIST": ";".join(archs)}))
+    elif tools.kit:
+        env = rocm.variables(tools.kit)
+        pieces.append((False, env | {"PYTORCH_ROCM_ARCH": ";".join(archs)}))
+    return [env for _, env in sorted(pieces, key=lambda piece: piece[0])]
 
 
 def running() -> Interpreter:

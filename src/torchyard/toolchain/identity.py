@@ -1,7 +1,9 @@
 """What this machine would compile with, named so that it can be compared."""
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -14,6 +16,8 @@ from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.cuda import Toolkit, find_cuda
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.rocm import Rocm, find_rocm
+
+Part = TypeVar("Part")
 
 PLAIN = "cpu"
 """The compute platform that needs a compiler and nothing else."""
@@ -28,20 +32,46 @@ def identify(
     digests: Digests | None = None,
 ) -> Toolchain:
     """Say what this machine would use; what it does not have is left out."""
-    digests = digests or Digests()
-    parts: dict[str, str] = {}
-    with suppress(HostError):
-        compiler = find_compiler(toolchain.compiler, digests)
-        parts["compiler"] = compiler.identity
-        for variant in variants:
-            with suppress(HostError):
-                if blas := blas_for(toolchain, variant, compiler, tables, digests):
-                    parts[f"blas/{variant}"] = blas.identity
-    for compute in computes:
-        with suppress(HostError):
-            if kit := kit_for(toolchain, compute, tables, digests):
-                parts[f"compute/{compute}"] = kit.identity
+    found = survey(toolchain, computes=computes, variants=variants, tables=tables, digests=digests)
+    parts = {name: part for name, part in found.items() if isinstance(part, str)}
     return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
+
+
+def survey(
+    toolchain: Toolchain,
+    *,
+    computes: Iterable[str],
+    variants: Iterable[str],
+    tables: Tables,
+    digests: Digests | None = None,
+) -> dict[str, str | HostError]:
+    """What this machine would use for each part, or why it can't."""
+    digests = digests or Digests()
+    compiler = _attempt(partial(find_compiler, toolchain.compiler, digests))
+    finders: dict[str, Callable[[], Toolkit | Rocm | Blas | None]] = {
+        f"compute/{compute}": partial(kit_for, toolchain, compute, tables, digests)
+        for compute in computes
+    }
+    if isinstance(compiler, Compiler):
+        finders |= {
+            f"blas/{variant}": partial(blas_for, toolchain, variant, compiler, tables, digests)
+            for variant in variants
+        }
+    with ThreadPoolExecutor(4) as pool:
+        answers = dict(zip(finders, pool.map(_attempt, finders.values()), strict=True))
+    found = {"compiler": compiler, **answers}
+    return {
+        name: part if isinstance(part, HostError) else part.identity
+        for name, part in found.items()
+        if part is not None
+    }
+
+
+def _attempt(find: Callable[[], Part]) -> Part | HostError:
+    try:
+        return find()
+    except HostError as error:
+        return error
 
 
 def kit_for(

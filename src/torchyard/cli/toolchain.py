@@ -1,0 +1,133 @@
+"""`torchyard toolchain`: what this machine compiles with."""
+
+import shlex
+from pathlib import Path
+
+import click
+
+from torchyard.cli.options import json_option, refuse_options
+from torchyard.cli.places import home_of
+from torchyard.config.load import load_yard
+from torchyard.config.tables import load_tables
+from torchyard.errors import HostError, UsageError
+from torchyard.host.files import exists
+from torchyard.host.machine import platform_name
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.tables import Tables
+from torchyard.model.toolchain import Toolchain
+from torchyard.plan.expand import expand
+from torchyard.report.console import show, write
+from torchyard.run.environment import SYSTEM_PATH
+from torchyard.run.sandbox import INSIDE
+from torchyard.toolchain.digests import Digests
+
+FILE = "torchyard.toml"
+
+file_option = click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    help=f"Configuration to read; {FILE} if there is one.",
+)
+
+
+@click.group("toolchain", invoke_without_command=True)
+@file_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
+    """Show the Pythons, compilers, CUDA, ROCm and BLAS of this machine.
+
+    With a file, show also what would be used for each compute platform and BLAS of its matrix, or
+    why that is missing. Nothing is installed.
+    """
+    if ctx.invoked_subcommand:
+        refuse_options(ctx)
+        return
+    from torchyard.inspect.documents import encode
+    from torchyard.inspect.toolchain_documents import toolchain_document
+    from torchyard.inspect.toolchain_reports import toolchain_report
+    from torchyard.toolchain.machine import look_around
+
+    file = _existing(file)
+    tables, digests = load_tables(), _digests(file)
+    parts = _parts(file, tables, digests) if file else {}
+    document = toolchain_document(look_around(tables, digests), parts)
+    if as_json:
+        write(encode(document))
+    else:
+        show(toolchain_report(document))
+
+
+@command.command("env")
+@file_option
+@click.option("--compute", metavar="NAME", default="cpu", show_default=True, help="Such as cu130.")
+@click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
+@click.option(
+    "--folder", metavar="DIR", default=INSIDE, show_default=True, help="Where the job would be."
+)
+def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
+    """Print the variables that the steps of a job would see, for a shell to read.
+
+    Nothing is installed: what comes from PyPI would be in the job's folder.
+    """
+    from torchyard.toolchain.equip import find_tools, variables
+    from torchyard.toolchain.variables import compose
+
+    tables = load_tables()
+    _check_name(compute, tables.computes, "compute platform")
+    _check_name(blas, ("", *tables.blas), "BLAS")
+    file = _existing(file)
+    toolchain = load_yard(file).toolchain if file else Toolchain()
+    tools = find_tools(toolchain, compute, blas, tables, _digests(file))
+    env = variables(
+        tools,
+        _archs(compute, tables),
+        folder,
+        python=bool(toolchain.requires),
+    )
+    if toolchain.cache:
+        from torchyard.toolchain import cache
+
+        env |= cache.variables(toolchain.cache, Path(folder), folder)
+    env = compose({"PATH": SYSTEM_PATH}, env)
+    write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items())))
+
+
+def _parts(file: str, tables: Tables, digests: Digests) -> dict[str, str | HostError]:
+    """What the blocks of a file that are for this machine would use."""
+    from torchyard.toolchain.identity import survey
+
+    yard = load_yard(file)
+    heads = [block.head for block in expand(yard, tables).blocks]
+    here = [head for head in heads if head[0] == platform_name()]
+    return survey(
+        yard.toolchain,
+        computes=dict.fromkeys(compute for _, compute, _ in here),
+        variants=dict.fromkeys(variant for _, _, variant in here),
+        tables=tables,
+        digests=digests,
+    )
+
+
+def _existing(file: str | None) -> str | None:
+    """The file that is named, or the usual one if it is there."""
+    return file or (FILE if exists(FILE) else None)
+
+
+def _digests(file: str | None) -> Digests:
+    return Digests(Path(home_of(file), "digests.json") if file else None)
+
+
+def _check_name(name: str, known: tuple[str, ...], what: str) -> None:
+    if name not in known:
+        msg = f"there is no {what} `{name}`"
+        raise UsageError(msg, hint=did_you_mean(name, known))
+
+
+def _archs(compute: str, tables: Tables) -> tuple[str, ...]:
+    """The architectures that the tables have for a compute platform."""
+    for table in (tables.cuda, tables.rocm):
+        if compute in table:
+            return table[compute].archs.get(platform_name(), ())
+    return ()
