@@ -18,15 +18,18 @@ from tests.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, ElsewhereError, HostError
+from torchyard.model.step import Step
 from torchyard.model.tables import Rocm as RocmRow
 from torchyard.model.toolchain import Toolchain
+from torchyard.model.yard import Sandbox
+from torchyard.run.sandbox import INSIDE, enclose
 from torchyard.toolchain import blas, cache, cuda, rocm
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.equip import equip
 from torchyard.toolchain.identity import identify
 from torchyard.toolchain.interpreters import best_of, find_interpreters, interpreter_for
-from torchyard.toolchain.pypi import make_environment, read_lock
+from torchyard.toolchain.pypi import install, make_environment, parse_lock, read_lock
 from torchyard.toolchain.variables import compose
 
 pytestmark = pytest.mark.integration
@@ -172,6 +175,31 @@ def test_an_environment_is_made_once_whole_or_not_at_all(tmp_path: Path) -> None
     assert folder.stat().st_ino != made
 
 
+def test_an_index_out_of_reach_is_not_the_jobs_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with reserved_port() as port:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://{LOOPBACK}:{port}/simple")
+        monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
+        monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+        with pytest.raises(ElsewhereError) as caught:
+            install(read_lock("openblas"), tmp_path / "blas")
+    assert caught.value.reason == "network"
+    assert not (tmp_path / "blas").exists()
+
+
+def test_pinned_packages_are_installed_without_a_lock(tmp_path: Path) -> None:
+    install(["pathspec==0.12.1"], tmp_path / "some")
+    assert (tmp_path / "some/pathspec/__init__.py").exists()
+
+
+def test_a_file_that_is_not_the_locked_one_is_refused(tmp_path: Path) -> None:
+    lock = parse_lock("bad", f"pathspec==0.12.1 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(HostError, match="Hash mismatch"):
+        install(lock, tmp_path / "some")
+    assert not list(tmp_path.iterdir())
+
+
 # ----------------------------------------------------------------------------- jobs
 
 
@@ -179,7 +207,9 @@ def planned(toolchain: Toolchain, *computes: str, variants: Sequence[str] = ()) 
     return identify(toolchain, computes=computes, variants=variants, tables=TABLES)
 
 
-def equipped(toolchain: Toolchain, compute: str, variant: str, folder: Path) -> dict[str, str]:
+def equipped(
+    toolchain: Toolchain, compute: str, variant: str, folder: Path, seen_as: str = ""
+) -> dict[str, str]:
     equipment = equip(
         toolchain.parts_of(compute, variant),
         toolchain=toolchain,
@@ -189,7 +219,7 @@ def equipped(toolchain: Toolchain, compute: str, variant: str, folder: Path) -> 
         interpreter=None,
         requires=toolchain.requires,
         folder=folder,
-        seen_as=str(folder),
+        seen_as=seen_as or str(folder),
         tables=TABLES,
     )
     return compose(SYSTEM, equipment.env)
@@ -215,6 +245,19 @@ def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Pat
     assert equipped(toolchain, "cpu", "torch2.13", tmp_path) == env
     assert (tmp_path / "env").stat().st_ino == made
     assert {path.name for path in tmp_path.iterdir()} == {"env"}
+
+
+@needs_gcc
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bwrap")
+def test_a_job_works_under_the_name_that_its_steps_see(tmp_path: Path) -> None:
+    toolchain = planned(
+        Toolchain(blas="pypi", requires=("ninja==1.13.0",)), "cpu", variants=["openblas"]
+    )
+    env = equipped(toolchain, "cpu", "openblas", tmp_path, INSIDE)
+    (tmp_path / "dot.c").write_text(DOT.format(header="cblas.h", prefix="scipy_"), encoding="utf-8")
+    script = "ninja --version && $CC -I$OpenBLAS_HOME/include dot.c -lscipy_openblas && ./a.out"
+    step = Step(run=("sh", "-ec", script), cwd=INSIDE)
+    run(enclose(Sandbox(kind="bwrap"), step, tmp_path, None), env, tmp_path)
 
 
 DOT = """
@@ -249,7 +292,7 @@ def test_mkl_from_pypi_links_and_is_found_like_an_installed_one(
     links(env, tmp_path, "mkl_cblas.h", [*parts.split(), "-lm", "-ldl", "-lpthread"])
     found = blas.mkl_in(Path(env["MKLROOT"]), ("lib",), Digests())
     assert found
-    assert found.version == read_lock("mkl").version_of("mkl-static")
+    assert found.version == read_lock("mkl").versions["mkl-static"]
     assert found.origin == "system"
 
 

@@ -1,14 +1,17 @@
 """What compiles: the parts that need no program."""
 
-import msgspec
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchyard.errors import ConfigError, ElsewhereError, PlanError
+from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError, PlanError
+from torchyard.toolchain import cache
 from torchyard.toolchain.equip import compare
-from torchyard.toolchain.pypi import Lock, locks, pinned, read_lock
+from torchyard.toolchain.pypi import locks, parse_lock, pinned, read_lock
 from torchyard.toolchain.variables import LISTS, compose
+from torchyard.toolchain.whole import make_whole
 
 NAMES = st.sampled_from([*sorted(LISTS), "CC", "BLAS"])
 VALUES = st.lists(st.sampled_from(["/a", "/b/bin", "/c", ""]), max_size=4).map(":".join)
@@ -47,32 +50,27 @@ def test_the_order_of_requirements_does_not_matter() -> None:
     assert pinned(["b==1", "a==2", "b==1"]) == ["a==2", "b==1"]
 
 
-def test_every_package_of_every_lock_has_a_version_and_hashes() -> None:
+HASH = f"--hash=sha256:{'0' * 64}"
+
+
+def test_every_lock_can_be_read() -> None:
     assert {"mkl", "openblas", "cuda-13.0"} <= set(locks())
     for name in locks():
-        blocks = [block for block in _blocks(read_lock(name)) if block]
-        assert blocks
-        for block in blocks:
-            assert len(pinned([block[0].removesuffix("\\")])) == 1
-            assert block[1:]
-            assert all(line.startswith("--hash=sha256:") for line in block[1:])
-
-
-def _blocks(lock: Lock) -> list[list[str]]:
-    blocks: list[list[str]] = []
-    for line in lock.text.splitlines():
-        if line.startswith(" "):
-            blocks[-1].append(line.strip().removesuffix("\\"))
-        else:
-            blocks.append([line.strip()])
-    return blocks
+        assert read_lock(name).versions
 
 
 def test_a_lock_knows_its_versions() -> None:
-    lock = Lock(name="x", text="one==1.2 \\\n    --hash=sha256:00\ntwo==3\n")
-    assert lock.version_of("one") == "1.2"
-    assert lock.version_of("two") == "3"
-    assert msgspec.structs.replace(lock, text="one==1.3").digest != lock.digest
+    lock = parse_lock("x", f"one==1.2 \\\n    {HASH} \\\n    {HASH}\ntwo==3 {HASH}\n")
+    assert lock.versions == {"one": "1.2", "two": "3"}
+    assert parse_lock("x", f"one==1.3 {HASH}").digest != lock.digest
+
+
+@pytest.mark.parametrize(
+    "text", ["one==1.2", f"one>=1.2 {HASH}", f"one {HASH}", f"one==1 {HASH[:-1]}", "# a comment"]
+)
+def test_a_lock_without_a_version_or_a_hash_is_refused(text: str) -> None:
+    with pytest.raises(DataError, match="without version or hash"):
+        parse_lock("x", f"two==3 {HASH}\n{text}\n")
 
 
 def test_another_toolchain_is_refused() -> None:
@@ -81,3 +79,59 @@ def test_another_toolchain_is_refused() -> None:
         compare({"compiler": "gcc 12"}, {"compiler": "gcc 13"})
     with pytest.raises(PlanError, match="which compute"):
         compare({}, {"compute": "cuda 13.0"})
+
+
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("/var/cache/c", {"SCCACHE_DIR": "/var/cache/c"}),
+        ("redis://host:6379", {"SCCACHE_REDIS_ENDPOINT": "redis://host:6379"}),
+        (
+            "s3://bucket/a/b?endpoint=http://host:1&region=eu",
+            {
+                "SCCACHE_BUCKET": "bucket",
+                "SCCACHE_S3_KEY_PREFIX": "a/b",
+                "SCCACHE_ENDPOINT": "http://host:1",
+                "SCCACHE_S3_USE_SSL": "false",
+                "SCCACHE_REGION": "eu",
+            },
+        ),
+    ],
+)
+def test_places_of_a_compile_cache(place: str, expected: dict[str, str]) -> None:
+    env = cache.variables(place, Path("/real/job"), "/mnt/job")
+    assert expected.items() <= env.items()
+    assert env["CMAKE_CUDA_COMPILER_LAUNCHER"].startswith("/mnt/job/")
+    assert env["SCCACHE_BASEDIRS"] == "/mnt/job"
+    other = cache.variables(place, Path("/real/other"), "/mnt/job")
+    assert other["SCCACHE_SERVER_UDS"] != env["SCCACHE_SERVER_UDS"]
+
+
+@pytest.mark.parametrize(
+    "place", ["relative", "ftp://x", "redis://", "redis://me:secret@host", "s3://", "s3://b?x=1"]
+)
+def test_what_is_no_place_for_a_compile_cache(place: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        cache.variables(place, Path("/real"), "/mnt")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_folder_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "folder"
+
+    def fail(part: Path) -> None:
+        (part / "file").touch()
+        msg = "half"
+        raise HostError(msg)
+
+    with pytest.raises(HostError, match="half"):
+        make_whole(folder, "one", fail)
+    assert not list(folder.parent.iterdir())
+    make_whole(folder, "one", lambda part: (part / "first").touch())
+    make_whole(folder, "one", fail)
+    with pytest.raises(HostError, match="half"):
+        make_whole(folder, "two", fail)
+    assert (folder / "first").exists()
+    make_whole(folder, "two", lambda part: (part / "second").touch())
+    assert not (folder / "first").exists()
+    assert [path.name for path in folder.parent.iterdir()] == ["folder"]

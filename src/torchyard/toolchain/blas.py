@@ -54,7 +54,7 @@ def find_blas(
         found = _FIND[name](compiler, digests or Digests())
     if found is None and origin != "system" and name in _PACKAGE:
         lock = read_lock(name)
-        version = lock.version_of(_PACKAGE[name])
+        version = lock.versions[_PACKAGE[name]]
         root = _ROOT[name]
         return Blas(name=name, version=version, origin="pypi", digest=lock.digest, root=root)
     if found is None:

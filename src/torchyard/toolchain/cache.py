@@ -14,6 +14,7 @@ from torchyard.model.values import Value
 
 PROGRAM = "toolchain/bin/sccache"
 _LANGUAGES = ("C", "CXX", "CUDA", "HIP")
+_IDLE_SECONDS = "1800"  # should nobody be left to stop it
 _FORMS = "give a directory, redis://host:port, or s3://bucket/prefix?endpoint=…&region=…"
 
 
@@ -65,7 +66,7 @@ def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
         **{f"CMAKE_{language}_COMPILER_LAUNCHER": program for language in _LANGUAGES},
         "SCCACHE_SERVER_UDS": rf"\x00torchyard-{name}",
         "SCCACHE_BASEDIRS": seen_as,
-        "SCCACHE_IDLE_TIMEOUT": "0",
+        "SCCACHE_IDLE_TIMEOUT": _IDLE_SECONDS,
         **_storage(cache),
     }
 

@@ -68,7 +68,7 @@ def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> T
 
 
 def _from_pypi(lock: Lock, release: str) -> Toolkit:
-    version = lock.version_of("nvidia-cuda-nvcc")
+    version = lock.versions["nvidia-cuda-nvcc"]
     root = f"nvidia/cu{release.partition('.')[0]}"
     return Toolkit(version=version, origin="pypi", digest=lock.digest, root=root)
 

@@ -1,10 +1,9 @@
 """Lay out what one job compiles with, and check it, before its first step."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchyard.errors import ElsewhereError, HostError, PlanError
+from torchyard.errors import ElsewhereError, PlanError
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Value
@@ -15,7 +14,7 @@ from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.cuda import Toolkit
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import blas_for, kit_for
-from torchyard.toolchain.interpreters import Interpreter, find_interpreters
+from torchyard.toolchain.interpreters import Interpreter, running_interpreter
 from torchyard.toolchain.pypi import make_environment
 from torchyard.toolchain.rocm import Rocm
 from torchyard.toolchain.variables import compose, search
@@ -73,7 +72,7 @@ def equip(  # noqa: PLR0913 - a job has as many sides
         rocm.check_archs(tools.kit, archs)
     if tools.blas:
         blas_room.lay_out(tools.blas, folder / BLAS)
-    python = interpreter or (running() if requires else None)
+    python = interpreter or (running_interpreter() if requires else None)
     if python:
         make_environment(python, requires, folder / ENV)
     env = variables(tools, archs, seen_as, python=python is not None)
@@ -138,13 +137,3 @@ def _pieces(tools: Tools, archs: Sequence[str], seen_as: str) -> list[dict[str, 
         env = rocm.variables(tools.kit)
         pieces.append((False, env | {"PYTORCH_ROCM_ARCH": ";".join(archs)}))
     return [env for _, env in sorted(pieces, key=lambda piece: piece[0])]
-
-
-def running() -> Interpreter:
-    """An interpreter for jobs that depend on none: the one that runs torchyard, if it will do."""
-    base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
-    found = [one for one in find_interpreters() if one.headers]
-    if not found:
-        msg = "no Python of this machine has its headers, which CMake wants to find"
-        raise HostError(msg, hint="install python3-dev, or a Python by `uv python install`")
-    return next((one for one in found if Path(one.path) == base), found[0])

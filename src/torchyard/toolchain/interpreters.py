@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -100,6 +101,15 @@ def _objection(one: Interpreter) -> str:
     if platform.system() == "Linux" and f"-{platform.machine()}-" not in one.ext_suffix:
         return f"is made for another machine: its extensions are named *{one.ext_suffix}"
     return ""
+
+
+def running_interpreter() -> Interpreter:
+    """The one that torchyard itself runs on, for jobs that depend on none."""
+    found = _ask(Path(sys.executable), "path")
+    if found is None:
+        msg = f"`{sys.executable}`, which runs torchyard, does not say what it is"
+        raise HostError(msg, hint="install torchyard with another Python")
+    return found
 
 
 @cache

@@ -4,6 +4,7 @@ uv sees the caller's own environment: index, proxy and certificates are the user
 """
 
 import hashlib
+import re
 import sys
 from collections.abc import Sequence
 from functools import cache
@@ -11,13 +12,16 @@ from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchyard.errors import ConfigError, HostError
+from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
 from torchyard.host.files import list_data, read_data
 from torchyard.host.process import capture, own_program
 from torchyard.model.values import Value
 from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.whole import make_whole
 
+_ENTRY = re.compile(
+    r"(?P<name>[a-z0-9-]+)==(?P<version>[a-z0-9.]+)(\s+--hash=sha256:[0-9a-f]{64})+\s*"
+)
 _INSTALL = ("pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:")
 _VENV = ("venv", "--quiet", "--allow-existing", "--relocatable", "--no-project")
 
@@ -27,25 +31,29 @@ class Lock(Value, kw_only=True):
 
     name: str
     text: str
+    versions: dict[str, str]
 
     @property
     def digest(self) -> str:
         """What it stands for in an identity."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
-    def version_of(self, package: str) -> str:
-        """The version of one of its packages."""
-        for line in self.text.splitlines():
-            name, separator, version = line.partition("==")
-            if separator and name == package:
-                return version.split()[0]
-        msg = f"the lock {self.name} has no package {package}"
-        raise HostError(msg)
-
 
 def read_lock(name: str) -> Lock:
     """One of the locks that come with torchyard."""
-    return Lock(name=name, text=read_data(f"pins/{name}.txt"))
+    return parse_lock(name, read_data(f"pins/{name}.txt"))
+
+
+def parse_lock(name: str, text: str) -> Lock:
+    """Read the text of a lock, in which each package must have a version and hashes."""
+    versions: dict[str, str] = {}
+    for entry in text.replace("\\\n", " ").splitlines():
+        found = _ENTRY.fullmatch(entry)
+        if found is None:
+            msg = f"the lock data/pins/{name}.txt has an entry without version or hash: `{entry}`"
+            raise DataError(msg)
+        versions[found["name"]] = found["version"]
+    return Lock(name=name, text=text, versions=versions)
 
 
 @cache
@@ -135,4 +143,10 @@ def _pinned(text: str) -> str:
 
 
 def _uv(arguments: Sequence[str], folder: Path) -> None:
-    capture([own_program("uv"), *arguments], cwd=folder)
+    try:
+        capture([own_program("uv"), *arguments], cwd=folder)
+    except HostError as error:
+        if "error sending request" not in str(error):
+            raise
+        hint = "look at the network, and at the index and proxy that uv is told to use"
+        raise ElsewhereError(str(error), hint=hint, reason="network") from error

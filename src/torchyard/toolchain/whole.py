@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import mkdtemp
 
 STAMP = ".torchyard-stamp"
 
@@ -12,20 +11,18 @@ def make_whole(folder: Path, stamp: str, fill: Callable[[Path], None]) -> None:
     """Fill a folder, unless one with the same stamp is there; one with another stamp is replaced.
 
     It is filled under another name beside its place, so its content must not know its own path.
+    One process may do that at a time: the one that has the job.
     """
     if is_made(folder, stamp):
         return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
     try:
-        part.chmod(0o755)
         fill(part)
         (part / STAMP).write_text(stamp, encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
-    except OSError:
-        if not is_made(folder, stamp):  # else another process was quicker
-            raise
     finally:
         shutil.rmtree(part, ignore_errors=True)
 
