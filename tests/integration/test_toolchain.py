@@ -350,6 +350,8 @@ def test_a_script_called_nvcc_leads_to_the_toolkit_behind_it(
     script.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert next(iter(cuda.system_roots().items())) == (root, version)
+    script.write_text("#!/bin/sh\nexit 1\n", encoding="utf-8")
+    assert tmp_path.parent not in cuda.system_roots()
 
 
 @needs_gcc

@@ -61,9 +61,14 @@ def toolchain_document(machine: Machine, parts: Mapping[str, str | HostError]) -
         rocm=[PartDocument(identity=one.identity, place=one.root) for one in machine.rocm],
         blas=[_part(one.identity, one.origin, one.root) for one in machine.blas],
         parts={name: part for name, part in parts.items() if isinstance(part, str)},
-        missing={name: str(part) for name, part in parts.items() if isinstance(part, HostError)},
+        missing={name: _why(part) for name, part in parts.items() if isinstance(part, HostError)},
     )
 
 
 def _part(identity: str, origin: str, root: str) -> PartDocument:
     return PartDocument(identity=identity, place=(root or None) if origin == "system" else None)
+
+
+def _why(error: HostError) -> str:
+    (said, *_) = error.diagnostics
+    return f"{said.what}; {said.hint}" if said.hint else said.what

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -80,17 +81,21 @@ def system_toolkits(digests: Digests | None = None) -> tuple[Toolkit, ...]:
 
 
 def system_roots() -> dict[Path, str]:
-    """Where the toolkits of this machine are, and their versions."""
-    return {root: _version(root) for root in dict.fromkeys(_roots())}
+    """Where the toolkits of this machine are, and their versions; what does not run is left out."""
+    found: dict[Path, str] = {}
+    for nvcc in _compilers():
+        with suppress(HostError):
+            root = _root_of(nvcc)
+            found.setdefault(root, _version(root))
+    return found
 
 
-def _roots() -> Iterator[Path]:
+def _compilers() -> Iterator[Path]:
     if nvcc := shutil.which("nvcc"):
-        yield _root_of(Path(nvcc))
+        yield Path(nvcc)
     for place in _PLACES:
-        for root in sorted(Path("/").glob(place), reverse=True):
-            if (root / "bin/nvcc").is_file():
-                yield _root_of(root / "bin/nvcc")
+        roots = sorted(Path("/").glob(place), reverse=True)
+        yield from (root / "bin/nvcc" for root in roots if (root / "bin/nvcc").is_file())
 
 
 def _root_of(nvcc: Path) -> Path:

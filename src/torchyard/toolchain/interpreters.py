@@ -25,14 +25,19 @@ _ASK = """
 import json, os, sys, sysconfig
 base = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
 get = sysconfig.get_config_var
+include = sysconfig.get_paths()["include"]
+above, name = os.path.split(include)
+pyconfig = os.path.join(above, get("MULTIARCH") or "", name, "pyconfig.h")  # as Debian has it
+if not os.path.exists(pyconfig):
+    pyconfig = sysconfig.get_config_h_filename()
 print(json.dumps({
     "path": base,
     "implementation": sys.implementation.name,
     "version": "%d.%d.%d" % sys.version_info[:3],
     "soabi": get("SOABI") or "",
     "ext_suffix": get("EXT_SUFFIX") or "",
-    "include": sysconfig.get_paths()["include"],
-    "pyconfig": sysconfig.get_config_h_filename(),
+    "include": include,
+    "pyconfig": pyconfig,
     "prefix": sys.base_prefix,
     "free_threaded": bool(get("Py_GIL_DISABLED")),
 }))
@@ -155,14 +160,16 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
         if folder != pyenv / "shims":  # these lead to the versions above
             for program in _programs(folder):
                 yield "path", program
-    for root in (*(home / name for name in _CONDA), Path("/opt/conda"), _active()):
+    for root in _conda_roots(home):
         for program in (root / "bin/python3", *sorted(root.glob("envs/*/bin/python3"))):
             yield "conda", program
 
 
-def _active() -> Path:
-    """The conda environment that the caller is in."""
-    return Path(os.environ.get("CONDA_PREFIX") or "/nowhere")
+def _conda_roots(home: Path) -> Iterator[Path]:
+    if active := os.environ.get("CONDA_PREFIX"):
+        yield Path(active)
+    yield Path("/opt/conda")
+    yield from (home / name for name in _CONDA)
 
 
 def _programs(folder: Path) -> list[Path]:

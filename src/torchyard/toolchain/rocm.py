@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -41,7 +42,7 @@ class Rocm(Value, kw_only=True):
 
 def find_rocm(release: str, digests: Digests | None = None) -> Rocm:
     """The ROCm of this release."""
-    found = [_ask(root) for root in dict.fromkeys(_roots())]
+    found = _found()
     for rocm in found:
         if rocm.release == release:
             return _identified(rocm, digests or Digests())
@@ -52,8 +53,16 @@ def find_rocm(release: str, digests: Digests | None = None) -> Rocm:
 
 def system_rocms(digests: Digests | None = None) -> tuple[Rocm, ...]:
     """Every ROCm that is installed on this machine; first the one on PATH."""
-    found = dict.fromkeys(_roots())
-    return tuple(_identified(_ask(root), digests or Digests()) for root in found)
+    return tuple(_identified(rocm, digests or Digests()) for rocm in _found())
+
+
+def _found() -> list[Rocm]:
+    """Every ROCm that runs, without a digest."""
+    found: list[Rocm] = []
+    for root in dict.fromkeys(_roots()):
+        with suppress(HostError):
+            found.append(_ask(root))
+    return found
 
 
 def _roots() -> Iterator[Path]:
