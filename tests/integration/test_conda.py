@@ -73,6 +73,7 @@ def make_core(core: Path) -> None:
         origin,
     )
     compile_library(lib / "libdemo_linalg.so", "int solve() { return 1; }")
+    compile_library(core / "linalg/libdemo_linalg.so", "int solve() { return 0; }")
     write(core / "install/include/demo/core.h", "int answer();\n")
     write(core / "install/share/cmake/Demo/DemoConfig.cmake", "# nothing to find\n")
     write(core / "install/bin/demo-tool", "#!/bin/sh\necho tool\n")
@@ -102,7 +103,8 @@ def make_image(core: Path, image: Path, include: Path) -> None:
         "-ldemo_python",
         "-Wl,-rpath,$ORIGIN/lib",
     )
-    (lib / "libdemo_core.so").write_bytes((built / "libdemo_core.so").read_bytes())
+    for library in built.iterdir():
+        (lib / library.name).write_bytes(library.read_bytes())
     write(image / "demo/__init__.py", "from demo._C import ask\n\ndef main():\n    print(ask())\n")
     write(image / "demo/include/demo/core.h", "int answer();\n")
     write(image / "demo/include/demo/python.h", "#define DEMO_PYTHON 1\n")

@@ -203,21 +203,30 @@ def test_a_file_that_is_not_the_locked_one_is_refused(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------- jobs
 
 
+NINJA = "ninja==1.13.0"
+
+
 def planned(toolchain: Toolchain, *computes: str, variants: Sequence[str] = ()) -> Toolchain:
     return identify(toolchain, computes=computes, variants=variants, tables=TABLES)
 
 
 def equipped(
-    toolchain: Toolchain, compute: str, variant: str, folder: Path, seen_as: str = ""
+    toolchain: Toolchain,
+    compute: str,
+    variant: str,
+    folder: Path,
+    seen_as: str = "",
+    *,
+    requires: Sequence[str] = (NINJA,),
 ) -> dict[str, str]:
     equipment = equip(
-        toolchain.parts_of(compute, variant),
+        toolchain.parts_of(toolchain.platform, compute, variant),
         toolchain=toolchain,
         compute=compute,
         blas=variant,
         archs=TABLES.cuda[compute].archs["linux-x86_64"] if compute in TABLES.cuda else (),
         interpreter=None,
-        requires=toolchain.requires,
+        requires=requires,
         folder=folder,
         seen_as=seen_as or str(folder),
         tables=TABLES,
@@ -231,13 +240,13 @@ def test_a_machine_without_what_was_planned_refuses(tmp_path: Path) -> None:
     assert set(toolchain.parts) == {"compiler"}
     other = msgspec.structs.replace(toolchain, parts={"compiler": "gcc 9.9.9 sha256:00"})
     with pytest.raises(ElsewhereError, match=r"the plan was made for gcc 9\.9\.9"):
-        equipped(other, "cpu", "torch2.13", tmp_path)
+        equipped(other, "cpu", "torch2.13", tmp_path, requires=())
     assert not list(tmp_path.iterdir())
 
 
 @needs_gcc
 def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Path) -> None:
-    toolchain = planned(Toolchain(requires=("ninja==1.13.0",)), "cpu")
+    toolchain = planned(Toolchain(), "cpu")
     env = equipped(toolchain, "cpu", "torch2.13", tmp_path)
     assert env["PATH"].split(":")[0] == f"{tmp_path}/env/bin"
     assert (env["USE_CUDA"], env["USE_ROCM"]) == ("0", "0")
@@ -250,9 +259,7 @@ def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Pat
 @needs_gcc
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bwrap")
 def test_a_job_works_under_the_name_that_its_steps_see(tmp_path: Path) -> None:
-    toolchain = planned(
-        Toolchain(blas="pypi", requires=("ninja==1.13.0",)), "cpu", variants=["openblas"]
-    )
+    toolchain = planned(Toolchain(blas="pypi"), "cpu", variants=["openblas"])
     env = equipped(toolchain, "cpu", "openblas", tmp_path, INSIDE)
     (tmp_path / "dot.c").write_text(DOT.format(header="cblas.h", prefix="scipy_"), encoding="utf-8")
     script = "ninja --version && $CC -I$OpenBLAS_HOME/include dot.c -lscipy_openblas && ./a.out"
@@ -371,7 +378,7 @@ def test_the_toolkit_of_the_system_compiles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", ["13.0", "13.2"])
 def test_cuda_from_pypi_satisfies_cmake(tmp_path: Path, release: str) -> None:
     compute = f"cu{release.replace('.', '')}"
-    toolchain = planned(Toolchain(cuda="pypi", requires=("ninja==1.13.0",)), compute)
+    toolchain = planned(Toolchain(cuda="pypi"), compute)
     began = time.monotonic()
     env = equipped(toolchain, compute, "torch2.13", tmp_path / "job")
     print(f"composed CUDA {release} in {time.monotonic() - began:.1f} s")
@@ -422,7 +429,7 @@ def test_hipcc_compiles_for_the_architectures_that_it_knows(tmp_path: Path) -> N
     toolchain = identify(Toolchain(), computes=[name], variants=(), tables=tables)
     assert toolchain.parts[f"compute/{name}"] == found.identity
     env = equip(
-        toolchain.parts_of(name, ""),
+        toolchain.parts_of(toolchain.platform, name, ""),
         toolchain=toolchain,
         compute=name,
         blas="",

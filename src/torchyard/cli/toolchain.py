@@ -78,13 +78,14 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     _check_name(compute, tables.computes, "compute platform")
     _check_name(blas, ("", *tables.blas), "BLAS")
     file = _existing(file)
-    toolchain = load_yard(file).toolchain if file else Toolchain()
+    yard = load_yard(file) if file else None
+    toolchain = (yard and yard.toolchain) or Toolchain()
     tools = find_tools(toolchain, compute, blas, tables, _digests(file))
     env = variables(
         tools,
         _archs(compute, tables),
         folder,
-        python=bool(toolchain.requires),
+        python=bool(yard and yard.build.requires),
     )
     if toolchain.cache:
         from torchyard.toolchain import cache
@@ -102,7 +103,7 @@ def _parts(file: str, tables: Tables, digests: Digests) -> dict[str, str | HostE
     heads = [block.head for block in expand(yard, tables).blocks]
     here = [head for head in heads if head[0] == platform_name()]
     return survey(
-        yard.toolchain,
+        yard.toolchain or Toolchain(),
         computes=dict.fromkeys(compute for _, compute, _ in here),
         variants=dict.fromkeys(variant for _, _, variant in here),
         tables=tables,

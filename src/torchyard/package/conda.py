@@ -1,8 +1,9 @@
 """Conda packages, written by rattler-build, without a recipe and without conda-forge."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import Distribution
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import NamedTuple, assert_never
 
@@ -21,6 +22,13 @@ from torchyard.package.conda_layout import (
 )
 from torchyard.package.conda_metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda_table import load_conda_table
+from torchyard.package.policy import Layout, policy_for
+from torchyard.package.prepare import prepare
+from torchyard.package.same_core import check_core
+
+_LIB = PurePosixPath("lib")
+_WITHOUT_MAGMA = "linalg"
+"""The folder of a core's result that has its linalg plugin built without MAGMA."""
 
 LEVEL = 9
 """How hard to compress. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
@@ -41,6 +49,7 @@ class _Inputs(NamedTuple):
     core: Path | None
     image: Path | None
     tests: Path | None
+    plugin: Path | None = None
 
 
 def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said about it
@@ -141,10 +150,33 @@ def assemble_conda(  # noqa: PLR0913 - one for each thing that a package depends
     with TemporaryDirectory(prefix=".torchyard-conda-", dir=out) as scratch:
         prefix = Path(scratch, "prefix")
         prefix.mkdir()
-        _lay_out(kind, build, prefix, _Inputs(core, image, tests))
+        inputs = _prepare(build, Path(scratch), _Inputs(core, image, tests))
+        _lay_out(kind, build, prefix, inputs)
         return write_conda(
             prefix, out, metadata=metadata, about=_about(distribution), order=order, level=level
         )
+
+
+def _prepare(build: CondaBuild, scratch: Path, inputs: _Inputs) -> _Inputs:
+    """Make libraries find each other in a prefix; what the core needs is brought along with it."""
+    core, image = inputs.core, inputs.image
+    names: Mapping[str, str] = {}
+    plugin: Path | None = None
+    if core is not None:
+        policy = policy_for(Layout.LIBTORCH, build.compute, "")
+        done = prepare(core / "install", scratch / "core", policy, vendor=core / "vendor")
+        core, plugin, names = done.root, done.root / "lib", done.names
+        other = inputs.core / _WITHOUT_MAGMA if inputs.core else None
+        if other is not None and not build.magma:
+            plugin = prepare(other, scratch / "plugin", policy, names=names, base=_LIB).root
+    if image is not None:
+        site = _LIB / _library_folder(build) / "site-packages"
+        package = build.name.replace("-", "_")
+        if inputs.core is not None:
+            check_core(inputs.core / "install", image / package)
+        policy = policy_for(Layout.CONDA, build.compute, str(site / package))
+        image = prepare(image, scratch / "site", policy, names=names, base=site).root
+    return inputs._replace(core=core, image=image, plugin=plugin)
 
 
 def _lay_out(kind: CondaKind, build: CondaBuild, prefix: Path, inputs: _Inputs) -> None:
@@ -165,7 +197,7 @@ def _lay_out(kind: CondaKind, build: CondaBuild, prefix: Path, inputs: _Inputs) 
             without = library if build.linalg_apart else None
             lay_out_libraries(_given(inputs.core, kind, "a core"), prefix, without=without)
         case CondaKind.LINALG:
-            lay_out_linalg(_given(inputs.core, kind, "a core"), prefix, library)
+            lay_out_linalg(_given(inputs.plugin, kind, "a core"), prefix, library)
         case CondaKind.META:
             pass  # it is there for what it depends on
         case _:

@@ -45,17 +45,16 @@ sys.exit({function}())
 
 
 def lay_out_libraries(core: Path, prefix: Path, *, without: str | None = None) -> None:
-    """Lay out the core and what it vendors; a pattern tells which library is left out."""
-    _copy_tree(core / "install", prefix)
-    _copy_tree(core / "vendor", prefix / "lib")
+    """Lay out the core; a pattern tells which library is left out."""
+    _copy_tree(core, prefix)
     if without is not None:
         for path in _matching(prefix / "lib", without):
             path.unlink()
 
 
-def lay_out_linalg(core: Path, prefix: Path, library: str) -> None:
-    """Lay out nothing but the plugin."""
-    found = list(_matching(core / "install/lib", library))
+def lay_out_linalg(folder: Path, prefix: Path, library: str) -> None:
+    """Lay out nothing but the plugin, which is in a folder."""
+    found = list(_matching(folder, library)) if folder.is_dir() else []
     if not found:
         msg = f"the core has no linalg plugin: no file {library} in its lib"
         raise BuildError(msg, hint="leave conda-linalg out, or build the core with its plugin")
@@ -83,7 +82,7 @@ def lay_out_package(
     if core is not None:
         _share_libraries(core, prefix, site / name)
         for folder in _WHOLE:
-            _share_folder(core / "install" / folder, prefix, site / name / folder)
+            _share_folder(core / folder, prefix, site / name / folder)
     info = dist_info(site)
     _place_data(info.with_suffix(".data"), prefix, site)
     for entry in Distribution.at(info).entry_points.select(group="console_scripts"):
@@ -110,7 +109,7 @@ def _share_libraries(core: Path, prefix: Path, package: Path) -> None:
     """
     folder = package / "lib"
     folder.mkdir(parents=True, exist_ok=True)
-    shared = {path.name for part in ("install/lib", "vendor") for path in _libraries(core / part)}
+    shared = {path.name for path in _libraries(core / "lib")}
     for path in list(_libraries(folder)):
         if path.name not in shared:
             shutil.move(path, prefix / "lib" / path.name)

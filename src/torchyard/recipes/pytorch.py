@@ -17,8 +17,8 @@ _PYTHON = "{work}/env/bin/python"
 
 _CONFIGURE_ONLY = (
     "from scikit_build_core.build import build_wheel; import tempfile;"
-    "settings = [('build-dir', 'build'), ('build.targets', 'help'), ('install.components', 'nothing')];"
-    "build_wheel(tempfile.mkdtemp(), dict(settings))"
+    "settings = dict([('build.targets', 'help'), ('install.components', 'nothing')]);"
+    "build_wheel(tempfile.mkdtemp(), settings | dict([('build-dir', 'build')]))"
 )
 """Make a wheel of nothing: no target is built, and nothing installed."""
 

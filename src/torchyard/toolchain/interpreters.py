@@ -109,12 +109,15 @@ def _objection(one: Interpreter) -> str:
 
 
 def running_interpreter() -> Interpreter:
-    """The one that torchyard itself runs on, for jobs that depend on none."""
-    found = _ask(Path(sys.executable), "path")
-    if found is None:
-        msg = f"`{sys.executable}`, which runs torchyard, does not say what it is"
-        raise HostError(msg, hint="install torchyard with another Python")
-    return found
+    """One for jobs that depend on none: that of torchyard itself, if it has its headers."""
+    own = _ask(Path(sys.executable), "path")
+    if own is not None and own.headers:
+        return own
+    for other in find_interpreters():
+        if other.headers:
+            return other
+    msg = "no Python of this machine has its headers, which CMake wants to see"
+    raise HostError(msg, hint="install python3-dev, or a Python by `uv python install`")
 
 
 @cache
