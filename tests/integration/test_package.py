@@ -418,6 +418,15 @@ def test_packages_are_the_same_wherever_and_whenever_they_are_made(
         assert printed.split() == first
 
 
+def test_the_scratch_directory_may_be_on_another_disk(built: Built, tmp_path: Path) -> None:
+    memory = Path("/dev/shm")
+    if not memory.is_dir() or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is no second file system")
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        elsewhere = make_libtorch(built, Path(folder)).package.read_bytes()
+    assert elsewhere == make_libtorch(built, tmp_path).package.read_bytes()
+
+
 # ---------------------------------------------------------------------------------------- core
 
 

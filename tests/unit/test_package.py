@@ -241,6 +241,9 @@ def test_files_below_a_directory(tmp_path: Path) -> None:
     (tmp_path / "b-c").write_bytes(b"")
     listed = [(member.name, member.executable) for member in members_of(tmp_path, "top/")]
     assert listed == [("top/a", True), ("top/b-c", False), ("top/b/tool", True)]
+    (tmp_path / "nowhere").symlink_to("gone")
+    with pytest.raises(BuildError, match="nowhere` is no file"):
+        members_of(tmp_path)
     (tmp_path / "link").symlink_to("b")
     with pytest.raises(BuildError, match="link to a directory"):
         members_of(tmp_path)
@@ -276,6 +279,7 @@ def make_image(folder: Path) -> Path:
     for name, text in {
         "tiny_torch/__init__.py": "answer = 42\n",
         "tiny_torch/bin/tool": "#!/bin/sh\n",
+        "tiny_torch/py.typed": "",
         "tiny_torch-0.0.0.dist-info/METADATA": METADATA,
         "tiny_torch-0.0.0.dist-info/RECORD": "wrong\n",
         "tiny_torch-0.0.0.dist-info/WHEEL": "wrong\n",
@@ -315,6 +319,7 @@ def test_wheel(tmp_path: Path) -> None:
             "tiny_torch-1.2.0+cpu.data/data/share/x",
             "tiny_torch/__init__.py",
             "tiny_torch/bin/tool",
+            "tiny_torch/py.typed",
             f"{home}/METADATA",
             f"{home}/WHEEL",
             f"{home}/entry_points.txt",
@@ -395,8 +400,11 @@ def test_wheels_depend_on_content_only(tmp_path: Path) -> None:
 def test_libtorch_says_what_it_is(tmp_path: Path) -> None:
     (tmp_path / "image/lib").mkdir(parents=True)
     (tmp_path / "image/lib/x").write_text("x", encoding="utf-8")
+    order = tmp_path / "torchyard-order.json"
+    order.write_text("{}", encoding="utf-8")
+    image, version = tmp_path / "image", "2.13.0+cpu"
     path = write_libtorch(
-        tmp_path / "image", tmp_path, name="torch", version="2.13.0+cpu", git_hash="c0ffee"
+        image, tmp_path, name="torch", version=version, git_hash="c0ffee", order=order
     )
     assert path.name == "libtorch-shared-with-deps-2.13.0+cpu.zip"
     with zipfile.ZipFile(path) as archive:
@@ -404,6 +412,7 @@ def test_libtorch_says_what_it_is(tmp_path: Path) -> None:
             "libtorch/build-hash": b"c0ffee\n",
             "libtorch/build-version": b"2.13.0+cpu\n",
             "libtorch/lib/x": b"x",
+            "libtorch/torchyard-order.json": b"{}",
         }
 
 

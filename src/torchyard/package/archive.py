@@ -75,6 +75,9 @@ def members_of(folder: Path, prefix: str = "") -> list[Member]:
                 raise BuildError(msg, hint="install the files themselves in its place")
         for name in files:
             path = Path(top, name)
+            if not path.is_file():
+                msg = f"`{path}` is no file, nor a link to one"
+                raise BuildError(msg, hint="install the file that it stands for, or remove it")
             executable = bool(path.stat().st_mode & 0o100)
             found.append(Member(prefix + path.relative_to(folder).as_posix(), path, executable))
     return sorted(found, key=lambda member: member.name)
