@@ -245,6 +245,16 @@ def test_a_machine_without_what_was_planned_refuses(tmp_path: Path) -> None:
 
 
 @needs_gcc
+def test_what_only_the_planning_machine_has_is_to_be_found_elsewhere(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(), "cpu", "xpu")
+    with pytest.raises(HostError, match="xpu"):
+        equipped(toolchain, "xpu", "torch2.13", tmp_path)
+    parts = {**toolchain.parts, "compute/xpu": "xpu 1"}
+    with pytest.raises(ElsewhereError, match="xpu"):
+        equipped(msgspec.structs.replace(toolchain, parts=parts), "xpu", "torch2.13", tmp_path)
+
+
+@needs_gcc
 def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Path) -> None:
     toolchain = planned(Toolchain(), "cpu")
     env = equipped(toolchain, "cpu", "torch2.13", tmp_path)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from torchyard.errors import ElsewhereError, PlanError
+from torchyard.errors import ElsewhereError, HostError, PlanError
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Value
@@ -13,7 +13,7 @@ from torchyard.toolchain.blas import Blas
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.cuda import Toolkit
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.identity import blas_for, kit_for
+from torchyard.toolchain.identity import PLAIN, blas_for, kit_for
 from torchyard.toolchain.interpreters import Interpreter, running_interpreter
 from torchyard.toolchain.pypi import make_environment
 from torchyard.toolchain.rocm import Rocm
@@ -62,7 +62,12 @@ def equip(  # noqa: PLR0913 - a job has as many sides
 
     `parts` are what the plan was made for; steps know the folder by the name `seen_as`.
     """
-    tools = find_tools(toolchain, compute, blas, tables, digests)
+    try:
+        tools = find_tools(toolchain, compute, blas, tables, digests)
+    except HostError as error:
+        if needed(compute, blas, tables) <= set(parts):  # so the machine that planned has it
+            raise ElsewhereError.of(error.diagnostics) from error
+        raise
     compare(parts, tools.parts)
     if isinstance(tools.kit, Toolkit):
         cuda.check_pair(tools.kit.release, tools.compiler, tables)
@@ -93,6 +98,12 @@ def find_tools(
         kit=kit_for(toolchain, compute, tables, digests),
         blas=blas_for(toolchain, blas, compiler, tables, digests),
     )
+
+
+def needed(compute: str, blas: str, tables: Tables) -> set[str]:
+    """What a plan must name for a block to be compiled."""
+    parts = {"compiler": True, "compute": compute != PLAIN, "blas": blas in tables.blas}
+    return {name for name, is_needed in parts.items() if is_needed}
 
 
 def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
