@@ -12,7 +12,7 @@ from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wh
 from torchyard.package.conda import assemble_conda
 from torchyard.package.conda_metadata import CondaKind
 from torchyard.package.versions import local_version
-from torchyard.recipes.pytorch import commit_of
+from torchyard.recipes.pytorch import commit_of, core_of
 
 _HASH = 7
 """Digits of a fingerprint in a conda build string."""

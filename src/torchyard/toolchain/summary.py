@@ -34,7 +34,7 @@ def check_summary(
     found = [
         *_switches(configured, compute, tables),
         *_blas(configured, blas),
-        *_archs(configured, archs),
+        *_archs(configured, archs, "rocm_archs" if compute in tables.rocm else "cuda_archs"),
     ]
     if found:
         msg = "the build is not configured as its cell asks:\n" + "\n".join(f"- {x}" for x in found)
@@ -69,14 +69,14 @@ def _blas(configured: Configured, blas: str) -> Iterator[str]:
         yield f"{name} should say {blas}, and is `{value}`"
 
 
-def _archs(configured: Configured, archs: Sequence[str]) -> Iterator[str]:
+def _archs(configured: Configured, archs: Sequence[str], fact: str) -> Iterator[str]:
     """Compare architectures with those of the compile lines, or else with the cache."""
     if not archs:
         return
     wanted, got = set(_codes(archs)), set(configured.device_code())
     where = "the compile lines make code for"
     if not got:
-        name, value = _said(configured, "archs")
+        name, value = _said(configured, fact)
         got, where = set(_codes(re.split(r"[;, ]+", value))), f"{name} has"
     if got != wanted:
         yield f"device code should be {' '.join(sorted(wanted))}; {where} {' '.join(sorted(got))}"
