@@ -182,7 +182,7 @@ def test_git_and_path_exclude_each_other() -> None:
         (
             'stage = "core"',
             'stage = "smoke"\narchs = ["9.0"]',
-            "architectures are a matter of stage `core`",
+            "`archs` is a matter of stage `core`",
             None,
         ),
         (
