@@ -200,7 +200,7 @@ def test_git_and_path_exclude_each_other() -> None:
             'env = { USE_MAGMA = "0" }\nneeds = { memory = "64 GB", time = "2 h" }',
             "",
             "this override sets nothing",
-            "give env, pass_env, cmake, archs or needs",
+            "give env, pass_env, cmake, archs, backend, cache or needs",
         ),
         ('name = "torch"', 'name = "to rch"', "`to rch` is not a package name", "letters"),
         (
