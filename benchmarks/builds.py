@@ -57,6 +57,7 @@ def build(folder: Path) -> None:
         work=home / "work",
         file="torchyard.toml",
         sandbox=None,
+        cache=None,
         jobs=2,
         slots=2,
         keep_going=False,

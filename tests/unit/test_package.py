@@ -25,11 +25,8 @@ from torchyard.package.policy import Layout, parse_layouts, policy_for
 from torchyard.package.vendor import vendored_name
 from torchyard.package.versions import (
     Tags,
-    conda_build_number,
-    conda_build_string,
     libtorch_name,
     local_version,
-    nightly_version,
     wheel_name,
     wheel_tags,
 )
@@ -64,7 +61,7 @@ Text: with a colon.
     [
         ("2.13.0", "cu130", "2.13.0+cu130"),
         ("2.13.0", "rocm7.2", "2.13.0+rocm7.2"),
-        (nightly_version("2.14.0", "20261114"), "cpu", "2.14.0.dev20261114+cpu"),
+        ("2.14.0.dev20261114", "cpu", "2.14.0.dev20261114+cpu"),
     ],
 )
 def test_local_versions(version: str, compute: str, expected: str) -> None:
@@ -89,27 +86,19 @@ def test_names_are_those_of_the_specification() -> None:
     assert libtorch_name("torch", "2.13.0+cu130") == "libtorch-shared-with-deps-2.13.0+cu130.zip"
 
 
-@pytest.mark.parametrize(
-    ("compute", "blas", "python", "expected"),
-    [
-        ("cpu", "mkl", "cp312", "cpu_mkl_py312_h1234567_100"),
-        ("cpu", "mkl", None, "cpu_mkl_h1234567_100"),
-        ("cpu", "generic", "cp313", "cpu_generic_py313_h1234567_0"),
-        ("cu130", "generic", "cp312", "cuda130_generic_py312_h1234567_200"),
-        ("cu130", "mkl", None, "cuda130_mkl_h1234567_300"),
-        ("rocm7.2", "openblas", "cp314t", "rocm72_openblas_py314_h1234567_0"),
-    ],
-)
-def test_conda_build_strings(compute: str, blas: str, python: str | None, expected: str) -> None:
-    number = conda_build_number(0, compute=compute, blas=blas)
-    digest = "1234567890abcdef"
-    made = conda_build_string(
-        compute=compute, blas=blas, digest=digest, number=number, python=python
-    )
-    assert made == expected
-
-
 # -------------------------------------------------------------------------------------- policy
+
+
+def test_libraries_of_other_wheels_are_asked_for() -> None:
+    policy = policy_for(Layout.WHEEL, "cu130", "torch")
+    needed = ["libc.so.6", "libcudart.so.13", "libcudnn.so.9", "libnccl.so.2"]
+    assert policy.requirements(needed, {"cudnn": "9.24.0.43"}, "13.0") == [
+        'nvidia-cudnn-cu13==9.24.0.43; platform_system == "Linux"',
+        'nvidia-nccl-cu13; platform_system == "Linux"',
+        'cuda-toolkit[cudart]==13.0.*; platform_system == "Linux"',
+    ]
+    assert policy_for(Layout.LIBTORCH, "cu130", "").requirements(needed, {}, "13.0") == []
+
 
 NEW = "nvidia/cudnn/lib nvidia/nvshmem/lib nvidia/nccl/lib nvidia/cusparselt/lib nvidia/cu13/lib"
 

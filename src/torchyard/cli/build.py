@@ -23,7 +23,7 @@ from torchyard.cli.options import (
     subset_option,
     work_option,
 )
-from torchyard.cli.places import absolute, home_of, open_store
+from torchyard.cli.places import absolute, cache_of, home_of, open_store
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import Build, Listen, Options, build
@@ -103,6 +103,7 @@ def command(
         work=Path(absolute(work)) if work else home / "work",
         file=absolute(file),
         sandbox=sandbox,
+        cache=cache_of(file, yard),
         jobs=min(jobs or slots, slots),
         slots=slots,
         keep_going=keep_going,

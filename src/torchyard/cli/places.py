@@ -27,3 +27,9 @@ def open_store(url: str | None, file: str, yard: Yard | None = None, *, make: bo
         if "://" not in url:
             url = join(dirname(absolute(file)), url)
     return Store.at(url, make=make)
+
+
+def cache_of(file: str, yard: Yard | None) -> str | None:
+    """The compile cache of a file; a directory is beside it."""
+    cache = yard.toolchain.cache if yard and yard.toolchain else None
+    return join(dirname(absolute(file)), cache) if cache and "://" not in cache else cache

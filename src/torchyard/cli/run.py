@@ -19,7 +19,7 @@ from torchyard.cli.options import (
     store_option,
     work_option,
 )
-from torchyard.cli.places import absolute, home_of, open_store
+from torchyard.cli.places import absolute, cache_of, home_of, open_store
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.signals import end_tidily
 from torchyard.model.event import Ended, Happening, encode_event
@@ -39,6 +39,7 @@ from torchyard.run.job import Conditions, run_job
 @work_option
 @sandbox_option
 @click.option("--slots", metavar="FIFO", help="Take compile slots from this GNU jobserver.")
+@click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
 @click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
 @click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
 @json_option
@@ -52,6 +53,7 @@ def command(
     work: str | None,
     sandbox: str | None,
     slots: str | None,
+    cache: str | None,
     wait: bool,
     keep: bool,
     as_json: bool,
@@ -64,7 +66,9 @@ def command(
     end_tidily()
     asked, yard = find_order(job, order, file, changes)
     conditions = conditions_of(asked, file, work, sandbox)
-    conditions = conditions._replace(slots=slots, wait=wait, keep=keep)
+    conditions = conditions._replace(
+        slots=slots, wait=wait, keep=keep, cache=cache or cache_of(file, yard)
+    )
     store = open_store(store_url, file, yard)
     listen = _print_json if as_json else printer(say)
     task = asked.task

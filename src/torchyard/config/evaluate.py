@@ -32,6 +32,7 @@ from torchyard.model.yard import Channel, Project, Sandbox, Source, Yard, own_re
 _NO_RELEASE = "none"
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
+_DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
 
@@ -76,15 +77,19 @@ def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
     if not _NAME.fullmatch(spec.name):
         hint = "letters and digits, with - _ or . between them"
         problems.add(("project", "name"), f"`{spec.name}` is not a package name", hint)
-    if not VERSION.fullmatch(spec.version):
+    if spec.nightly is not None and not _DATE.fullmatch(spec.nightly):
+        hint = "eight digits, such as 20261114; usually by --set project.nightly=20261114"
+        problems.add(("project", "nightly"), f"`{spec.nightly}` is no date", hint)
+    version = spec.version if spec.nightly is None else f"{spec.version}.dev{spec.nightly}"
+    if not VERSION.fullmatch(version):
         hint = "such as 2.14.0, 2.14.0rc1 or 2.15.0.dev20261115; `+cu130` is added by torchyard"
-        problems.add(("project", "version"), f"`{spec.version}` is not a public version", hint)
+        problems.add(("project", "version"), f"`{version}` is not a public version", hint)
     if spec.release not in (None, _NO_RELEASE, *tables.releases):
         hint = did_you_mean(spec.release or "", tables.releases)
         what = f"there are no pins for torch release `{spec.release}`"
         problems.add(("project", "release"), what, hint)
     release = None if spec.release == _NO_RELEASE else spec.release or own_release(spec.version)
-    return Project(name=spec.name, version=spec.version, recipe=recipe, release=release)
+    return Project(name=spec.name, version=version, recipe=recipe, release=release)
 
 
 def _source(spec: SourceSpec, problems: Problems) -> Source:

@@ -18,6 +18,10 @@ class ProjectSpec(Value, kw_only=True):
 
     name: Annotated[str, Meta(description="Name of the distribution, such as `torch`.")]
     version: Annotated[str, Meta(description="Public version, without the `+cu130` part.")]
+    nightly: Annotated[
+        str | None,
+        Meta(description="Date of a day's build, such as `20261114`: it makes `.dev20261114`."),
+    ] = None
     recipe: Annotated[
         Literal["pytorch", "extension"],
         Meta(description="`pytorch` compiles a core and binds it; `extension` uses a torch."),

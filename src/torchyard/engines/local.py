@@ -26,6 +26,7 @@ class Options(NamedTuple):
     work: Path
     file: str
     sandbox: str | None
+    cache: str | None
     jobs: int
     slots: int
     keep_going: bool

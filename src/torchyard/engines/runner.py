@@ -145,6 +145,8 @@ class Runner:
         argv += ["--slots", str(self._fewer.get(number, slots).path)]
         if options.sandbox:
             argv += ["--sandbox", options.sandbox]
+        if options.cache:
+            argv += ["--cache", options.cache]
         self._attempts[number] += 1
         self._programs.start(number, argv, options.folder / f"{name}.errors")
 

@@ -1,7 +1,8 @@
 """From what was built to a wheel or a zip: check, prepare, write."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from torchyard.errors import BuildError
@@ -12,6 +13,8 @@ from torchyard.package.prepare import prepare
 from torchyard.package.same_core import check_core
 from torchyard.package.versions import wheel_tags
 from torchyard.package.wheel import write_wheel
+
+_NO_PINS: Mapping[str, str] = MappingProxyType({})
 
 
 class Assembled(NamedTuple):
@@ -33,10 +36,15 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
     python: str,
     platform_tag: str,
     compute: str,
-    requires: Sequence[str] = (),
+    toolkit: str = "",
+    pins: Mapping[str, str] = _NO_PINS,
     order: Path | None = None,
 ) -> Assembled:
-    """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`)."""
+    """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`).
+
+    Libraries of the compute platform's own wheels are asked for by requirements: their versions are
+    the `pins` of a torch release, and that of the `toolkit`.
+    """
     package = name.replace("-", "_")
     if not (image / package).is_dir():
         msg = f"`{image}` has no folder `{package}`"
@@ -51,7 +59,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
         version=version,
         tags=wheel_tags(python),
         platform_tag=platform_tag,
-        requires=requires,
+        requires=policy.requirements(prepared.needed, pins, toolkit),
         order=order,
     )
     return Assembled(wheel, _write_debug(prepared.debug, wheel))

@@ -5,7 +5,7 @@ Directories in a library are relative to it, so each depends on how deep the lib
 
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import PurePosixPath
@@ -34,11 +34,23 @@ class LayoutRow(Value, kw_only=True):
 
 
 class WheelRow(Value, kw_only=True):
-    """A wheel that brings libraries, and the folder of site-packages that they are in."""
+    """A wheel that brings libraries, and the folder of site-packages that they are in.
+
+    Its version is that of a `pin` of the torch release, or follows from the toolkit's, whose
+    metapackage has an `extra` for it.
+    """
 
     distribution: str
     folder: str
     libraries: tuple[str, ...]
+    pin: str = ""
+    extra: str = ""
+
+    def requirement(self, pins: Mapping[str, str], toolkit: str) -> str:
+        """How a wheel that needs one of the libraries asks for this one."""
+        if self.extra:
+            return f"cuda-toolkit[{self.extra}]=={toolkit}.*"
+        return f"{self.distribution}=={pins[self.pin]}" if self.pin in pins else self.distribution
 
 
 class ComputeRow(Value, kw_only=True):
@@ -96,6 +108,17 @@ class Policy(Value, kw_only=True):
         if any_match(library, (*self.layouts.system, *self.compute.drivers)):
             return True
         return any(any_match(library, row.libraries) for row in self._wheels)
+
+    def requirements(
+        self, libraries: Collection[str], pins: Mapping[str, str], toolkit: str
+    ) -> list[str]:
+        """The wheels that bring some of these libraries, as requirements for Linux."""
+        needed = (
+            row.requirement(pins, toolkit)
+            for row in self._wheels
+            if any(any_match(library, row.libraries) for library in libraries)
+        )
+        return [f'{requirement}; platform_system == "Linux"' for requirement in needed]
 
     def opened_by(self, library: str) -> tuple[str, ...]:
         """Globs of the libraries that a library opens while it runs."""

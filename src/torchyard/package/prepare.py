@@ -23,11 +23,15 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Prepared(NamedTuple):
-    """A tree for a package, another for debuggers, and the new names of what was brought along."""
+    """A tree for a package, and another for debuggers.
+
+    Libraries that were brought along have new `names`; `needed` are all that the others name.
+    """
 
     root: Path
     debug: Path
     names: Mapping[str, str]
+    needed: frozenset[str]
 
 
 def prepare(  # noqa: PLR0913 - what, where, by which rules, with what
@@ -66,7 +70,8 @@ def prepare(  # noqa: PLR0913 - what, where, by which rules, with what
     with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(finish, files))
         list(pool.map(bring, brought))
-    return Prepared(root, debug, names)
+    needed = frozenset(library for elf in files.values() for library in elf.needed)
+    return Prepared(root, debug, names, needed)
 
 
 def _changes(

@@ -37,6 +37,8 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
                     python=facts["python"],
                     platform_tag=str(task.settings["platform_tag"]),
                     compute=facts["compute"],
+                    toolkit=str(core_of(asked).settings.get("cuda", "")),
+                    pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
                     order=order,
                 )
             )

@@ -17,6 +17,7 @@ from torchyard.model.yard import Sandbox
 from torchyard.recipes import is_ours
 from torchyard.recipes.pytorch import core_of
 from torchyard.run.sandbox import work_path
+from torchyard.run.steps import Bench
 from torchyard.run.workplace import Workplace
 
 
@@ -33,19 +34,34 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
     from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415
 
     settings, facts = core_of(order).settings, core_of(order).facts
+    seen_as = work_path(sandbox, place.folder)
+    # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
+    place_of_cache = cache if cache and sandbox.kind == "view" else f"{seen_as}/home/.cache"
     is_core = order.task.stage is Stage.CORE  # any Python will do
     return equip(
         _table(settings, "identity"),
-        toolchain=_toolchain(settings, cache if settings.get("cache") else None),
+        toolchain=_toolchain(settings, place_of_cache if settings.get("cache") else None),
         compute=facts["compute"],
         blas=facts["variant"],
         archs=_words(settings, "archs"),
         interpreter=None if is_core else interpreter_for(order.task.facts["python"]),
         requires=_words(settings, "requires"),
         folder=place.folder,
-        seen_as=work_path(sandbox, place.folder),
+        seen_as=seen_as,
         tables=load_tables(),
     ).env
+
+
+def end_cache(bench: Bench) -> dict[str, str]:
+    """End a job's own server of the compile cache, if it has one, and say how well it served."""
+    if "SCCACHE_SERVER_UDS" not in bench.tools or bench.sandbox.kind != "view":
+        return {}
+    from torchyard.toolchain import cache  # noqa: PLC0415 - few jobs have one
+
+    env, folder = bench.environment(), bench.place.folder
+    served = cache.stats(env, folder)
+    cache.stop(env, folder)
+    return {"cache_hits": str(served.hits), "cache_misses": str(served.misses)}
 
 
 def _toolchain(settings: Mapping[str, Setting], cache: str | None) -> Toolchain:

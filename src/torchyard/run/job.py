@@ -26,7 +26,7 @@ from torchyard.model.result import Result
 from torchyard.model.yard import Sandbox
 from torchyard.recipes import is_ours, steps_of
 from torchyard.run.environment import bring_ninja
-from torchyard.run.equipment import equip_job
+from torchyard.run.equipment import end_cache, equip_job
 from torchyard.run.log import Log
 from torchyard.run.steps import Bench, Report, StepError, run_steps
 from torchyard.run.workplace import Workplace
@@ -167,6 +167,8 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 
             raise explained(error, bench, log) from error
+        finally:
+            cached = end_cache(bench)
     if task.stage is Stage.PACKAGE and not any(place.out.iterdir()):
         msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
         raise BuildError(msg, hint="let a step put it there")
@@ -184,7 +186,7 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds=round(time.monotonic() - began, 3),
         torchyard=__version__,
-        facts={"sandbox": bench.sandbox.kind},
+        facts={"sandbox": bench.sandbox.kind, **cached},
         run=uuid.uuid4().hex,
     )
     if not writer.publish(result):
