@@ -125,6 +125,34 @@ def empty_jobs(rounds: int = 2) -> list[Result]:
     return [Result(f"build of {count} jobs of `true`", ratio, "×", 1.5, detail)]
 
 
+def core_once(units: int = 90) -> list[Result]:
+    """A matrix of packages, against compiling each unit once, and against a build for each wheel.
+
+    The units are few for a project of PyTorch's kind (it has 1,331, of 11 CPU seconds), and what a
+    job costs besides is the same: with more of them the first ratio only gets better.
+    """
+    command = [sys.executable, str(HERE / "recipe.py"), str(units)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    cpu: dict[str, float] = json.loads(done.stdout)
+    detail = f"{cpu['matrix']:.0f} CPU s for 10 packages"
+    return [
+        Result(
+            "matrix, to each unit once",
+            cpu["matrix"] / cpu["ninja"],
+            "×",
+            1.15,
+            f"{detail}, ninja {cpu['ninja']:.0f}",
+        ),
+        Result(
+            "matrix, to a build for each wheel",
+            cpu["matrix"] / (4 * cpu["full"]),
+            "×",
+            0.4,
+            f"{detail}, a build {cpu['full']:.0f}",
+        ),
+    ]
+
+
 def _best(
     rounds: int, commands: dict[str, list[str]], folder: Path, fresh: Path | None = None
 ) -> dict[str, float]:
@@ -158,6 +186,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "million-jobs": million_jobs,
     "finished-build": finished_build,
     "empty-jobs": empty_jobs,
+    "core-once": core_once,
 }
 
 

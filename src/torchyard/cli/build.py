@@ -91,7 +91,7 @@ def command(
     many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
     one at once; the same command goes on later. With --json, events are printed as they happen.
     """
-    yard = identified(load_yard(file, changes))
+    yard = identified(load_yard(file, changes), file)
     plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
     _refuse_foreign(plan, any_platform=any_platform)
     _refuse_inside(yard, file, output)

@@ -32,10 +32,10 @@ def command(
     tables = load_tables()
     others = [against] if against else []
     yard = load_yard(file, changes, others=others)
-    plan = make_plan_with(identified(yard), tables, parsed)
+    plan = make_plan_with(identified(yard, file), tables, parsed)
     differences = None
     if against:
-        before = identified(load_yard_of(against, file, others=[file]))
+        before = identified(load_yard_of(against, file, others=[file]), file)
         old = make_plan_with(before, tables, parsed)
         differences = Differences(old, plan)
     story = explain(plan, parsed)

@@ -79,7 +79,7 @@ def command(
         write("".join(f"{yard.project.label}/{cell.path}\n" for cell in cells))
         warn(warnings(expansion))
     else:
-        _print(identified(yard), selection, diagram, as_json=as_json, jobs=jobs)
+        _print(identified(yard, file), selection, diagram, as_json=as_json, jobs=jobs)
 
 
 def _print(

@@ -47,7 +47,7 @@ def command(
 
 
 def _plan(name: str, file: str, subset: str | None, *, others: Sequence[str]) -> Plan:
-    yard = identified(load_yard_of(name, file, others=others))
+    yard = identified(load_yard_of(name, file, others=others), file)
     if subset is not None and subset not in yard.subsets:
         msg = f"`{name}` has no subset `{subset}`"
         raise SelectionError(msg, hint="compare without --subset")

@@ -125,7 +125,7 @@ def find_order(
     if parsed.stage is None:
         msg = f"`{job}` is a cell, which several jobs work for"
         raise UsageError(msg, hint=f"name one of them, such as package:{job}")
-    yard = identified(load_yard(file, changes))
+    yard = identified(load_yard(file, changes), file)
     plan = make_plan_with(yard, load_tables(), parsed)
     return order_of(plan, plan.find(parsed.stage, parsed.path)), yard
 

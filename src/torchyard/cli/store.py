@@ -161,7 +161,7 @@ def _fingerprints(files: tuple[str, ...]) -> set[str]:
     """Every job of every plan that some files can make."""
     found: set[str] = set()
     for file in files:
-        yard = identified(load_yard(file))
+        yard = identified(load_yard(file), file)
         for subset in (None, *yard.subsets):
             plan = make_plan(yard, load_tables(), Selection(subset))
             found.update(plan.columns.fingerprints)

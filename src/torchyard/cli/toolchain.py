@@ -19,7 +19,7 @@ from torchyard.plan.expand import expand
 from torchyard.report.console import show, write
 from torchyard.run.environment import SYSTEM_PATH
 from torchyard.run.sandbox import INSIDE
-from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.digests import DIGESTS, Digests
 
 FILE = "torchyard.toml"
 
@@ -117,7 +117,7 @@ def _existing(file: str | None) -> str | None:
 
 
 def _digests(file: str | None) -> Digests:
-    return Digests(Path(home_of(file), "digests.json") if file else None)
+    return Digests(Path(home_of(file), DIGESTS) if file else None)
 
 
 def _check_name(name: str, known: tuple[str, ...], what: str) -> None:

@@ -30,6 +30,7 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
         msg = f"{order.task.id} is compiled with this machine's toolchain, not with a root's"
         raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
     # It takes longer to load than many a job takes that compiles nothing.
+    from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.equip import equip  # noqa: PLC0415
     from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415
 
@@ -49,6 +50,7 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
         folder=place.folder,
         seen_as=seen_as,
         tables=load_tables(),
+        digests=Digests(place.folder.parents[1] / DIGESTS),
     ).env
 
 

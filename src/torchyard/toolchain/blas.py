@@ -45,18 +45,19 @@ class Blas(Value, kw_only=True):
 def find_blas(
     name: str, origin: Origin, compiler: Compiler, digests: Digests | None = None
 ) -> Blas:
-    """The library that would be used; nothing is installed for it."""
+    """The library that would be used; nothing is installed for it.
+
+    Ours comes before the system's: its pins are the same on every machine.
+    """
     if name not in _CMAKE:
         msg = f"torchyard does not know where the BLAS `{name}` comes from"
         raise HostError(msg, hint=f"use one of {', '.join(_CMAKE)}")
-    found = None
-    if origin != "pypi" or name == "generic":
-        found = _FIND[name](compiler, digests or Digests())
-    if found is None and origin != "system" and name in _PACKAGE:
+    if origin != "system" and name in _PACKAGE:
         lock = read_lock(name)
         version = lock.versions[_PACKAGE[name]]
         root = _ROOT[name]
         return Blas(name=name, version=version, origin="pypi", digest=lock.digest, root=root)
+    found = _FIND[name](compiler, digests or Digests())
     if found is None:
         msg = f"there is no {_CMAKE[name]} BLAS on this machine"
         raise HostError(msg, hint=_HINTS[name])

@@ -3,10 +3,14 @@
 import hashlib
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from tempfile import mkstemp
 
 import msgspec
+
+DIGESTS = "digests.json"
+"""What the file is called, among those that torchyard writes beside a project's."""
 
 _known: dict[str, str] = {}
 
@@ -44,8 +48,9 @@ def _read(file: Path) -> dict[str, str]:
 
 
 def _write(file: Path, known: Mapping[str, str]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = mkstemp(prefix=f".{file.name}-", dir=file.parent)
-    with os.fdopen(handle, "wb") as stream:
-        stream.write(msgspec.json.encode(known))
-    Path(part).replace(file)
+    with suppress(OSError):  # as above
+        file.parent.mkdir(parents=True, exist_ok=True)
+        handle, part = mkstemp(prefix=f".{file.name}-", dir=file.parent)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(msgspec.json.encode(known))
+        Path(part).replace(file)
