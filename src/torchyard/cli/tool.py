@@ -46,12 +46,11 @@ def check_summary_command(order: str, build: str) -> None:
     from torchyard.toolchain.summary import check_summary
 
     task = _order(order).task
-    archs = task.settings.get("archs", ())
     check_summary(
         Configured(Path(build)),
         compute=task.facts["compute"],
         blas=task.facts["variant"],
-        archs=[a for a in archs if isinstance(a, str)] if isinstance(archs, tuple) else [],
+        archs=task.words("archs"),
         tables=load_tables(),
     )
 

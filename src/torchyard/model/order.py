@@ -57,6 +57,21 @@ class Task(Value, kw_only=True):
         names = ("channel",) if self.stage is Stage.PUBLISH else tuple(FACTS)
         return {"name": name, "version": version, **dict(zip(names, fields, strict=False))}
 
+    def text(self, name: str) -> str:
+        """A setting that is a word; empty if there is none."""
+        value = self.settings.get(name, "")
+        return value if isinstance(value, str) else ""
+
+    def words(self, name: str) -> list[str]:
+        """A setting that is a list of words; empty if there is none."""
+        value = self.settings.get(name, ())
+        return [word for word in value if isinstance(word, str)] if isinstance(value, tuple) else []
+
+    def table(self, name: str) -> dict[str, str]:
+        """A setting that is a table; empty if there is none."""
+        value = self.settings.get(name, {})
+        return value if isinstance(value, dict) else {}
+
 
 _DIGITS = 16
 

@@ -23,7 +23,7 @@ def steps_of(order: Order) -> tuple[Step, ...]:
     raise PlanError(msg, hint=f"give the commands in [[steps.{task.stage}]]")
 
 
-def is_ours(task: Task) -> bool:
+def compiles_by_recipe(task: Task) -> bool:
     """Whether a job compiles by the steps of a recipe, and so with a toolchain of ours."""
     compiles = task.stage in (Stage.CORE, Stage.BINDINGS)
     return compiles and task.recipe == "pytorch" and "steps" not in task.settings

@@ -23,7 +23,7 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     asked = msgspec.json.decode(order.read_bytes(), type=Order)
     task, facts = asked.task, asked.task.facts
     core = inputs / Stage.CORE
-    match task.settings["format"]:
+    match task.text("format"):
         case Format.WHEEL:
             return _files(
                 assemble_wheel(
@@ -35,9 +35,9 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
                     name=facts["name"],
                     version=local_version(facts["version"], facts["compute"]),
                     python=facts["python"],
-                    platform_tag=str(task.settings["platform_tag"]),
+                    platform_tag=task.text("platform_tag"),
                     compute=facts["compute"],
-                    toolkit=str(core_of(asked).settings.get("cuda", "")),
+                    toolkit=core_of(asked).text("cuda"),
                     pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
                     order=order,
                 )
@@ -82,12 +82,12 @@ def _conda(order: Order, carried: Path, inputs: Path, out: Path) -> list[Path]:
             version=facts["version"],
             compute=facts["compute"],
             blas=facts["variant"],
-            subdir=str(task.settings["subdir"]),
+            subdir=task.text("subdir"),
             build_hash=(bindings or core).fingerprint[:_HASH],
             core_hash=core.fingerprint[:_HASH],
             order=carried,
             python=facts["python"] if bindings else None,
-            linalg_apart="linalg" in core.settings,
+            linalg_apart=bool(core.text("linalg")),
             magma=magma,
         )
         for magma in ((True, False) if kind is CondaKind.LINALG else (True,))

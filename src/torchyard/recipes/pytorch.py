@@ -62,7 +62,7 @@ def core_of(order: Order) -> Task:
 def commit_of(order: Order) -> str:
     """The commit that a job is made from; a directory's digest stands for the one it has not."""
     source = next(task for task in order.tasks if task.stage is Stage.SOURCE)
-    return str(source.settings.get("commit") or source.settings.get("digest", ""))[:_COMMIT]
+    return (source.text("commit") or source.text("digest"))[:_COMMIT]
 
 
 def _core(order: Order) -> tuple[Step, ...]:
@@ -73,7 +73,7 @@ def _core(order: Order) -> tuple[Step, ...]:
     )
     steps = (
         Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
-        Step(run=_CONFIGURE[_text(task, "backend")], name="configure"),
+        Step(run=_CONFIGURE[_backend(task)], name="configure"),
         _line("check-summary --order {order} build", "compare it with what was asked for"),
         *_linalg(task),
         compiling,
@@ -89,7 +89,7 @@ def _core(order: Order) -> tuple[Step, ...]:
 
 
 def _bindings(order: Order) -> tuple[Step, ...]:
-    backend = _text(core_of(order), "backend")
+    backend = _backend(core_of(order))
     steps = (
         Step(run=("cp", "-al", "{core}/tree/.", "."), name="restore the core's build"),
         _line("repoint build", "tell CMake of this Python"),
@@ -111,9 +111,9 @@ def _lay_out(order: Order) -> str:
 
 def _linalg(task: Task) -> tuple[Step, ...]:
     """Build the linear algebra of GPUs without MAGMA first, as only conda packages want it."""
-    if "linalg" not in task.settings:
+    target = task.text("linalg")
+    if not target:
         return ()
-    target = _text(task, "linalg")
     line = (
         f"cmake -DUSE_MAGMA=OFF build\ncmake --build build --target {target}\n"
         f'mkdir -p {{out}}/linalg\ncp "$({_TOOL} artifact build {target})" {{out}}/linalg\n'
@@ -125,18 +125,14 @@ def _linalg(task: Task) -> tuple[Step, ...]:
 def environment(order: Order) -> dict[str, str]:
     """What a project's build is told by variables; the file's own words come last."""
     core = core_of(order)
-    cmake, env = core.settings.get("cmake", {}), core.settings.get("env", {})
-    if not isinstance(cmake, dict) or not isinstance(env, dict):
-        msg = f"the settings of {core.id} are no tables"
-        raise PlanError(msg)
-    facts = core.facts
+    cmake, facts = core.table("cmake"), core.facts
     return {
         "PYTORCH_BUILD_VERSION": local_version(facts["version"], facts["compute"]),
         "PYTORCH_BUILD_NUMBER": "1",
         "CMAKE_BUILD_TYPE": "Release",
         "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in cmake.items()),
         "BUILD_TEST": "0",
-        **env,
+        **core.table("env"),
     }
 
 
@@ -151,9 +147,9 @@ def _with(step: Step, env: dict[str, str]) -> Step:
     )
 
 
-def _text(task: Task, name: str) -> str:
-    value = task.settings.get(name)
-    if not isinstance(value, str):
+def _backend(task: Task) -> str:
+    value = task.text("backend")
+    if not value:
         msg = f"nothing says with what {task.id} is compiled"
         hint = 'add [toolchain] with compiler = "gcc"; `torchyard toolchain` shows what there is'
         raise PlanError(msg, hint=hint)

@@ -37,15 +37,8 @@ def compose(
     env = in_front(in_front(env, tools), {"PATH": f"{work}/tools"})
     if flags:
         env["MAKEFLAGS"] = flags
-    env |= {name: os.environ[name] for name in passed_names(task) if name in os.environ}
-    given = task.settings.get("env", {})
-    return env | (given if isinstance(given, dict) else {})
-
-
-def passed_names(task: Task) -> list[str]:
-    """The variables that a job takes from the caller."""
-    names = task.settings.get("pass_env", ())
-    return [n for n in names if isinstance(n, str)] if isinstance(names, tuple) else []
+    env |= {name: os.environ[name] for name in task.words("pass_env") if name in os.environ}
+    return env | task.table("env")
 
 
 def bring_ninja(folder: Path) -> None:

@@ -10,11 +10,11 @@ import msgspec
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
+from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import Setting
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.yard import Sandbox
-from torchyard.recipes import is_ours
+from torchyard.recipes import compiles_by_recipe
 from torchyard.recipes.pytorch import core_of
 from torchyard.run.sandbox import work_path
 from torchyard.run.steps import Bench
@@ -24,7 +24,7 @@ from torchyard.run.workplace import Workplace
 def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[str, str]:
     """Lay out a job's toolchain, if it compiles by a recipe; return the variables that show it."""
     order = place.order
-    if not is_ours(order.task):
+    if not compiles_by_recipe(order.task):
         return {}
     if sandbox.root is not None:
         msg = f"{order.task.id} is compiled with this machine's toolchain, not with a root's"
@@ -34,19 +34,19 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
     from torchyard.toolchain.equip import equip  # noqa: PLC0415
     from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415
 
-    settings, facts = core_of(order).settings, core_of(order).facts
+    core = core_of(order)
     seen_as = work_path(sandbox, place.folder)
     # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
     place_of_cache = cache if cache and sandbox.kind == "view" else f"{seen_as}/home/.cache"
     is_core = order.task.stage is Stage.CORE  # any Python will do
     return equip(
-        _table(settings, "identity"),
-        toolchain=_toolchain(settings, place_of_cache if settings.get("cache") else None),
-        compute=facts["compute"],
-        blas=facts["variant"],
-        archs=_words(settings, "archs"),
+        core.table("identity"),
+        toolchain=_toolchain(core, place_of_cache if core.settings.get("cache") else None),
+        compute=core.facts["compute"],
+        blas=core.facts["variant"],
+        archs=core.words("archs"),
         interpreter=None if is_core else interpreter_for(order.task.facts["python"]),
-        requires=_words(settings, "requires"),
+        requires=core.words("requires"),
         folder=place.folder,
         seen_as=seen_as,
         tables=load_tables(),
@@ -61,21 +61,14 @@ def end_cache(bench: Bench) -> dict[str, str]:
     from torchyard.toolchain import cache  # noqa: PLC0415 - few jobs have one
 
     env, folder = bench.environment(), bench.place.folder
-    served = cache.stats(env, folder)
-    cache.stop(env, folder)
+    try:
+        served = cache.stats(env, folder)
+        cache.stop(env, folder)
+    except HostError:  # the job is what counts, and it may have failed because of this
+        return {}
     return {"cache_hits": str(served.hits), "cache_misses": str(served.misses)}
 
 
-def _toolchain(settings: Mapping[str, Setting], cache: str | None) -> Toolchain:
+def _toolchain(core: Task, cache: str | None) -> Toolchain:
     """The table as the file had it, as far as the job depends on it."""
-    return msgspec.convert({**_table(settings, "toolchain"), "cache": cache}, Toolchain)
-
-
-def _table(settings: Mapping[str, Setting], name: str) -> dict[str, str]:
-    value = settings.get(name, {})
-    return value if isinstance(value, dict) else {}
-
-
-def _words(settings: Mapping[str, Setting], name: str) -> list[str]:
-    value = settings.get(name, ())
-    return [word for word in value if isinstance(word, str)] if isinstance(value, tuple) else []
+    return msgspec.convert({**core.table("toolchain"), "cache": cache}, Toolchain)

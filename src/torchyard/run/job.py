@@ -24,7 +24,7 @@ from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.model.yard import Sandbox
-from torchyard.recipes import is_ours, steps_of
+from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.run.environment import bring_ninja
 from torchyard.run.equipment import end_cache, equip_job
 from torchyard.run.log import Log
@@ -87,7 +87,7 @@ def _made_in(order: Order, sandbox: Sandbox) -> Order:
 
     A core's build is of use elsewhere only if it was made at a path that it has there, too.
     """
-    kind = "view" if sandbox.kind == "none" and is_ours(order.task) else sandbox.kind
+    kind = "view" if sandbox.kind == "none" and compiles_by_recipe(order.task) else sandbox.kind
     return msgspec.structs.replace(order, sandbox=Sandbox(kind=kind, root=order.sandbox.root))
 
 

@@ -19,7 +19,7 @@ from torchyard.model.event import Happening, Progress, Stepped, Stepping
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
 from torchyard.model.yard import Sandbox
-from torchyard.run.environment import SYSTEM_PATH, compose, passed_names
+from torchyard.run.environment import SYSTEM_PATH, compose
 from torchyard.run.log import Log
 from torchyard.run.sandbox import enclose, slots_path, work_path
 from torchyard.run.workplace import ORDER, State, Workplace
@@ -79,7 +79,7 @@ class Bench(NamedTuple):
     def recorded(self) -> dict[str, str]:
         """The environment as others may read it: what is the caller's own is not for them."""
         env = self.environment()
-        hidden = (name for name in passed_names(self.place.order.task) if name in env)
+        hidden = (name for name in self.place.order.task.words("pass_env") if name in env)
         return env | dict.fromkeys(hidden, "(the caller's)")
 
     def environment(self) -> dict[str, str]:
