@@ -104,6 +104,7 @@ def test_only_what_another_machine_may_cure_is_tried_elsewhere() -> None:
         "disk-full": "disk",
         "msvc-oom": "memory",
         "compiler-crash-once": "machine",
+        "sandbox-not-permitted": "machine",
         "cuda-error-804": "machine",
         "cuda-error-802": "machine",
         "gpu-missing": "machine",

@@ -6,6 +6,7 @@ machine as it is, but for the job's directory, which has one path everywhere. Wh
 wrote down about itself is then still true when it is restored elsewhere.
 """
 
+import shutil
 from pathlib import Path
 
 from torchyard.errors import HostError
@@ -38,7 +39,7 @@ def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> li
     if sandbox.root is not None and not Path(sandbox.root, "mnt").is_dir():
         msg = f"the root `{sandbox.root}` of the sandbox is no system: it has no /mnt"
         raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
-    bwrap = ["bwrap", "--die-with-parent", "--unshare-all", "--hostname", HOST, "--new-session"]
+    bwrap = [_bwrap(), "--die-with-parent", "--unshare-all", "--hostname", HOST, "--new-session"]
     bwrap += ["--ro-bind", sandbox.root or "/", "/"]
     bwrap += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"]  # noqa: S108
     bwrap += ["--bind", str(folder), INSIDE, "--chdir", step.cwd]
@@ -51,8 +52,17 @@ def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> li
 
 def _view(folder: Path) -> list[str]:
     """The machine with one more directory; what else is below `/mnt` stays where it is."""
-    bwrap = ["bwrap", "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+    bwrap = [_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
     for path in sorted(Path("/mnt").iterdir()):
         if str(path) != INSIDE:
             bwrap += ["--dev-bind", str(path), str(path)]
     return [*bwrap, "--bind", str(folder), INSIDE]
+
+
+def _bwrap() -> str:
+    """The program, wherever the caller has it: a job's own PATH may not lead there."""
+    found = shutil.which("bwrap")
+    if found is None:
+        msg = "bubblewrap is not installed: without `bwrap`, a job can't have its own view of files"
+        raise HostError(msg, hint="install the package `bubblewrap`, or add `bwrap` to PATH")
+    return found
