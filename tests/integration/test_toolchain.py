@@ -225,7 +225,7 @@ def equipped(
         compute=compute,
         blas=variant,
         archs=TABLES.cuda[compute].archs["linux-x86_64"] if compute in TABLES.cuda else (),
-        interpreter=None,
+        interpreter=interpreter_for(HERE) if requires else None,
         requires=requires,
         folder=folder,
         seen_as=seen_as or str(folder),

@@ -85,7 +85,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
         tools,
         _archs(compute, tables),
         folder,
-        python=bool(yard and yard.build.requires),
+        python=yard is not None,
     )
     if toolchain.cache:
         from torchyard.toolchain import cache

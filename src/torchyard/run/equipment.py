@@ -32,12 +32,16 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
     # It takes longer to load than many a job takes that compiles nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.equip import equip  # noqa: PLC0415
-    from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415
+    from torchyard.toolchain.interpreters import (  # noqa: PLC0415
+        interpreter_for,
+        running_interpreter,
+    )
 
     core = core_of(order)
     seen_as = work_path(sandbox, place.folder)
     # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
     place_of_cache = cache if cache and sandbox.kind == "view" else f"{seen_as}/home/.cache"
+    python = order.task.facts.get("python", "")
     is_core = order.task.stage is Stage.CORE  # any Python will do
     return equip(
         core.table("identity"),
@@ -45,7 +49,7 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
         compute=core.facts["compute"],
         blas=core.facts["variant"],
         archs=core.words("archs"),
-        interpreter=None if is_core else interpreter_for(order.task.facts["python"]),
+        interpreter=running_interpreter() if is_core else interpreter_for(python),
         requires=core.words("requires"),
         folder=place.folder,
         seen_as=seen_as,

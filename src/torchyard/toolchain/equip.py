@@ -14,7 +14,7 @@ from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.cuda import Toolkit
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import PLAIN, blas_for, kit_for
-from torchyard.toolchain.interpreters import Interpreter, running_interpreter
+from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.pypi import make_environment
 from torchyard.toolchain.rocm import Rocm
 from torchyard.toolchain.variables import compose, search
@@ -77,10 +77,9 @@ def equip(  # noqa: PLR0913 - a job has as many sides
         rocm.check_archs(tools.kit, archs)
     if tools.blas:
         blas_room.lay_out(tools.blas, folder / BLAS)
-    python = interpreter or (running_interpreter() if requires else None)
-    if python:
-        make_environment(python, requires, folder / ENV)
-    env = variables(tools, archs, seen_as, python=python is not None)
+    if interpreter:
+        make_environment(interpreter, requires, folder / ENV)
+    env = variables(tools, archs, seen_as, python=interpreter is not None)
     if toolchain.cache:
         cache.lay_out(folder)
         env |= cache.variables(toolchain.cache, folder, seen_as)
