@@ -22,6 +22,9 @@ from torchyard.toolchain.whole import make_whole
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>[a-z0-9.]+)(\s+--hash=sha256:[0-9a-f]{64})+\s*"
 )
+_UNREACHABLE = re.compile(
+    "error sending request|network timeout|HTTP status server error|the network was disabled"
+)
 _INSTALL = ("pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:")
 _VENV = ("venv", "--quiet", "--allow-existing", "--relocatable", "--no-project")
 
@@ -146,7 +149,10 @@ def _uv(arguments: Sequence[str], folder: Path) -> None:
     try:
         capture([own_program("uv"), *arguments], cwd=folder)
     except HostError as error:
-        if "error sending request" not in str(error):
-            raise
-        hint = "look at the network, and at the index and proxy that uv is told to use"
-        raise ElsewhereError(str(error), hint=hint, reason="network") from error
+        if _UNREACHABLE.search(str(error)):
+            hint = "look at the network, and at the index and proxy that uv is told to use"
+            raise ElsewhereError(str(error), hint=hint, reason="network") from error
+        if "No solution found" in str(error):
+            hint = "is the version right, and does the index have a wheel of it for this Python?"
+            raise HostError(str(error), hint=hint) from error
+        raise
