@@ -34,6 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_ARCH = re.compile(r"\d+\.\d[af]?(?:\+PTX)?|gfx[0-9a-f]+(?::(?:xnack|sramecc)[+-])*")
 _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
 
 
@@ -196,6 +197,10 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
         hint = "give env, pass_env, cmake, archs, backend, cache or needs"
         problems.add(path, "this override sets nothing", hint)
     check_names(spec.pass_env, problems, (*path, "pass_env"))
+    for index, arch in enumerate(spec.archs):
+        if not _ARCH.fullmatch(arch):
+            hint = "write 9.0 for CUDA, 9.0+PTX with code for later ones, too; gfx90a for ROCm"
+            problems.add((*path, "archs", index), f"`{arch}` is not an architecture", hint)
     for name in spec.env:
         if not name.isidentifier():
             problems.add((*path, "env", name), f"`{name}` can't be an environment variable")
