@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
@@ -27,7 +27,7 @@ from torchyard.cli.places import absolute, cache_of, home_of, open_store
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import Build, Listen, Options, build
-from torchyard.errors import BuildError, ElsewhereError, PlanError, TorchyardError, UsageError
+from torchyard.errors import BuildError, PlanError, TorchyardError, UsageError, all_errors
 from torchyard.host.machine import platform_name, processors
 from torchyard.host.process import is_running
 from torchyard.model.event import Ended, Happening, encode_event
@@ -234,13 +234,19 @@ def _raise_failures(ends: dict[int, Ended], options: Options) -> None:
         # On a full disk, or if it was killed, its process could not say anything itself.
         write_error((said.read_bytes() if said.exists() else b"") or f"{ended.why}\n".encode())
     if failed:
-        blameless = all(ended.code == ElsewhereError.exit_code for ended in failed)
         msg = f"{show_count(len(failed), 'job')} failed, {skipped:,} were not begun"
         hint = "the same command goes on from here; --keep-going does what it can"
-        raise ElsewhereError(msg, hint=hint) if blameless else BuildError(msg, hint=hint)
+        raise _common_class(failed)(msg, hint=hint)
     if skipped:
         say(f"stopped with {show_count(skipped, 'job')} left: the same command goes on from here")
         sys.exit(INTERRUPTED)
+
+
+def _common_class(failed: Sequence[Ended]) -> type[TorchyardError]:
+    """What all failures have in common: a build that only this machine can't do is no bad build."""
+    known = {kind.exit_code: kind for kind in all_errors()}
+    codes = {ended.code for ended in failed}
+    return known.get(codes.pop(), BuildError) if len(codes) == 1 else BuildError
 
 
 def _deliver(plan: Plan, store: Store, folder: Path) -> None:
