@@ -11,9 +11,10 @@ import msgspec
 from torchyard.engines.demand import demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.event import Began, Ended, Finished, Happening
+from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
-from torchyard.recipes import steps_of
+from torchyard.recipes import is_ours, steps_of
 from torchyard.store.store import Store
 
 Listen = Callable[[Happening], None]
@@ -52,6 +53,8 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
     left = demanded(graph, known, graph.wanted)
     stages = Counter(plan.columns.stages[number].value for number in left)
     _check_steps(plan, left)
+    if not options.keep_going:
+        _check_pythons(plan, left)
     tell(
         Began(
             project=plan.label,
@@ -91,6 +94,17 @@ def _check_steps(plan: Plan, left: set[int]) -> None:
     stages = {plan.columns.stages[number]: number for number in left}
     for number in stages.values():
         steps_of(order_of(plan, plan.job(number)))
+
+
+def _check_pythons(plan: Plan, left: set[int]) -> None:
+    """Complain now about a Python that is not there, not when a core was compiled for it."""
+    stages, scopes = plan.columns.stages, plan.columns.scopes
+    bound = {scopes[number][-1]: number for number in left if stages[number] is Stage.BINDINGS}
+    for python, number in sorted(bound.items()):
+        if is_ours(order_of(plan, plan.job(number)).task):
+            from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415 - slow
+
+            interpreter_for(python)
 
 
 def _expected(plan: Plan, left: set[int]) -> dict[str, float]:
