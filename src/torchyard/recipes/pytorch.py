@@ -73,6 +73,7 @@ def _core(order: Order) -> tuple[Step, ...]:
     )
     steps = (
         Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
+        _line("ask build", "ask CMake to tell what it makes of it"),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
         _line("check-summary --order {order} build", "compare it with what was asked for"),
         *_linalg(task),
@@ -101,8 +102,8 @@ def _bindings(order: Order) -> tuple[Step, ...]:
 
 
 def _lay_out(order: Order) -> str:
-    """Copy the source; if its commit is known, let git say so, though it has no history."""
-    lines = ["cp -a {source}/. .", f"{_TOOL} ask build"]
+    """Copy the source, over nothing of an earlier try; let git say its commit, if that is known."""
+    lines = ["find . -mindepth 1 -delete", "cp -a {source}/. ."]
     commit = commit_of(order)
     if commit:
         lines += ["mkdir -p .git/objects .git/refs", f"echo {commit} > .git/HEAD"]

@@ -32,7 +32,7 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
     kind = _kind(bench, error, told)
     if error.step.run[:3] == OWN:  # what torchyard says needs no explanation
         said = "\n".join((str(error), *lines_since(path, error.mark)))
-        return _class_of(kind)(said, reason=kind.value)
+        return _class_of(kind)(said, hint=_look_around(bench), reason=kind.value)
     if error.ended.code in _KILLED:
         told = _killed(told)
     with suppress(OSError):  # the disk may be what failed
@@ -62,6 +62,11 @@ def _flags(bench: Bench) -> str:
     return flags if work == usual else f"{flags} --work {shlex.quote(str(work))}"
 
 
+def _look_around(bench: Bench) -> str:
+    job = bench.place.order.task.id
+    return f"look around: torchyard shell {job}{_flags(bench)}  (log: {bench.place.log})"
+
+
 def _killed(told: Telling) -> Telling:
     """What is known about steps that are killed, whatever their logs say."""
     known = load_failures()["killed"]
@@ -69,7 +74,6 @@ def _killed(told: Telling) -> Telling:
 
 
 def _error(bench: Bench, error: StepError, told: Telling, kind: Kind) -> TorchyardError:
-    task = bench.place.order.task
     before = lines_before(bench.place.log, error.mark)
     lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in told.lines)
     more = [Diagnostic(told.title, hint=f"{told.cause} {told.fix}")] if told.title else []
@@ -78,7 +82,7 @@ def _error(bench: Bench, error: StepError, told: Telling, kind: Kind) -> Torchya
         more = [Diagnostic(what, hint="write network = true in the step if it has to have one")]
     return _class_of(kind)(
         f"{error}{lines}",
-        hint=f"look around: torchyard shell {task.id}{_flags(bench)}  (log: {bench.place.log})",
+        hint=_look_around(bench),
         more=more,
         reason=kind.value,
     )

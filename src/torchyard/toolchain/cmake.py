@@ -94,7 +94,11 @@ class _Index(_Reply):
 
 
 def ask(build: Path) -> None:
-    """Leave the questions that the next configuration answers."""
+    """Leave the questions that the next configuration answers; it must be the first one."""
+    if (build / "CMakeCache.txt").exists():
+        msg = f"the source has a `{build}/CMakeCache.txt`: it was configured elsewhere before"
+        hint = f"remove `{build}` from the source: its paths and settings are not this job's"
+        raise BuildError(msg, hint=hint)
     folder = build / _API / "query"
     folder.mkdir(parents=True, exist_ok=True)
     for query in _QUERIES:
@@ -110,7 +114,8 @@ class Configured:
         indexes = sorted(self._replies.glob("index-*.json"))
         if not indexes:
             msg = f"CMake has not configured `{build}`: it left no answer there"
-            raise BuildError(msg, hint="look further up in the log for what it said")
+            hint = "the project's backend has to run CMake in that directory; did it, see the log?"
+            raise BuildError(msg, hint=hint)
         self._index = msgspec.json.decode(indexes[-1].read_bytes(), type=_Index)
 
     def _answer(self, query: str, kind: type[_T]) -> _T:
