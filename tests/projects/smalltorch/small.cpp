@@ -1,0 +1,3 @@
+int part();
+
+int small() { return 6 * part(); }
