@@ -14,7 +14,7 @@ from torchyard.model.event import Began, Ended, Finished, Happening
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
-from torchyard.recipes import is_ours, steps_of
+from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.store.store import Store
 
 Listen = Callable[[Happening], None]
@@ -101,7 +101,7 @@ def _check_pythons(plan: Plan, left: set[int]) -> None:
     stages, scopes = plan.columns.stages, plan.columns.scopes
     bound = {scopes[number][-1]: number for number in left if stages[number] is Stage.BINDINGS}
     for python, number in sorted(bound.items()):
-        if is_ours(order_of(plan, plan.job(number)).task):
+        if compiles_by_recipe(order_of(plan, plan.job(number)).task):
             from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415 - slow
 
             interpreter_for(python)

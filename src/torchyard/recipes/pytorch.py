@@ -35,6 +35,13 @@ _WHEEL = {
 }
 """How each backend makes a wheel of what has been built."""
 
+_EMPTY = "find . -mindepth 1 -delete"
+"""Whatever an earlier try left, which was killed in the middle of a step."""
+
+_KEEP = """\
+rm -rf {out}/tree
+cp build/.ninja_log {out}/ninja_log
+cp -al . {out}/tree"""
 _PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
 _INSTALL = f"""\
 {_TOOL} install-script build {{out}}/install > build/install-core.cmake
@@ -81,7 +88,7 @@ def _core(order: Order) -> tuple[Step, ...]:
         Step(run=(*SHELL, _INSTALL), name="install the core"),
         _line("collect --order {order} {out}/install --to {out}/vendor", "collect what it needs"),
         Step(
-            run=(*SHELL, "cp build/.ninja_log {out}/ninja_log\ncp -al . {out}/tree"),
+            run=(*SHELL, _KEEP),
             name="keep what was built",
             outputs=("install/lib/*", "tree/build/build.ninja"),
         ),
@@ -92,7 +99,7 @@ def _core(order: Order) -> tuple[Step, ...]:
 def _bindings(order: Order) -> tuple[Step, ...]:
     backend = _backend(core_of(order))
     steps = (
-        Step(run=("cp", "-al", "{core}/tree/.", "."), name="restore the core's build"),
+        Step(run=(*SHELL, f"{_EMPTY}\ncp -al {{core}}/tree/. ."), name="restore the core's build"),
         _line("repoint build", "tell CMake of this Python"),
         _line("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
@@ -102,8 +109,8 @@ def _bindings(order: Order) -> tuple[Step, ...]:
 
 
 def _lay_out(order: Order) -> str:
-    """Copy the source, over nothing of an earlier try; let git say its commit, if that is known."""
-    lines = ["find . -mindepth 1 -delete", "cp -a {source}/. ."]
+    """Copy the source; let git say its commit, if that is known."""
+    lines = [_EMPTY, "cp -a {source}/. ."]
     commit = commit_of(order)
     if commit:
         lines += ["mkdir -p .git/objects .git/refs", f"echo {commit} > .git/HEAD"]
