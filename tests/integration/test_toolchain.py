@@ -131,6 +131,13 @@ def test_digests_are_remembered_in_a_file_until_a_program_changes(tmp_path: Path
     assert Digests(memory).of({"p": program}) == first
 
 
+def test_digests_are_found_where_nothing_can_be_written(tmp_path: Path) -> None:
+    program = tmp_path / "program"
+    program.write_text("one", encoding="utf-8")
+    digest = Digests(program / "digests.json").of({"it": program})
+    assert digest == Digests().of({"it": program})
+
+
 def test_what_is_no_compiler_is_refused() -> None:
     with pytest.raises(HostError, match="no compiler `gcc-99`"):
         find_compiler("gcc-99")

@@ -62,13 +62,18 @@ def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
     """Every gcc and clang on PATH, each once."""
     found: dict[Path, Compiler] = {}
     for folder in map(Path, os.get_exec_path()):
-        versions = sorted(path.name for path in folder.glob("*-[0-9]*"))
-        for name in filter(_LISTED.fullmatch, ("gcc", "clang", *versions)):
-            program = folder / name
-            if program.is_file() and program.resolve() not in found:
-                with suppress(HostError):
-                    found[program.resolve()] = find_compiler(str(program), digests)
+        with suppress(PermissionError):  # others may keep theirs to themselves, as root does
+            for program in _listed(folder):
+                if program.resolve() not in found:
+                    with suppress(HostError):
+                        found[program.resolve()] = find_compiler(str(program), digests)
     return tuple(found.values())
+
+
+def _listed(folder: Path) -> list[Path]:
+    versions = sorted(path.name for path in folder.glob("*-[0-9]*"))
+    programs = (folder / n for n in ("gcc", "clang", *versions) if _LISTED.fullmatch(n))
+    return [program for program in programs if program.is_file()]
 
 
 def programs_of(cc: str, kind: Kind) -> dict[str, Path]:

@@ -36,14 +36,15 @@ class Digests:
             with real.open("rb") as stream:
                 _known[key] = hashlib.file_digest(stream, "sha256").hexdigest()
             if self._file:
-                _write(self._file, _read(self._file) | {key: _known[key]})
+                with suppress(OSError):  # it saves time, nothing else
+                    _write(self._file, _read(self._file) | {key: _known[key]})
         return _known[key]
 
 
 def _read(file: Path) -> dict[str, str]:
     try:
         return msgspec.json.decode(file.read_bytes(), type=dict[str, str])
-    except (OSError, msgspec.MsgspecError):  # it saves time, nothing else
+    except (OSError, msgspec.MsgspecError):
         return {}
 
 

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Literal, get_args
@@ -125,8 +126,9 @@ def find_interpreters() -> tuple[Interpreter, ...]:
     """Every CPython of this machine, the newest first."""
     places: dict[Path, Place] = {}
     for place, program in _candidates():
-        if program.is_file():
-            places.setdefault(program.resolve(), place)
+        with suppress(PermissionError):
+            if program.is_file():
+                places.setdefault(program.resolve(), place)
     with ThreadPoolExecutor(4) as pool:
         answers = pool.map(_ask, places, places.values())
     found: dict[str, Interpreter] = {}
@@ -150,11 +152,11 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
     """Programs that may be interpreters, in the order of their places."""
     home = Path.home()
     pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
-    for program in sorted(pyenv.glob("versions/*/bin/python3")):
+    for program in _fitting(pyenv, "versions/*/bin/python3"):
         yield "pyenv", program
     data = Path(os.environ.get("XDG_DATA_HOME") or home / ".local/share")
     managed = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv/python")
-    for program in sorted(managed.glob("*/bin/python3")):
+    for program in _fitting(managed, "*/bin/python3"):
         yield "uv", program
     for folder in (Path("/usr/bin"), Path("/usr/local/bin")):
         for program in _programs(folder):
@@ -164,7 +166,7 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
             for program in _programs(folder):
                 yield "path", program
     for root in _conda_roots(home):
-        for program in (root / "bin/python3", *sorted(root.glob("envs/*/bin/python3"))):
+        for program in _fitting(root, "bin/python3") + _fitting(root, "envs/*/bin/python3"):
             yield "conda", program
 
 
@@ -176,8 +178,14 @@ def _conda_roots(home: Path) -> Iterator[Path]:
 
 
 def _programs(folder: Path) -> list[Path]:
-    found = folder.glob("python3*") if folder.is_dir() else ()
-    return sorted(path for path in found if _PROGRAM.fullmatch(path.name))
+    return [path for path in _fitting(folder, "python3*") if _PROGRAM.fullmatch(path.name)]
+
+
+def _fitting(folder: Path, pattern: str) -> list[Path]:
+    """The files that fit a pattern; none if others keep theirs to themselves, as root does."""
+    with suppress(PermissionError):
+        return sorted(folder.glob(pattern))
+    return []
 
 
 def _numbers(version: str) -> tuple[int, ...]:
