@@ -1,0 +1,355 @@
+"""Recipe `pytorch` on a real project: what it builds works, once is enough, twice is the same."""
+
+import os
+import pwd
+import re
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from zipfile import ZipFile
+
+import pytest
+from tests.conda import (
+    SUBDIR,
+    find_python,
+    index,
+    make_package,
+    make_python_package,
+    solve_and_install,
+)
+from tests.recipe import (
+    PREFIX,
+    SAMPLE,
+    TORCHYARD,
+    Project,
+    call,
+    copy_sample,
+    core_libraries,
+    device_code,
+    ninja_made,
+    outputs,
+    run,
+)
+
+from torchyard.host.work import locked
+from torchyard.toolchain.interpreters import interpreter_for
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("gcc", "bwrap"))), reason="there is no gcc or no bwrap here"
+    ),
+]
+
+slow = pytest.mark.slow
+MOST = ["cp311", "cp312"]
+REST = ["cp310", "cp313"]
+PYTHONS = [*MOST, *(pytest.param(tag, marks=slow) for tag in REST)]
+MATRIX = [pytest.param(MOST, id="two"), pytest.param([*MOST, *REST], id="four", marks=slow)]
+BLAS = {"mkl": "mkl", "openblas": "open"}
+KINDS = ["wheel", "conda"]
+SHARED = ["conda-libtorch", "libtorch"]
+OTHER = "cp312" if sys.version_info[:2] == (3, 11) else "cp311"
+"""A Python that is not the one that configures cores."""
+
+CORE_UNITS = 53
+BOUND = {"module.cpp.o", "bind_math.cpp.o", "bind_config.cpp.o", "stub.c.o"}
+FEW_UNITS = '[[override]]\nstage = "core"\nenv = { TT_UNITS = "2"'
+
+TAGS = """
+from torchyard.toolchain.interpreters import find_interpreters
+print(*(one.tag for one in find_interpreters() if one.headers))
+"""
+USE = """
+import tinytorch as t
+assert t.add([1, 2], [3, 4]) == [4, 6]
+assert t.matmul([1, 2, 3, 4], [5, 6, 7, 8], 2, 2, 2) == [19, 22, 43, 50]
+assert t.kernel_count() == 49, t.kernel_count()
+print(t.__version__, *t._C._show_config().splitlines(), sep="\\n")
+"""
+
+
+def build(project: Project, pythons: list[str], env: dict[str, str] | None = None) -> None:
+    cells = [f"{tag}/{kind}" for tag in pythons for kind in KINDS]
+    cells += [f"any/{kind}" for kind in SHARED]
+    project.torchyard("build", *(f"package:{PREFIX}/cpu-*/{cell}" for cell in cells), env=env)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Build a part of the matrix, once for all processes of a test run."""
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    project = Project(shared / "recipe/tinytorch")
+    with locked(shared / "recipe.lock", wait=True):
+        if not project.folder.exists():
+            copy_sample(project.folder)
+        build(project, MOST)
+    return project
+
+
+@pytest.fixture(scope="module")
+def channel(built: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a conda channel with all that the packages need."""
+    channel = tmp_path_factory.mktemp("channel")
+    place = channel / SUBDIR
+    for tag in MOST:
+        if find_python(tag) is None:
+            pytest.skip(f"there is no {tag} here to make a conda package of")
+        make_python_package(tag, place)
+    make_package(place, "typing_extensions", "4.16.0", "0")
+    for blas in BLAS:
+        cells = [*(f"{tag}/conda" for tag in MOST), "any/conda-libtorch"]
+        jobs = [f"package:{PREFIX}/cpu-{blas}/{cell}" for cell in cells]
+        built.torchyard("store", "get", *jobs, "--to", place)
+    index(channel)
+    return channel
+
+
+def assert_works(python: Path, blas: str, version: str = "1.2.0+cpu") -> None:
+    said = call(python, "-I", "-c", USE, cwd=python.parent)
+    assert said.startswith(f"{version}\n")
+    assert f"BLAS_INFO={BLAS[blas]}," in said
+
+
+# ------------------------------------------------------------------ packages work
+
+
+@pytest.mark.parametrize("blas", BLAS)
+@pytest.mark.parametrize("tag", PYTHONS)
+def test_wheels_are_installed_by_pip_and_by_uv_and_work(
+    built: Project, tmp_path: Path, tag: str, blas: str
+) -> None:
+    wheel = built.package(f"cpu-{blas}/{tag}/wheel", tmp_path)
+    interpreter = interpreter_for(tag).path
+    by_pip, by_uv = tmp_path / "pip/bin/python", tmp_path / "uv/bin/python"
+    call("uv", "venv", "--no-project", "--seed", "--python", interpreter, tmp_path / "pip")
+    call(by_pip, "-m", "pip", "install", wheel)
+    call("uv", "venv", "--no-project", "--python", interpreter, tmp_path / "uv")
+    call("uv", "pip", "install", "--python", by_uv, wheel)
+    for python in (by_pip, by_uv):
+        assert_works(python, blas)
+        assert call(python.with_name("tt-config")).startswith("tinytorch 1.2.0+cpu\n")
+
+
+@pytest.mark.parametrize("blas", BLAS)
+@pytest.mark.parametrize("tag", MOST)
+def test_conda_packages_are_solved_for_installed_and_work(
+    channel: Path, tmp_path: Path, tag: str, blas: str
+) -> None:
+    specs = [f"tinytorch ==1.2.0 cpu_{blas}_*", f"python {tag[2]}.{tag[3:]}.*"]
+    chosen = solve_and_install(channel, specs, tmp_path / "prefix")
+    assert set(chosen.builds) == {
+        "libtinytorch",
+        "python",
+        "python_abi",
+        "tinytorch",
+        "typing_extensions",
+    }
+    assert chosen.builds["libtinytorch"].startswith(f"cpu_{blas}_h")
+    assert_works(tmp_path / "prefix/bin/python", blas)
+
+
+@pytest.mark.parametrize("blas", BLAS)
+def test_a_cpp_program_is_built_upon_libtorch(built: Project, tmp_path: Path, blas: str) -> None:
+    with ZipFile(built.package(f"cpu-{blas}/any/libtorch", tmp_path)) as archive:
+        archive.extractall(tmp_path)
+    cmake = ("uv", "tool", "run", "--from", "cmake==3.31.10", "cmake")
+    found = f"-DCMAKE_PREFIX_PATH={tmp_path / 'libtinytorch'}"
+    call(*cmake, "-G", "Ninja", "-S", SAMPLE / "cpp_user", "-B", "user", found, cwd=tmp_path)
+    call(*cmake, "--build", "user", cwd=tmp_path)
+    said = call("user/cpp_user", cwd=tmp_path)
+    assert said.startswith("4 6\n19 22 43 50\nadd: ")
+    assert f"BLAS_INFO={BLAS[blas]}," in said
+
+
+# ------------------------------------------------------------- compiled only once
+
+
+@pytest.mark.parametrize("pythons", MATRIX)
+@pytest.mark.parametrize("blas", BLAS)
+def test_a_core_is_compiled_once_for_all_pythons_and_formats(
+    built: Project, tmp_path: Path, blas: str, pythons: list[str]
+) -> None:
+    build(built, pythons)
+    core = f"core:{PREFIX}/cpu-{blas}"
+    built.torchyard("store", "get", core, "--to", tmp_path)
+    made = outputs(ninja_made(tmp_path / "ninja_log"))
+    units = {name for name in made if name.endswith(".o")}
+    assert len(units) == CORE_UNITS
+    assert set(made.values()) == {1}
+
+    assert built.compiled(core) == dict.fromkeys(units, 1)
+    bound: Counter[str] = Counter()
+    for tag in pythons:
+        bound += built.compiled(f"bindings:{PREFIX}/cpu-{blas}/{tag}")
+    assert {Path(name).name: times for name, times in bound.items()} == dict.fromkeys(
+        BOUND, len(pythons)
+    )
+    assert all(name.startswith("csrc/") for name in bound)
+    assert not built.compiled(f"package:{PREFIX}/cpu-{blas}/*")
+
+
+def assert_nothing_of_the_core_was_made(project: Project, work: Path, scratch: Path) -> None:
+    """Compare what ninja wrote down in a bindings job with what it had done in the core."""
+    project.torchyard("store", "get", f"core:{PREFIX}/cpu-openblas", "--to", scratch)
+    before = ninja_made(scratch / "ninja_log")
+    (log,) = work.glob("bindings-*/build/build/.ninja_log")
+    after = ninja_made(log)
+    compiled = {line for line in before if line[3] in outputs(before)}
+    assert len(compiled) > CORE_UNITS
+    assert all(after[line] == 1 for line in compiled)
+    new = outputs(after - before)
+    assert set(new.values()) == {1}
+    assert {Path(name).name for name in new if name.endswith(".o")} == BOUND
+    assert {Path(name).name.partition(".")[0] for name in new if name.endswith(".so")} == {
+        "libtt_python",
+        "_C",
+    }
+    assert len(new) == len(BOUND) + 2
+
+
+def test_bindings_need_only_the_store_in_another_directory_and_home(
+    built: Project, tmp_path: Path
+) -> None:
+    """The core's own directory is gone, as always; all others are elsewhere, too."""
+    assert not list((built.folder / ".torchyard/work").glob("core-*"))
+    elsewhere = copy_sample(tmp_path / "a/longer path/tinytorch")
+    store, work = tmp_path / "store", tmp_path / "work"
+    jobs = (f"core:{PREFIX}/cpu-openblas", f"source:{PREFIX.partition('/')[0]}")
+    built.torchyard("store", "push", store, *jobs)
+    (tmp_path / "home").mkdir()
+    elsewhere.torchyard(
+        *("run", f"bindings:{PREFIX}/cpu-openblas/{OTHER}"),
+        *("--store", store, "--work", work, "--keep"),
+        env={"HOME": str(tmp_path / "home"), "PYENV_ROOT": pyenv_root()},
+    )
+    assert_nothing_of_the_core_was_made(built, work, tmp_path / "core")
+
+
+def pyenv_root() -> str:
+    return os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_bindings_are_compiled_by_another_user(built: Project, tmp_path: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    ids = (f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups")
+    become = ("setpriv", *ids)
+    with TemporaryDirectory() as folder:  # pytest's own can be seen by nobody else
+        place = Path(folder)
+        home = {"HOME": str(place / "home")}
+        asked = run(*become, sys.executable, "-c", TAGS, env=home, cwd=place.parent)
+        tags = [tag for tag in (*MOST, *REST) if tag in asked.stdout.split()]
+        if not tags:
+            pytest.skip(f"others find no Python here: {asked.stderr}")
+        if run(*become, "bwrap", "--dev-bind", "/", "/", "true", cwd=place.parent).returncode:
+            pytest.skip("only root may use bwrap here")
+        project = copy_sample(place / "tinytorch")
+        jobs = (f"core:{PREFIX}/cpu-openblas", f"source:{PREFIX.partition('/')[0]}")
+        built.torchyard("store", "push", project.store, *jobs)
+        (place / "home").mkdir()
+        call("chown", "-R", f"{nobody.pw_uid}:{nobody.pw_gid}", place)
+        job = f"bindings:{PREFIX}/cpu-openblas/{tags[0]}"
+        call(*become, *TORCHYARD, "run", job, "--keep", env=home, cwd=project.folder)
+        work = project.folder / ".torchyard/work"
+        assert {path.owner() for path in work.glob("*/build/build/lib/*.so")} == {"nobody"}
+        assert_nothing_of_the_core_was_made(built, work, tmp_path)
+
+
+def test_a_core_that_knows_the_python_is_refused(tmp_path: Path) -> None:
+    project = copy_sample(tmp_path / "tinytorch", FEW_UNITS + " }")
+    with (project.folder / "aten/CMakeLists.txt").open("a", encoding="utf-8") as file:
+        file.write('target_compile_definitions(tt_cpu PRIVATE TT_PYTHON="${Python_VERSION}")\n')
+    said = project.refused("build", f"bindings:{PREFIX}/cpu-openblas/{OTHER}")
+    assert (
+        "the core would be compiled again for this Python: "
+        "command line changed for aten/CMakeFiles/tt_cpu.dir/config.cpp.o\n"
+    ) in said
+    assert "nothing of the core may depend on Python" in said
+
+
+# ---------------------------------------------------------------- always the same
+
+
+@pytest.mark.parametrize("pythons", MATRIX)
+@pytest.mark.parametrize("blas", BLAS)
+def test_all_wheels_of_a_cell_have_the_same_core(
+    built: Project, tmp_path: Path, blas: str, pythons: list[str]
+) -> None:
+    wheels = [built.package(f"cpu-{blas}/{tag}/wheel", tmp_path) for tag in pythons]
+    first, *others = map(core_libraries, wheels)
+    assert {"tinytorch/lib/libtt_c10.so", "tinytorch/lib/libtt_cpu.so"} <= set(first)
+    assert all(other == first for other in others)
+
+
+def test_a_core_that_was_changed_for_a_python_is_not_packed(tmp_path: Path) -> None:
+    labels = FEW_UNITS + ', TT_UNSTABLE_LABELS = "ON" }'
+    project = copy_sample(tmp_path / "tinytorch", labels)
+    said = project.refused("build", f"package:{PREFIX}/cpu-openblas/cp312/wheel")
+    assert re.search(
+        r"`libtt_cpu.so` of the bindings is not that of the core: it adds `nnp_label_[0-9a-f]{12}`",
+        said,
+    )
+
+
+def test_both_backends_put_the_same_files_into_wheels(built: Project, tmp_path: Path) -> None:
+    """MKL is static, so that only OpenBLAS has libraries to bring; only setuptools says what is
+    at the top level."""
+    files = {}
+    for blas in BLAS:
+        with ZipFile(built.package(f"cpu-{blas}/cp312/wheel", tmp_path)) as wheel:
+            files[blas] = {re.sub(r"-[0-9a-f]{8}\.so", ".so", name) for name in wheel.namelist()}
+    assert files["mkl"] - files["openblas"] == {"tinytorch-1.2.0+cpu.dist-info/top_level.txt"}
+    assert {Path(name).name.partition(".")[0] for name in files["openblas"] - files["mkl"]} == {
+        "libgfortran",
+        "libopenblas",
+        "libquadmath",
+    }
+
+
+@slow
+def test_a_second_build_elsewhere_gives_the_same_packages(built: Project, tmp_path: Path) -> None:
+    build(built, MOST + REST)
+    again = copy_sample(tmp_path / "quite another/and longer/place")
+    build(again, MOST + REST, env={"PYTHONHASHSEED": "7"})
+    first = built.packages("cpu-*")
+    assert len(first) == len(BLAS) * (len(MOST + REST) * len(KINDS) + len(SHARED))
+    assert again.packages("cpu-*") == first
+
+
+# ---------------------------------------------------------------------------- GPUs
+
+
+CUDA = {("elf", 80), ("elf", 90), ("ptx", 90)}
+
+
+def libtt_cuda(wheel: Path) -> bytes:
+    with ZipFile(wheel) as archive:
+        return archive.read("tinytorch/lib/libtt_cuda.so")
+
+
+@slow
+@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no CUDA here")
+@pytest.mark.parametrize("compute", ["cu130", "cu132"])
+def test_cuda_wheels_have_device_code_and_work_without_a_gpu(
+    built: Project, tmp_path: Path, compute: str
+) -> None:
+    wheel = built.package(f"{compute}-openblas/cp312/wheel", tmp_path)
+    assert device_code(libtt_cuda(wheel)) == CUDA
+    python = tmp_path / "venv/bin/python"
+    interpreter = interpreter_for("cp312").path
+    call("uv", "venv", "--no-project", "--python", interpreter, tmp_path / "venv")
+    call("uv", "pip", "install", "--python", python, wheel)
+    assert_works(python, "openblas", f"1.2.0+{compute}")
+
+
+@slow
+@pytest.mark.skipif(shutil.which("hipcc") is None, reason="there is no ROCm here")
+def test_a_rocm_wheel_has_device_code(built: Project, tmp_path: Path) -> None:
+    wheel = built.package("rocm5.2-openblas/cp312/wheel", tmp_path)
+    found = set(re.findall(rb"amdgcn-amd-amdhsa--(gfx\w+)", libtt_cuda(wheel)))
+    assert found == {b"gfx906", b"gfx90a"}

@@ -1,0 +1,142 @@
+"""The sample project built by the command, and what its logs and packages tell."""
+
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+from zipfile import ZipFile
+
+from tests.helpers import ROOT
+
+SAMPLE = ROOT / "tests/projects/tinytorch"
+TORCHYARD = (sys.executable, "-m", "torchyard")
+PREFIX = "tinytorch-1.2.0/linux-x86_64"
+SWITCHES = ("BLAS", "BUILD_", "CMAKE_", "PYTHON", "PYTORCH_", "TORCH_", "TT_", "USE_", "LD_")
+
+_FATBIN = 0xBA55ED50
+_KINDS = {1: "ptx", 2: "elf"}
+
+
+def run(
+    *argv: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program without what the caller's environment says about builds."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(SWITCHES)}
+    beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    whole = {**own, "PATH": beside, "COLUMNS": "300", "NO_COLOR": "1", **(env or {})}
+    return subprocess.run(
+        [str(word) for word in argv],
+        cwd=cwd,
+        env=whole,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def call(*argv: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    """Run a program that must end well, and return what it printed."""
+    done = run(*argv, cwd=cwd, env=env)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+class Project(NamedTuple):
+    """A copy of the sample project."""
+
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "torchyard.toml"
+
+    @property
+    def store(self) -> Path:
+        return self.folder / ".torchyard/store"
+
+    def torchyard(self, *words: object, env: Mapping[str, str] | None = None) -> str:
+        return call(*TORCHYARD, *words, "-f", self.file, env=env)
+
+    def refused(self, *words: object) -> str:
+        """Run a command that must fail, and return what it says."""
+        done = run(*TORCHYARD, *words, "-f", self.file)
+        assert done.returncode != 0, done.stdout
+        return done.stderr
+
+    def package(self, cell: str, to: Path) -> Path:
+        """Build one package, unless that was done before, and put it into a directory."""
+        self.torchyard("build", f"package:{PREFIX}/{cell}", "-o", to / cell)
+        (path,) = (to / cell).iterdir()
+        return path
+
+    def compiled(self, jobs: str) -> Counter[str]:
+        """How often ninja compiled each unit, by the logs of jobs."""
+        log = self.torchyard("store", "show", jobs, "--log")
+        return Counter(re.findall(r"\] Building \w+ object (\S+)", log))
+
+    def packages(self, cells: str) -> dict[str, dict[str, str]]:
+        """The digests of all packages, by job and file."""
+        told = json.loads(self.torchyard("store", "show", f"package:{PREFIX}/{cells}", "--json"))
+        return {
+            result["order"]["tasks"][-1]["scope"]: {
+                file["path"]: file["digest"] for file in result["tree"]["files"]
+            }
+            for result in told["results"]
+        }
+
+
+def copy_sample(folder: Path, *lines: str) -> Project:
+    """Copy the sample project; more lines may be added to its file."""
+    shutil.copytree(SAMPLE, folder)
+    project = Project(folder)
+    with project.file.open("a", encoding="utf-8") as file:
+        file.write("\n".join(("", *lines, "")))
+    return project
+
+
+def ninja_made(log: Path) -> Counter[tuple[str, ...]]:
+    """Whatever ninja wrote down: for each time that a file was made, a line."""
+    lines = log.read_text("utf-8").splitlines()
+    return Counter(tuple(line.split("\t")) for line in lines if not line.startswith("#"))
+
+
+def outputs(made: Counter[tuple[str, ...]]) -> Counter[str]:
+    """How often each file was made that a compiler or linker makes."""
+    counted: Counter[str] = Counter()
+    for line, times in made.items():
+        if line[3].endswith((".o", ".a", ".so")):
+            counted[line[3]] += times
+    return counted
+
+
+def core_libraries(wheel: Path) -> dict[str, bytes]:
+    """The libraries in a wheel that belong to no Python."""
+    with ZipFile(wheel) as archive:
+        return {
+            name: archive.read(name)
+            for name in archive.namelist()
+            if name.startswith("tinytorch/lib/") and "libtt_python" not in name
+        }
+
+
+def device_code(library: bytes) -> set[tuple[str, int]]:
+    """What nvcc compiled into a library: binaries and PTX, each for an architecture."""
+    return set(_device_code(library))
+
+
+def _device_code(library: bytes) -> Iterator[tuple[str, int]]:
+    for found in re.finditer(re.escape(struct.pack("<I", _FATBIN)), library):
+        _, _, header, size = struct.unpack_from("<IHHQ", library, found.start())
+        place, end = found.start() + header, found.start() + header + size
+        while place < end:
+            kind, _, entry, length = struct.unpack_from("<HHIQ", library, place)
+            (arch,) = struct.unpack_from("<I", library, place + 28)
+            yield _KINDS[kind], arch
+            place += entry + length
