@@ -60,7 +60,8 @@ def command(
 ) -> None:
     """Show which packages the file asks for, and the jobs that make them.
 
-    Nothing is built. The same file gives the same plan, byte for byte, on every machine.
+    Nothing is built. The same file gives the same plan, byte for byte, on every machine; with a
+    [toolchain], on every machine that compiles with the same programs.
     """
     if ctx.invoked_subcommand:
         refuse_options(ctx)

@@ -5,7 +5,7 @@ from typing import Literal
 from torchyard.model.values import Value
 
 Origin = Literal["auto", "system", "pypi"]
-"""Where a part comes from; `auto` takes the system's if its version is the right one."""
+"""Where a part comes from; `auto` takes the system's CUDA if its version fits, PyPI's BLAS."""
 
 Backend = Literal["setup.py", "scikit-build-core"]
 """What makes a project's wheels, and runs CMake for it."""
