@@ -98,6 +98,7 @@ def configuration() -> str:
     titles |= {"StoreSpec": "`[store]`", "ChannelSpec": "`[channel.NAME]`"}
     titles |= {"RequirementsSpec": "`[requirements]`"}
     titles |= {"NeedsSpec": "`[requirements.STAGE]` and `needs` of an override"}
+    titles |= {"ToolchainSpec": "`[toolchain]`", "BuildSpec": "`[build]`"}
     titles |= {"StepSpec": "`[[steps.STAGE]]`", "SandboxSpec": "`[sandbox]`"}
     for name, title in titles.items():
         definition = definitions[name]

@@ -304,6 +304,16 @@ def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
     assert "both have a file `demo.whl`, not the same" in failed.stderr
 
 
+def test_packages_of_one_name_are_delivered_by_block(tmp_path: Path) -> None:
+    text = WORKS.replace('blas = ["openblas"]', 'blas = ["mkl", "openblas"]')
+    assert text != WORKS
+    dist = tmp_path / "dist"
+    done = build(make_yard(tmp_path, text), "-o", dist)
+    assert done.returncode == 0, done.stderr
+    blocks = {path.parent.relative_to(dist).as_posix() for path in dist.rglob("*.whl")}
+    assert blocks == {"linux-x86_64/cpu-mkl", "linux-x86_64/cpu-openblas"}
+
+
 def test_old_builds_are_forgotten(tmp_path: Path) -> None:
     file = make_yard(tmp_path)
     builds = tmp_path / ".torchyard/builds"

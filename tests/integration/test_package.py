@@ -124,6 +124,7 @@ def make_wheel(built: Built, place: Path, compute: str = "cpu") -> Assembled:
         python=python_name(),
         platform_tag=f"manylinux_2_28_{platform.machine()}",
         compute=compute,
+        toolkit="13.0",
     )
 
 
@@ -344,8 +345,35 @@ def test_cuda_wheels_look_into_other_wheels_first(built: Built, tmp_path: Path) 
     assert elf.needed == ("libcudart.so.13", "libc.so.6")
     assert elf.rpath.endswith(":$ORIGIN/../../nvidia/cu13/lib:$ORIGIN")
     assert not elf.runpath
+    (info,) = site.glob("*.dist-info")
+    asked = 'Requires-Dist: cuda-toolkit[cudart]==13.0.*; platform_system == "Linux"\n'
+    assert asked in (info / "METADATA").read_text("utf-8")
     with pytest.raises(BuildError, match=r"libtiny_cuda.so` needs `libcudart.so.13`"):
         make_libtorch(changed, tmp_path / "zip")
+
+
+def test_a_tag_promises_no_older_system_than_the_libraries_need(
+    built: Built, tmp_path: Path
+) -> None:
+    image = tmp_path / "image"
+    shutil.copytree(built.image, image)
+    code = "#define _GNU_SOURCE\n#include <stdlib.h>\nunsigned any() { return arc4random(); }"
+    try:
+        library = compile_library(image / "tinytorch/lib/libnew.so", code)
+    except subprocess.CalledProcessError:
+        pytest.skip("this system's glibc is older than 2.36, which has arc4random")
+    elf = read_elf(library)
+    assert elf is not None
+    listed = subprocess.run(
+        ["readelf", "-V", "--wide", library], check=True, capture_output=True, text=True
+    ).stdout
+    assert set(elf.versions) == set(re.findall(r"Name: (\S+)", listed))
+    assert "GLIBC_2.36" in elf.versions
+    wheel = make_wheel(Built(built.install, built.vendor, image), tmp_path).package
+    assert f"-manylinux_2_36_{platform.machine()}." in wheel.name
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/WHEEL"))
+        assert f"manylinux_2_36_{platform.machine()}\n" in archive.read(name).decode()
 
 
 def test_libraries_that_are_opened_by_name_are_brought_along(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from torchyard.package.versions import (
     Tags,
     libtorch_name,
     local_version,
+    true_tag,
     wheel_name,
     wheel_tags,
 )
@@ -66,6 +67,19 @@ Text: with a colon.
 )
 def test_local_versions(version: str, compute: str, expected: str) -> None:
     assert local_version(version, compute) == expected
+
+
+@pytest.mark.parametrize(
+    ("tag", "versions", "expected"),
+    [
+        ("manylinux_2_28_x86_64", ["GLIBC_2.2.5", "GLIBC_2.17"], "manylinux_2_28_x86_64"),
+        ("manylinux_2_28_x86_64", ["GLIBC_2.4", "GLIBC_2.34"], "manylinux_2_34_x86_64"),
+        ("manylinux_2_28_x86_64", ["GLIBC_PRIVATE", "GLIBCXX_3.4.30"], "manylinux_2_28_x86_64"),
+        ("macosx_14_0_arm64", ["GLIBC_2.34"], "macosx_14_0_arm64"),
+    ],
+)
+def test_tags_tell_the_truth(tag: str, versions: list[str], expected: str) -> None:
+    assert true_tag(tag, versions) == expected
 
 
 @pytest.mark.parametrize(

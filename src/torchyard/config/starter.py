@@ -1,9 +1,11 @@
 """A first `torchyard.toml`: small, commented, and right."""
 
+import tomllib
 from collections.abc import Sequence
 
 import msgspec
 
+from torchyard.host.files import read_data
 from torchyard.model.recipe import RECIPES, Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
@@ -46,6 +48,15 @@ def starter(answers: Answers, tables: Tables) -> str:
         release=release if _needs_release(answers) else "",
         pr_python=answers.python[-1],
         compiling=RECIPES[answers.recipe].compiling,
+        toolchain=_toolchain() if answers.recipe == "pytorch" else "",
+    )
+
+
+def _toolchain() -> str:
+    """What the steps of recipe `pytorch` want to know."""
+    requires = msgspec.convert(tomllib.loads(read_data("starter.toml")), dict[str, list[str]])
+    return _TOOLCHAIN.format(
+        requires="".join(f"  {_quoted(pin)},\n" for pin in requires["requires"])
     )
 
 
@@ -89,6 +100,19 @@ def _blas(answers: Answers, tables: Tables) -> Sequence[str]:
     return [tables.platforms[name].blas[0] for name in answers.platform]
 
 
+_TOOLCHAIN = """
+# What compiles; `torchyard toolchain` shows what this machine has.
+[toolchain]
+compiler = "gcc"
+
+# How the project builds itself: "setup.py", or "scikit-build-core" as PyTorch since 2.15. Its build
+# requirements are pinned, with all that they need.
+[build]
+backend = "setup.py"
+requires = [
+{requires}]
+"""
+
 _TEMPLATE = """\
 # Which binaries of {title} should exist. `torchyard plan` shows what this file means,
 # `torchyard explain CELL` why a package is or is not made.
@@ -106,7 +130,7 @@ recipe = "{recipe}"
 {dimensions}compute = {compute}
 python = {python}
 package = {package}
-{couple}
+{couple}{toolchain}
 # Leave out what you do not want; the reason is shown in every plan.
 # [[matrix.exclude]]
 # python = "cp310"

@@ -9,13 +9,14 @@ from pathlib import Path
 from torchyard.errors import HostError
 from torchyard.model.canonical import fingerprint
 
-NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard"))
+NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard", "__pycache__"))
 
 
 def tree_digest(folder: str, leave_out: Collection[str] = ()) -> str:
     """Digest names, executable bits, links and bytes, but no times.
 
-    The files of version control and of torchyard itself do not count, nor do those left out.
+    The files of version control, of torchyard itself and Python's caches do not count, nor do those
+    left out.
     """
     root = Path(folder)
     if not root.is_dir():

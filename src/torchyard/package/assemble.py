@@ -11,7 +11,7 @@ from torchyard.package.libtorch import write_libtorch
 from torchyard.package.policy import Layout, policy_for
 from torchyard.package.prepare import prepare
 from torchyard.package.same_core import check_core
-from torchyard.package.versions import wheel_tags
+from torchyard.package.versions import true_tag, wheel_tags
 from torchyard.package.wheel import write_wheel
 
 _NO_PINS: Mapping[str, str] = MappingProxyType({})
@@ -58,7 +58,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
         name=name,
         version=version,
         tags=wheel_tags(python),
-        platform_tag=platform_tag,
+        platform_tag=true_tag(platform_tag, prepared.versions),
         requires=policy.requirements(prepared.needed, pins, toolkit),
         order=order,
     )

@@ -25,6 +25,7 @@ from torchyard.package.conda_table import load_conda_table
 from torchyard.package.policy import Layout, policy_for
 from torchyard.package.prepare import prepare
 from torchyard.package.same_core import check_core
+from torchyard.package.versions import glibc_of
 
 _LIB = PurePosixPath("lib")
 _WITHOUT_MAGMA = "linalg"
@@ -50,6 +51,7 @@ class _Inputs(NamedTuple):
     image: Path | None
     tests: Path | None
     plugin: Path | None = None
+    versions: frozenset[str] = frozenset()
 
 
 def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said about it
@@ -145,13 +147,15 @@ def assemble_conda(  # noqa: PLR0913 - one for each thing that a package depends
         linalg_apart=linalg_apart,
         magma=magma,
     )
-    metadata = describe(kind, build)
+    describe(kind, build)  # refuses what there is no such package of, before any work
     out.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=".torchyard-conda-", dir=out) as scratch:
         prefix = Path(scratch, "prefix")
         prefix.mkdir()
         inputs = _prepare(build, Path(scratch), _Inputs(core, image, tests))
         _lay_out(kind, build, prefix, inputs)
+        build = msgspec.structs.replace(build, glibc=glibc_of(inputs.versions))
+        metadata = describe(kind, build)
         return write_conda(
             prefix, out, metadata=metadata, about=_about(distribution), order=order, level=level
         )
@@ -162,10 +166,11 @@ def _prepare(build: CondaBuild, scratch: Path, inputs: _Inputs) -> _Inputs:
     core, image = inputs.core, inputs.image
     names: Mapping[str, str] = {}
     plugin: Path | None = None
+    versions: frozenset[str] = frozenset()
     if core is not None:
-        policy = policy_for(Layout.LIBTORCH, build.compute, "")
+        policy = policy_for(Layout.CONDA, build.compute, "")
         done = prepare(core / "install", scratch / "core", policy, vendor=core / "vendor")
-        core, plugin, names = done.root, done.root / "lib", done.names
+        core, plugin, names, versions = done.root, done.root / "lib", done.names, done.versions
         other = inputs.core / _WITHOUT_MAGMA if inputs.core else None
         if other is not None and not build.magma:
             plugin = prepare(other, scratch / "plugin", policy, names=names, base=_LIB).root
@@ -175,8 +180,9 @@ def _prepare(build: CondaBuild, scratch: Path, inputs: _Inputs) -> _Inputs:
         if inputs.core is not None:
             check_core(inputs.core / "install", image / package)
         policy = policy_for(Layout.CONDA, build.compute, str(site / package))
-        image = prepare(image, scratch / "site", policy, names=names, base=site).root
-    return inputs._replace(core=core, image=image, plugin=plugin)
+        done = prepare(image, scratch / "site", policy, names=names, base=site)
+        image, versions = done.root, versions | done.versions
+    return inputs._replace(core=core, image=image, plugin=plugin, versions=versions)
 
 
 def _lay_out(kind: CondaKind, build: CondaBuild, prefix: Path, inputs: _Inputs) -> None:

@@ -35,7 +35,8 @@ class CondaKind(StrEnum):
 class CondaBuild(Value, kw_only=True):
     """What the packages of one build have in common; `python` is a tag such as `cp312`.
 
-    An extension has no core of its own, and so no `core_hash`.
+    An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that will do,
+    if that is known; the platform's tag says what is promised at least.
     """
 
     name: str
@@ -50,6 +51,7 @@ class CondaBuild(Value, kw_only=True):
     requires: tuple[str, ...] = ()
     linalg_apart: bool = False
     magma: bool = True
+    glibc: tuple[int, int] | None = None
 
 
 class CondaMetadata(Value, kw_only=True):
@@ -252,12 +254,13 @@ def _python(build: CondaBuild) -> Iterator[str]:
 
 
 def _system(build: CondaBuild) -> Iterator[str]:
-    """The oldest system that the build is for, as in the tag of its wheels."""
+    """The oldest system that the build is for."""
     for platform in load_tables().platforms.values():
         if platform.conda_subdir == build.subdir:
             found = _SYSTEM.match(platform.wheel_tag)
             if found and found["kind"] == "manylinux":
-                yield f"__glibc >={found['major']}.{found['minor']},<3.0.a0"
+                least = max(build.glibc or (0, 0), (int(found["major"]), int(found["minor"])))
+                yield f"__glibc >={least[0]}.{least[1]},<3.0.a0"
             elif found:
                 yield f"__osx >={found['major']}.{found['minor']}"
 

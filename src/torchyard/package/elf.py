@@ -19,6 +19,7 @@ _MAGIC = b"\x7fELF"
 
 _PT_LOAD, _PT_DYNAMIC, _PT_NOTE = 1, 2, 4
 _DT_NEEDED, _DT_STRTAB, _DT_SONAME, _DT_RPATH, _DT_RUNPATH = 1, 5, 14, 15, 29
+_DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
 _NT_GNU_BUILD_ID = 3
 _SHT_SYMTAB, _SHT_NOBITS, _SHT_DYNSYM = 2, 8, 11
 _SHN_UNDEF, _SHN_XINDEX = 0, 0xFFFF
@@ -42,6 +43,8 @@ class Elf(NamedTuple):
     rpath: str
     runpath: str
     build_id: str
+    versions: tuple[str, ...]
+    """Versions of symbols that others must have: `GLIBC_2.34`."""
 
 
 class Symbol(NamedTuple):
@@ -157,6 +160,7 @@ def read_elf(path: Path) -> Elf | None:
             rpath=":".join(texts(_DT_RPATH)),
             runpath=":".join(texts(_DT_RUNPATH)),
             build_id=_build_id(image, segments),
+            versions=_versions(image, segments, tags, names),
         )
 
 
@@ -172,6 +176,24 @@ def _dynamic(image: _Image, segments: list[Segment]) -> dict[int, list[int]]:
                 break
             tags.setdefault(tag, []).append(value)
     return tags
+
+
+def _versions(
+    image: _Image, segments: list[Segment], tags: dict[int, list[int]], names: int
+) -> tuple[str, ...]:
+    """Follow the two chains of needed versions: one link for each library, one for each version."""
+    found: dict[str, None] = {}
+    if _DT_VERNEED in tags:
+        library = _offset_of(segments, tags[_DT_VERNEED][0])
+        for _ in range(tags[_DT_VERNEEDNUM][0]):
+            _, count, _, first, following = image.unpack("HHIII", library)
+            version = library + first
+            for _ in range(count):
+                *_, name, more = image.unpack("IHHII", version)
+                found[image.text(names + name)] = None
+                version += more
+            library += following
+    return tuple(found)
 
 
 def _offset_of(segments: list[Segment], address: int) -> int:

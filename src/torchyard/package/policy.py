@@ -27,10 +27,14 @@ class Layout(StrEnum):
 
 
 class LayoutRow(Value, kw_only=True):
-    """The folders of a package's own libraries, and whether other wheels are beside it."""
+    """The folders of a package's own libraries, and whether other wheels are beside it.
+
+    What it `renames` would otherwise keep its name, and hide another package's file.
+    """
 
     libraries: tuple[str, ...]
     wheels: bool = False
+    renames: tuple[str, ...] = ()
 
 
 class WheelRow(Value, kw_only=True):
@@ -126,7 +130,10 @@ class Policy(Value, kw_only=True):
         return tuple(glob for name, globs in opens if matches(library, name) for glob in globs)
 
     def keeps_name(self, library: str) -> bool:
-        return any_match(library, self.layouts.keep_names)
+        """Whether a library has the same name in every package, and so can't be there twice."""
+        return any_match(library, self.layouts.keep_names) and not any_match(
+            library, self.layout.renames
+        )
 
 
 def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:

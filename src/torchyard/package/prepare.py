@@ -25,13 +25,15 @@ _NONE: Mapping[str, str] = MappingProxyType({})
 class Prepared(NamedTuple):
     """A tree for a package, and another for debuggers.
 
-    Libraries that were brought along have new `names`; `needed` are all that the others name.
+    Libraries that were brought along have new `names`; `needed` are all that the others name, and
+    `versions` those of symbols that the system must have.
     """
 
     root: Path
     debug: Path
     names: Mapping[str, str]
     needed: frozenset[str]
+    versions: frozenset[str]
 
 
 def prepare(  # noqa: PLR0913 - what, where, by which rules, with what
@@ -71,7 +73,9 @@ def prepare(  # noqa: PLR0913 - what, where, by which rules, with what
         list(pool.map(finish, files))
         list(pool.map(bring, brought))
     needed = frozenset(library for elf in files.values() for library in elf.needed)
-    return Prepared(root, debug, names, needed)
+    elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in brought))]
+    versions = frozenset(version for elf in elfs for version in elf.versions)
+    return Prepared(root, debug, names, needed, versions)
 
 
 def _changes(

@@ -1,11 +1,16 @@
 """How packages and their versions are called. Nothing here reads or writes anything."""
 
+import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import ConfigError
+
+_GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
+_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
 class Tags(NamedTuple):
@@ -34,6 +39,20 @@ def _version(text: str) -> Version:
 def wheel_tags(python: str) -> Tags:
     """The tags of a Python as `data/pythons.toml` names it: `cp313t` is the ABI of `cp313`."""
     return Tags(python.removesuffix("t"), python)
+
+
+def glibc_of(versions: Iterable[str]) -> tuple[int, int] | None:
+    """The oldest glibc that has all of these versions of symbols, if some are glibc's."""
+    found = (_GLIBC.fullmatch(version) for version in versions)
+    return max(((int(f[1]), int(f[2])) for f in found if f), default=None)
+
+
+def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
+    """A platform tag that promises no older glibc than the libraries need."""
+    promised, needed = _MANYLINUX.fullmatch(platform_tag), glibc_of(versions)
+    if promised is None or needed is None or needed <= (int(promised[1]), int(promised[2])):
+        return platform_tag
+    return f"manylinux_{needed[0]}_{needed[1]}_{promised[3]}"
 
 
 def wheel_stem(name: str, version: str) -> str:

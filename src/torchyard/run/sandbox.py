@@ -7,6 +7,7 @@ wrote down about itself is then still true when it is restored elsewhere.
 """
 
 import shutil
+import sys
 from pathlib import Path
 
 from torchyard.errors import HostError
@@ -42,12 +43,20 @@ def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> li
     bwrap = [_bwrap(), "--die-with-parent", "--unshare-all", "--hostname", HOST, "--new-session"]
     bwrap += ["--ro-bind", sandbox.root or "/", "/"]
     bwrap += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"]  # noqa: S108
+    if sandbox.root is None:
+        bwrap += [word for path in _own_folders() for word in ("--ro-bind", path, path)]
     bwrap += ["--bind", str(folder), INSIDE, "--chdir", step.cwd]
     if slots:
         bwrap += ["--bind", slots, SLOTS]
     if step.network:
         bwrap += ["--share-net"]
     return [*bwrap, "--", *step.run]
+
+
+def _own_folders() -> list[str]:
+    """The folders of torchyard itself that the sandbox's own would hide."""
+    own = {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])}
+    return sorted(path for path in own if path.startswith(("/tmp/", "/mnt/")))  # noqa: S108
 
 
 def _view(folder: Path) -> list[str]:

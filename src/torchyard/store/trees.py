@@ -119,20 +119,39 @@ def fetch_tree(store: Store, tree: Tree, folder: Path) -> None:
 
 
 def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Path]:
-    """Lay out the files of several results in one directory, where none may hide another."""
-    owners: dict[str, tuple[str, str]] = {}
+    """Lay out the files of several results in one directory, where none may hide another.
+
+    Results that have files of one name, such as wheels with different BLAS, get a directory for
+    each block.
+    """
     found = list(results)
+    known: dict[str, set[str]] = {}
     for result in found:
-        links = {name: f"link to {target}" for name, target in result.tree.links.items()}
-        for name, content in {**links, **{f.path: f.digest for f in result.tree.files}}.items():
-            owner, before = owners.setdefault(name, (result.id, content))
+        for name, content in _contents(result.tree).items():
+            known.setdefault(name, set()).add(content)
+    clashing = {name for name, contents in known.items() if len(contents) > 1}
+    owners: dict[Path, tuple[str, str]] = {}
+    places: list[tuple[Result, Path]] = []
+    for result in found:
+        contents = _contents(result.tree)
+        block = "/".join(result.order.task.scope.split("/")[:2])
+        place = folder if clashing.isdisjoint(contents) else folder / block
+        places.append((result, place))
+        for name, content in contents.items():
+            owner, before = owners.setdefault(place / name, (result.id, content))
             if before != content:
                 msg = f"{owner} and {result.id} both have a file `{name}`, not the same"
                 raise SelectionError(msg, hint="take them out one by one, or name the files apart")
-    folder.mkdir(parents=True, exist_ok=True)
-    for result in found:
-        fetch_tree(store, result.tree, folder)
-    return [folder / name for name in sorted(owners)]
+    for result, place in places:
+        place.mkdir(parents=True, exist_ok=True)
+        fetch_tree(store, result.tree, place)
+    return sorted(owners)
+
+
+def _contents(tree: Tree) -> dict[str, str]:
+    """What stands under each name."""
+    links = {name: f"link to {target}" for name, target in tree.links.items()}
+    return links | {file.path: file.digest for file in tree.files}
 
 
 def _inside(folder: Path, name: str) -> Path:
