@@ -1,0 +1,316 @@
+"""The parts that recipes use, each by itself: what CMake and ninja say, and what is collected."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import BuildError
+from torchyard.package.collect import collect
+from torchyard.package.policy import Layout, policy_for
+from torchyard.toolchain.cmake import Configured, ask, install_script, repoint
+from torchyard.toolchain.ninja import Bound, is_compiled, read_log
+from torchyard.toolchain.summary import check_summary
+
+TABLES = load_tables()
+
+# --------------------------------------------------------------------------------- CMake
+
+RECORDED = Path(__file__).with_name("cmake_replies.json")
+"""What CMake 3.31.10 said of a project with nvcc 13.0, without what nobody reads.
+
+`core` (which is made with `gen`) and `gpu` are installed; so is `_C`, which includes Python's
+headers and needs `core` and `helper`; `user` needs `_C`, and nobody needs `test`.
+"""
+
+
+def recorded(folder: Path, cache: Mapping[str, str | None] | None = None) -> Configured:
+    """Lay the replies out, with other entries in the cache; None leaves one out."""
+    text = RECORDED.read_text("utf-8").replace("/PYTHON", str(folder / "python"))
+    (folder / "python").mkdir()
+    (folder / "python/Python.h").touch()
+    replies = folder / "build/.cmake/api/v1/reply"
+    replies.mkdir(parents=True)
+    for name, reply in json.loads(text).items():
+        if name.startswith("cache-") and cache is not None:
+            entries = {e["name"]: e["value"] for e in reply["entries"]} | dict(cache)
+            kept = [{"name": n, "value": v} for n, v in entries.items() if v is not None]
+            reply["entries"] = kept
+        (replies / name).write_text(json.dumps(reply), encoding="utf-8")
+    return Configured(folder / "build")
+
+
+def test_cmake_is_asked_before_it_configures(tmp_path: Path) -> None:
+    ask(tmp_path / "build")
+    ask(tmp_path / "build")
+    asked = (tmp_path / "build/.cmake/api/v1/query").iterdir()
+    assert sorted(path.name for path in asked) == ["cache-v2", "codemodel-v2"]
+    (tmp_path / "build/CMakeCache.txt").touch()
+    with pytest.raises(BuildError, match="configured elsewhere before"):
+        ask(tmp_path / "build")
+
+
+def test_targets_of_the_core_are_those_that_python_has_no_part_in(tmp_path: Path) -> None:
+    configured = recorded(tmp_path)
+    names = {configured.targets[identity].name for identity in configured.per_python}
+    assert names == {"_C", "user"}
+    assert configured.core_targets() == ["core", "gen", "gpu", "helper"]
+    assert configured.core_directories() == ["."]
+
+
+def test_without_the_headers_nothing_is_pythons(tmp_path: Path) -> None:
+    configured = recorded(tmp_path)
+    (tmp_path / "python/Python.h").unlink()
+    assert not configured.per_python
+    assert configured.core_targets() == ["_C", "core", "gen", "gpu", "helper"]
+    assert configured.core_directories() == [".", "csrc"]
+
+
+def test_files_and_flags_of_targets(tmp_path: Path) -> None:
+    configured = recorded(tmp_path)
+    assert configured.artifact("gpu") == tmp_path / "build/libgpu.so"
+    assert configured.device_code() == ["compute_90", "sm_80", "sm_90"]
+    assert configured.cache["BLAS"] == "OpenBLAS"
+    with pytest.raises(BuildError, match="no target `magma`"):
+        configured.artifact("magma")
+
+
+def test_the_latest_answer_counts(tmp_path: Path) -> None:
+    configured = recorded(tmp_path)
+    replies = tmp_path / "build/.cmake/api/v1/reply"
+    (replies / "index-2099-01-01T00-00-00-0000.json").write_text('{"reply": {}}', encoding="utf-8")
+    assert configured.targets
+    with pytest.raises(BuildError, match="was not asked for `codemodel-v2`"):
+        Configured(tmp_path / "build").core_targets()
+
+
+def test_a_directory_that_was_not_configured(tmp_path: Path) -> None:
+    with pytest.raises(BuildError, match="CMake has not configured"):
+        Configured(tmp_path)
+
+
+def test_the_script_installs_directories_of_the_core_only(tmp_path: Path) -> None:
+    text = install_script(recorded(tmp_path), "/out")
+    assert text.splitlines() == [
+        'set(CMAKE_INSTALL_PREFIX "/out")',
+        "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)",
+        f'include("{tmp_path}/build/cmake_install.cmake")',
+    ]
+
+
+def test_cmake_forgets_a_python_and_takes_another() -> None:
+    argv = repoint(Path("build"), "/env/bin/python", "/py/include", "/py")
+    assert argv[:7] == ["cmake", "-U", "Python*", "-U", "_Python*", "-U", "PYTHON_*"]
+    assert argv[-1] == "build"
+    assert "-DPython_EXECUTABLE=/env/bin/python" in argv
+    assert "-DPython3_INCLUDE_DIR=/py/include" in argv
+
+
+# ------------------------------------------------------------------------------- summary
+
+ARCHS = ("8.0", "9.0+PTX")
+
+
+def mismatches(
+    configured: Configured,
+    compute: str = "cu130",
+    blas: str = "openblas",
+    archs: Sequence[str] = ARCHS,
+) -> list[str]:
+    try:
+        check_summary(configured, compute=compute, blas=blas, archs=archs, tables=TABLES)
+    except BuildError as error:
+        first, *found = str(error).splitlines()
+        assert first == "the build is not configured as its cell asks:"
+        return found
+    return []
+
+
+def test_a_build_that_is_what_its_cell_asks_for(tmp_path: Path) -> None:
+    assert mismatches(recorded(tmp_path)) == []
+
+
+@pytest.mark.parametrize(
+    ("cache", "expected"),
+    [
+        ({"USE_CUDA": "OFF"}, "USE_CUDA should be on for cu130, and is `OFF`"),
+        ({"USE_CUDA": "CUDA-NOTFOUND"}, "USE_CUDA should be on for cu130, and is `CUDA-NOTFOUND`"),
+        ({"USE_CUDA": None}, "USE_CUDA should be on for cu130, and is `NOTFOUND`"),
+        ({"USE_ROCM": "1"}, "USE_ROCM should be off for cu130, and is `1`"),
+        ({"USE_OPENMP": "0"}, "USE_OPENMP should be on for cu130, and is `0`"),
+        (
+            {"USE_OPENMP": None},
+            "USE_OPENMP or OpenMP_CXX_FLAGS should be on for cu130, and is `NOTFOUND`",
+        ),
+        ({"BLAS": "Eigen"}, "BLAS should say openblas, and is `Eigen`"),
+        ({"BLAS_INFO": "none"}, "BLAS_INFO should say openblas, and is `none`"),
+    ],
+)
+def test_each_mismatch_is_told(tmp_path: Path, cache: dict[str, str | None], expected: str) -> None:
+    assert mismatches(recorded(tmp_path, cache)) == [f"- {expected}"]
+
+
+def test_entries_that_tell_the_same_in_other_words(tmp_path: Path) -> None:
+    same = {
+        "USE_OPENMP": None,
+        "OpenMP_CXX_FLAGS": "-fopenmp",
+        "BLAS_INFO": "open",
+        "USE_CUDA": "1",
+    }
+    assert mismatches(recorded(tmp_path, same)) == []
+
+
+@pytest.mark.parametrize(
+    ("archs", "wanted"),
+    [
+        (("8.0", "9.0"), "sm_80 sm_90"),
+        (("9.0+PTX",), "compute_90 sm_90"),
+        (("8.0", "9.0+PTX", "10.0a"), "compute_90 sm_100a sm_80 sm_90"),
+    ],
+)
+def test_code_for_other_devices(tmp_path: Path, archs: tuple[str, ...], wanted: str) -> None:
+    lines = "the compile lines make code for compute_90 sm_80 sm_90"
+    found = mismatches(recorded(tmp_path), archs=archs)
+    assert found == [f"- device code should be {wanted}; {lines}"]
+
+
+def test_a_cell_without_cuda_has_none(tmp_path: Path) -> None:
+    found = mismatches(recorded(tmp_path), "cpu", "mkl", ())
+    assert found == [
+        "- USE_CUDA should be off for cpu, and is `ON`",
+        "- BLAS should say mkl, and is `OpenBLAS`",
+    ]
+
+
+def test_architectures_of_rocm_are_in_the_cache(tmp_path: Path) -> None:
+    cache = {"USE_CUDA": "0", "USE_ROCM": "1", "PYTORCH_ROCM_ARCH": "gfx906;gfx90a"}
+    configured = recorded(tmp_path, cache)
+    for target in configured.targets.values():
+        target.groups = ()  # as if hipcc were called by rules of the project's own
+    assert mismatches(configured, "rocm5.2", archs=("gfx90a", "gfx906")) == []
+    (found,) = mismatches(configured, "rocm5.2", archs=("gfx90a",))
+    assert found.endswith("should be gfx90a; PYTORCH_ROCM_ARCH has gfx906 gfx90a")
+
+
+# --------------------------------------------------------------------------------- ninja
+
+LOG = """\
+# ninja log v7
+0	194	1794733768710700630	src/a.cpp.o	4b40935e1beda9b8
+1	206	1794733768715445600	lib/libcore.so	114ff88a99c51e45
+2	210	1794733768715445601	gen/version.h	214ff88a99c51e45
+"""
+
+
+def bound(folder: Path, *explained: str) -> Bound:
+    (folder / "log").write_text(LOG, encoding="utf-8")
+    listening = Bound(folder / "log")
+    for line in explained:
+        assert listening.listen(f"ninja explain: {line}")
+    return listening
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_logs_of_all_versions_are_read_and_the_last_word_counts(
+    tmp_path: Path, version: int
+) -> None:
+    again = "5\t9\t1794733768710700999\tsrc/a.cpp.o\tffff935e1beda9b8\n"
+    text = LOG.replace("v7", f"v{version}") + again
+    (tmp_path / "log").write_text(text, encoding="utf-8")
+    log = read_log(tmp_path / "log")
+    assert list(log) == ["src/a.cpp.o", "lib/libcore.so", "gen/version.h"]
+    assert log["src/a.cpp.o"] == tuple(again.strip().split("\t"))
+
+
+def test_what_a_compiler_makes() -> None:
+    for name in ("a.o", "b.cpp.o", "libx.so", "libx.so.1.2", "libx.a", "x.pyd", "x.dll"):
+        assert is_compiled(name), name
+    for name in ("version.h", "a.cpp", "x.so.txt", "auto", "cmake_install.cmake"):
+        assert not is_compiled(name), name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "output src/a.cpp.o older than most recent input /x/a.cpp (1794 vs 1795)",
+        "restat of output src/a.cpp.o older than most recent input /x/a.cpp (1794 vs 1795)",
+        "recorded mtime of src/a.cpp.o older than most recent input /x/a.cpp (1794 vs 1795)",
+        "output lib/libcore.so doesn't exist",
+        "command line changed for lib/libcore.so",
+        "command line not found in log for src/a.cpp.o",
+        "deps for 'src/a.cpp.o' are missing",
+        "stored deps info out of date for 'src/a.cpp.o' (1794 vs 1795)",
+    ],
+)
+def test_a_core_that_would_be_compiled_again_is_refused(tmp_path: Path, line: str) -> None:
+    listening = bound(tmp_path, "output csrc/bind.cpp.o doesn't exist", line)
+    assert listening.cause() == line
+    with pytest.raises(BuildError, match="the core would be compiled again") as caught:
+        listening.refuse()
+    assert line in str(caught.value)
+
+
+def test_what_is_no_reason_to_refuse(tmp_path: Path) -> None:
+    listening = bound(
+        tmp_path,
+        "output csrc/bind.cpp.o doesn't exist",
+        "command line changed for gen/version.h",
+        "lib/libcore.so is dirty",
+        "src/a.cpp.o is dirty",
+    )
+    assert listening.cause() is None
+    listening.refuse()
+    assert not listening.listen("[1/2] Building CXX object src/a.cpp.o")
+
+
+def test_the_log_shows_what_was_made_again(tmp_path: Path) -> None:
+    listening = bound(tmp_path)
+    now = tmp_path / ".ninja_log"
+    now.write_text(LOG + "1\t2\t3\tcsrc/bind.cpp.o\tff\n1\t2\t3\tgen/version.h\tff\n", "utf-8")
+    listening.check(tmp_path)
+    now.write_text(LOG + "1\t2\t3\tlib/libcore.so\tff\n", "utf-8")
+    with pytest.raises(BuildError, match=r"`lib/libcore\.so` was made again"):
+        listening.check(tmp_path)
+
+
+# ------------------------------------------------------------------------------- collect
+
+
+def link(path: Path, *needed: Path) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    soname = f"-Wl,-soname,{path.name}"
+    shared = ["gcc", "-shared", "-nostdlib", soname, "-Wl,--no-as-needed", "-x", "c", "/dev/null"]
+    call = [*shared, "-x", "none", *map(str, needed), "-o", str(path)]
+    subprocess.run(call, check=True)
+    return path
+
+
+@pytest.mark.skipif(not shutil.which("gcc"), reason="there is no gcc")
+def test_libraries_of_others_are_collected_with_what_they_need(tmp_path: Path) -> None:
+    system = link(tmp_path / "system/libm.so.6")
+    deep = link(tmp_path / "tools/libdeep.so.1")
+    near = link(tmp_path / "tools/libnear.so.2", deep, system)
+    own = link(tmp_path / "install/libown.so", near)
+    user = link(tmp_path / "install/libuser.so", own, near, system)
+    text = tmp_path / "install/readme"
+    text.write_text("no library\n", encoding="utf-8")
+    policy = policy_for(Layout.LIBTORCH, "cpu", "")
+
+    def find(name: str) -> Path | None:
+        path = tmp_path / "tools" / name
+        return path if path.exists() else None
+
+    found = collect([own, user, text], tmp_path / "vendor", policy, find)
+    assert sorted(path.name for path in found) == ["libdeep.so.1", "libnear.so.2"]
+    assert sorted((tmp_path / "vendor").iterdir()) == sorted(found)
+    assert (tmp_path / "vendor" / deep.name).read_bytes() == deep.read_bytes()
+
+    deep.unlink()
+    with pytest.raises(BuildError, match=r"`libnear\.so\.2` needs `libdeep\.so\.1`"):
+        collect([own], tmp_path / "other", policy, find)
+    assert collect([text], tmp_path / "none", policy, find) == []
+    assert not (tmp_path / "none").exists()

@@ -1,0 +1,278 @@
+"""Recipe `pytorch` as values: what a toolchain changes in a plan, and which steps there are."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.helpers import yard_of
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import HostError, PlanError
+from torchyard.model.order import Order
+from torchyard.model.recipe import Stage
+from torchyard.model.step import Step, places_of, words_in_braces
+from torchyard.model.yard import Sandbox
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Plan
+from torchyard.plan.order import order_of
+from torchyard.plan.select import EVERYTHING
+from torchyard.recipes import is_ours, steps_of
+from torchyard.recipes.pytorch import commit_of
+from torchyard.run.sandbox import INSIDE, enclose, slots_path, work_path
+
+TABLES = load_tables()
+
+TOOLED = """\
+[project]
+name = "torch"
+version = "2.14.0"
+release = "none"
+
+[source]
+git = "https://example.org/pytorch"
+rev = "0123456789012345678901234567890123456789"
+
+[toolchain]
+compiler = "gcc"
+cache = "/cache"
+
+[build]
+backend = "setup.py"
+requires = ["ninja==1.13.0", "cmake==3.31.10"]
+linalg = "torch_cuda_linalg"
+
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu", "cu130"]
+blas = ["openblas"]
+python = ["cp311", "cp312"]
+package = ["wheel", "libtorch"]
+
+[[override]]
+stage = "core"
+compute = "cpu"
+backend = "scikit-build-core"
+cmake = { USE_MAGMA = "OFF" }
+env = { BUILD_TEST = "1" }
+"""
+
+PARTS = {"compiler": "gcc 12 sha256:1", "compute/cu130": "cuda 13 sha256:2", "blas/openblas": "o 1"}
+LINUX = "linux-x86_64"
+
+
+def plan_with(parts: Mapping[str, str] = PARTS, text: str = TOOLED, *changes: str) -> Plan:
+    """Plan as a machine does that has these parts."""
+    yard = yard_of(text, *changes)
+    assert yard.toolchain is not None
+    toolchain = msgspec.structs.replace(yard.toolchain, platform=LINUX, parts=dict(parts))
+    return make_plan(msgspec.structs.replace(yard, toolchain=toolchain), TABLES, EVERYTHING)
+
+
+def order_in(plan: Plan, stage: Stage, *scope: str) -> Order:
+    return order_of(plan, plan.find(stage, "/".join((LINUX, *scope))))
+
+
+def titles(steps: Sequence[Step]) -> list[str]:
+    return [step.title for step in steps]
+
+
+def test_another_compiler_changes_all_that_it_compiles() -> None:
+    before, after = plan_with(), plan_with(PARTS | {"compiler": "gcc 12 sha256:9"})
+    for old, new in zip(before.jobs(), after.jobs(), strict=True):
+        assert old.identifier == new.identifier
+        assert (old.fingerprint == new.fingerprint) == (old.stage is Stage.SOURCE)
+
+
+def test_another_cuda_changes_what_is_for_cuda() -> None:
+    before, after = plan_with(), plan_with(PARTS | {"compute/cu130": "cuda 13 sha256:9"})
+    changed = [
+        old.fingerprint != new.fingerprint
+        for old, new in zip(before.jobs(), after.jobs(), strict=True)
+    ]
+    assert changed == ["/cu130-" in job.identifier for job in before.jobs()]
+    assert any(changed)
+
+
+def test_a_toolchain_of_another_platform_says_nothing_of_this_one() -> None:
+    yard = yard_of(TOOLED)
+    assert yard.toolchain is not None
+    toolchain = msgspec.structs.replace(yard.toolchain, platform="macos-arm64", parts=PARTS)
+    plan = make_plan(msgspec.structs.replace(yard, toolchain=toolchain), TABLES, EVERYTHING)
+    assert order_in(plan, Stage.CORE, "cpu-openblas").task.settings["identity"] == {}
+
+
+def test_what_a_core_knows_of_its_toolchain() -> None:
+    settings = order_in(plan_with(), Stage.CORE, "cu130-openblas").task.settings
+    assert settings["toolchain"] == {"compiler": "gcc", "blas": "auto", "cuda": "auto"}
+    assert settings["identity"] == {
+        "compiler": "gcc 12 sha256:1",
+        "compute": "cuda 13 sha256:2",
+        "blas": "o 1",
+    }
+    assert settings["backend"] == "setup.py"
+    assert settings["requires"] == ("cmake==3.31.10", "ninja==1.13.0")
+    assert settings["linalg"] == "torch_cuda_linalg"
+    assert settings["cache"] is True
+    plain = order_in(plan_with(), Stage.CORE, "cpu-openblas").task.settings
+    assert plain["toolchain"] == {"compiler": "gcc", "blas": "auto"}
+    assert plain["backend"] == "scikit-build-core"
+    assert "linalg" not in plain
+
+
+RELEASES = """
+[subset.gpu]
+compute = "cu130"
+
+[channel.test]
+url = "file:///test"
+subset = "gpu"
+
+[channel.release]
+url = "file:///release"
+promote_from = "test"
+"""
+
+
+def test_what_may_be_released_is_compiled_without_the_cache() -> None:
+    plan = plan_with(PARTS, TOOLED + RELEASES)
+    assert order_in(plan, Stage.CORE, "cu130-openblas").task.settings["cache"] is False
+    assert order_in(plan, Stage.CORE, "cpu-openblas").task.settings["cache"] is True
+    wish = '\n[[override]]\nstage = "core"\ncompute = "cu130"\ncache = true\n'
+    forced = plan_with(PARTS, TOOLED + RELEASES + wish)
+    assert order_in(forced, Stage.CORE, "cu130-openblas").task.settings["cache"] is True
+
+
+def test_where_the_cache_is_does_not_count() -> None:
+    there = plan_with(PARTS, TOOLED.replace('"/cache"', '"redis://example.org:6379"'))
+    for one, other in zip(plan_with().jobs(), there.jobs(), strict=True):
+        assert one.fingerprint == other.fingerprint
+
+
+def test_the_steps_of_a_core() -> None:
+    order = order_in(plan_with(), Stage.CORE, "cpu-openblas")
+    assert is_ours(order.task)
+    steps = steps_of(order)
+    assert titles(steps) == [
+        "lay the source out",
+        "ask CMake to tell what it makes of it",
+        "configure",
+        "compare it with what was asked for",
+        "compile the core",
+        "install the core",
+        "collect what it needs",
+        "keep what was built",
+    ]
+    assert steps[2].run[:2] == ("{work}/env/bin/python", "-c")
+    assert "scikit_build_core" in steps[2].run[2]
+    assert steps[0].run[-1].splitlines()[-1] == f"echo {commit_of(order)} > .git/HEAD"
+    for step in steps:
+        assert step.env["PYTORCH_BUILD_VERSION"] == "2.14.0+cpu"
+        assert step.env["CMAKE_ARGS"] == "-DUSE_MAGMA=OFF"
+        assert step.env["BUILD_TEST"] == "1"
+        assert not step.network
+
+
+def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
+    steps = steps_of(order_in(plan_with(), Stage.CORE, "cu130-openblas"))
+    names = titles(steps)
+    without = names.index("compile torch_cuda_linalg without MAGMA")
+    assert names.index("compare it with what was asked for") < without
+    assert without < names.index("compile the core")
+    line = steps[without].run[-1]
+    assert line.index("USE_MAGMA=OFF") < line.index("--target torch_cuda_linalg")
+    assert line.splitlines()[-1] == "cmake -DUSE_MAGMA=ON build"
+    assert steps[2].run == ("{work}/env/bin/python", "setup.py", "build", "--cmake-only")
+    assert steps[2].env["PYTORCH_BUILD_VERSION"] == "2.14.0+cu130"
+
+
+@pytest.mark.parametrize(
+    ("compute", "backend"), [("cpu", "scikit_build_core.build"), ("cu130", "setuptools.build_meta")]
+)
+def test_the_steps_of_bindings(compute: str, backend: str) -> None:
+    order = order_in(plan_with(), Stage.BINDINGS, f"{compute}-openblas", "cp312")
+    assert is_ours(order.task)
+    steps = steps_of(order)
+    assert titles(steps) == [
+        "restore the core's build",
+        "tell CMake of this Python",
+        "compile the bindings",
+        "make the project's own wheel",
+        "take it apart",
+    ]
+    assert f"from {backend} import build_wheel" in steps[3].run[-1]
+    assert {step.env["PYTORCH_BUILD_VERSION"] for step in steps} == {f"2.14.0+{compute}"}
+
+
+def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:
+    order = order_in(plan_with(), Stage.PACKAGE, "cpu-openblas", "cp312", "wheel")
+    assert not is_ours(order.task)
+    (step,) = steps_of(order)
+    assert step.run[:5] == ("{self}", "-m", "torchyard", "tool", "pack")
+
+
+def test_steps_name_only_places_that_their_stage_has() -> None:
+    for job in plan_with().jobs():
+        if job.stage in (Stage.CORE, Stage.BINDINGS, Stage.PACKAGE):
+            for step in steps_of(order_of(plan_with(), job)):
+                for word in step.run:
+                    assert set(words_in_braces(word)) <= {"self", *places_of(job.stage)}, word
+
+
+def test_without_a_toolchain_there_are_no_steps() -> None:
+    text = TOOLED.replace('[toolchain]\ncompiler = "gcc"\ncache = "/cache"\n', "")
+    plan = make_plan(yard_of(text), TABLES, EVERYTHING)
+    with pytest.raises(PlanError, match="nothing says with what"):
+        steps_of(order_in(plan, Stage.CORE, "cpu-openblas"))
+
+
+def test_stages_without_steps_are_told() -> None:
+    order = order_in(plan_with(), Stage.SMOKE, "cpu-openblas", "cp312", "wheel")
+    with pytest.raises(PlanError, match="does not know how to do stage `smoke`") as caught:
+        steps_of(order)
+    assert caught.value.diagnostics[0].hint == "give the commands in [[steps.smoke]]"
+
+
+# ------------------------------------------------------------------------------- sandbox
+
+needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+
+STEP = Step(run=("cmake", "--version"), cwd=f"{INSIDE}/build")
+
+
+@needs_bwrap
+def test_a_view_has_the_jobs_directory_at_one_path(tmp_path: Path) -> None:
+    view = Sandbox(kind="view")
+    assert work_path(view, tmp_path) == INSIDE
+    assert slots_path(view, "/run/slots") == "/run/slots"
+    bwrap, *argv = enclose(view, STEP, tmp_path, "/run/slots")
+    assert bwrap == shutil.which("bwrap")
+    assert argv[:6] == ["--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+    there = argv.index("--chdir")
+    assert argv[there - 3 : there] == ["--bind", str(tmp_path), INSIDE]
+    assert argv[there:] == ["--chdir", f"{INSIDE}/build", "--", *STEP.run]
+    assert "--unshare-all" not in argv
+
+
+def test_without_a_sandbox_a_step_is_as_it_is(tmp_path: Path) -> None:
+    nothing = Sandbox()
+    assert work_path(nothing, tmp_path) == str(tmp_path)
+    assert enclose(nothing, STEP, tmp_path, None) == list(STEP.run)
+
+
+def test_without_bubblewrap_there_is_no_view(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(HostError, match="bubblewrap is not installed"):
+        enclose(Sandbox(kind="view"), STEP, tmp_path, None)
+
+
+@needs_bwrap
+def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(tmp_path: Path) -> None:
+    bwrap = Sandbox(kind="bwrap")
+    assert slots_path(bwrap, "/run/slots") == "/mnt/slots"
+    assert "--share-net" not in enclose(bwrap, STEP, tmp_path, None)
+    online = msgspec.structs.replace(STEP, network=True)
+    assert "--share-net" in enclose(bwrap, online, tmp_path, None)
