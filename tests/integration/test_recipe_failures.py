@@ -138,6 +138,9 @@ def test_a_compiler_that_is_not_there(project: Project) -> None:
     assert failed.code == 7
     assert "error: there is no compiler `gcc-98` on this machine" in failed.err
     assert "hint: install gcc-98, or set `compiler` of [toolchain]" in failed.err
+    whole = project.call("build", "core:*", changes=('toolchain.compiler="gcc-98"',))
+    assert whole.code == 7
+    assert "error: 1 job failed" in whole.err
 
 
 def test_a_system_without_mkl(project: Project) -> None:
