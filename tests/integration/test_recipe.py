@@ -35,6 +35,7 @@ from tests.recipe import (
 
 from torchyard.host.work import locked
 from torchyard.toolchain.interpreters import interpreter_for
+from torchyard.toolchain.pypi import read_lock
 
 pytestmark = [
     pytest.mark.integration,
@@ -44,6 +45,8 @@ pytestmark = [
 ]
 
 slow = pytest.mark.slow
+needs_cuda = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no CUDA here")
+needs_rocm = pytest.mark.skipif(shutil.which("hipcc") is None, reason="there is no ROCm here")
 MOST = ["cp311", "cp312"]
 REST = ["cp310", "cp313"]
 PYTHONS = [*MOST, *(pytest.param(tag, marks=slow) for tag in REST)]
@@ -70,11 +73,18 @@ assert t.kernel_count() == 49, t.kernel_count()
 print(t.__version__, *t._C._show_config().splitlines(), sep="\\n")
 """
 
+USE_GPU = """
+import tinytorch as t
+assert t._C.device_count() >= 0
+assert t._C.linalg_backend().startswith("magma"), t._C.linalg_backend()
+print(t.version.cuda, open("/proc/self/maps").read(), sep="\\n")
+"""
 
-def build(project: Project, pythons: list[str], env: dict[str, str] | None = None) -> None:
+
+def build(project: Project, pythons: list[str]) -> None:
     cells = [f"{tag}/{kind}" for tag in pythons for kind in KINDS]
     cells += [f"any/{kind}" for kind in SHARED]
-    project.torchyard("build", *(f"package:{PREFIX}/cpu-*/{cell}" for cell in cells), env=env)
+    project.torchyard("build", *(f"package:{PREFIX}/cpu-*/{cell}" for cell in cells))
 
 
 @pytest.fixture(scope="module")
@@ -312,44 +322,62 @@ def test_both_backends_put_the_same_files_into_wheels(built: Project, tmp_path: 
 
 
 @slow
-def test_a_second_build_elsewhere_gives_the_same_packages(built: Project, tmp_path: Path) -> None:
-    build(built, MOST + REST)
+@pytest.mark.parametrize(
+    ("cells", "count"),
+    [
+        ("cpu-*", 22),
+        pytest.param("cu130-*", 6, marks=needs_cuda),
+        pytest.param("rocm5.2-*", 1, marks=needs_rocm),
+    ],
+)
+def test_a_second_build_elsewhere_gives_the_same_packages(
+    built: Project, tmp_path: Path, cells: str, count: int
+) -> None:
+    built.torchyard("build", f"package:{PREFIX}/{cells}")
     again = copy_sample(tmp_path / "quite another/and longer/place")
-    build(again, MOST + REST, env={"PYTHONHASHSEED": "7"})
-    first = built.packages("cpu-*")
-    assert len(first) == len(BLAS) * (len(MOST + REST) * len(KINDS) + len(SHARED))
-    assert again.packages("cpu-*") == first
+    again.torchyard("build", f"package:{PREFIX}/{cells}", env={"PYTHONHASHSEED": "7"})
+    first = built.packages(cells)
+    assert len(first) == count
+    assert again.packages(cells) == first
 
 
 # ---------------------------------------------------------------------------- GPUs
 
 
-CUDA = {("elf", 80), ("elf", 90), ("ptx", 90)}
-
-
-def libtt_cuda(wheel: Path) -> bytes:
-    with ZipFile(wheel) as archive:
-        return archive.read("tinytorch/lib/libtt_cuda.so")
+def install_gpu_wheel(wheel: Path, folder: Path, *more: str) -> Path:
+    python = folder / "venv/bin/python"
+    interpreter = interpreter_for("cp312").path
+    call("uv", "venv", "--no-project", "--python", interpreter, folder / "venv")
+    call("uv", "pip", "install", "--python", python, wheel, *more)
+    return python
 
 
 @slow
-@pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no CUDA here")
-@pytest.mark.parametrize("compute", ["cu130", "cu132"])
+@needs_cuda
+@pytest.mark.parametrize(("compute", "release"), [("cu130", "13.0"), ("cu132", "13.2")])
 def test_cuda_wheels_have_device_code_and_work_without_a_gpu(
-    built: Project, tmp_path: Path, compute: str
+    built: Project, tmp_path: Path, compute: str, release: str
 ) -> None:
     wheel = built.package(f"{compute}-openblas/cp312/wheel", tmp_path)
-    assert device_code(libtt_cuda(wheel)) == CUDA
-    python = tmp_path / "venv/bin/python"
-    interpreter = interpreter_for("cp312").path
-    call("uv", "venv", "--no-project", "--python", interpreter, tmp_path / "venv")
-    call("uv", "pip", "install", "--python", python, wheel)
+    with ZipFile(wheel) as archive:
+        found = device_code(archive.read("tinytorch/lib/libtt_cuda.so"))
+    assert found == {("elf", 80), ("elf", 90), ("ptx", 90)}
+    runtime = read_lock(f"cuda-{release}").versions["nvidia-cuda-runtime"]
+    python = install_gpu_wheel(wheel, tmp_path, f"nvidia-cuda-runtime=={runtime}")
     assert_works(python, "openblas", f"1.2.0+{compute}")
+    cuda, libraries = call(python, "-I", "-c", USE_GPU).split("\n", maxsplit=1)
+    assert cuda == release
+    assert f"{tmp_path}/venv/lib/python3.12/site-packages/nvidia/cu13/lib/libcudart" in libraries
 
 
 @slow
-@pytest.mark.skipif(shutil.which("hipcc") is None, reason="there is no ROCm here")
-def test_a_rocm_wheel_has_device_code(built: Project, tmp_path: Path) -> None:
+@needs_rocm
+def test_a_rocm_wheel_has_device_code_and_works_without_a_gpu(
+    built: Project, tmp_path: Path
+) -> None:
     wheel = built.package("rocm5.2-openblas/cp312/wheel", tmp_path)
-    found = set(re.findall(rb"amdgcn-amd-amdhsa--(gfx\w+)", libtt_cuda(wheel)))
+    with ZipFile(wheel) as archive:
+        library = archive.read("tinytorch/lib/libtt_cuda.so")
+    found = set(re.findall(rb"amdgcn-amd-amdhsa--(gfx\w+)", library))
     assert found == {b"gfx906", b"gfx90a"}
+    assert_works(install_gpu_wheel(wheel, tmp_path), "openblas", "1.2.0+rocm5.2")
