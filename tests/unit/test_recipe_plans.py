@@ -18,7 +18,7 @@ from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
 from torchyard.plan.select import EVERYTHING
-from torchyard.recipes import is_ours, steps_of
+from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.pytorch import commit_of
 from torchyard.run.sandbox import INSIDE, enclose, slots_path, work_path
 
@@ -152,7 +152,7 @@ def test_where_the_cache_is_does_not_count() -> None:
 
 def test_the_steps_of_a_core() -> None:
     order = order_in(plan_with(), Stage.CORE, "cpu-openblas")
-    assert is_ours(order.task)
+    assert compiles_by_recipe(order.task)
     steps = steps_of(order)
     assert titles(steps) == [
         "lay the source out",
@@ -192,7 +192,7 @@ def test_a_core_for_cuda_makes_its_linear_algebra_twice() -> None:
 )
 def test_the_steps_of_bindings(compute: str, backend: str) -> None:
     order = order_in(plan_with(), Stage.BINDINGS, f"{compute}-openblas", "cp312")
-    assert is_ours(order.task)
+    assert compiles_by_recipe(order.task)
     steps = steps_of(order)
     assert titles(steps) == [
         "restore the core's build",
@@ -207,7 +207,7 @@ def test_the_steps_of_bindings(compute: str, backend: str) -> None:
 
 def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:
     order = order_in(plan_with(), Stage.PACKAGE, "cpu-openblas", "cp312", "wheel")
-    assert not is_ours(order.task)
+    assert not compiles_by_recipe(order.task)
     (step,) = steps_of(order)
     assert step.run[:5] == ("{self}", "-m", "torchyard", "tool", "pack")
 
