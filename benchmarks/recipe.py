@@ -69,7 +69,7 @@ def measure_bare(folder: Path, units: int, seconds: dict[str, float]) -> None:
     shutil.copytree(PROJECT, folder)
     ask(folder / "build")
     blas = folder.with_name("blas")
-    install(read_lock("openblas"), blas)
+    install(read_lock("openblas"), blas, sys.executable)
     requires = load_yard(str(PROJECT / "torchyard.toml")).build.requires
     root = folder.with_name("env")
     env = {

@@ -94,7 +94,7 @@ class Project(NamedTuple):
 
 def copy_sample(folder: Path, *lines: str) -> Project:
     """Copy the sample project; more lines may be added to its file."""
-    shutil.copytree(SAMPLE, folder)
+    shutil.copytree(SAMPLE, folder, ignore=shutil.ignore_patterns(".torchyard"))
     project = Project(folder)
     with project.file.open("a", encoding="utf-8") as file:
         file.write("\n".join(("", *lines, "")))

@@ -18,6 +18,7 @@ from tests.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, ElsewhereError, HostError
+from torchyard.host.snapshot import EPOCH
 from torchyard.model.step import Step
 from torchyard.model.tables import Rocm as RocmRow
 from torchyard.model.toolchain import Toolchain
@@ -190,20 +191,21 @@ def test_an_index_out_of_reach_is_not_the_jobs_fault(
         monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "cache"))
         monkeypatch.setenv("UV_HTTP_RETRIES", "0")
         with pytest.raises(ElsewhereError) as caught:
-            install(read_lock("openblas"), tmp_path / "blas")
+            install(read_lock("openblas"), tmp_path / "blas", sys.executable)
     assert caught.value.reason == "network"
     assert not (tmp_path / "blas").exists()
 
 
-def test_pinned_packages_are_installed_without_a_lock(tmp_path: Path) -> None:
-    install(["pathspec==0.12.1"], tmp_path / "some")
-    assert (tmp_path / "some/pathspec/__init__.py").exists()
+def test_what_is_unpacked_later_is_not_newer(tmp_path: Path) -> None:
+    install(read_lock("openblas"), tmp_path / "blas", sys.executable)
+    times = {path.stat().st_mtime for path in tmp_path.glob("blas/scipy_openblas32/include/*.h")}
+    assert times == {EPOCH}
 
 
 def test_a_file_that_is_not_the_locked_one_is_refused(tmp_path: Path) -> None:
     lock = parse_lock("bad", f"pathspec==0.12.1 --hash=sha256:{'0' * 64}\n")
     with pytest.raises(HostError, match="Hash mismatch"):
-        install(lock, tmp_path / "some")
+        install(lock, tmp_path / "some", sys.executable)
     assert not list(tmp_path.iterdir())
 
 

@@ -64,10 +64,10 @@ def find_blas(
     return found
 
 
-def lay_out(blas: Blas, folder: Path) -> None:
+def lay_out(blas: Blas, folder: Path, python: str) -> None:
     """Install what comes from PyPI."""
     if blas.origin == "pypi":
-        install(read_lock(blas.name), folder)
+        install(read_lock(blas.name), folder, python)
 
 
 def variables(blas: Blas, folder: str) -> dict[str, str]:

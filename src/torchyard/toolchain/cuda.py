@@ -14,7 +14,7 @@ from torchyard.model.toolchain import Origin
 from torchyard.model.values import Value
 from torchyard.toolchain.compilers import Compiler, ask
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.pypi import Lock, locks, read_lock, stamp_of, unpack
+from torchyard.toolchain.pypi import Lock, locks, read_lock, unpack
 from torchyard.toolchain.variables import search
 from torchyard.toolchain.whole import make_whole
 
@@ -127,14 +127,14 @@ def _look_at(root: Path, version: str, digests: Digests) -> Toolkit:
     return Toolkit(version=version, origin="system", digest=digest, root=str(root))
 
 
-def compose_cuda(toolkit: Toolkit, folder: Path) -> None:
+def compose_cuda(toolkit: Toolkit, folder: Path, python: str) -> None:
     """Install what comes from PyPI, in the shape that CMake expects of a toolkit."""
     if toolkit.origin == "system":
         return
     lock = read_lock(f"cuda-{toolkit.release}")
 
     def fill(part: Path) -> None:
-        unpack(lock, part)
+        unpack(lock, part, python)
         root = part / toolkit.root
         (root / "lib64").symlink_to("lib")
         for library in sorted(root.glob("lib/*.so.*")):
@@ -142,7 +142,7 @@ def compose_cuda(toolkit: Toolkit, folder: Path) -> None:
             if not plain.exists():
                 plain.symlink_to(library.name)
 
-    make_whole(folder, stamp_of(lock), fill)
+    make_whole(folder, lock.stamp, fill)
 
 
 def variables(toolkit: Toolkit, folder: str, compiler: Compiler) -> dict[str, str]:

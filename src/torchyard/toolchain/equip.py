@@ -1,5 +1,6 @@
 """Lay out what one job compiles with, and check it, before its first step."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -69,14 +70,15 @@ def equip(  # noqa: PLR0913 - a job has as many sides
             raise ElsewhereError.of(error.diagnostics) from error
         raise
     compare(parts, tools.parts)
+    python = interpreter.path if interpreter else sys.executable
     if isinstance(tools.kit, Toolkit):
         cuda.check_pair(tools.kit.release, tools.compiler, tables)
-        cuda.compose_cuda(tools.kit, folder / CUDA)
+        cuda.compose_cuda(tools.kit, folder / CUDA, python)
         cuda.check_archs(tools.kit, folder / CUDA, archs)
     elif tools.kit:
         rocm.check_archs(tools.kit, archs)
     if tools.blas:
-        blas_room.lay_out(tools.blas, folder / BLAS)
+        blas_room.lay_out(tools.blas, folder / BLAS, python)
     if interpreter:
         make_environment(interpreter, requires, folder / ENV)
     env = variables(tools, archs, seen_as, python=interpreter is not None)

@@ -4,8 +4,8 @@ uv sees the caller's own environment: index, proxy and certificates are the user
 """
 
 import hashlib
+import os
 import re
-import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
 from torchyard.host.files import list_data, read_data
 from torchyard.host.process import capture, own_program
+from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
 from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.whole import make_whole
@@ -35,6 +36,11 @@ class Lock(Value, kw_only=True):
     name: str
     text: str
     versions: dict[str, str]
+
+    @property
+    def stamp(self) -> str:
+        """What a folder with its packages says of its content."""
+        return f"{self.name} {self.digest}"
 
     @property
     def digest(self) -> str:
@@ -65,25 +71,23 @@ def locks() -> tuple[str, ...]:
     return tuple(sorted(name.removesuffix(".txt") for name in list_data("pins")))
 
 
-def install(what: Lock | Sequence[str], folder: Path, *, python: str | None = None) -> None:
-    """Unpack a lock, or pinned requirements, into a folder; it is made whole or not at all."""
-    make_whole(folder, stamp_of(what), lambda part: unpack(what, part, python=python))
+def install(lock: Lock, folder: Path, python: str) -> None:
+    """Unpack a lock into a folder; it is made whole or not at all."""
+    make_whole(folder, lock.stamp, lambda part: unpack(lock, part, python))
 
 
-def stamp_of(what: Lock | Sequence[str]) -> str:
-    """What a folder says of its content."""
-    return f"{what.name} {what.digest}" if isinstance(what, Lock) else " ".join(pinned(what))
+def unpack(lock: Lock, folder: Path, python: str) -> None:
+    """Unpack a lock into a folder that is there, with the help of some Python.
 
-
-def unpack(what: Lock | Sequence[str], folder: Path, *, python: str | None = None) -> None:
-    """Unpack a lock, or pinned requirements, into a folder that is there."""
-    argv = ["--python", python or sys.executable, "--target", str(folder)]
-    if not isinstance(what, Lock):
-        _uv([*_INSTALL, *argv, *pinned(what)], folder)
-        return
-    lock = folder / f"{what.name}.txt"
-    lock.write_text(what.text, encoding="utf-8")
-    _uv([*_INSTALL, *argv, "--require-hashes", "-r", str(lock)], folder)
+    All files get the same time, however late they are unpacked: else those who include one of them
+    would seem to be older, and be compiled again.
+    """
+    file = folder / f"{lock.name}.txt"
+    file.write_text(lock.text, encoding="utf-8")
+    where = ["--python", python, "--target", str(folder)]
+    _uv([*_INSTALL, *where, "--require-hashes", "-r", str(file)], folder)
+    for path in folder.rglob("*"):
+        os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
 
 
 def make_environment(interpreter: Interpreter, requirements: Sequence[str], folder: Path) -> None:
