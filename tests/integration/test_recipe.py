@@ -5,6 +5,7 @@ import pwd
 import re
 import shutil
 import sys
+import sysconfig
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,10 +20,10 @@ from tests.conda import (
     make_python_package,
     solve_and_install,
 )
+from tests.helpers import ROOT
 from tests.recipe import (
     PREFIX,
     SAMPLE,
-    TORCHYARD,
     Project,
     call,
     copy_sample,
@@ -232,16 +233,24 @@ def test_bindings_need_only_the_store_in_another_directory_and_home(
     jobs = (f"core:{PREFIX}/cpu-openblas", f"source:{PREFIX.partition('/')[0]}")
     built.torchyard("store", "push", store, *jobs)
     (tmp_path / "home").mkdir()
+    pyenv = os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
     elsewhere.torchyard(
         *("run", f"bindings:{PREFIX}/cpu-openblas/{OTHER}"),
         *("--store", store, "--work", work, "--keep"),
-        env={"HOME": str(tmp_path / "home"), "PYENV_ROOT": pyenv_root()},
+        env={"HOME": str(tmp_path / "home"), "PYENV_ROOT": pyenv},
     )
     assert_nothing_of_the_core_was_made(built, work, tmp_path / "core")
 
 
-def pyenv_root() -> str:
-    return os.environ.get("PYENV_ROOT", str(Path.home() / ".pyenv"))
+def python_for_others(folder: Path) -> Path:
+    """An environment like this one, on the system's Python: this one's may be somebody's own."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    run("uv", "venv", "--quiet", "--python", f"/usr/bin/{version}", folder)
+    site = folder / "lib" / version / "site-packages"
+    if site.is_dir():
+        paths = (ROOT / "src", sysconfig.get_path("purelib"))
+        (site / "paths.pth").write_text("".join(f"{path}\n" for path in paths), encoding="utf-8")
+    return folder / "bin/python"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
@@ -251,8 +260,12 @@ def test_bindings_are_compiled_by_another_user(built: Project, tmp_path: Path) -
     become = ("setpriv", *ids)
     with TemporaryDirectory() as folder:  # pytest's own can be seen by nobody else
         place = Path(folder)
+        place.chmod(0o755)
         home = {"HOME": str(place / "home")}
-        asked = run(*become, sys.executable, "-c", TAGS, env=home, cwd=place.parent)
+        python = python_for_others(place / "venv")
+        if run(*become, python, "-c", "import torchyard", cwd=place).returncode:
+            pytest.skip(f"others can't use Python {sys.version_info[:2]} with what is installed")
+        asked = run(*become, python, "-c", TAGS, env=home, cwd=place.parent)
         tags = [tag for tag in (*MOST, *REST) if tag in asked.stdout.split()]
         if not tags:
             pytest.skip(f"others find no Python here: {asked.stderr}")
@@ -264,7 +277,8 @@ def test_bindings_are_compiled_by_another_user(built: Project, tmp_path: Path) -
         (place / "home").mkdir()
         call("chown", "-R", f"{nobody.pw_uid}:{nobody.pw_gid}", place)
         job = f"bindings:{PREFIX}/cpu-openblas/{tags[0]}"
-        call(*become, *TORCHYARD, "run", job, "--keep", env=home, cwd=project.folder)
+        words = (python, "-m", "torchyard", "run", job, "--keep")
+        call(*become, *words, env=home, cwd=project.folder)
         work = project.folder / ".torchyard/work"
         assert {path.owner() for path in work.glob("*/build/build/lib/*.so")} == {"nobody"}
         assert_nothing_of_the_core_was_made(built, work, tmp_path)
