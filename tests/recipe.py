@@ -116,6 +116,13 @@ def outputs(made: Counter[tuple[str, ...]]) -> Counter[str]:
     return counted
 
 
+def metadata(wheel: Path) -> bytes:
+    """What a wheel says about itself."""
+    with ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return archive.read(name)
+
+
 def core_libraries(wheel: Path) -> dict[str, bytes]:
     """The libraries in a wheel that belong to no Python."""
     with ZipFile(wheel) as archive:

@@ -29,6 +29,7 @@ from tests.recipe import (
     copy_sample,
     core_libraries,
     device_code,
+    metadata,
     ninja_made,
     outputs,
     run,
@@ -308,6 +309,7 @@ def test_all_wheels_of_a_cell_have_the_same_core(
     first, *others = map(core_libraries, wheels)
     assert {"tinytorch/lib/libtt_c10.so", "tinytorch/lib/libtt_cpu.so"} <= set(first)
     assert all(other == first for other in others)
+    assert len(set(map(metadata, wheels))) == 1
 
 
 def test_a_core_that_was_changed_for_a_python_is_not_packed(tmp_path: Path) -> None:

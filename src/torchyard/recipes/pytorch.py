@@ -5,6 +5,8 @@ Python has a part in. Its result holds the whole tree as ninja left it. A bindin
 at the same path with the same times, tells CMake of its Python, and builds what is left.
 """
 
+from shlex import join, quote
+
 from torchyard.errors import PlanError
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
@@ -119,8 +121,8 @@ def _lay_out(order: Order) -> str:
 
 def _linalg(task: Task) -> tuple[Step, ...]:
     """Build the linear algebra of GPUs without MAGMA first, as only conda packages want it."""
-    target = task.text("linalg")
-    if not target:
+    target = quote(task.text("linalg"))
+    if "linalg" not in task.settings:
         return ()
     line = (
         f"cmake -DUSE_MAGMA=OFF build\ncmake --build build --target {target}\n"
@@ -138,7 +140,7 @@ def environment(order: Order) -> dict[str, str]:
         "PYTORCH_BUILD_VERSION": local_version(facts["version"], facts["compute"]),
         "PYTORCH_BUILD_NUMBER": "1",
         "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_ARGS": " ".join(f"-D{name}={value}" for name, value in cmake.items()),
+        "CMAKE_ARGS": join(f"-D{name}={value}" for name, value in cmake.items()),
         "BUILD_TEST": "0",
         **core.table("env"),
     }
