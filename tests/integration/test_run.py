@@ -402,7 +402,7 @@ def test_a_commit_is_checked_out(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS.replace('path = "code"', f'git = "file://{repository}"\nrev = "v1"')
     file = make_yard(tmp_path / "yard", text)
     moving = torchyard("run", "source:demo-1.0", "-f", file)
-    assert moving.code == 9
+    assert moving.code == 7
     assert f'write commit = "{head}" beside it' in moving.err
     file.write_text(text.replace('rev = "v1"', f'rev = "v1"\ncommit = "{head}"'), encoding="utf-8")
     assert torchyard("run", "source:demo-1.0", "-f", file).code == 0

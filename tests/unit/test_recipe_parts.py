@@ -14,7 +14,7 @@ from torchyard.package.collect import collect
 from torchyard.package.policy import Layout, policy_for
 from torchyard.toolchain.cmake import Configured, ask, install_script, repoint
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
-from torchyard.toolchain.summary import check_summary
+from torchyard.toolchain.summary import Asked, check_summary
 
 TABLES = load_tables()
 
@@ -120,9 +120,10 @@ def mismatches(
     compute: str = "cu130",
     blas: str = "openblas",
     archs: Sequence[str] = ARCHS,
+    entries: dict[str, str] | None = None,
 ) -> list[str]:
     try:
-        check_summary(configured, compute=compute, blas=blas, archs=archs, tables=TABLES)
+        check_summary(configured, Asked(compute, blas, archs, entries or {}), TABLES)
     except BuildError as error:
         first, *found = str(error).splitlines()
         assert first == "the build is not configured as its cell asks:"
@@ -152,6 +153,15 @@ def test_a_build_that_is_what_its_cell_asks_for(tmp_path: Path) -> None:
 )
 def test_each_mismatch_is_told(tmp_path: Path, cache: dict[str, str | None], expected: str) -> None:
     assert mismatches(recorded(tmp_path, cache)) == [f"- {expected}"]
+
+
+def test_what_the_file_says_of_the_cache_is_looked_for(tmp_path: Path) -> None:
+    configured = recorded(tmp_path, {"USE_MAGMA": "OFF"})
+    entries = {"USE_MAGMA": "ON", "USE_OPENMP:BOOL": configured.cache["USE_OPENMP"], "NEW": "1"}
+    assert mismatches(configured, entries=entries) == [
+        "- USE_MAGMA should be `ON`, as the file says, and is `OFF`",
+        "- NEW should be `1`, as the file says, and is `NOTFOUND`",
+    ]
 
 
 def test_entries_that_tell_the_same_in_other_words(tmp_path: Path) -> None:

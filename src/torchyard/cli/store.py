@@ -148,7 +148,7 @@ def collect_garbage(
     except ValueError as error:
         raise UsageError(str(error)) from error
     store = open_store(store_url, file, make=False)
-    kept = _fingerprints(plans or (file,))
+    kept = _fingerprints(plans or (file,), store)
     garbage = collect(store, kept, age, dry_run=dry_run)
     work = tidy(Path(home_of(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
     if as_json:
@@ -157,14 +157,18 @@ def collect_garbage(
         show(reports.garbage_report(store.url, garbage, work, dry_run=dry_run))
 
 
-def _fingerprints(files: tuple[str, ...]) -> set[str]:
-    """Every job of every plan that some files can make."""
+def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
+    """Every job of every plan that some files can make, with the toolchain of any machine."""
     found: set[str] = set()
+    anywhere: set[str] = set()
     for file in files:
-        yard = identified(load_yard(file), file)
+        yard = load_yard(file)
         for subset in (None, *yard.subsets):
-            plan = make_plan(yard, load_tables(), Selection(subset))
-            found.update(plan.columns.fingerprints)
+            for known, planned in ((found, identified(yard, file)), (anywhere, yard)):
+                plan = make_plan(planned, load_tables(), Selection(subset))
+                known.update(plan.columns.fingerprints)
+    if anywhere != found:
+        found |= {r.fingerprint for r in store.results() if r.order.anywhere in anywhere}
     return found
 
 

@@ -1,21 +1,16 @@
 """`torchyard tool`: what the steps of recipes run, in a job's directory; not for people."""
 
 import os
-import shutil
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from torchyard.errors import BuildError
 from torchyard.host.child import replace_process
-from torchyard.host.process import capture, stream
 from torchyard.model.order import Order
-
-if TYPE_CHECKING:
-    from torchyard.toolchain.ninja import Bound
 
 
 @click.group("tool", hidden=True)
@@ -36,6 +31,16 @@ def ask_command(build: str) -> None:
     ask(Path(build))
 
 
+@command.command("define")
+@click.option("--order", required=True)
+@click.argument("build")
+def define_command(order: str, build: str) -> None:
+    """Tell CMake what the file says of its cache."""
+    entries = _order(order).task.table("cmake").items()
+    argv = ["cmake", *(f"-D{name}={value}" for name, value in entries), build]
+    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+
+
 @command.command("check-summary")
 @click.option("--order", required=True)
 @click.argument("build")
@@ -43,16 +48,12 @@ def check_summary_command(order: str, build: str) -> None:
     """Compare a configured build with what its cell asks for."""
     from torchyard.config.tables import load_tables
     from torchyard.toolchain.cmake import Configured
-    from torchyard.toolchain.summary import check_summary
+    from torchyard.toolchain.summary import Asked, check_summary
 
     task = _order(order).task
-    check_summary(
-        Configured(Path(build)),
-        compute=task.facts["compute"],
-        blas=task.facts["variant"],
-        archs=task.words("archs"),
-        tables=load_tables(),
-    )
+    cell = task.facts["compute"], task.facts["variant"]
+    asked = Asked(*cell, task.words("archs"), task.table("cmake"))
+    check_summary(Configured(Path(build)), asked, load_tables())
 
 
 @command.command("core-targets")
@@ -92,16 +93,11 @@ def collect_command(order: str, to: str, install: str) -> None:
     """Copy the libraries of others that an installed core needs."""
     from torchyard.package.collect import collect
     from torchyard.package.policy import Layout, policy_for
-
-    folders = [Path(folder) for folder in os.environ.get("LD_LIBRARY_PATH", "").split(":")]
-
-    def find(name: str) -> Path | None:
-        places = [folder / name for folder in folders]
-        said = capture([os.environ["CC"], f"-print-file-name={name}"], cwd=Path.cwd()).strip()
-        return next((path for path in (*places, Path(said)) if path.exists()), None)
+    from torchyard.toolchain.compilers import find_library
 
     policy = policy_for(Layout.LIBTORCH, _order(order).task.facts["compute"], "")
     libraries = [path for path in sorted(Path(install).rglob("*")) if path.is_file()]
+    find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
     for path in collect(libraries, Path(to), policy, find):
         click.echo(path.name)
 
@@ -111,13 +107,11 @@ def collect_command(order: str, to: str, install: str) -> None:
 def repoint_command(build: str) -> None:
     """Make CMake forget the Python that it knows, and take the environment's."""
     from torchyard.toolchain.cmake import repoint
+    from torchyard.toolchain.interpreters import ask
 
-    executable = shutil.which("python") or ""
-    asked = (
-        "import sysconfig, sys; print(sysconfig.get_path('include'), sys.base_prefix, sep='\\n')"
-    )
-    include, root = capture([executable, "-c", asked], cwd=Path.cwd()).splitlines()
-    argv = repoint(Path(build), executable, include, root)
+    executable = Path(os.environ["VIRTUAL_ENV"], "bin/python")
+    python = ask(executable)
+    argv = repoint(Path(build), str(executable), python.include, python.prefix)
     click.echo("+ " + " ".join(argv), err=True)
     replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
 
@@ -129,18 +123,8 @@ def bind_command(core: str, build: str) -> None:
     """Build what is left, and nothing of the core."""
     from torchyard.toolchain.ninja import Bound
 
-    bound = Bound(Path(core))
-    stream(["ninja", "-C", build, "-n", "-d", "explain"], bound.listen)
-    bound.refuse()
-    code = stream(["ninja", "-C", build, "-d", "explain"], lambda line: _pass_on(line, bound))
-    if code:
-        sys.exit(code)
-    bound.check(Path(build))
-
-
-def _pass_on(line: str, bound: "Bound") -> None:
-    if not bound.listen(line):
-        click.echo(line)
+    code = Bound(Path(core)).build(Path(build), click.echo)
+    sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
 
 
 @command.command("unpack")

@@ -17,9 +17,9 @@ from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.plan.expand import expand
 from torchyard.report.console import show, write
-from torchyard.run.environment import SYSTEM_PATH
 from torchyard.run.sandbox import INSIDE
 from torchyard.toolchain.digests import DIGESTS, Digests
+from torchyard.toolchain.variables import SYSTEM_PATH
 
 FILE = "torchyard.toml"
 

@@ -32,6 +32,7 @@ from torchyard.model.yard import Channel, Project, Sandbox, Source, Yard, own_re
 _NO_RELEASE = "none"
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
+_TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _ARCH = re.compile(r"\d+\.\d[af]?(?:\+PTX)?|gfx[0-9a-f]+(?::(?:xnack|sramecc)[+-])*")
@@ -215,7 +216,12 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
             what = f"recipe `{reader.recipe.name}` has no stage `{word}`"
             listed = isinstance(spec.stage, list)
             problems.add((*path, "stage", index) if listed else (*path, "stage"), what, hint)
-    compiling = {"archs": spec.archs, "backend": spec.backend, "cache": spec.cache is not None}
+    compiling = {
+        "cmake": spec.cmake,
+        "archs": spec.archs,
+        "backend": spec.backend,
+        "cache": spec.cache is not None,
+    }
     for key, given in compiling.items():
         if given and reader.recipe.compiling not in stages:
             what = f"`{key}` is a matter of stage `{reader.recipe.compiling}`"
@@ -246,6 +252,8 @@ def _build(spec: BuildSpec, problems: Problems) -> Build:
             what = f"`{requirement}` is not pinned"
             hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
             problems.add(("build", "requires", index), what, hint)
+    if spec.linalg is not None and not _TARGET.fullmatch(spec.linalg):
+        problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")
     requires = tuple(sorted(spec.requires))
     return Build(backend=spec.backend, requires=requires, linalg=spec.linalg)
 

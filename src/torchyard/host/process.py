@@ -16,6 +16,14 @@ def own_program(name: str) -> str:
     return beside or shutil.which(name) or name
 
 
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        msg = f"`{name}` is not on PATH"
+        raise HostError(msg, hint=f"install {name}, or add it to PATH")
+    return found
+
+
 def capture(
     argv: Sequence[str],
     *,
@@ -27,12 +35,8 @@ def capture(
 
     Without `env` it sees the caller's own environment; with `talk`, its errors are returned, too.
     """
-    program = shutil.which(argv[0])
-    if program is None:
-        msg = f"`{argv[0]}` is not on PATH"
-        raise HostError(msg, hint=f"install {argv[0]}, or add it to PATH")
     done = subprocess.run(
-        [program, *argv[1:]],
+        [_program(argv[0]), *argv[1:]],
         cwd=cwd,
         env=env,
         check=False,
@@ -54,7 +58,7 @@ def capture(
 def stream(argv: Sequence[str], on_line: Callable[[str], object]) -> int:
     """Run a program to its end, and hand on each line of its two streams; return its exit code."""
     with subprocess.Popen(
-        argv,
+        [_program(argv[0]), *argv[1:]],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -97,6 +97,18 @@ class Order(Value, kw_only=True):
         """Whether every task has the fingerprint of what it says."""
         return all(task.is_true for task in self.tasks)
 
+    @property
+    def anywhere(self) -> str:
+        """The fingerprint that a machine gives the task which knows nothing of its toolchain."""
+        known: dict[str, str] = {}
+        for task in self.tasks:
+            payload = task.payload
+            payload["inputs"] = sorted(known.get(i, i) for i in task.inputs)
+            if "identity" in task.settings:
+                payload["settings"] = {**task.settings, "identity": {}}
+            known[task.fingerprint] = fingerprint(payload)
+        return known[self.task.fingerprint]
+
     def of(self, task: Task) -> "Order":
         """The order of one of the tasks that this one is made from."""
         needed = {task.fingerprint}

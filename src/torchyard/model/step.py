@@ -42,6 +42,10 @@ SHELL = ("bash", "-euo", "pipefail", "-c")
 """What runs a step that is written as a line: it stops at the first thing that goes wrong."""
 
 
+OWN = ("{self}", "-P", "-m", "torchyard")
+"""What runs a tool of ours; with `-P`, no module of the project can stand in for one of ours."""
+
+
 class Step(Value, kw_only=True):
     """One command of a job: what to run, where, with what, and what must be there afterwards.
 

@@ -5,15 +5,15 @@ Python has a part in. Its result holds the whole tree as ninja left it. A bindin
 at the same path with the same times, tells CMake of its Python, and builds what is left.
 """
 
-from shlex import join, quote
+from shlex import quote
 
 from torchyard.errors import PlanError
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import SHELL, Step
+from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
 
-_TOOL = "{self} -m torchyard tool"
+_TOOL = " ".join((*OWN, "tool"))
 _COMMIT = 40
 _PYTHON = "{work}/env/bin/python"
 
@@ -45,6 +45,9 @@ rm -rf {out}/tree
 cp build/.ninja_log {out}/ninja_log
 cp -al . {out}/tree"""
 _PACK = "pack --order {order} --inputs {inputs} --scratch {build} --to {out}"
+_COMPILE = f"""\
+targets=$({_TOOL} core-targets build)
+cmake --build build --target $targets"""
 _INSTALL = f"""\
 {_TOOL} install-script build {{out}}/install > build/install-core.cmake
 cmake -P build/install-core.cmake"""
@@ -76,17 +79,14 @@ def commit_of(order: Order) -> str:
 
 def _core(order: Order) -> tuple[Step, ...]:
     task = order.task
-    compiling = Step(
-        run=(*SHELL, f"cmake --build build --target $({_TOOL} core-targets build)"),
-        name="compile the core",
-    )
-    steps = (
+    return (
         Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
         _line("ask build", "ask CMake to tell what it makes of it"),
         Step(run=_CONFIGURE[_backend(task)], name="configure"),
+        *_definitions(task),
         _line("check-summary --order {order} build", "compare it with what was asked for"),
         *_linalg(task),
-        compiling,
+        Step(run=(*SHELL, _COMPILE), name="compile the core"),
         Step(run=(*SHELL, _INSTALL), name="install the core"),
         _line("collect --order {order} {out}/install --to {out}/vendor", "collect what it needs"),
         Step(
@@ -95,19 +95,17 @@ def _core(order: Order) -> tuple[Step, ...]:
             outputs=("install/lib/*", "tree/build/build.ninja"),
         ),
     )
-    return tuple(_with(step, environment(order)) for step in steps)
 
 
 def _bindings(order: Order) -> tuple[Step, ...]:
     backend = _backend(core_of(order))
-    steps = (
+    return (
         Step(run=(*SHELL, f"{_EMPTY}\ncp -al {{core}}/tree/. ."), name="restore the core's build"),
         _line("repoint build", "tell CMake of this Python"),
         _line("bind build --core {core}/ninja_log", "compile the bindings"),
         Step(run=(_PYTHON, "-c", _WHEEL[backend]), name="make the project's own wheel"),
         _line("unpack {work}/tmp/dist --core {core}/ninja_log --to {out}/image", "take it apart"),
     )
-    return tuple(_with(step, environment(order)) for step in steps)
 
 
 def _lay_out(order: Order) -> str:
@@ -115,8 +113,15 @@ def _lay_out(order: Order) -> str:
     lines = [_EMPTY, "cp -a {source}/. ."]
     commit = commit_of(order)
     if commit:
-        lines += ["mkdir -p .git/objects .git/refs", f"echo {commit} > .git/HEAD"]
+        lines += ["mkdir -p .git/objects .git/refs", f"echo {quote(commit)} > .git/HEAD"]
     return "\n".join(lines)
+
+
+def _definitions(task: Task) -> tuple[Step, ...]:
+    """Tell CMake itself what the file says: not every backend passes it on."""
+    if not task.table("cmake"):
+        return ()
+    return (_line("define --order {order} build", "tell CMake what the file says"),)
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:
@@ -126,21 +131,21 @@ def _linalg(task: Task) -> tuple[Step, ...]:
         return ()
     line = (
         f"cmake -DUSE_MAGMA=OFF build\ncmake --build build --target {target}\n"
-        f'mkdir -p {{out}}/linalg\ncp "$({_TOOL} artifact build {target})" {{out}}/linalg\n'
+        f"plugin=$({_TOOL} artifact build {target})\n"
+        'mkdir -p {out}/linalg\ncp "$plugin" {out}/linalg\n'
         "cmake -DUSE_MAGMA=ON build"
     )
     return (Step(run=(*SHELL, line), name=f"compile {target} without MAGMA"),)
 
 
 def environment(order: Order) -> dict[str, str]:
-    """What a project's build is told by variables; the file's own words come last."""
+    """What a project's build is told by variables; what the file says of its core comes last."""
     core = core_of(order)
-    cmake, facts = core.table("cmake"), core.facts
+    facts = core.facts
     return {
         "PYTORCH_BUILD_VERSION": local_version(facts["version"], facts["compute"]),
         "PYTORCH_BUILD_NUMBER": "1",
         "CMAKE_BUILD_TYPE": "Release",
-        "CMAKE_ARGS": join(f"-D{name}={value}" for name, value in cmake.items()),
         "BUILD_TEST": "0",
         **core.table("env"),
     }
@@ -149,12 +154,6 @@ def environment(order: Order) -> dict[str, str]:
 def _line(words: str, name: str) -> Step:
     """A step that one of our own tools does."""
     return Step(run=tuple(f"{_TOOL} {words}".split()), name=name)
-
-
-def _with(step: Step, env: dict[str, str]) -> Step:
-    return Step(
-        run=step.run, name=step.name, cwd=step.cwd, env=env | step.env, outputs=step.outputs
-    )
 
 
 def _backend(task: Task) -> str:

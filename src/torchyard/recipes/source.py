@@ -2,9 +2,9 @@
 
 from torchyard.errors import StoreError
 from torchyard.model.order import Task
-from torchyard.model.step import Step
+from torchyard.model.step import OWN, Step
 
-_SELF = ("{self}", "-m", "torchyard", "snapshot", "--to", "{out}")
+_SELF = (*OWN, "snapshot", "--to", "{out}")
 
 
 def snapshot(task: Task) -> tuple[Step, ...]:

@@ -9,10 +9,10 @@ from types import MappingProxyType
 
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
+from torchyard.toolchain.variables import SYSTEM_PATH
 from torchyard.toolchain.variables import compose as in_front
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
-SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def compose(

@@ -5,20 +5,24 @@ none.
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from torchyard.config.tables import load_tables
-from torchyard.errors import HostError
+from torchyard.errors import ElsewhereError, HostError
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.yard import Sandbox
 from torchyard.recipes import compiles_by_recipe
-from torchyard.recipes.pytorch import core_of
+from torchyard.recipes.pytorch import core_of, environment
 from torchyard.run.sandbox import work_path
 from torchyard.run.steps import Bench
 from torchyard.run.workplace import Workplace
+
+if TYPE_CHECKING:
+    from torchyard.toolchain.interpreters import Interpreter
 
 
 def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[str, str]:
@@ -32,30 +36,40 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
     # It takes longer to load than many a job takes that compiles nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.equip import equip  # noqa: PLC0415
-    from torchyard.toolchain.interpreters import (  # noqa: PLC0415
-        interpreter_for,
-        running_interpreter,
-    )
 
     core = core_of(order)
     seen_as = work_path(sandbox, place.folder)
     # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
     place_of_cache = cache if cache and sandbox.kind == "view" else f"{seen_as}/home/.cache"
-    python = order.task.facts.get("python", "")
-    is_core = order.task.stage is Stage.CORE  # any Python will do
-    return equip(
+    tools = equip(
         core.table("identity"),
         toolchain=_toolchain(core, place_of_cache if core.settings.get("cache") else None),
         compute=core.facts["compute"],
         blas=core.facts["variant"],
         archs=core.words("archs"),
-        interpreter=running_interpreter() if is_core else interpreter_for(python),
+        interpreter=_interpreter(order.task),
         requires=core.words("requires"),
         folder=place.folder,
         seen_as=seen_as,
         tables=load_tables(),
-        digests=Digests(place.folder.parents[1] / DIGESTS),
-    ).env
+        digests=Digests(place.folder.parent / DIGESTS),
+    )
+    return tools.env | environment(order)
+
+
+def _interpreter(task: Task) -> "Interpreter":
+    """The Python of a job; for a core, any will do."""
+    from torchyard.toolchain.interpreters import (  # noqa: PLC0415 - as above
+        interpreter_for,
+        running_interpreter,
+    )
+
+    if task.stage is Stage.CORE:
+        return running_interpreter()
+    try:
+        return interpreter_for(task.facts["python"])
+    except HostError as error:  # the machine that planned has it
+        raise ElsewhereError.of(error.diagnostics) from error
 
 
 def end_cache(bench: Bench) -> dict[str, str]:
@@ -68,7 +82,7 @@ def end_cache(bench: Bench) -> dict[str, str]:
     try:
         served = cache.stats(env, folder)
         cache.stop(env, folder)
-    except HostError:  # the job is what counts, and it may have failed because of this
+    except (HostError, OSError, msgspec.MsgspecError):  # the job counts, and not this
         return {}
     return {"cache_hits": str(served.hits), "cache_misses": str(served.misses)}
 

@@ -10,13 +10,12 @@ from pathlib import Path
 import msgspec
 
 from torchyard.config.failures import load_failures
-from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError
+from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
 from torchyard.model.failure import Kind, Telling
+from torchyard.model.step import OWN
 from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import Bench, StepError
 from torchyard.run.telling import telling_lines
-
-OWN = (sys.executable, "-m", "torchyard")
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """How a program ends that was killed, and how a shell does that ran one."""
@@ -30,9 +29,11 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
     path = bench.place.log
     told = telling_lines(lines_since(path, error.mark), load_failures())
     kind = _kind(bench, error, told)
-    if error.step.run[:3] == OWN:  # what torchyard says needs no explanation
+    if error.step.run[: len(OWN)] == (sys.executable, *OWN[1:]):  # what we say explains itself
         said = "\n".join((str(error), *lines_since(path, error.mark)))
-        return _class_of(kind)(said, hint=_look_around(bench), reason=kind.value)
+        classes = {known.exit_code: known for known in all_errors()}
+        own = classes.get(error.ended.code) if kind is Kind.BUILD else None
+        return (own or _class_of(kind))(said, hint=_look_around(bench), reason=kind.value)
     if error.ended.code in _KILLED:
         told = _killed(told)
     with suppress(OSError):  # the disk may be what failed
@@ -46,7 +47,7 @@ def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
         return Kind.MEMORY  # nobody but the kernel kills compilers
     if shutil.disk_usage(bench.place.folder).free < _FULL:
         return Kind.DISK
-    network = error.step.network or bench.sandbox.kind == "none"
+    network = error.step.network or bench.sandbox.kind != "bwrap"
     return told.kind if told.elsewhere(network=network) else Kind.BUILD
 
 

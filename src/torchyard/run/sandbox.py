@@ -62,9 +62,9 @@ def _own_folders() -> list[str]:
 def _view(folder: Path) -> list[str]:
     """The machine with one more directory; what else is below `/mnt` stays where it is."""
     bwrap = [_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
-    for path in sorted(Path("/mnt").iterdir()):
+    for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
         if str(path) != INSIDE:
-            bwrap += ["--dev-bind", str(path), str(path)]
+            bwrap += ["--dev-bind-try", str(path), str(path)]
     return [*bwrap, "--bind", str(folder), INSIDE]
 
 

@@ -19,10 +19,11 @@ from torchyard.model.event import Happening, Progress, Stepped, Stepping
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
 from torchyard.model.yard import Sandbox
-from torchyard.run.environment import SYSTEM_PATH, compose
+from torchyard.run.environment import compose
 from torchyard.run.log import Log
 from torchyard.run.sandbox import enclose, slots_path, work_path
 from torchyard.run.workplace import ORDER, State, Workplace
+from torchyard.toolchain.variables import SYSTEM_PATH
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
 """How ninja begins a line: so many of so many commands are done."""

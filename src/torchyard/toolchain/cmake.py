@@ -12,7 +12,7 @@ from torchyard.errors import BuildError
 _T = TypeVar("_T")
 _API = ".cmake/api/v1"
 _QUERIES = ("codemodel-v2", "cache-v2")
-_GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=(\w+)")
+_GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=(\w+(?::\w+[+-])*)")
 """How a compiler is told which devices to make code for: nvcc's words, and clang's."""
 
 
@@ -165,7 +165,7 @@ class Configured:
             needed = {d.id for d in self.targets[waiting.pop()].dependencies} - wanted
             wanted |= needed
             waiting += needed
-        core = (self.targets[i] for i in wanted - self.per_python if i in self.targets)
+        core = (self.targets[i] for i in wanted - self.per_python)
         return sorted(target.name for target in core if target.type != "INTERFACE_LIBRARY")
 
     def artifact(self, name: str) -> Path:

@@ -11,6 +11,7 @@ from torchyard.errors import HostError
 from torchyard.host.process import capture
 from torchyard.model.values import Value
 from torchyard.toolchain.digests import Digests
+from torchyard.toolchain.variables import SYSTEM_PATH
 
 Kind = Literal["gcc", "clang"]
 
@@ -43,13 +44,21 @@ class Compiler(Value, kw_only=True):
 
     def library(self, name: str) -> Path | None:
         """A library that it would link by itself, such as `libblas.so`."""
-        found = Path(self.asked(f"-print-file-name={name}"))
-        return found.resolve() if found.is_absolute() else None
+        return find_library(self.cc, "", name)
+
+
+def find_library(cc: str, folders: str, name: str) -> Path | None:
+    """A library in one of some folders, as in LD_LIBRARY_PATH, or where a compiler has it."""
+    for folder in filter(None, folders.split(":")):
+        if Path(folder, name).exists():
+            return Path(folder, name)
+    found = Path(ask(cc, f"-print-file-name={name}"))
+    return found.resolve() if found.is_absolute() else None
 
 
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
     """The compiler of this name, such as `gcc`, `clang-16` or a path."""
-    cc = shutil.which(name)
+    cc = shutil.which(name, path=SYSTEM_PATH)
     if cc is None:
         msg = f"there is no compiler `{name}` on this machine"
         raise HostError(msg, hint=f"install {Path(name).name}, or set `compiler` of [toolchain]")
@@ -59,9 +68,9 @@ def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
 
 
 def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
-    """Every gcc and clang on PATH, each once."""
+    """Every gcc and clang that a job would find by its name, each once."""
     found: dict[Path, Compiler] = {}
-    for folder in map(Path, os.get_exec_path()):
+    for folder in map(Path, SYSTEM_PATH.split(":")):
         with suppress(PermissionError):  # others may keep theirs to themselves, as root does
             for program in _listed(folder):
                 if program.resolve() not in found:
@@ -80,7 +89,7 @@ def programs_of(cc: str, kind: Kind) -> dict[str, Path]:
     """The files that decide what a compiler writes, by what they do."""
     programs = {"driver": Path(cc)}
     for part in _PARTS[kind]:
-        if found := shutil.which(ask(cc, f"-print-prog-name={part}")):
+        if found := shutil.which(ask(cc, f"-print-prog-name={part}"), path=SYSTEM_PATH):
             programs[part] = Path(found)
     if kind == "clang" and shutil.which("ldd"):  # where clang is small, LLVM is a library
         libraries = re.findall(r"(lib(?:LLVM|clang-cpp)\S*) => (\S+)", ask("ldd", cc))
@@ -90,7 +99,8 @@ def programs_of(cc: str, kind: Kind) -> dict[str, Path]:
 
 def ask(program: str, *arguments: str) -> str:
     """What a program prints, without the end of the line."""
-    return capture([program, *arguments], cwd=Path("/")).strip()
+    env = os.environ | {"PATH": SYSTEM_PATH}  # a driver looks for its own programs there
+    return capture([program, *arguments], cwd=Path("/"), env=env).strip()
 
 
 def _version(cc: str) -> tuple[Kind, str]:

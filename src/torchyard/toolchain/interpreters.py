@@ -138,11 +138,16 @@ def find_interpreters() -> tuple[Interpreter, ...]:
     return tuple(sorted(found.values(), key=lambda one: (*_oldness(one), _rank(one), one.path)))
 
 
+def ask(program: Path) -> Interpreter:
+    """What an interpreter says of itself."""
+    said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
+    return msgspec.json.decode(said, type=Interpreter)
+
+
 def _ask(program: Path, place: Place) -> Interpreter | None:
-    """What an interpreter says of itself; nothing if it is broken or older than 3.4."""
+    """The same, or nothing if it is broken or older than 3.4."""
     try:
-        said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
-        answer = msgspec.json.decode(said, type=Interpreter)
+        answer = ask(program)
     except (HostError, OSError, msgspec.MsgspecError):
         return None
     return msgspec.structs.replace(answer, origin=place)

@@ -1,9 +1,11 @@
 """What ninja did and why, from its log and from what `-d explain` says."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from torchyard.errors import BuildError
+from torchyard.host.process import stream
 
 _EXPLAIN = "ninja explain: "
 _FIELDS = 5
@@ -37,6 +39,16 @@ class Bound:
     def __init__(self, log: Path) -> None:
         self.core = read_log(log)
         self.explained: list[str] = []
+
+    def build(self, folder: Path, say: Callable[[str], object]) -> int:
+        """Build what is left, if nothing of the core is among it; return ninja's exit code."""
+        ninja = ["ninja", "-C", str(folder), "-d", "explain"]
+        stream([*ninja, "-n"], self.listen)
+        self.refuse()
+        code = stream(ninja, lambda line: self.listen(line) or say(line))
+        if not code:
+            self.check(folder)
+        return code
 
     def listen(self, line: str) -> bool:
         """Remember why something is built; whether a line says that."""

@@ -85,7 +85,7 @@ def unpack(lock: Lock, folder: Path, python: str) -> None:
     file = folder / f"{lock.name}.txt"
     file.write_text(lock.text, encoding="utf-8")
     where = ["--python", python, "--target", str(folder)]
-    _uv([*_INSTALL, *where, "--require-hashes", "-r", str(file)], folder)
+    _uv([*_INSTALL, *where, "--require-hashes", "-r", str(file)])
     for path in folder.rglob("*"):
         os.utime(path, (EPOCH, EPOCH), follow_symlinks=False)
 
@@ -99,11 +99,11 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
 
     def fill(part: Path) -> None:
         python = str(part / "bin" / "python")
-        _uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)], part)
+        _uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)])
         _forget_version(part / "lib")
         if names:
-            _uv([*_INSTALL, "--python", python, *names], part)
-            _check_complete(python, part)
+            _uv([*_INSTALL, "--python", python, *names])
+            _check_complete(python)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
 
@@ -118,9 +118,9 @@ def _forget_version(lib: Path) -> None:
         folder.symlink_to("python")
 
 
-def _check_complete(python: str, folder: Path) -> None:
+def _check_complete(python: str) -> None:
     try:
-        _uv(["pip", "check", "--quiet", "--python", python], folder)
+        _uv(["pip", "check", "--quiet", "--python", python])
     except HostError as error:
         gaps = [line for line in str(error).splitlines() if line.startswith("The package")]
         if not gaps:
@@ -149,9 +149,9 @@ def _pinned(text: str) -> str:
     return str(requirement)
 
 
-def _uv(arguments: Sequence[str], folder: Path) -> None:
+def _uv(arguments: Sequence[str]) -> None:
     try:
-        capture([own_program("uv"), *arguments], cwd=folder)
+        capture([own_program("uv"), *arguments], cwd=Path("/"))
     except HostError as error:
         if _UNREACHABLE.search(str(error)):
             hint = "look at the network, and at the index and proxy that uv is told to use"

@@ -2,8 +2,9 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
@@ -17,6 +18,15 @@ _FALSE = frozenset(("", "0", "off", "no", "false", "n", "ignore"))
 _PTX = "+PTX"
 
 
+class Asked(NamedTuple):
+    """What a cell asks of its build; `entries` are those of CMake's cache that the file names."""
+
+    compute: str
+    blas: str
+    archs: Sequence[str]
+    entries: Mapping[str, str]
+
+
 class _Summary(Value, kw_only=True):
     entries: dict[str, tuple[str, ...]]
     blas: dict[str, str]
@@ -27,19 +37,26 @@ def _summary() -> _Summary:
     return msgspec.convert(tomllib.loads(read_data("summary.toml")), _Summary)
 
 
-def check_summary(
-    configured: Configured, *, compute: str, blas: str, archs: Sequence[str], tables: Tables
-) -> None:
+def check_summary(configured: Configured, asked: Asked, tables: Tables) -> None:
     """Compare what was configured with what was asked for, before anything is compiled."""
     found = [
-        *_switches(configured, compute, tables),
-        *_blas(configured, blas),
-        *_archs(configured, archs, "rocm_archs" if compute in tables.rocm else "cuda_archs"),
+        *_entries(configured, asked.entries),
+        *_switches(configured, asked.compute, tables),
+        *_blas(configured, asked.blas),
+        *_archs(configured, asked, tables),
     ]
     if found:
         msg = "the build is not configured as its cell asks:\n" + "\n".join(f"- {x}" for x in found)
         hint = "see what CMake looked for, further up in the log; nothing has been compiled yet"
         raise BuildError(msg, hint=hint)
+
+
+def _entries(configured: Configured, entries: Mapping[str, str]) -> Iterator[str]:
+    """What the file says of the cache itself."""
+    for name, wanted in entries.items():
+        value = configured.cache.get(name.partition(":")[0], "NOTFOUND")
+        if value != wanted:
+            yield f"{name} should be `{wanted}`, as the file says, and is `{value}`"
 
 
 def _said(configured: Configured, fact: str) -> tuple[str, str]:
@@ -69,13 +86,14 @@ def _blas(configured: Configured, blas: str) -> Iterator[str]:
         yield f"{name} should say {blas}, and is `{value}`"
 
 
-def _archs(configured: Configured, archs: Sequence[str], fact: str) -> Iterator[str]:
+def _archs(configured: Configured, asked: Asked, tables: Tables) -> Iterator[str]:
     """Compare architectures with those of the compile lines, or else with the cache."""
-    if not archs:
+    if not asked.archs:
         return
-    wanted, got = set(_codes(archs)), set(configured.device_code())
+    wanted, got = set(_codes(asked.archs)), set(configured.device_code())
     where = "the compile lines make code for"
     if not got:
+        fact = "rocm_archs" if asked.compute in tables.rocm else "cuda_archs"
         name, value = _said(configured, fact)
         got, where = set(_codes(re.split(r"[;, ]+", value))), f"{name} has"
     if got != wanted:

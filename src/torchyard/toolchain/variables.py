@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping
 
+SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where jobs find the programs of the system, whatever the caller's own PATH is."""
+
 LISTS = frozenset(
     {
         "PATH",
