@@ -4,10 +4,11 @@ Packages are made later, maybe on another machine: what they may carry is kept w
 """
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from torchyard.errors import BuildError
+from torchyard.model.matrix import any_match
 from torchyard.package.elf import read_elf
 from torchyard.package.policy import Policy
 
@@ -16,7 +17,7 @@ Find = Callable[[str], Path | None]
 
 
 def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> list[Path]:
-    """Copy what libraries need that is neither one of them nor the system's, by its name."""
+    """Copy what libraries need or open that is neither one of them nor the system's, by name."""
     own = {library.name for library in libraries}
     waiting, collected = list(libraries), dict[str, Path]()
     while waiting:
@@ -31,6 +32,20 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
                 hint = "the toolchain's folders and the compiler's were looked at; is it installed?"
                 raise BuildError(msg, hint=hint)
             to.mkdir(parents=True, exist_ok=True)
-            collected[name] = Path(shutil.copyfile(found, to / name))
-            waiting.append(collected[name])
+            for path in (found, *_opened(found, policy)):
+                if path.name not in collected:
+                    collected[path.name] = Path(shutil.copyfile(path, to / path.name))
+                    waiting.append(collected[path.name])
     return list(collected.values())
+
+
+def _opened(library: Path, policy: Policy) -> Iterator[Path]:
+    """What a library opens by name while it runs, from its own folder.
+
+    A file may be there under several names; the one that is looked for is its soname.
+    """
+    globs = policy.opened_by(library.name)
+    for path in sorted(library.parent.iterdir()) if globs else ():
+        elf = read_elf(path) if any_match(path.name, globs) else None
+        if elf is not None and elf.soname == path.name:
+            yield path

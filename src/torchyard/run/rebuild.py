@@ -66,17 +66,22 @@ def _order_in(archive: zipfile.ZipFile) -> bytes | None:
 
 
 def _order_in_info(packed: bytes) -> bytes | None:
-    """Look into what a conda package says about itself; Python can't unpack it before 3.14."""
+    """Look into what a conda package says about itself; Python can't unpack it before 3.14.
+
+    Nothing of it is written to the disk: anybody may have made the package.
+    """
     with TemporaryDirectory(prefix="torchyard-") as scratch:
         folder = Path(scratch)
         (folder / "info.tar.zst").write_bytes(packed)
+        tar = ["tar", "--zstd", "--file", "info.tar.zst"]
+        name = f"info/{ORDER}"
         try:
-            capture(["tar", "--extract", "--zstd", "--file", "info.tar.zst"], cwd=folder)
+            if name not in capture([*tar, "--list"], cwd=folder).splitlines():
+                return None
+            return capture([*tar, "--extract", "--to-stdout", name], cwd=folder).encode()
         except HostError as error:
             msg = f"what a conda package says about itself can't be unpacked: {error}"
             raise HostError(msg, hint="install tar and zstd") from error
-        order = folder / "info" / ORDER
-        return order.read_bytes() if order.is_file() else None
 
 
 def rebuild(
