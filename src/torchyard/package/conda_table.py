@@ -1,15 +1,14 @@
 """The table of conda names and pins, read only by those who make conda packages."""
 
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 
 import msgspec
 
 from torchyard.config.tables import load_tables
-from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
+from torchyard.package.tables import parse_table
 
 
 class Names(Value, kw_only=True):
@@ -73,15 +72,7 @@ def load_conda_table() -> CondaTable:
 
 def parse_conda_table(text: str) -> CondaTable:
     """Read the text of the table."""
-    try:
-        table = msgspec.convert(tomllib.loads(text), CondaTable)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        msg = f"the table data/conda.toml is malformed: {error}"
-        raise DataError(msg) from error
-    for problem in _problems(table):
-        msg = f"the table data/conda.toml {problem}"
-        raise DataError(msg)
-    return table
+    return parse_table("conda.toml", text, CondaTable, _problems)
 
 
 def _problems(table: CondaTable) -> Iterator[str]:

@@ -4,18 +4,16 @@ Directories in a library are relative to it, so each depends on how deep the lib
 """
 
 import os
-import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from enum import StrEnum
 from functools import cache
 from pathlib import PurePosixPath
 
-import msgspec
-
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match, matches
 from torchyard.model.values import Value
+from torchyard.package.tables import parse_table
 
 
 class Layout(StrEnum):
@@ -160,15 +158,7 @@ def load_layouts() -> Layouts:
 
 def parse_layouts(text: str) -> Layouts:
     """Read the text of the table."""
-    try:
-        layouts = msgspec.convert(tomllib.loads(text), Layouts)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        msg = f"the table data/layouts.toml is malformed: {error}"
-        raise DataError(msg) from error
-    for problem in _problems(layouts):
-        msg = f"the table data/layouts.toml {problem}"
-        raise DataError(msg)
-    return layouts
+    return parse_table("layouts.toml", text, Layouts, _problems)
 
 
 def _problems(layouts: Layouts) -> Iterator[str]:

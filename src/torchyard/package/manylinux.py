@@ -1,0 +1,91 @@
+"""Which systems a wheel works on, as auditwheel tells it: `data/manylinux.toml`."""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import pairwise
+
+from torchyard.errors import BuildError
+from torchyard.host.files import read_data
+from torchyard.model.values import Value
+from torchyard.package.tables import parse_table
+
+_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
+_NUMBER = re.compile(r"\d+(\.\d+)*")
+
+
+class Manylinux(Value, kw_only=True):
+    """The oldest glibc that a policy is for, and the newest versions that libraries may need.
+
+    `words` are versions that are no numbers, and that no older policy has.
+    """
+
+    glibc: str
+    newest: dict[str, str]
+    words: tuple[str, ...] = ()
+
+    def allows(self, version: str) -> bool:
+        """Whether a policy has a version that is a number: `GLIBCXX_3.4.30`."""
+        family, _, number = version.partition("_")
+        if not _NUMBER.fullmatch(number):
+            return False
+        return _numbers(number) <= _numbers(self.newest[family])
+
+
+class ManylinuxTable(Value, kw_only=True):
+    """The whole table."""
+
+    policies: tuple[Manylinux, ...]
+
+
+def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
+    """A platform tag that promises no older system than the libraries need.
+
+    It is that of the oldest policy which has all versions of symbols, but none older than promised.
+    """
+    promised = _TAG.fullmatch(platform_tag)
+    if promised is None:
+        return platform_tag
+    policies = load_manylinux().policies
+    missing = {v for v in versions if v.partition("_")[0] in policies[0].newest}
+    for policy in policies:
+        missing = {v for v in missing if v not in policy.words and not policy.allows(v)}
+        if not missing and _numbers(policy.glibc) >= (int(promised[1]), int(promised[2])):
+            return f"manylinux_{policy.glibc.replace('.', '_')}_{promised[3]}"
+    msg = (
+        f"libraries need {', '.join(sorted(missing)) or platform_tag}, which no manylinux policy "
+        "has: the compiler's libstdc++, or the system's glibc, is newer than any of them"
+    )
+    hint = "compile with an older toolchain; if there is a newer policy, add it to manylinux.toml"
+    raise BuildError(msg, hint=hint)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+@cache
+def load_manylinux() -> ManylinuxTable:
+    """Read the table and check it."""
+    return parse_manylinux(read_data("manylinux.toml"))
+
+
+def parse_manylinux(text: str) -> ManylinuxTable:
+    """Read the text of the table."""
+    return parse_table("manylinux.toml", text, ManylinuxTable, _problems)
+
+
+def _problems(table: ManylinuxTable) -> Iterator[str]:
+    if not table.policies:
+        yield "has no policies"
+    for policy in table.policies:
+        for number in (policy.glibc, *policy.newest.values()):
+            if not _NUMBER.fullmatch(number):
+                yield f"has a version that is no number: `{number}`"
+    for old, new in pairwise(table.policies):
+        if _numbers(old.glibc) >= _numbers(new.glibc):
+            yield f"has the policy for glibc {new.glibc} after that for {old.glibc}"
+        if old.newest.keys() != new.newest.keys():
+            yield f"has policies for {old.glibc} and {new.glibc} that are not about the same"
+        elif any(_numbers(new.newest[name]) < _numbers(old.newest[name]) for name in old.newest):
+            yield f"has a policy for {new.glibc} that allows less than that for {old.glibc}"

@@ -1,0 +1,27 @@
+"""Reading the tables that only those who make packages need."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import msgspec
+
+from torchyard.errors import DataError
+from torchyard.model.values import Value
+
+Table = TypeVar("Table", bound=Value)
+
+
+def parse_table(
+    name: str, text: str, kind: type[Table], problems: Callable[[Table], Iterator[str]]
+) -> Table:
+    """Read the text of a table, and fail with the first of its problems."""
+    try:
+        table = msgspec.convert(tomllib.loads(text), kind)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        msg = f"the table data/{name} is malformed: {error}"
+        raise DataError(msg) from error
+    for problem in problems(table):
+        msg = f"the table data/{name} {problem}"
+        raise DataError(msg)
+    return table
