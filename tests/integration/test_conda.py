@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from base64 import urlsafe_b64encode
@@ -27,9 +28,10 @@ from tests.conda import (
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
 
 from torchyard.errors import BuildError
-from torchyard.package.conda import assemble_conda
-from torchyard.package.conda_metadata import CondaKind
+from torchyard.package.conda import Sources, assemble_conda
+from torchyard.package.conda_metadata import CondaBuild, CondaKind
 from torchyard.package.conda_table import load_conda_table
+from torchyard.package.elf import read_elf
 from torchyard.run.rebuild import carried_order
 
 pytestmark = pytest.mark.integration
@@ -147,11 +149,7 @@ def assemble(
     tests: Path | None = None,
 ) -> Path:
     with_bindings = kind in {CondaKind.PACKAGE, CondaKind.TESTS}
-    return assemble_conda(
-        kind,
-        made.core,
-        made.bindings if with_bindings else None,
-        out,
+    build = CondaBuild(
         name="demo",
         version="1.2.0+cpu",
         python=TAG if with_bindings else None,
@@ -160,12 +158,13 @@ def assemble(
         subdir=SUBDIR,
         build_hash="bbbbbbb" if with_bindings else "ccccccc",
         core_hash="ccccccc",
-        order=made.order,
         linalg_apart=compute != "cpu",
         magma=magma,
-        tests=tests,
-        level=1,
     )
+    image = made.bindings / "image" if with_bindings else None
+    sources = Sources(made.core, image, tests)
+    scratch = out.parent / f"scratch-{out.name}"
+    return assemble_conda(kind, build, sources, scratch=scratch, out=out, order=made.order)
 
 
 @pytest.fixture(scope="module")
@@ -280,6 +279,76 @@ def test_inputs_are_not_changed(made: Made, tmp_path: Path) -> None:
     assert installer.read_text(encoding="utf-8") == "pip\n", "no earlier test's package changed it"
 
 
+def test_nothing_but_the_package_is_left_behind(made: Made, tmp_path: Path) -> None:
+    """Whatever a killed job left in its scratch directory gets neither there nor into a package."""
+    write(tmp_path / "scratch-out/image/left-over", "from an earlier try\n")
+    package = assemble(made, CondaKind.META, tmp_path / "out")
+    assert list((tmp_path / "out").iterdir()) == [package]
+    assert not list((tmp_path / "scratch-out/image").iterdir())
+
+
+def test_only_what_is_packed_is_prepared(made: Made, tmp_path: Path) -> None:
+    def prepared(kind: CondaKind) -> set[str]:
+        assemble(made, kind, tmp_path / kind, "cu130")
+        root = tmp_path / f"scratch-{kind}" / "image"
+        originals = {p.stat().st_ino for p in made.core.rglob("*.so*")}
+        originals |= {p.stat().st_ino for p in made.bindings.rglob("*.so*")}
+        libraries = [p for p in root.rglob("*.so*") if not p.is_symlink()]
+        assert not originals & {p.stat().st_ino for p in libraries}, "inputs are not to be changed"
+        return {p.name.partition("-")[0] for p in libraries}
+
+    assert prepared(CondaKind.META) == set()
+    assert prepared(CondaKind.LINALG) == {"libdemo_linalg.so"}
+    assert prepared(CondaKind.LIBRARIES) == {"libdemo_core.so", "libthird"}
+    assert prepared(CondaKind.PACKAGE) == {"libdemo_python.so", "_C.so"}
+
+
+def test_libraries_look_for_others_in_the_prefix_only(made: Made, tmp_path: Path) -> None:
+    for kind in (CondaKind.PACKAGE, CondaKind.LIBRARIES):
+        assemble(made, kind, tmp_path / kind)
+        root = tmp_path / f"scratch-{kind}" / "image"
+        for path in (p for p in root.rglob("*.so*") if not p.is_symlink()):
+            elf = read_elf(path)
+            assert elf is not None
+            folders = elf.runpath.replace("$ORIGIN", str(path.parent)).split(":")
+            places = [Path(os.path.normpath(folder)) for folder in folders]
+            assert root / "lib" in places, f"{path.name} does not find the core"
+            assert all(place.is_relative_to(root) for place in places), elf.runpath
+
+
+def test_files_that_collide_are_told(made: Made, tmp_path: Path) -> None:
+    bindings = tmp_path / "bindings"
+    shutil.copytree(made.bindings, bindings)
+    write(bindings / "image/demo-1.2.0+cpu.data/purelib/demo/__init__.py", "other = True\n")
+    with pytest.raises(BuildError, match=r"purelib/demo/__init__.py` would replace `.*__init__.py"):
+        assemble(made._replace(bindings=bindings), CondaKind.PACKAGE, tmp_path / "out")
+    kept = bindings / "image/demo/__init__.py"
+    assert kept.read_bytes() == (made.bindings / "image/demo/__init__.py").read_bytes()
+
+
+def test_a_project_with_a_dot_in_its_name(made: Made, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    shutil.copytree(made.bindings / "image", image)
+    (image / "demo").rename(image / "de_mo")
+    build = CondaBuild(
+        name="de.mo",
+        version="1.2.0",
+        python=TAG,
+        compute="cpu",
+        blas="openblas",
+        subdir=SUBDIR,
+        build_hash="bbbbbbb",
+        core_hash="ccccccc",
+    )
+    sources = Sources(made.core, image)
+    scratch = tmp_path / "scratch"
+    assemble_conda(
+        CondaKind.PACKAGE, build, sources, scratch=scratch, out=tmp_path / "out", order=made.order
+    )
+    package = scratch / f"image/lib/{PYTHON}/site-packages/de_mo"
+    assert (package / "lib/libdemo_core.so").is_symlink()
+
+
 def test_the_solver_prefers_cuda_where_there_is_a_driver(channel: Path) -> None:
     assert solve(channel, ["demo"]).builds["demo"] == "cpu_openblas_py312_hbbbbbbb_0"
     chosen = solve(channel, ["demo"], GPU).builds
@@ -345,11 +414,7 @@ def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -
         image / "extra-0.1.dist-info/METADATA",
         "Metadata-Version: 2.1\nName: extra\nVersion: 0.1\nRequires-Dist: demo~=1.2.0\n",
     )
-    package = assemble_conda(
-        CondaKind.PACKAGE,
-        None,
-        tmp_path / "bindings",
-        tmp_path / "channel" / SUBDIR,
+    build = CondaBuild(
         name="extra",
         version="0.1",
         python=TAG,
@@ -357,6 +422,13 @@ def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -
         blas="torch2.13",
         subdir=SUBDIR,
         build_hash="1234567",
+    )
+    package = assemble_conda(
+        CondaKind.PACKAGE,
+        build,
+        Sources(image=image),
+        scratch=tmp_path / "scratch",
+        out=tmp_path / "channel" / SUBDIR,
         order=made.order,
     )
     assert package.name == "extra-0.1-cpu_torch213_py312_h1234567_0.conda"

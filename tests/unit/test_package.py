@@ -17,17 +17,18 @@ from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
 from torchyard.errors import BuildError, ConfigError, DataError, HostError
-from torchyard.host.files import read_data
-from torchyard.package.archive import Member, ZipWriter, members_of, writing
+from torchyard.host.files import link_or_copy, read_data
+from torchyard.package.archive import Member, ZipWriter, members_of, unpack, writing
 from torchyard.package.elf import read_elf, section_names, symbols
 from torchyard.package.libtorch import write_libtorch
+from torchyard.package.manylinux import parse_manylinux, true_tag
 from torchyard.package.policy import Layout, parse_layouts, policy_for
 from torchyard.package.vendor import vendored_name
 from torchyard.package.versions import (
     Tags,
     libtorch_name,
     local_version,
-    true_tag,
+    package_folder,
     wheel_name,
     wheel_tags,
 )
@@ -74,12 +75,42 @@ def test_local_versions(version: str, compute: str, expected: str) -> None:
     [
         ("manylinux_2_28_x86_64", ["GLIBC_2.2.5", "GLIBC_2.17"], "manylinux_2_28_x86_64"),
         ("manylinux_2_28_x86_64", ["GLIBC_2.4", "GLIBC_2.34"], "manylinux_2_34_x86_64"),
-        ("manylinux_2_28_x86_64", ["GLIBC_PRIVATE", "GLIBCXX_3.4.30"], "manylinux_2_28_x86_64"),
+        ("manylinux_2_28_x86_64", ["GLIBC_2.17", "GLIBCXX_3.4.24"], "manylinux_2_28_x86_64"),
+        ("manylinux_2_28_x86_64", ["GLIBC_2.17", "GLIBCXX_3.4.30"], "manylinux_2_35_x86_64"),
+        ("manylinux_2_28_aarch64", ["CXXABI_1.3.15", "GLIBCXX_3.4.9"], "manylinux_2_39_aarch64"),
+        ("manylinux_2_28_x86_64", ["ZLIB_1.2.9", "GCC_12.0.0"], "manylinux_2_35_x86_64"),
+        ("manylinux_2_28_x86_64", ["GLIBC_2.33"], "manylinux_2_34_x86_64"),
+        ("manylinux_2_28_x86_64", ["GLIBC_ABI_DT_RELR"], "manylinux_2_36_x86_64"),
+        ("manylinux_2_34_x86_64", ["GLIBC_2.2.5", "CXXABI_TM_1"], "manylinux_2_34_x86_64"),
+        ("manylinux_2_28_x86_64", ["OMP_1.0", "libcudart.so.13"], "manylinux_2_28_x86_64"),
         ("macosx_14_0_arm64", ["GLIBC_2.34"], "macosx_14_0_arm64"),
     ],
 )
 def test_tags_tell_the_truth(tag: str, versions: list[str], expected: str) -> None:
     assert true_tag(tag, versions) == expected
+
+
+@pytest.mark.parametrize("version", ["GLIBCXX_3.4.99", "GLIBC_2.99", "GLIBC_PRIVATE"])
+def test_a_system_that_no_policy_has_is_told(version: str) -> None:
+    with pytest.raises(BuildError, match=f"need {version}, which no manylinux policy has"):
+        true_tag("manylinux_2_28_x86_64", ["GLIBC_2.17", version])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('glibc = "2.31"', 'glibc = "2.27"', "the policy for glibc 2.27 after that for 2.28"),
+        ('GLIBCXX = "3.4.28"', 'GLIBCXX = "3.4.2"', "2.31 that allows less than that for 2.28"),
+        ('GLIBCXX = "3.4.28", ', "", "not about the same"),
+        ('GLIBCXX = "3.4.28"', 'GLIBCXX = "new"', "no number: `new`"),
+        ('GLIBCXX = "3.4.28"', "GLIBCXX = 3", "malformed"),
+    ],
+)
+def test_a_bad_table_of_policies_is_refused(old: str, new: str, message: str) -> None:
+    text = read_data("manylinux.toml")
+    assert old in text
+    with pytest.raises(DataError, match=message):
+        parse_manylinux(text.replace(old, new))
 
 
 @pytest.mark.parametrize(
@@ -91,6 +122,8 @@ def test_bad_versions_are_refused(version: str, message: str) -> None:
 
 
 def test_names_are_those_of_the_specification() -> None:
+    for project in ("tiny-torch", "tiny.torch", "tiny_torch", "tiny--torch"):
+        assert package_folder(project) == "tiny_torch"
     assert wheel_tags("cp313t") == ("cp313", "cp313t")
     name = wheel_name("Tiny.Torch", "1.2.0+cpu", wheel_tags("cp312"), "manylinux_2_28_x86_64")
     assert name == "tiny_torch-1.2.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"
@@ -244,12 +277,55 @@ def test_files_below_a_directory(tmp_path: Path) -> None:
     (tmp_path / "b-c").write_bytes(b"")
     listed = [(member.name, member.executable) for member in members_of(tmp_path, "top/")]
     assert listed == [("top/a", True), ("top/b-c", False), ("top/b/tool", True)]
+    (tmp_path / "out").symlink_to(__file__)
+    with pytest.raises(BuildError, match="out` is a link that leads out of"):
+        members_of(tmp_path)
+    (tmp_path / "out").unlink()
     (tmp_path / "nowhere").symlink_to("gone")
     with pytest.raises(BuildError, match="nowhere` is no file"):
         members_of(tmp_path)
     (tmp_path / "link").symlink_to("b")
     with pytest.raises(BuildError, match="link to a directory"):
         members_of(tmp_path)
+
+
+def test_unpacking_leaves_nothing_else(tmp_path: Path) -> None:
+    archive, folder = tmp_path / "some.whl", tmp_path / "image"
+    (folder / "old").mkdir(parents=True)
+    (folder / "old/file").touch()
+    with writing(archive) as writer:
+        writer.add([Member("b/tool", b"1", executable=True), Member("a", b"2")])
+    unpack(archive, folder)
+    found = {m.name: (m.executable, (folder / m.name).read_bytes()) for m in members_of(folder)}
+    assert found == {"a": (False, b"2"), "b/tool": (True, b"1")}
+    link = zipfile.ZipInfo("link")
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    with zipfile.ZipFile(archive, "a") as zipped:
+        zipped.writestr(link, "/etc")
+    with pytest.raises(BuildError, match=r"some\.whl` has a link, `link`"):
+        unpack(archive, folder)
+
+
+def test_files_get_second_names_and_are_never_replaced(tmp_path: Path) -> None:
+    old, new, link = tmp_path / "old", tmp_path / "new", tmp_path / "link"
+    old.write_bytes(b"old")
+    link.symlink_to("old")
+    link_or_copy(str(link), str(new))
+    assert new.samefile(old)
+    assert not new.is_symlink()
+    with pytest.raises(BuildError, match=r"link` would replace `.*new`"):
+        link_or_copy(str(link), str(new))
+    memory = Path("/dev/shm")
+    if memory.is_dir() and memory.stat().st_dev != tmp_path.stat().st_dev:
+        old.chmod(0o750)
+        with tempfile.TemporaryDirectory(dir=memory) as folder:
+            copy = Path(folder, "copy")
+            link_or_copy(str(link), str(copy))
+            assert (copy.read_bytes(), stat.S_IMODE(copy.stat().st_mode)) == (b"old", 0o750)
+            with pytest.raises(BuildError, match="which is there already"):
+                link_or_copy(str(link), str(copy))
+    with pytest.raises(FileNotFoundError):
+        link_or_copy(str(tmp_path / "gone"), str(tmp_path / "other"))
 
 
 def test_bad_members_leave_no_archive(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import errno
 import os
 from os.path import basename, dirname, exists, isdir, join
 
-from torchyard.errors import HostError
+from torchyard.errors import BuildError, HostError
 
 __all__ = [
     "basename",
@@ -17,6 +17,7 @@ __all__ = [
     "is_full",
     "isdir",
     "join",
+    "link_or_copy",
     "list_data",
     "read_data",
     "read_text",
@@ -24,6 +25,9 @@ __all__ = [
 ]
 
 _DATA = join(dirname(dirname(__file__)), "data")
+
+_NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP))
+"""Why a file can't have a second name there: another disk, or a file system that has none."""
 
 
 def is_full(error: OSError) -> bool:
@@ -53,6 +57,32 @@ def read_data(name: str) -> str:
 def list_data(folder: str) -> list[str]:
     """The names of the files of a folder that is shipped with torchyard."""
     return os.listdir(join(_DATA, folder))
+
+
+def link_or_copy(source: str, place: str) -> None:
+    """Give a file a second name, or copy it where that is not possible; links are followed.
+
+    Another file at that place is never written to: it may be the same as one elsewhere.
+    """
+    real = os.path.realpath(source)
+    try:
+        try:
+            os.link(real, place)
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            _copy(real, place)
+    except FileExistsError as error:
+        msg = f"`{source}` would replace `{place}`, which is there already"
+        raise BuildError(msg, hint="let only one of them be installed") from error
+
+
+def _copy(source: str, place: str) -> None:
+    import shutil  # noqa: PLC0415 - hardly ever needed, and slow to import
+
+    with open(source, "rb") as old, open(place, "xb") as new:
+        shutil.copyfileobj(old, new)
+    shutil.copystat(source, place)
 
 
 def write_text(path: str, text: str, *, replace: bool = False) -> None:

@@ -12,6 +12,8 @@ compressed in threads (libdeflate runs without Python's lock) and written in ord
 
 import mmap
 import os
+import shutil
+import stat
 import struct
 import zipfile
 from collections import deque
@@ -66,8 +68,12 @@ class _Packed(NamedTuple):
 
 
 def members_of(folder: Path, prefix: str = "") -> list[Member]:
-    """All files below a directory, in order. Links are followed: not every reader knows them."""
+    """All files below a directory, in order. Links are followed: not every reader knows them.
+
+    One that leads out of the directory is refused: what it shows is not what was built.
+    """
     found: list[Member] = []
+    root = folder.resolve()
     for top, folders, files in os.walk(folder):
         for name in folders:
             if Path(top, name).is_symlink():
@@ -78,6 +84,9 @@ def members_of(folder: Path, prefix: str = "") -> list[Member]:
             if not path.is_file():
                 msg = f"`{path}` is no file, nor a link to one"
                 raise BuildError(msg, hint="install the file that it stands for, or remove it")
+            if path.is_symlink() and not path.resolve().is_relative_to(root):
+                msg = f"`{path}` is a link that leads out of `{folder}`, to `{path.resolve()}`"
+                raise BuildError(msg, hint="install the file itself in its place")
             executable = bool(path.stat().st_mode & 0o100)
             found.append(Member(prefix + path.relative_to(folder).as_posix(), path, executable))
     return sorted(found, key=lambda member: member.name)
@@ -217,9 +226,17 @@ def _pack(source: Path | bytes) -> _Packed:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive, with its files' modes."""
+    """Unpack an archive, with its files' modes; nothing else will be in the folder.
+
+    An archive with links is refused: what is unpacked after one would be written where it leads.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     with zipfile.ZipFile(archive) as opened:
         for info in opened.infolist():
+            if stat.S_ISLNK(info.external_attr >> 16):
+                msg = f"`{archive.name}` has a link, `{info.filename}`, which wheels may not have"
+                raise BuildError(msg, hint="let the project's backend pack the file itself")
             path = Path(opened.extract(info, folder))
             if not info.is_dir():
                 path.chmod(0o755 if info.external_attr >> 16 & 0o100 else 0o644)

@@ -2,19 +2,17 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 from torchyard.errors import BuildError
 from torchyard.package.archive import members_of, writing
 from torchyard.package.libtorch import write_libtorch
+from torchyard.package.manylinux import true_tag
 from torchyard.package.policy import Layout, policy_for
 from torchyard.package.prepare import prepare
 from torchyard.package.same_core import check_core
-from torchyard.package.versions import true_tag, wheel_tags
+from torchyard.package.versions import package_folder, wheel_tags
 from torchyard.package.wheel import write_wheel
-
-_NO_PINS: Mapping[str, str] = MappingProxyType({})
 
 
 class Assembled(NamedTuple):
@@ -36,22 +34,22 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
     python: str,
     platform_tag: str,
     compute: str,
-    toolkit: str = "",
-    pins: Mapping[str, str] = _NO_PINS,
-    order: Path | None = None,
+    toolkit: str,
+    pins: Mapping[str, str],
+    order: Path,
 ) -> Assembled:
     """Make a wheel from a core (`install`, `vendor`) and the bindings for one Python (`image`).
 
     Libraries of the compute platform's own wheels are asked for by requirements: their versions are
     the `pins` of a torch release, and that of the `toolkit`.
     """
-    package = name.replace("-", "_")
+    package = package_folder(name)
     if not (image / package).is_dir():
         msg = f"`{image}` has no folder `{package}`"
         raise BuildError(msg, hint="the package's folder must be called like the project")
     check_core(install, image / package)
     policy = policy_for(Layout.WHEEL, compute, package)
-    prepared = prepare(image, scratch, policy, vendor=vendor)
+    prepared = prepare(image, scratch, policy, vendor)
     wheel = write_wheel(
         prepared.root,
         out,
@@ -75,11 +73,11 @@ def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
     version: str,
     compute: str,
     git_hash: str,
-    order: Path | None = None,
+    order: Path,
 ) -> Assembled:
     """Make the zip for C++ from a core."""
     policy = policy_for(Layout.LIBTORCH, compute, "")
-    prepared = prepare(install, scratch, policy, vendor=vendor)
+    prepared = prepare(install, scratch, policy, vendor)
     zipped = write_libtorch(
         prepared.root, out, name=name, version=version, git_hash=git_hash, order=order
     )

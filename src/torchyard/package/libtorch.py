@@ -7,7 +7,7 @@ from torchyard.package.versions import libtorch_name
 
 
 def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
-    image: Path, out: Path, *, name: str, version: str, git_hash: str, order: Path | None = None
+    image: Path, out: Path, *, name: str, version: str, git_hash: str, order: Path
 ) -> Path:
     """Write a zip of a directory with lib, include, share and bin into the directory `out`.
 
@@ -17,8 +17,7 @@ def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
     members = members_of(image, top)
     members.append(Member(f"{top}build-version", f"{version}\n".encode()))
     members.append(Member(f"{top}build-hash", f"{git_hash}\n".encode()))
-    if order:
-        members.append(Member(top + order.name, order.read_bytes()))
+    members.append(Member(top + order.name, order.read_bytes()))
     path = out / libtorch_name(name, version)
     with writing(path) as archive:
         archive.add(sorted(members, key=lambda member: member.name))

@@ -1,81 +1,121 @@
 """Preparing what was built for a package: bring libraries along, strip, and rewrite.
 
-What was built is never changed. Files that will be are copied; the others get a second name, which
-costs nothing.
+What was built is never changed. A tree for a package is made of second names, which cost nothing;
+only files that are changed become files of their own.
 """
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
-from types import MappingProxyType
 from typing import NamedTuple
 
+from torchyard.host.files import link_or_copy
 from torchyard.host.machine import processors
 from torchyard.package.archive import members_of
 from torchyard.package.elf import Elf, read_elf
 from torchyard.package.elf_edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
 from torchyard.package.policy import Policy
-from torchyard.package.vendor import Vendored, find_vendored
+from torchyard.package.vendor import Vendored, find_vendored, new_names
 
-_TOP = PurePosixPath()
-_NONE: Mapping[str, str] = MappingProxyType({})
+Files = Mapping[PurePosixPath, Elf]
+"""What the loader will have to do with, by its path from the root of what is installed."""
+
+
+class Place(NamedTuple):
+    """Where a package is prepared: a tree for the package itself, and another for debuggers."""
+
+    root: Path
+    debug: Path
 
 
 class Prepared(NamedTuple):
-    """A tree for a package, and another for debuggers.
+    """A package's tree, and another for debuggers.
 
-    Libraries that were brought along have new `names`; `needed` are all that the others name, and
-    `versions` those of symbols that the system must have.
+    `needed` are all libraries that the files name, and `versions` those of symbols that the system
+    must have.
     """
 
     root: Path
     debug: Path
-    names: Mapping[str, str]
     needed: frozenset[str]
     versions: frozenset[str]
 
 
-def prepare(  # noqa: PLR0913 - what, where, by which rules, with what
-    source: Path,
-    scratch: Path,
-    policy: Policy,
-    *,
-    vendor: Path | None = None,
-    names: Mapping[str, str] = _NONE,
-    base: PurePosixPath = _TOP,
-) -> Prepared:
-    """Prepare the files of a package, which will be installed below `base`.
-
-    Without `vendor` nothing is brought along; another package did, and gave it the `names`.
-    """
-    root, debug = scratch / "image", scratch / "debug"
-    for folder in (root, debug):
+def empty_place(scratch: Path) -> Place:
+    """Make room in a directory, in which an earlier try may have left something."""
+    place = Place(scratch / "image", scratch / "debug")
+    for folder in place:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-    files = _copy(source, root, base)
-    brought = find_vendored(files, vendor, policy) if vendor else ()
-    names = {**names, **{library.soname: library.target.name for library in brought}}
+    return place
 
-    def finish(file: PurePosixPath) -> None:
-        path = root / file.relative_to(base)
-        strip(path, debug / f"{file}{DEBUG_SUFFIX}")
+
+def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path) -> Prepared:
+    """Prepare the files of a package, with what they need of the vendored libraries."""
+    place = empty_place(scratch)
+    files = dynamic_files(place.root, copy_tree(source, place.root))
+    return finish(place, files, policy, bring=find_vendored(files, vendor, policy))
+
+
+def copy_tree(source: Path, place: Path) -> list[Path]:
+    """Give all files of a directory second names in another, and return these; links are followed.
+
+    A file that is there already is an error.
+    """
+    made = []
+    for member in members_of(source):
+        copy = place / member.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(str(source / member.name), str(copy))
+        made.append(copy)
+    return made
+
+
+def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]:
+    """Those of some files below a directory that the loader will have to do with."""
+    found: dict[PurePosixPath, Elf] = {}
+    for path in paths:
+        elf = read_elf(path)
+        if elf is not None and elf.dynamic:
+            found[PurePosixPath(path.relative_to(root))] = elf
+    return found
+
+
+def finish(
+    place: Place,
+    files: Files,
+    policy: Policy,
+    *,
+    bring: Sequence[Vendored] = (),
+    known: Sequence[Vendored] = (),
+) -> Prepared:
+    """Strip and rewrite files where they are, and bring vendored libraries along.
+
+    Those that are only `known` are in another package, under the names that they would have here.
+    """
+    names = new_names((*known, *bring))
+
+    def change(file: PurePosixPath) -> None:
+        path = place.root / file
+        _make_own(path)
+        strip(path, place.debug / f"{file}{DEBUG_SUFFIX}")
         rewrite(path, _changes(file, policy, names))
 
-    def bring(library: Vendored) -> None:
-        path = root / library.target.relative_to(base)
+    def add(library: Vendored) -> None:
+        path = place.root / library.target
         path.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(library.source, path)
         path.chmod(0o755)
         rewrite(path, _changes(library.target, policy, names, soname=library.target.name))
 
     with ThreadPoolExecutor(processors()) as pool:
-        list(pool.map(finish, files))
-        list(pool.map(bring, brought))
+        list(pool.map(change, files))
+        list(pool.map(add, bring))
     needed = frozenset(library for elf in files.values() for library in elf.needed)
-    elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in brought))]
+    elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in bring))]
     versions = frozenset(version for elf in elfs for version in elf.versions)
-    return Prepared(root, debug, names, needed, versions)
+    return Prepared(*place, needed, versions)
 
 
 def _changes(
@@ -86,24 +126,9 @@ def _changes(
     )
 
 
-def _copy(source: Path, root: Path, base: PurePosixPath) -> dict[PurePosixPath, Elf]:
-    """Copy what will be changed and link the rest; return what the loader will have to do with."""
-    files: dict[PurePosixPath, Elf] = {}
-    for member in members_of(source):
-        path, copy = source / member.name, root / member.name
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        elf = read_elf(path)
-        if elf is not None and elf.dynamic:
-            files[base / member.name] = elf
-            shutil.copyfile(path, copy)
-            copy.chmod(0o755 if member.executable else 0o644)
-        else:
-            _link(path, copy)
-    return files
-
-
-def _link(path: Path, copy: Path) -> None:
-    try:
-        copy.hardlink_to(path.resolve())
-    except OSError:  # another disk, or a file system without links
-        shutil.copy(path, copy)
+def _make_own(path: Path) -> None:
+    """Make a file of what may be the second name of another."""
+    copy = path.with_name(f"{path.name}.own")
+    shutil.copyfile(path, copy)
+    copy.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+    copy.replace(path)

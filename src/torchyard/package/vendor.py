@@ -1,6 +1,6 @@
 """Libraries of others that a package brings along: which, under which names, and for whom."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -37,6 +37,11 @@ def vendored_name(library: Path, policy: Policy) -> str:
         digest = file_digest(file, "sha256").hexdigest()[:_DIGITS]
     stem, suffix, version = library.name.partition(".so")
     return f"{stem}-{digest}{suffix}{version}"
+
+
+def new_names(libraries: Iterable[Vendored]) -> dict[str, str]:
+    """What libraries that are brought along are called, by their old names."""
+    return {library.soname: library.target.name for library in libraries}
 
 
 def find_vendored(

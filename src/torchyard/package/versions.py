@@ -10,7 +10,6 @@ from packaging.version import InvalidVersion, Version
 from torchyard.errors import ConfigError
 
 _GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
-_MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
 
 
 class Tags(NamedTuple):
@@ -47,12 +46,9 @@ def glibc_of(versions: Iterable[str]) -> tuple[int, int] | None:
     return max(((int(f[1]), int(f[2])) for f in found if f), default=None)
 
 
-def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
-    """A platform tag that promises no older glibc than the libraries need."""
-    promised, needed = _MANYLINUX.fullmatch(platform_tag), glibc_of(versions)
-    if promised is None or needed is None or needed <= (int(promised[1]), int(promised[2])):
-        return platform_tag
-    return f"manylinux_{needed[0]}_{needed[1]}_{promised[3]}"
+def package_folder(name: str) -> str:
+    """The folder of a project's Python package: `tiny_torch` for tiny-torch and tiny.torch."""
+    return re.sub(r"[-_.]+", "_", name)
 
 
 def wheel_stem(name: str, version: str) -> str:

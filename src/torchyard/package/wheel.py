@@ -4,9 +4,6 @@ What a wheel says about itself depends on its version and tags only, so that all
 version say the same; see PEP 427 and the core metadata specification.
 """
 
-import csv
-import io
-from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +14,8 @@ from packaging.version import Version
 
 from torchyard import __version__
 from torchyard.errors import BuildError, ConfigError
-from torchyard.package.archive import Member, Written, members_of, writing
+from torchyard.package.archive import Member, members_of, writing
+from torchyard.package.dist_info import find_dist_info, record
 from torchyard.package.versions import Tags, wheel_name, wheel_stem
 
 _OURS = frozenset(("METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s"))
@@ -70,8 +68,8 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     version: str,
     tags: Tags,
     platform_tag: str,
-    requires: Sequence[str] = (),
-    order: Path | None = None,
+    requires: Sequence[str],
+    order: Path,
 ) -> Path:
     """Write a wheel into the directory `out`; the image stays as it is.
 
@@ -88,9 +86,8 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     made = [
         Member(f"{home}METADATA", metadata(_read(dist_info / "METADATA"), name, version, requires)),
         Member(f"{home}WHEEL", _wheel_text(tags, platform_tag)),
+        Member(home + order.name, order.read_bytes()),
     ]
-    if order:
-        made.append(Member(home + order.name, order.read_bytes()))
     ours = {home + file for file in _OURS} | {member.name for member in made}
     kept = [_renamed(member, renamed) for member in members_of(image)]
     content = [member for member in kept if not member.name.startswith(home)]
@@ -98,18 +95,8 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     path = out / wheel_name(name, version, tags, platform_tag)
     with writing(path) as archive:
         written = archive.add([*content, *sorted(about + made, key=lambda member: member.name)])
-        archive.add([Member(f"{home}RECORD", _record(written, f"{home}RECORD"))])
+        archive.add([Member(f"{home}RECORD", record(written, f"{home}RECORD").encode())])
     return path
-
-
-def find_dist_info(image: Path) -> Path:
-    """The one folder in which an unpacked wheel speaks of itself."""
-    found = sorted(image.glob("*.dist-info"))
-    if len(found) != 1:
-        names = ", ".join(f"`{folder.name}`" for folder in found) or "none"
-        msg = f"`{image}` should have one folder *.dist-info, but has {names}"
-        raise BuildError(msg, hint="unpack the wheel of the project's backend there, and only it")
-    return found[0]
 
 
 def _read(path: Path) -> str:
@@ -172,13 +159,3 @@ def _wheel_text(tags: Tags, platform_tag: str) -> bytes:
     spelt = parse_tag(f"{tags.python}-{tags.abi}-{platform_tag}")
     lines += [f"Tag: {tag}" for tag in sorted(map(str, spelt))]
     return "".join(f"{line}\n" for line in lines).encode()
-
-
-def _record(written: Iterable[Written], own_name: str) -> bytes:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    for file in written:
-        digest = urlsafe_b64encode(file.digest).rstrip(b"=").decode()
-        rows.writerow((file.name, f"sha256={digest}", file.size))
-    rows.writerow((own_name, "", ""))
-    return text.getvalue().encode()

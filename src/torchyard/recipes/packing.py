@@ -9,8 +9,8 @@ from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
 from torchyard.model.tables import Format
 from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wheel
-from torchyard.package.conda import assemble_conda
-from torchyard.package.conda_metadata import CondaKind
+from torchyard.package.conda import Sources, assemble_conda
+from torchyard.package.conda_metadata import CondaBuild, CondaKind
 from torchyard.package.versions import local_version
 from torchyard.recipes.pytorch import commit_of, core_of
 
@@ -57,7 +57,7 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
                 )
             )
         case Format.CONDA:
-            return _conda(asked, order, inputs, out)
+            return _conda(asked, order, inputs, scratch, out)
         case other:
             msg = f"nobody knows how to write a package of format `{other}`"
             raise BuildError(msg)
@@ -67,28 +67,36 @@ def _files(made: Assembled) -> list[Path]:
     return [path for path in made if path is not None]
 
 
-def _conda(order: Order, carried: Path, inputs: Path, out: Path) -> list[Path]:
+def _conda(order: Order, carried: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make a conda package; the plugin for linear algebra is one with MAGMA, and one without."""
     task, core = order.task, core_of(order)
     facts, kind = task.facts, CondaKind(task.facts["kind"])
     bindings = next((t for t in order.tasks if t.stage is Stage.BINDINGS), None)
+    build = CondaBuild(
+        name=facts["name"],
+        version=facts["version"],
+        compute=facts["compute"],
+        blas=facts["variant"],
+        subdir=task.text("subdir"),
+        build_hash=(bindings or core).fingerprint[:_HASH],
+        core_hash=core.fingerprint[:_HASH],
+        python=facts["python"] if bindings else None,
+        linalg_apart=bool(core.text("linalg")),
+    )
+    sources = Sources(
+        core=inputs / Stage.CORE,
+        image=inputs / Stage.BINDINGS / "image" if bindings else None,
+        tests=_tests(inputs / Stage.CORE / "tree"),
+    )
+    builds = [build]
+    if kind is CondaKind.LINALG:
+        builds.append(msgspec.structs.replace(build, magma=False))
     return [
-        assemble_conda(
-            kind,
-            inputs / Stage.CORE,
-            inputs / Stage.BINDINGS if bindings else None,
-            out,
-            name=facts["name"],
-            version=facts["version"],
-            compute=facts["compute"],
-            blas=facts["variant"],
-            subdir=task.text("subdir"),
-            build_hash=(bindings or core).fingerprint[:_HASH],
-            core_hash=core.fingerprint[:_HASH],
-            order=carried,
-            python=facts["python"] if bindings else None,
-            linalg_apart=bool(core.text("linalg")),
-            magma=magma,
-        )
-        for magma in ((True, False) if kind is CondaKind.LINALG else (True,))
+        assemble_conda(kind, one, sources, scratch=scratch, out=out, order=carried)
+        for one in builds
     ]
+
+
+def _tests(tree: Path) -> Path | None:
+    """The test suite in a project's source, if it is where most have theirs."""
+    return next((tree / name for name in ("test", "tests") if (tree / name).is_dir()), None)
