@@ -153,6 +153,48 @@ def core_once(units: int = 90) -> list[Result]:
     ]
 
 
+_OURS = """\
+from pathlib import Path
+from torchyard.package.archive import members_of, writing
+with writing(Path("ours.zip")) as archive:
+    archive.add(members_of(Path("files")))
+"""
+_PLAIN = """\
+import zipfile
+from pathlib import Path
+with zipfile.ZipFile("plain.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
+    for path in sorted(Path("files").iterdir()):
+        archive.write(path, path.name)
+"""
+
+
+def write_wheel(rounds: int = 3, size: int = 100 * MEGABYTE) -> list[Result]:
+    """The archive of a wheel with real libraries, against zipfile and zlib at the same level."""
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "files").mkdir()
+        libraries = sorted(Path(sys.base_prefix).rglob("*.so*")) + sorted(
+            Path(sysconfig.get_path("platlib")).rglob("*.so*")
+        )
+        total = 0
+        for number, library in enumerate(libraries):
+            if library.is_file() and total < size:
+                total += Path(shutil.copy(library, home / f"files/{number:04}.so")).stat().st_size
+        commands = {
+            name: [sys.executable, "-c", code]
+            for name, code in (("ours", _OURS), ("plain", _PLAIN))
+        }
+        best = _best(rounds, commands, home)
+        ours, plain = ((home / f"{name}.zip").stat().st_size for name in commands)
+    what = f"archive of {total / MEGABYTE:.0f} MB of libraries"
+    seconds = f"{best['ours']:.1f} s, zlib {best['plain']:.1f} s"
+    sizes = f"{ours / MEGABYTE:.1f} MB, zlib {plain / MEGABYTE:.1f} MB"
+    return [
+        Result(f"{what}, time", best["ours"] / best["plain"], "×", 1, seconds),
+        Result(f"{what}, size", ours / plain, "×", 1.01, sizes),
+    ]
+
+
 def _best(
     rounds: int, commands: dict[str, list[str]], folder: Path, fresh: Path | None = None
 ) -> dict[str, float]:
@@ -187,6 +229,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "finished-build": finished_build,
     "empty-jobs": empty_jobs,
     "core-once": core_once,
+    "write-wheel": write_wheel,
 }
 
 

@@ -7,8 +7,11 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import zipfile
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +30,7 @@ from tests.conda import (
 )
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
 
-from torchyard.errors import BuildError
+from torchyard.errors import BuildError, HostError, StoreError
 from torchyard.package.conda import Sources, assemble_conda
 from torchyard.package.conda_metadata import CondaBuild, CondaKind
 from torchyard.package.conda_table import load_conda_table
@@ -459,6 +462,34 @@ def test_tests_are_installed_beside_what_they_test(
     chosen = solve_and_install(mine, ["demo-tests"], tmp_path / "p", GPU)
     assert chosen.builds["demo"].startswith("cpu_"), "the build that it tests, not a better one"
     output(tmp_path / "p/bin/python", tmp_path / "p/share/demo/test/test_demo.py")
+
+
+def make_archive(folder: Path, member: tarfile.TarInfo, text: str = "") -> Path:
+    """Write a package whose archive about itself has one member, whatever that is."""
+    with tarfile.open(folder / "info.tar", "w") as archive:
+        member.size = len(text)
+        archive.addfile(member, BytesIO(text.encode()))
+    subprocess.run(["zstd", "-q", "-f", "info.tar"], cwd=folder, check=True)
+    package = folder / "some.conda"
+    with zipfile.ZipFile(package, "w") as zipped:
+        zipped.write(folder / "info.tar.zst", "info-some.tar.zst")
+    return package
+
+
+def test_a_package_may_be_anything(tmp_path: Path) -> None:
+    order = tarfile.TarInfo("info/torchyard-order.json")
+    with pytest.raises(StoreError, match=r"can't be read: Object missing required field"):
+        carried_order(make_archive(tmp_path, order, "{}"))
+    write(tmp_path / "secret", "{}")
+    order.type, order.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
+    with pytest.raises(StoreError, match=r"can't be read: Input data was truncated"):
+        carried_order(make_archive(tmp_path, order))
+    with pytest.raises(StoreError, match="does not say how it was made"):
+        carried_order(make_archive(tmp_path, tarfile.TarInfo("info/index.json"), "{}"))
+    with zipfile.ZipFile(tmp_path / "half.conda", "w") as zipped:
+        zipped.writestr("info-half.tar.zst", b"half")
+    with pytest.raises(HostError, match="can't be unpacked"):
+        carried_order(tmp_path / "half.conda")
 
 
 PACK = """\

@@ -24,6 +24,7 @@ from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import python_name
 from torchyard.package.archive import Member, writing
 from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wheel
+from torchyard.package.collect import collect
 from torchyard.package.elf import (
     read_elf,
     section_difference,
@@ -32,7 +33,10 @@ from torchyard.package.elf import (
     symbols,
 )
 from torchyard.package.elf_edit import Rewrite, rewrite, strip
+from torchyard.package.policy import Layout, policy_for
+from torchyard.package.prepare import dynamic_files
 from torchyard.package.same_core import check_core
+from torchyard.package.vendor import find_vendored
 
 pytestmark = pytest.mark.integration
 
@@ -398,6 +402,27 @@ def test_libraries_that_are_opened_by_name_are_brought_along(tmp_path: Path) -> 
     assert libraries == [
         f"{prefix}{n}" for n in ("libcudnn.so.9", "libcudnn_ops.so.9", "libtiny.so")
     ]
+
+
+def test_libraries_that_are_opened_by_name_are_collected(tmp_path: Path) -> None:
+    tools, vendor = tmp_path / "tools", tmp_path / "vendor"
+    deep = compile_library(tools / "libdeep.so.1", "int deep;")
+    cudnn = compile_library(tools / "libcudnn.so.9.1", "int cudnn;", soname="libcudnn.so.9")
+    (tools / "libcudnn.so.9").symlink_to(cudnn.name)
+    compile_library(tools / "libcudnn_ops.so.9.1", "int ops;", deep, soname="libcudnn_ops.so.9")
+    (tools / "libcudnn_ops.so.9").symlink_to("libcudnn_ops.so.9.1")
+    compile_library(tools / "libcudnn_ops.so.8", "int old;")
+    compile_library(tools / "libother.so.9", "int other;")
+    user = compile_library(tmp_path / "install/lib/libtiny.so", "int tiny;", cudnn)
+    policy = policy_for(Layout.LIBTORCH, "cu130", "")
+    collect([user], vendor, policy, lambda name: tools / name)
+    assert sorted(path.name for path in vendor.iterdir()) == [
+        "libcudnn.so.9",
+        "libcudnn_ops.so.9",
+        "libdeep.so.1",
+    ]
+    brought = find_vendored(dynamic_files(tmp_path / "install", [user]), vendor, policy)
+    assert {library.source for library in brought} == set(vendor.iterdir())
 
 
 def test_what_nobody_has_is_told(built: Built, tmp_path: Path) -> None:
