@@ -149,8 +149,8 @@ def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, sl
         recovered += slots.recover(len(find_workers([other.pid])))
         time.sleep(0.05)
     wait_for(slots, [other])
-    assert recovered == 2  # one might have been the running job's, as far as can be seen
-    assert slots.recover(0) == 1
+    assert recovered >= 2  # one might have been the running job's, as far as can be seen
+    assert recovered + slots.recover(0) == 3
     assert slots.free == 4
 
 
