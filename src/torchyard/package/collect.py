@@ -32,10 +32,11 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
                 hint = "the toolchain's folders and the compiler's were looked at; is it installed?"
                 raise BuildError(msg, hint=hint)
             to.mkdir(parents=True, exist_ok=True)
-            for path in (found, *_opened(found, policy)):
-                if path.name not in collected:
-                    collected[path.name] = Path(shutil.copyfile(path, to / path.name))
-                    waiting.append(collected[path.name])
+            opened = {path.name: path for path in _opened(found, policy)}
+            for called, path in {**opened, name: found}.items():
+                if called not in collected:
+                    collected[called] = Path(shutil.copyfile(path, to / called))
+                    waiting.append(collected[called])
     return list(collected.values())
 
 

@@ -44,7 +44,8 @@ class Compiler(Value, kw_only=True):
 
     def library(self, name: str) -> Path | None:
         """A library that it would link by itself, such as `libblas.so`."""
-        return find_library(self.cc, "", name)
+        found = find_library(self.cc, "", name)
+        return found and found.resolve()
 
 
 def find_library(cc: str, folders: str, name: str) -> Path | None:
@@ -53,7 +54,7 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
         if Path(folder, name).exists():
             return Path(folder, name)
     found = Path(ask(cc, f"-print-file-name={name}"))
-    return found.resolve() if found.is_absolute() else None
+    return found if found.is_absolute() else None
 
 
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
