@@ -15,6 +15,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import pytest
 from tests.conda import (
     GPU,
@@ -31,10 +32,13 @@ from tests.conda import (
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
 
 from torchyard.errors import BuildError, HostError, StoreError
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
 from torchyard.package.conda import Sources, assemble_conda
 from torchyard.package.conda_metadata import CondaBuild, CondaKind
 from torchyard.package.conda_table import load_conda_table
 from torchyard.package.elf import read_elf
+from torchyard.recipes.packing import pack
 from torchyard.run.rebuild import carried_order
 
 pytestmark = pytest.mark.integration
@@ -443,11 +447,6 @@ def test_an_extension_needs_no_core(made: Made, channel: Path, tmp_path: Path) -
     assert output(python, "-c", "import extra; print(extra.answer)") == "42\n"
 
 
-def test_a_project_without_tests(made: Made, tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match="demo has no directory of tests"):
-        assemble(made, CondaKind.TESTS, tmp_path)
-
-
 def test_tests_are_installed_beside_what_they_test(
     made: Made, channel: Path, tmp_path: Path
 ) -> None:
@@ -462,6 +461,41 @@ def test_tests_are_installed_beside_what_they_test(
     chosen = solve_and_install(mine, ["demo-tests"], tmp_path / "p", GPU)
     assert chosen.builds["demo"].startswith("cpu_"), "the build that it tests, not a better one"
     output(tmp_path / "p/bin/python", tmp_path / "p/share/demo/test/test_demo.py")
+
+
+def test_the_test_suite_is_that_of_the_source(made: Made, tmp_path: Path) -> None:
+    cell = f"linux-x86_64/cpu-openblas/{TAG}"
+    tasks = [
+        Task(
+            id=f"{stage}:demo-1.2.0/{scope}",
+            stage=stage,
+            stage_revision=1,
+            scope=scope,
+            recipe="pytorch",
+            fingerprint=f"{number}" * 64,
+            settings={"format": "conda", "subdir": SUBDIR},
+        )
+        for number, (stage, scope) in enumerate(
+            [
+                (Stage.CORE, "linux-x86_64/cpu-openblas"),
+                (Stage.BINDINGS, cell),
+                (Stage.PACKAGE, f"{cell}/conda-tests"),
+            ]
+        )
+    ]
+    order, inputs = tmp_path / "torchyard-order.json", tmp_path / "inputs"
+    order.write_bytes(msgspec.json.encode(Order(tasks=tuple(tasks))))
+    shutil.copytree(made.core, inputs / "core")
+    shutil.copytree(made.bindings, inputs / "bindings")
+    with pytest.raises(BuildError, match="demo has no directory of tests"):
+        pack(order, inputs, tmp_path / "scratch", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    for name in ("tests", "test"):
+        write(inputs / f"core/tree/{name}/deep/test_demo.py", name)
+        (package,) = pack(order, inputs, tmp_path / "scratch", tmp_path / "out")
+        assert package.name == "demo-tests-1.2.0-cpu_openblas_py312_h1111111_0.conda"
+        packed = tmp_path / "scratch/image/share/demo/test/deep/test_demo.py"
+        assert packed.read_text(encoding="utf-8") == name
 
 
 def make_archive(folder: Path, member: tarfile.TarInfo, text: str = "") -> Path:
