@@ -528,9 +528,7 @@ def test_a_package_is_called_like_its_project(built: Built, tmp_path: Path) -> N
 
 def test_libtorch_works_where_it_is_unpacked(built: Built, tmp_path: Path) -> None:
     made = make_libtorch(built, tmp_path)
-    assert made.package.name == "libtinytorch-shared-with-deps-1.2.0+cpu.zip"
     home = unpack(made.package, tmp_path / "there") / "libtinytorch"
-    assert (home / "build-hash").read_text(encoding="utf-8") == "c0ffee\n"
     assert (home / "include/tiny.h").exists()
     assert subprocess.run([home / "bin/tool"], check=False, env={}).returncode == 42
     for library in home.glob("lib/*"):

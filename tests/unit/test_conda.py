@@ -231,16 +231,13 @@ def test_a_tree_that_can_not_be_packed(tmp_path: Path) -> None:
 
 
 def test_wrong_inputs(tmp_path: Path) -> None:
-    image, p, q = tmp_path / "image", tmp_path / "p", tmp_path / "q"
+    image, prefix = tmp_path / "image", tmp_path / "prefix"
     (tmp_path / "core/install/lib").mkdir(parents=True)
-    image.mkdir()
     with pytest.raises(BuildError, match="no linalg plugin"):
-        lay_out_linalg(tmp_path / "core", p, "lib*_linalg.*")
-    with pytest.raises(BuildError, match=r"should have one folder \*\.dist-info"):
-        lay_out_package(image, None, p, p / "site", "x")
-    (image / "x-1.dist-info").mkdir()
+        lay_out_linalg(tmp_path / "core", prefix, "lib*_linalg.*")
+    (image / "x-1.dist-info").mkdir(parents=True)
     (image / "x-1.dist-info/METADATA").write_text("Name: x\n", encoding="utf-8")
     (image / "x-1.data/headers").mkdir(parents=True)
     (image / "x-1.data/headers/x.h").touch()
     with pytest.raises(BuildError, match=r"x-1\.data/headers"):
-        lay_out_package(image, None, q, q / "site", "x")
+        lay_out_package(image, None, prefix, prefix / "site", "x")
