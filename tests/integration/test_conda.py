@@ -331,6 +331,12 @@ def test_files_that_collide_are_told(made: Made, tmp_path: Path) -> None:
         assemble(made._replace(bindings=bindings), CondaKind.PACKAGE, tmp_path / "out")
     kept = bindings / "image/demo/__init__.py"
     assert kept.read_bytes() == (made.bindings / "image/demo/__init__.py").read_bytes()
+    shutil.rmtree(bindings / "image/demo-1.2.0+cpu.data/purelib")
+    program = bindings / "image/demo/bin/demo-say"
+    write(program, "the project's own\n")
+    with pytest.raises(BuildError, match=r"entry point `demo-say` would replace `.*bin/demo-say`"):
+        assemble(made._replace(bindings=bindings), CondaKind.PACKAGE, tmp_path / "out")
+    assert program.read_text(encoding="utf-8") == "the project's own\n"
 
 
 def test_a_project_with_a_dot_in_its_name(made: Made, tmp_path: Path) -> None:

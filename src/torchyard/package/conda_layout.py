@@ -173,20 +173,27 @@ def _place_data(data: Path, prefix: Path, site: Path) -> None:
 
 def _place_script(script: Path, place: Path) -> None:
     """Copy a program; one that begins with `#!python` is to be run by the prefix's."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    first, _, rest = script.read_bytes().partition(b"\n")
-    if first.startswith(b"#!python"):
-        place.write_bytes(_START.encode() + rest)
-    else:
-        shutil.copy(script, place)
-    place.chmod(0o755)
+    content = script.read_bytes()
+    first, _, rest = content.partition(b"\n")
+    ours = first.startswith(b"#!python")
+    _write_program(place, _START.encode() + rest if ours else content, f"`{script}`")
 
 
 def _write_script(place: Path, entry: EntryPoint) -> None:
-    place.parent.mkdir(parents=True, exist_ok=True)
     top = entry.attr.partition(".")[0]
     call = _CALL.format(module=entry.module, top=top, function=entry.attr)
-    place.write_text(_START + call, encoding="utf-8")
+    _write_program(place, (_START + call).encode(), f"the entry point `{entry.name}`")
+
+
+def _write_program(place: Path, content: bytes, what: str) -> None:
+    """Write a file that is not there yet: another one may be the same file as one of the inputs."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with place.open("xb") as file:
+            file.write(content)
+    except FileExistsError as error:
+        msg = f"{what} would replace `{place}`, which is there already"
+        raise BuildError(msg, hint="let only one of them be installed") from error
     place.chmod(0o755)
 
 
