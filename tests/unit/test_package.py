@@ -139,10 +139,12 @@ def test_names_are_those_of_the_specification() -> None:
 def test_libraries_of_other_wheels_are_asked_for() -> None:
     policy = policy_for(Layout.WHEEL, "cu130", "torch")
     needed = ["libc.so.6", "libcudart.so.13", "libcudnn.so.9", "libnccl.so.2"]
-    assert policy.requirements(needed, {"cudnn": "9.24.0.43"}, "13.0") == [
+    pins = {"cudnn": "9.24.0.43", "triton": "3.8.0"}
+    assert policy.requirements(needed, pins, "13.0") == [
         'nvidia-cudnn-cu13==9.24.0.43; platform_system == "Linux"',
         'nvidia-nccl-cu13; platform_system == "Linux"',
         'cuda-toolkit[cudart]==13.0.*; platform_system == "Linux"',
+        'triton==3.8.0; platform_system == "Linux"',
     ]
     assert policy_for(Layout.LIBTORCH, "cu130", "").requirements(needed, {}, "13.0") == []
 

@@ -63,6 +63,7 @@ class ComputeRow(Value, kw_only=True):
 
     names: tuple[str, ...]
     force_rpath: bool = False
+    triton: str = ""
     drivers: tuple[str, ...] = ()
     wheels: tuple[WheelRow, ...] = ()
 
@@ -114,12 +115,14 @@ class Policy(Value, kw_only=True):
     def requirements(
         self, libraries: Collection[str], pins: Mapping[str, str], toolkit: str
     ) -> list[str]:
-        """The wheels that bring some of these libraries, as requirements for Linux."""
-        needed = (
+        """The wheels that bring some of these libraries, and the compiler of kernels, for Linux."""
+        needed = [
             row.requirement(pins, toolkit)
             for row in self._wheels
             if any(any_match(library, row.libraries) for library in libraries)
-        )
+        ]
+        if self._wheels and self.compute.triton and "triton" in pins:
+            needed.append(f"{self.compute.triton}=={pins['triton']}")
         return [f'{requirement}; platform_system == "Linux"' for requirement in needed]
 
     def opened_by(self, library: str) -> tuple[str, ...]:
