@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.collect import collect
 from torchyard.package.policy import Layout, policy_for
-from torchyard.toolchain.cmake import Configured, ask, install_script, repoint
+from torchyard.toolchain.cmake import Configured, Fragment, Link, ask, install_script, repoint
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
 from torchyard.toolchain.summary import Asked, check_summary
 
@@ -23,8 +23,8 @@ TABLES = load_tables()
 RECORDED = Path(__file__).with_name("cmake_replies.json")
 """What CMake 3.31.10 said of a project with nvcc 13.0, without what nobody reads.
 
-`core` (which is made with `gen`) and `gpu` are installed; so is `_C`, which includes Python's
-headers and needs `core` and `helper`; `user` needs `_C`, and nobody needs `test`.
+`core` (which is made with `gen`, and links OpenBLAS) and `gpu` are installed; so is `_C`, which
+includes Python's headers and needs `core` and `helper`; `user` needs `_C`, and nobody needs `test`.
 """
 
 
@@ -74,6 +74,7 @@ def test_files_and_flags_of_targets(tmp_path: Path) -> None:
     configured = recorded(tmp_path)
     assert configured.artifact("gpu") == tmp_path / "build/libgpu.so"
     assert configured.device_code() == ["compute_90", "sm_80", "sm_90"]
+    assert configured.linked() == ["-ldl", "/BLAS/lib/libopenblas.so"]
     assert configured.cache["BLAS"] == "OpenBLAS"
     with pytest.raises(BuildError, match="no target `magma`"):
         configured.artifact("magma")
@@ -119,11 +120,14 @@ def mismatches(
     configured: Configured,
     compute: str = "cu130",
     blas: str = "openblas",
-    archs: Sequence[str] = ARCHS,
-    entries: dict[str, str] | None = None,
+    archs: tuple[str, ...] = ARCHS,
+    *,
+    blas_root: str = "",
+    cmake: dict[str, str] | None = None,
 ) -> list[str]:
+    asked = Asked(compute=compute, blas=blas, blas_root=blas_root, archs=archs, cmake=cmake or {})
     try:
-        check_summary(configured, Asked(compute, blas, archs, entries or {}), TABLES)
+        check_summary(configured, asked, TABLES)
     except BuildError as error:
         first, *found = str(error).splitlines()
         assert first == "the build is not configured as its cell asks:"
@@ -155,15 +159,6 @@ def test_each_mismatch_is_told(tmp_path: Path, cache: dict[str, str | None], exp
     assert mismatches(recorded(tmp_path, cache)) == [f"- {expected}"]
 
 
-def test_what_the_file_says_of_the_cache_is_looked_for(tmp_path: Path) -> None:
-    configured = recorded(tmp_path, {"USE_MAGMA": "OFF"})
-    entries = {"USE_MAGMA": "ON", "USE_OPENMP:BOOL": configured.cache["USE_OPENMP"], "NEW": "1"}
-    assert mismatches(configured, entries=entries) == [
-        "- USE_MAGMA should be `ON`, as the file says, and is `OFF`",
-        "- NEW should be `1`, as the file says, and is `NOTFOUND`",
-    ]
-
-
 def test_entries_that_tell_the_same_in_other_words(tmp_path: Path) -> None:
     same = {
         "USE_OPENMP": None,
@@ -193,6 +188,45 @@ def test_a_cell_without_cuda_has_none(tmp_path: Path) -> None:
     assert found == [
         "- USE_CUDA should be off for cpu, and is `ON`",
         "- BLAS should say mkl, and is `OpenBLAS`",
+        "- link lines should name a library of mkl, and none does",
+    ]
+
+
+def test_another_blas_of_the_right_name(tmp_path: Path) -> None:
+    configured = recorded(tmp_path)
+    assert mismatches(configured, blas_root="/BLAS") == []
+    strays = "link lines name /BLAS/lib/libopenblas.so"
+    found = mismatches(configured, blas_root="/BLA")
+    assert found == [f"- openblas should come from /BLA; {strays}"]
+
+
+@pytest.mark.parametrize(
+    ("blas", "fragment"),
+    [
+        ("mkl", "/mkl/lib/libmkl_intel_lp64.a"),
+        ("mkl", "-lmkl_rt"),
+        ("openblas", "/env/scipy_openblas32/lib/libscipy_openblas.so"),
+        ("generic", "/usr/lib/x86_64-linux-gnu/libblas.so"),
+        ("generic", "-lcblas"),
+    ],
+)
+def test_every_blas_is_known_by_its_libraries(tmp_path: Path, blas: str, fragment: str) -> None:
+    configured = recorded(tmp_path, {"BLAS": blas})
+    for target in configured.targets.values():
+        target.link = Link(fragments=(Fragment(fragment=fragment, role="libraries"),))
+    assert mismatches(configured, blas=blas) == []
+    others = {"mkl", "openblas", "generic"} - {blas}
+    assert all("none does" in mismatches(configured, blas=other)[-1] for other in others)
+
+
+def test_entries_of_the_file_have_to_arrive(tmp_path: Path) -> None:
+    configured = recorded(tmp_path, {"USE_NUMA": "ON", "USE_MAGMA": "False", "CXX_FLAGS": "-O2 -g"})
+    same = {"USE_NUMA:BOOL": "1", "USE_MAGMA": "OFF", "CXX_FLAGS": "-O2 -g"}
+    assert mismatches(configured, cmake=same) == []
+    assert mismatches(configured, cmake={"USE_NUMA": "OFF", "CXX_FLAGS": "", "OWN": "x y"}) == [
+        "- USE_NUMA should be `OFF`, as the file says, and is `ON`",
+        "- CXX_FLAGS should be ``, as the file says, and is `-O2 -g`",
+        "- OWN should be `x y`, as the file says; CMake was not told",
     ]
 
 

@@ -55,7 +55,7 @@ package = ["wheel", "libtorch"]
 stage = "core"
 compute = "cpu"
 backend = "scikit-build-core"
-cmake = { USE_MAGMA = "OFF" }
+cmake = { USE_MAGMA = "OFF", CMAKE_CXX_FLAGS = "-O1 -g" }
 env = { BUILD_TEST = "1" }
 """
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError, PlanError
 from torchyard.toolchain import cache
+from torchyard.toolchain.blas import Blas, root_of, variables
 from torchyard.toolchain.equip import compare
 from torchyard.toolchain.pypi import locks, parse_lock, pinned, read_lock
 from torchyard.toolchain.variables import LISTS, compose
@@ -135,3 +136,14 @@ def test_a_folder_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
     make_whole(folder, "two", lambda part: (part / "second").touch())
     assert not (folder / "first").exists()
     assert [path.name for path in folder.parent.iterdir()] == ["folder"]
+
+
+def test_a_blas_is_told_by_the_names_that_pytorch_knows() -> None:
+    generic = Blas(name="generic", version="", origin="system", digest="0")
+    assert variables(generic, "/job/blas") == {"BLAS": "Generic", "GENERIC_BLAS_LIBRARIES": "blas"}
+    assert not root_of("generic", {"MKLROOT": "/mkl"})
+    mkl = Blas(name="mkl", version="2026.2", origin="pypi", digest="0", root=".")
+    env = variables(mkl, "/job/blas")
+    assert (env["MKLROOT"], env["INTEL_MKL_DIR"]) == ("/job/blas", "/job/blas")
+    assert root_of("mkl", env) == "/job/blas"
+    assert not root_of("openblas", env)

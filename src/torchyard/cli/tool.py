@@ -47,12 +47,18 @@ def define_command(order: str, build: str) -> None:
 def check_summary_command(order: str, build: str) -> None:
     """Compare a configured build with what its cell asks for."""
     from torchyard.config.tables import load_tables
+    from torchyard.toolchain.blas import root_of
     from torchyard.toolchain.cmake import Configured
     from torchyard.toolchain.summary import Asked, check_summary
 
     task = _order(order).task
-    cell = task.facts["compute"], task.facts["variant"]
-    asked = Asked(*cell, task.words("archs"), task.table("cmake"))
+    asked = Asked(
+        compute=task.facts["compute"],
+        blas=task.facts["variant"],
+        blas_root=root_of(task.facts["variant"], os.environ),
+        archs=tuple(task.words("archs")),
+        cmake=task.table("cmake"),
+    )
     check_summary(Configured(Path(build)), asked, load_tables())
 
 

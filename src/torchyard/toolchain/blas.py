@@ -1,6 +1,7 @@
 """Libraries for linear algebra: MKL and OpenBLAS from PyPI or the system, and the system's own."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +14,10 @@ from torchyard.toolchain.pypi import install, read_lock
 from torchyard.toolchain.variables import search
 
 _CMAKE = {"mkl": "MKL", "openblas": "OpenBLAS", "generic": "Generic"}
-_HOME = {"mkl": "MKLROOT", "openblas": "OpenBLAS_HOME"}
+_HOME = {"mkl": ("MKLROOT", "INTEL_MKL_DIR"), "openblas": ("OpenBLAS_HOME",)}
+_NAMES = {"generic": {"GENERIC_BLAS_LIBRARIES": "blas"}}
+"""What PyTorch wants to be told: without, it looks for a library of no name."""
+
 _PACKAGE = {"mkl": "mkl-static", "openblas": "scipy-openblas32"}
 _ROOT = {"mkl": ".", "openblas": "scipy_openblas32"}
 _MKL_PLACES = ("/opt/intel/oneapi/mkl/latest", "/opt/intel/oneapi/mkl/*", "/opt/intel/mkl", "/usr")
@@ -72,11 +76,16 @@ def lay_out(blas: Blas, folder: Path, python: str) -> None:
 
 def variables(blas: Blas, folder: str) -> dict[str, str]:
     """What steps must see to use it, if it was laid out in a folder of this name."""
-    env = {"BLAS": _CMAKE[blas.name]}
+    env = {"BLAS": _CMAKE[blas.name]} | _NAMES.get(blas.name, {})
     if not blas.root:
         return env
     root = str(Path(folder, blas.root))  # an absolute root stays what it is
-    return env | {_HOME[blas.name]: root} | search(root, library=blas.library)
+    return env | dict.fromkeys(_HOME[blas.name], root) | search(root, library=blas.library)
+
+
+def root_of(name: str, env: Mapping[str, str]) -> str:
+    """Where variables say that a library is; nothing if the compiler finds it by itself."""
+    return next((env[home] for home in _HOME.get(name, ()) if home in env), "")
 
 
 def _openblas(compiler: Compiler, digests: Digests) -> Blas | None:

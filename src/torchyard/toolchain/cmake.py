@@ -28,14 +28,23 @@ class _Include(_Reply):
     path: str
 
 
-class _Fragment(_Reply):
+class Fragment(_Reply):
+    """A part of a command; CMake says what it is for only in those that link."""
+
     fragment: str = ""
+    role: str = ""
 
 
 class _Group(_Reply):
     language: str = ""
     includes: tuple[_Include, ...] = ()
-    fragments: tuple[_Fragment, ...] = msgspec.field(name="compileCommandFragments", default=())
+    fragments: tuple[Fragment, ...] = msgspec.field(name="compileCommandFragments", default=())
+
+
+class Link(_Reply):
+    """How a target is linked."""
+
+    fragments: tuple[Fragment, ...] = msgspec.field(name="commandFragments", default=())
 
 
 class _Artifact(_Reply):
@@ -51,6 +60,7 @@ class Target(_Reply):
     dependencies: tuple[_Named, ...] = ()
     groups: tuple[_Group, ...] = msgspec.field(name="compileGroups", default=())
     artifacts: tuple[_Artifact, ...] = ()
+    link: Link = msgspec.field(default_factory=Link)
     install: msgspec.Raw = msgspec.Raw()
 
     @property
@@ -184,6 +194,11 @@ class Configured:
             if target.install and target.id in self.per_python
         }
         return [d.build for d in self._configuration.directories if bound.isdisjoint(d.targets)]
+
+    def linked(self) -> list[str]:
+        """The libraries that link lines name, by path or as `-lname`."""
+        fragments = (one for target in self.targets.values() for one in target.link.fragments)
+        return sorted({one.fragment for one in fragments if one.role == "libraries"})
 
     def device_code(self) -> list[str]:
         """Which devices the compile lines make code for: `sm_90`, `compute_90`, `gfx90a`."""

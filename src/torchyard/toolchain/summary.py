@@ -4,7 +4,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import msgspec
 
@@ -15,21 +14,28 @@ from torchyard.model.values import Value
 from torchyard.toolchain.cmake import Configured
 
 _FALSE = frozenset(("", "0", "off", "no", "false", "n", "ignore"))
+_TRUE = frozenset(("1", "on", "yes", "true", "y"))
 _PTX = "+PTX"
 
 
-class Asked(NamedTuple):
-    """What a cell asks of its build; `entries` are those of CMake's cache that the file names."""
+class Asked(Value, kw_only=True):
+    """What a cell asks of a configured build.
+
+    `blas_root` is where its BLAS has to come from, if it is not empty; `cmake` are entries of the
+    cache, as the file has them.
+    """
 
     compute: str
     blas: str
-    archs: Sequence[str]
-    entries: Mapping[str, str]
+    blas_root: str
+    archs: tuple[str, ...]
+    cmake: dict[str, str]
 
 
 class _Summary(Value, kw_only=True):
     entries: dict[str, tuple[str, ...]]
     blas: dict[str, str]
+    libraries: dict[str, str]
 
 
 @cache
@@ -39,24 +45,18 @@ def _summary() -> _Summary:
 
 def check_summary(configured: Configured, asked: Asked, tables: Tables) -> None:
     """Compare what was configured with what was asked for, before anything is compiled."""
+    archs = "rocm_archs" if asked.compute in tables.rocm else "cuda_archs"
     found = [
-        *_entries(configured, asked.entries),
         *_switches(configured, asked.compute, tables),
         *_blas(configured, asked.blas),
-        *_archs(configured, asked, tables),
+        *_libraries(configured, asked.blas, asked.blas_root),
+        *_archs(configured, asked.archs, archs),
+        *_entries(configured, asked.cmake),
     ]
     if found:
         msg = "the build is not configured as its cell asks:\n" + "\n".join(f"- {x}" for x in found)
         hint = "see what CMake looked for, further up in the log; nothing has been compiled yet"
         raise BuildError(msg, hint=hint)
-
-
-def _entries(configured: Configured, entries: Mapping[str, str]) -> Iterator[str]:
-    """What the file says of the cache itself."""
-    for name, wanted in entries.items():
-        value = configured.cache.get(name.partition(":")[0], "NOTFOUND")
-        if value != wanted:
-            yield f"{name} should be `{wanted}`, as the file says, and is `{value}`"
 
 
 def _said(configured: Configured, fact: str) -> tuple[str, str]:
@@ -86,14 +86,33 @@ def _blas(configured: Configured, blas: str) -> Iterator[str]:
         yield f"{name} should say {blas}, and is `{value}`"
 
 
-def _archs(configured: Configured, asked: Asked, tables: Tables) -> Iterator[str]:
+def _libraries(configured: Configured, blas: str, root: str) -> Iterator[str]:
+    """Compare the BLAS with that of the link lines: an entry only tells what was wished for."""
+    pattern = _summary().libraries[blas]
+    linked = [one for one in configured.linked() if re.search(pattern, one.lower())]
+    strays = [one for one in linked if root and "/" in one and not one.startswith(f"{root}/")]
+    if not linked:
+        yield f"link lines should name a library of {blas}, and none does"
+    elif strays:
+        yield f"{blas} should come from {root}; link lines name {' '.join(strays)}"
+
+
+def _entries(configured: Configured, cmake: Mapping[str, str]) -> Iterator[str]:
+    for name, wanted in cmake.items():
+        got = configured.cache.get(name.partition(":")[0])  # `NAME:TYPE` is a name, too
+        if got is None:
+            yield f"{name} should be `{wanted}`, as the file says; CMake was not told"
+        elif got != wanted and not any({got.lower(), wanted.lower()} <= s for s in (_TRUE, _FALSE)):
+            yield f"{name} should be `{wanted}`, as the file says, and is `{got}`"
+
+
+def _archs(configured: Configured, archs: Sequence[str], fact: str) -> Iterator[str]:
     """Compare architectures with those of the compile lines, or else with the cache."""
-    if not asked.archs:
+    if not archs:
         return
-    wanted, got = set(_codes(asked.archs)), set(configured.device_code())
+    wanted, got = set(_codes(archs)), set(configured.device_code())
     where = "the compile lines make code for"
     if not got:
-        fact = "rocm_archs" if asked.compute in tables.rocm else "cuda_archs"
         name, value = _said(configured, fact)
         got, where = set(_codes(re.split(r"[;, ]+", value))), f"{name} has"
     if got != wanted:
