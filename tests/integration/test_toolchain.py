@@ -240,7 +240,7 @@ def equipped(
         seen_as=seen_as or str(folder),
         tables=TABLES,
     )
-    return compose(SYSTEM, equipment.env)
+    return compose(SYSTEM, equipment)
 
 
 @needs_gcc
@@ -458,7 +458,7 @@ def test_hipcc_compiles_for_the_architectures_that_it_knows(tmp_path: Path) -> N
         folder=tmp_path,
         seen_as=str(tmp_path),
         tables=tables,
-    ).env
+    )
     assert env["PYTORCH_ROCM_ARCH"] == "gfx90a"
     (tmp_path / "try.hip").write_text(f"#include <hip/hip_runtime.h>\n{KERNEL}", encoding="utf-8")
     call = ["hipcc", "--offload-arch=gfx90a", "-c", "try.hip", "-o", "try.o"]

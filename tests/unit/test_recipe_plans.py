@@ -9,7 +9,7 @@ import pytest
 from tests.helpers import yard_of
 
 from torchyard.config.tables import load_tables
-from torchyard.errors import HostError, PlanError
+from torchyard.errors import ConfigError, HostError, PlanError
 from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of, words_in_braces
@@ -149,6 +149,14 @@ def test_where_the_cache_is_does_not_count() -> None:
     there = plan_with(PARTS, TOOLED.replace('"/cache"', '"redis://example.org:6379"'))
     for one, other in zip(plan_with().jobs(), there.jobs(), strict=True):
         assert one.fingerprint == other.fingerprint
+
+
+@pytest.mark.parametrize(
+    "text", ["cmake", "cmake>=3", "cmake==3.*", "cmake>=3,==3.1", "cmake @ https://x/y.whl", "!"]
+)
+def test_a_requirement_without_a_version_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="is not pinned"):
+        yard_of(TOOLED, f'build.requires=["ninja==1.13.0", "{text}"]')
 
 
 @pytest.mark.parametrize("stage", [Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE])

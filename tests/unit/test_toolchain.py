@@ -10,7 +10,7 @@ from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError, 
 from torchyard.toolchain import cache
 from torchyard.toolchain.blas import Blas, root_of, variables
 from torchyard.toolchain.equip import compare
-from torchyard.toolchain.pypi import locks, parse_lock, pinned, read_lock
+from torchyard.toolchain.pypi import locks, parse_lock, read_lock
 from torchyard.toolchain.variables import LISTS, compose
 from torchyard.toolchain.whole import make_whole
 
@@ -37,18 +37,6 @@ def test_additions_come_first_and_nothing_is_lost(
         first = list(dict.fromkeys(filter(None, additions[name].split(":"))))
         assert folders[: len(first)] == first
         assert set(folders) == {*first, *filter(None, base.get(name, "").split(":"))}
-
-
-@pytest.mark.parametrize(
-    "text", ["cmake", "cmake>=3", "cmake==3.*", "cmake>=3,==3.1", "cmake @ https://x/y.whl", "!"]
-)
-def test_a_requirement_without_a_version_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError):
-        pinned(["ninja==1.13.0", text])
-
-
-def test_the_order_of_requirements_does_not_matter() -> None:
-    assert pinned(["b==1", "a==2", "b==1"]) == ["a==2", "b==1"]
 
 
 HASH = f"--hash=sha256:{'0' * 64}"

@@ -54,7 +54,7 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
         tables=load_tables(),
         digests=Digests(place.folder.parent / DIGESTS),
     )
-    return tools.env | environment(order)
+    return tools | environment(order)
 
 
 def _interpreter(task: Task) -> "Interpreter":

@@ -127,7 +127,7 @@ def _look_at(root: Path, version: str, digests: Digests) -> Toolkit:
     return Toolkit(version=version, origin="system", digest=digest, root=str(root))
 
 
-def compose_cuda(toolkit: Toolkit, folder: Path, python: str) -> None:
+def lay_out(toolkit: Toolkit, folder: Path, python: str) -> None:
     """Install what comes from PyPI, in the shape that CMake expects of a toolkit."""
     if toolkit.origin == "system":
         return

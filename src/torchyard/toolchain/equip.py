@@ -25,12 +25,6 @@ CUDA = "toolchain/cuda"
 BLAS = "toolchain/blas"
 
 
-class Equipment(Value, kw_only=True):
-    """The variables that a job's steps must see, in front of all others: see `compose`."""
-
-    env: dict[str, str]
-
-
 class Tools(Value, kw_only=True):
     """All that a job compiles with."""
 
@@ -58,8 +52,10 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     seen_as: str,
     tables: Tables,
     digests: Digests | None = None,
-) -> Equipment:
+) -> dict[str, str]:
     """Lay out what a job needs in its folder; done again, it finds all there.
+
+    Return the variables that its steps must see, in front of all others: see `compose`.
 
     `parts` are what the plan was made for; steps know the folder by the name `seen_as`.
     """
@@ -73,7 +69,7 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     python = interpreter.path if interpreter else sys.executable
     if isinstance(tools.kit, Toolkit):
         cuda.check_pair(tools.kit.release, tools.compiler, tables)
-        cuda.compose_cuda(tools.kit, folder / CUDA, python)
+        cuda.lay_out(tools.kit, folder / CUDA, python)
         cuda.check_archs(tools.kit, folder / CUDA, archs)
     elif tools.kit:
         rocm.check_archs(tools.kit, archs)
@@ -85,7 +81,7 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     if toolchain.cache:
         cache.lay_out(folder)
         env |= cache.variables(toolchain.cache, folder, seen_as)
-    return Equipment(env=env)
+    return env
 
 
 def find_tools(

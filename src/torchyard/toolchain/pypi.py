@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
 from torchyard.host.files import list_data, read_data
 from torchyard.host.process import capture, own_program
@@ -95,7 +93,7 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
 
     What they depend on must be among them: else the same plan would not mean the same packages.
     """
-    names = pinned(requirements)
+    names = sorted(set(requirements))
 
     def fill(part: Path) -> None:
         python = str(part / "bin" / "python")
@@ -129,24 +127,6 @@ def _check_complete(python: str) -> None:
         raise ConfigError(
             msg, hint="add what is missing to `requires` of [build], each as `name==version`"
         ) from error
-
-
-def pinned(requirements: Sequence[str]) -> list[str]:
-    """The same requirements in order, once each of them is seen to be `name==version`."""
-    return sorted(dict.fromkeys(_pinned(one) for one in requirements))
-
-
-def _pinned(text: str) -> str:
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement as error:
-        msg = f"`{text}` is no requirement: {error}"
-        raise ConfigError(msg, hint="write `name==version`") from error
-    operators = [one.operator for one in requirement.specifier]
-    if operators != ["=="] or "*" in str(requirement.specifier) or requirement.url:
-        msg = f"the requirement `{text}` does not say which version it means"
-        raise ConfigError(msg, hint=f"write `{requirement.name}==version`")
-    return str(requirement)
 
 
 def _uv(arguments: Sequence[str]) -> None:
