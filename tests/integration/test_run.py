@@ -156,13 +156,14 @@ def test_what_a_step_leaves_running_is_ended(torchyard: Command, tmp_path: Path)
 
 @needs_bwrap
 def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    text = WORKS.replace('name = "list"', 'name = "list"\nenv = { PLACE = "{out}/lib" }')
+    file = make_yard(tmp_path, text.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     command = [*TORCHYARD, "run", "-f", str(file)]
     subprocess.run([*command, "source:demo-1.0"], check=True)
     failed = subprocess.run([*command, CORE, "--sandbox", "bwrap"], check=False)
     assert failed.returncode == 9
     shell = subprocess.run(
-        [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "cat", "../out/lib/core.bin"],
+        [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "sh", "-c", 'cat "$PLACE/core.bin"'],
         capture_output=True,
         text=True,
         check=True,

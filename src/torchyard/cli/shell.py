@@ -43,19 +43,25 @@ def command(
     conditions = conditions_of(order, file, work, sandbox)
     bench = open_job(order, open_store(store_url, file, yard), conditions)
     step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
-    env = bench.environment() | {"TERM": "xterm-256color", "PS1": f"{job}$ "}
-    _introduce(bench)
+    env = bench.environment() | _introduce(bench)
+    env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}
     argv = enclose(bench.sandbox, step, bench.place.folder, None)
     replace_process(argv, cwd=bench.place.build, env=env)
 
 
-def _introduce(bench: Bench) -> None:
-    """Say where somebody is, what has been done there, and what would come next."""
+def _introduce(bench: Bench) -> dict[str, str]:
+    """Say where somebody is, what was done there and what comes next; return that one's variables.
+
+    So it can be repeated by hand.
+    """
     places = bench.places()
     for name in places_of(bench.place.order.task.stage):
         if places[name].startswith(places["work"]):
             say(f"{{{name}}} is {places[name]}")
     steps, done = steps_of(bench.place.order), len(bench.place.state().steps)
-    if done < len(steps):
-        command = shlex.join(steps[done].filled(places).run)
-        say(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")
+    if done >= len(steps):
+        return {}
+    following = steps[done].filled(places)
+    command = shlex.join(following.run)
+    say(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")
+    return following.env

@@ -147,6 +147,7 @@ def environment(order: Order) -> dict[str, str]:
         "PYTORCH_BUILD_NUMBER": "1",
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_TEST": "0",
+        "USE_CCACHE": "0",  # else a compile cache that the machine happens to have is used
         **core.table("env"),
     }
 
