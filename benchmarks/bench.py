@@ -134,7 +134,7 @@ def core_once(units: int = 90) -> list[Result]:
     command = [sys.executable, str(HERE / "recipe.py"), str(units)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     cpu: dict[str, float] = json.loads(done.stdout)
-    detail = f"{cpu['matrix']:.0f} CPU s for 10 packages"
+    detail = f"{cpu['matrix']:.0f} CPU s for 11 packages"
     return [
         Result(
             "matrix, to each unit once",
