@@ -115,11 +115,12 @@ def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
                         ).hexdigest()
                         check = sha256(
                             f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{}},"stage":"check",{end}'.encode()
+                            f'"settings":{{"policy":"default"}},"stage":"check",{end}'.encode()
                         ).hexdigest()
+                        inputs = '","'.join(sorted((package, first, second)))
                         smoke = sha256(
-                            f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{}},"stage":"smoke",{end}'.encode()
+                            f'{{"inputs":["{inputs}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
+                            f'"settings":{{"level":"full"}},"stage":"smoke",{end}'.encode()
                         ).hexdigest()
                         count += 3
     return count, (package, check, smoke)

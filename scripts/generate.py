@@ -100,6 +100,7 @@ def configuration() -> str:
     titles |= {"NeedsSpec": "`[requirements.STAGE]` and `needs` of an override"}
     titles |= {"ToolchainSpec": "`[toolchain]`", "BuildSpec": "`[build]`"}
     titles |= {"StepSpec": "`[[steps.STAGE]]`", "SandboxSpec": "`[sandbox]`"}
+    titles |= {"CheckSpec": "`[check]`", "SmokeSpec": "`[smoke]`"}
     for name, title in titles.items():
         definition = definitions[name]
         required = definition.get("required", ())

@@ -8,12 +8,14 @@ from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.spec import (
     BuildSpec,
     ChannelSpec,
+    CheckSpec,
     FileSpec,
     NeedsSpec,
     OverrideSpec,
     ProjectSpec,
     RequirementsSpec,
     SandboxSpec,
+    SmokeSpec,
     SourceSpec,
     SubsetSpec,
     ToolchainSpec,
@@ -22,6 +24,7 @@ from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
 from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
+from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
@@ -67,6 +70,8 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
         sandbox=_sandbox(spec.sandbox, problems),
         toolchain=_toolchain(spec.toolchain),
         build=_build(spec.build, problems),
+        check=_check(spec.check, problems),
+        smoke=_smoke(spec.smoke, problems),
         origins=document.origins(),
     )
     if problems.found:
@@ -256,6 +261,19 @@ def _build(spec: BuildSpec, problems: Problems) -> Build:
         problems.add(("build", "linalg"), f"`{spec.linalg}` is no name of a CMake target")
     requires = tuple(sorted(spec.requires))
     return Build(backend=spec.backend, requires=requires, linalg=spec.linalg)
+
+
+def _check(spec: CheckSpec, problems: Problems) -> Check:
+    if not spec.policy:
+        problems.add(("check", "policy"), "a policy has a name", 'leave it out for "default"')
+    return Check(policy=spec.policy)
+
+
+def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
+    for index, channel in enumerate(spec.channels):
+        if not channel:
+            problems.add(("smoke", "channels", index), "a channel is an address or a directory")
+    return Smoke(level=spec.level, folder=spec.tests or "", channels=tuple(spec.channels))
 
 
 def _sandbox(spec: SandboxSpec, problems: Problems) -> Sandbox:

@@ -9,7 +9,7 @@ from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
-from torchyard.host.files import basename, dirname, exists, isdir, join, read_text
+from torchyard.host.files import basename, dirname, exists, isdir, join, read_folder, read_text
 from torchyard.model.yard import Yard
 
 
@@ -37,9 +37,20 @@ def _read(path: str) -> str:
         raise HostError(msg, hint=hint) from error
 
 
+def _with_proof(yard: Yard, base: str) -> Yard:
+    """Read what proves packages: tests of the project's own, and a policy if it is a file."""
+    check, smoke = yard.check, yard.smoke
+    if check.policy.endswith(".toml"):
+        text = read_text(join(base, check.policy))
+        check = msgspec.structs.replace(check, policy=basename(check.policy), text=text)
+    if smoke.folder:
+        smoke = msgspec.structs.replace(smoke, tests=read_folder(join(base, smoke.folder)))
+    return msgspec.structs.replace(yard, check=check, smoke=smoke)
+
+
 def yard_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Yard:
     """Evaluate what was read from a path; a source directory is relative to it."""
-    yard = evaluate(decode(document), document, load_tables())
+    yard = _with_proof(evaluate(decode(document), document, load_tables()), dirname(path))
     if yard.source.path is None:
         return yard
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits

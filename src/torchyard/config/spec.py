@@ -234,6 +234,33 @@ class BuildSpec(Value, kw_only=True):
     ] = None
 
 
+class CheckSpec(Value, kw_only=True):
+    """How strictly packages are looked at (stage check)."""
+
+    policy: Annotated[
+        str, Meta(description="A policy of torchyard's, or a file of your own: `checks.toml`.")
+    ] = "default"
+
+
+class SmokeSpec(Value, kw_only=True):
+    """How packages are tried (stage smoke)."""
+
+    level: Annotated[
+        Literal["import", "ops", "full"], Meta(description="How much of a package is tried.")
+    ] = "full"
+    tests: Annotated[
+        str | None,
+        Meta(description="Directory, relative to this file, with tests of the project's own."),
+    ] = None
+    channels: Annotated[
+        list[str],
+        Meta(
+            description="Conda channels for what conda packages need, the best first: "
+            "addresses, or directories relative to this file."
+        ),
+    ] = field(default_factory=list)
+
+
 class StoreSpec(Value, kw_only=True):
     """Where results are kept."""
 
@@ -270,6 +297,10 @@ class FileSpec(Value, kw_only=True):
     build: Annotated[BuildSpec, Meta(description="How the project's own build is driven.")] = (
         BuildSpec()
     )
+    check: Annotated[CheckSpec, Meta(description="How strictly packages are looked at.")] = (
+        CheckSpec()
+    )
+    smoke: Annotated[SmokeSpec, Meta(description="How packages are tried.")] = SmokeSpec()
     store: Annotated[StoreSpec, Meta(description="Where results are kept.")] = StoreSpec()
     channel: Annotated[
         dict[str, ChannelSpec], Meta(description="Where packages are published.")

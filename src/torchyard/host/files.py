@@ -20,11 +20,15 @@ __all__ = [
     "link_or_copy",
     "list_data",
     "read_data",
+    "read_folder",
     "read_text",
     "write_text",
 ]
 
 _DATA = join(dirname(dirname(__file__)), "data")
+
+_FOLDER = 1 << 20
+_NOT_TEXT = frozenset(("__pycache__", ".git"))
 
 _NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP))
 """Why a file can't have a second name there: another disk, or a file system that has none."""
@@ -52,6 +56,24 @@ def read_text(path: str) -> str:
 def read_data(name: str) -> str:
     """Read one of the tables that are shipped with torchyard."""
     return read_text(join(_DATA, name))
+
+
+def read_folder(path: str) -> dict[str, str]:
+    """Read the few text files below a directory, each by its path there, in order."""
+    if not isdir(path):
+        msg = f"there is no directory `{path}`"
+        raise HostError(msg)
+    found: dict[str, str] = {}
+    for top, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if name not in _NOT_TEXT)
+        for name in sorted(files):
+            whole = join(top, name)
+            found[os.path.relpath(whole, path)] = read_text(whole)
+    size = sum(map(len, found.values()))
+    if size > _FOLDER:
+        msg = f"the files in `{path}` have {size:,} bytes, and {_FOLDER:,} is the most"
+        raise HostError(msg, hint="keep what is large elsewhere: these files go with every job")
+    return dict(sorted(found.items()))
 
 
 def list_data(folder: str) -> list[str]:

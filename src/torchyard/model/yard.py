@@ -4,6 +4,7 @@ import re
 from typing import Literal
 
 from torchyard.model.matrix import Matrix, Needs, Override, Subset
+from torchyard.model.proof import Check, Smoke
 from torchyard.model.recipe import Recipe, Stage
 from torchyard.model.step import Step
 from torchyard.model.toolchain import Build, Toolchain
@@ -81,6 +82,8 @@ class Yard(Value, kw_only=True):
     sandbox: Sandbox = Sandbox()
     toolchain: Toolchain | None = None
     build: Build = Build()
+    check: Check = Check()
+    smoke: Smoke = Smoke()
     origins: dict[str, Origin] = {}
 
     def origin(self, path: str) -> Origin:

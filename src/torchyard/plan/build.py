@@ -78,6 +78,7 @@ class _Builder:
         self.columns = Columns([], [], [], [], [])
         self._recipe = f'"],"recipe":"{self.yard.project.recipe.name}","scope":"'
         self._has_core = Stage.CORE in self.yard.project.recipe.stages
+        self._smokes = Stage.SMOKE not in self.yard.steps
         self._settings = SettingsMaker(self.yard, expansion.tables)
         self._overrides = [expansion.matcher(o.pattern) for o in self.yard.overrides]
         kinds = expansion.tables.packages
@@ -144,6 +145,10 @@ class _Builder:
             python: (f"{self._opening(numbers)}{recipe}{start}/{python}/", numbers)
             for python, numbers in needed.items()
         }
+        made_from = {
+            python: [fingerprints[number] for number in numbers]
+            for python, numbers in needed.items()
+        }
         endings: dict[int, Endings] = {}
         number = len(stages)
         for python, package, key, profile in rows:
@@ -153,16 +158,20 @@ class _Builder:
             made, (package_end, check_end, smoke_end) = ending
             opening, parent = parents[python]
             packed = sha256(f"{opening}{package}{package_end}".encode()).hexdigest()
-            opening = f'{{"inputs":["{packed}{recipe}{start}/{python}/{package}'
-            fingerprints += (
-                packed,
-                sha256(f"{opening}{check_end}".encode()).hexdigest(),
-                sha256(f"{opening}{smoke_end}".encode()).hexdigest(),
-            )
+            scope_end = f"{recipe}{start}/{python}/{package}"
+            opening = f'{{"inputs":["{packed}{scope_end}'
+            checked = sha256(f"{opening}{check_end}".encode()).hexdigest()
+            own: tuple[int, ...] = (number,)
+            tried = own
+            if self._smokes and profile[0] is Format.CONDA:
+                # What it needs of the same build is in other packages, which it makes for itself.
+                listed = '","'.join(sorted((packed, *made_from[python])))
+                opening, tried = f'{{"inputs":["{listed}{scope_end}', (*parent, number)
+            smoked = sha256(f"{opening}{smoke_end}".encode()).hexdigest()
+            fingerprints += (packed, checked, smoked)
             scope = (*head, python, package)
-            own = (number,)
             scopes += (scope, scope, scope)
-            inputs += (parent, own, own)
+            inputs += (parent, own, tried)
             settings += made
             number += 3
         stages += CELL_STAGES * len(rows)

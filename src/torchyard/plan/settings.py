@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, assert_never
 
-from torchyard.model.canonical import canonical_json
+from torchyard.model.canonical import canonical_json, fingerprint
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
@@ -11,6 +11,8 @@ from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.model.yard import Channel, Yard
 from torchyard.plan.possible import Head, is_release_bound, release_of
+
+_DIGITS = 16
 
 
 class Said(NamedTuple):
@@ -69,7 +71,8 @@ class SettingsMaker:
     ) -> Settings:
         """The settings of a job about a block, given its package format and its overrides."""
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
-        key = (stage, head if compiles or packs else None, form if packs else None, overrides)
+        formed = form if packs or stage is Stage.SMOKE else None
+        key = (stage, head if compiles or packs else None, formed, overrides)
         made = self._made.get(key)
         if made is None:
             draft = self._draft(stage)
@@ -77,6 +80,10 @@ class SettingsMaker:
                 self._say_compiling(draft, *head)
             if packs and form is not None:
                 self._say_packaging(draft, form, *head)
+            if stage is Stage.CHECK and stage not in self.yard.steps:
+                self._say_check(draft)
+            if stage is Stage.SMOKE and stage not in self.yard.steps:
+                self._say_smoke(draft, form)
             made = self._made[key] = draft.finish(overrides)
         return made
 
@@ -130,6 +137,21 @@ class SettingsMaker:
             case _:
                 assert_never(form)
 
+    def _say_check(self, draft: "_Draft") -> None:
+        check, origin = self.yard.check, self.yard.origin("check.policy")
+        if check.text:
+            draft.say_files("policy", {check.policy: check.text}, origin)
+        else:
+            draft.say("policy", check.policy, origin)
+
+    def _say_smoke(self, draft: "_Draft", form: Format | None) -> None:
+        smoke = self.yard.smoke
+        draft.say("level", smoke.level, self.yard.origin("smoke.level"))
+        if smoke.tests:
+            draft.say_files("tests", smoke.tests, self.yard.origin("smoke.tests"))
+        if form is Format.CONDA and smoke.channels:
+            draft.say("channels", smoke.channels, self.yard.origin("smoke.channels"))
+
     def _say_libraries(self, draft: "_Draft", compute: str, variant: str) -> None:
         release = self._release(variant)
         if release is not None:
@@ -167,6 +189,11 @@ class _Draft:
     def say(self, name: str, value: Setting, origin: Origin) -> None:
         self.values[name] = value
         self._remember(name, value, origin)
+
+    def say_files(self, name: str, files: dict[str, str], origin: Origin) -> None:
+        """Take the texts of files; whoever asks is told their names, and one digest of all."""
+        self.values[name] = files
+        self._remember(name, f"{' '.join(files)} ({fingerprint(files)[:_DIGITS]})", origin)
 
     def _remember(self, name: str, value: Setting, origin: Origin) -> None:
         said = Said(_spell(value), origin)

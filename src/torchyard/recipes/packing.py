@@ -18,6 +18,16 @@ _HASH = 7
 """Digits of a fingerprint in a conda build string."""
 
 
+_BESIDE = {
+    CondaKind.PACKAGE: (CondaKind.LIBRARIES, CondaKind.LINALG),
+    CondaKind.TESTS: (CondaKind.PACKAGE, CondaKind.LIBRARIES, CondaKind.LINALG),
+    CondaKind.LIBRARIES: (),
+    CondaKind.LINALG: (CondaKind.LIBRARIES,),
+    CondaKind.META: (),  # it fits the package of any Python, and none is at hand
+}
+"""What must be installed with each kind of conda package, and is made by the same build."""
+
+
 def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make the package that an order asks for; return the files that were written."""
     asked = msgspec.json.decode(order.read_bytes(), type=Order)
@@ -57,7 +67,8 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
                 )
             )
         case Format.CONDA:
-            return _conda(asked, order, inputs, scratch, out)
+            kind = CondaKind(facts["kind"])
+            return _conda(asked, kind, order, inputs, scratch=scratch, out=out)
         case other:
             msg = f"nobody knows how to write a package of format `{other}`"
             raise BuildError(msg)
@@ -67,10 +78,26 @@ def _files(made: Assembled) -> list[Path]:
     return [path for path in made if path is not None]
 
 
-def _conda(order: Order, carried: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
+def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
+    """Make the other conda packages of a build that an order's package can't do without."""
+    asked = msgspec.json.decode(order.read_bytes(), type=Order)
+    package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
+    if package.text("format") != Format.CONDA or package.recipe != "pytorch":
+        return []
+    whole = not core_of(asked).text("linalg")  # then the plugin is a part of the libraries
+    made: list[Path] = []
+    for kind in _BESIDE[CondaKind(package.facts["kind"])]:
+        if kind is not CondaKind.LINALG or not whole:
+            made += _conda(asked.of(package), kind, order, inputs, scratch=scratch, out=out)
+    return made
+
+
+def _conda(  # noqa: PLR0913 - what is made, of what, and where
+    order: Order, kind: CondaKind, carried: Path, inputs: Path, *, scratch: Path, out: Path
+) -> list[Path]:
     """Make a conda package; the plugin for linear algebra is one with MAGMA, and one without."""
     task, core = order.task, core_of(order)
-    facts, kind = task.facts, CondaKind(task.facts["kind"])
+    facts = task.facts
     bindings = next((t for t in order.tasks if t.stage is Stage.BINDINGS), None)
     build = CondaBuild(
         name=facts["name"],

@@ -1,0 +1,135 @@
+"""What the file says of checking packages and trying them, in the jobs that do it."""
+
+from pathlib import Path
+
+import pytest
+
+from torchyard.config.load import load_yard
+from torchyard.config.tables import load_tables
+from torchyard.errors import ConfigError, HostError
+from torchyard.host.files import read_folder
+from torchyard.model.recipe import Stage
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Job, Plan
+
+FILE = """
+[project]
+name = "torch"
+version = "2.14.0"
+
+[source]
+git = "https://example.org/pytorch"
+rev = "v2.14.0"
+
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+blas = ["mkl"]
+python = ["cp312"]
+package = ["wheel", "conda", "conda-libtorch"]
+"""
+PROOF = """
+[check]
+policy = "checks.toml"
+
+[smoke]
+level = "ops"
+tests = "smoke"
+channels = ["channel", "s3://ours/conda"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "torchyard.toml").write_text(FILE + PROOF)
+    (tmp_path / "checks.toml").write_text('budget = "1 GB"\n')
+    (tmp_path / "smoke/consumer").mkdir(parents=True)
+    (tmp_path / "smoke/add.py").write_text("# level: ops\n")
+    (tmp_path / "smoke/consumer/main.cpp").write_text("// level: full\n")
+    return tmp_path
+
+
+def plan_in(folder: Path) -> Plan:
+    return make_plan(load_yard(str(folder / "torchyard.toml")), load_tables())
+
+
+def job_of(plan: Plan, stage: Stage, python: str, package: str) -> Job:
+    job = plan.get(stage, ("linux-x86_64", "cpu", "mkl", python, package))
+    assert job is not None
+    return job
+
+
+def test_a_file_that_says_nothing_is_checked_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "torchyard.toml").write_text(FILE)
+    plan = plan_in(tmp_path)
+    assert job_of(plan, Stage.CHECK, "cp312", "wheel").settings.values == {"policy": "default"}
+    assert job_of(plan, Stage.SMOKE, "cp312", "wheel").settings.values == {"level": "full"}
+
+
+def test_jobs_have_the_texts_of_a_policy_and_of_tests(folder: Path) -> None:
+    plan = plan_in(folder)
+    check = job_of(plan, Stage.CHECK, "cp312", "wheel").settings
+    assert check.values == {"policy": {"checks.toml": 'budget = "1 GB"\n'}}
+    smoke = job_of(plan, Stage.SMOKE, "cp312", "wheel").settings
+    tests = {"add.py": "# level: ops\n", "consumer/main.cpp": "// level: full\n"}
+    assert smoke.values == {"level": "ops", "tests": tests}
+    (said,) = smoke.history["tests"]
+    assert said.text.startswith("add.py consumer/main.cpp (")
+    assert str(said.origin) == "torchyard.toml:22"
+
+
+def test_only_conda_packages_have_channels(folder: Path) -> None:
+    plan = plan_in(folder)
+    conda = job_of(plan, Stage.SMOKE, "cp312", "conda").settings.values
+    assert conda["channels"] == ("channel", "s3://ours/conda")
+    assert "channels" not in job_of(plan, Stage.SMOKE, "cp312", "wheel").settings.values
+
+
+def test_an_edited_test_is_run_again_and_nothing_else(folder: Path) -> None:
+    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    (folder / "smoke/add.py").write_text("# level: import\n")
+    after = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    changed = {identifier for identifier in before if before[identifier] != after[identifier]}
+    assert changed == {identifier for identifier in before if identifier.startswith("smoke:")}
+
+
+def test_a_conda_package_is_tried_with_others_of_its_build(folder: Path) -> None:
+    plan = plan_in(folder)
+    inputs = job_of(plan, Stage.SMOKE, "cp312", "conda").inputs
+    stages = [plan.job(number).stage for number in inputs]
+    assert stages == [Stage.CORE, Stage.BINDINGS, Stage.PACKAGE]
+    inputs = job_of(plan, Stage.SMOKE, "cp312", "wheel").inputs
+    assert [plan.job(number).stage for number in inputs] == [Stage.PACKAGE]
+
+
+def test_steps_of_ones_own_need_no_proof_of_ours(folder: Path) -> None:
+    text = f"{FILE}{PROOF}\n[steps]\ncheck = []\nsmoke = []\n"
+    (folder / "torchyard.toml").write_text(text)
+    plan = plan_in(folder)
+    assert job_of(plan, Stage.CHECK, "cp312", "conda").settings.values == {"steps": ()}
+    smoke = job_of(plan, Stage.SMOKE, "cp312", "conda")
+    assert smoke.settings.values == {"steps": ()}
+    assert [plan.job(number).stage for number in smoke.inputs] == [Stage.PACKAGE]
+
+
+def test_a_missing_policy_or_folder_is_told(folder: Path) -> None:
+    (folder / "checks.toml").unlink()
+    with pytest.raises(HostError, match=r"there is no file `.*checks.toml`"):
+        plan_in(folder)
+    (folder / "torchyard.toml").write_text(f'{FILE}[smoke]\ntests = "nowhere"\n')
+    with pytest.raises(HostError, match=r"there is no directory `.*nowhere`"):
+        plan_in(folder)
+
+
+def test_words_that_say_nothing_are_refused(tmp_path: Path) -> None:
+    proof = '[check]\npolicy = ""\n[smoke]\nchannels = [""]\n'
+    (tmp_path / "torchyard.toml").write_text(FILE + proof)
+    with pytest.raises(ConfigError, match="a policy has a name") as caught:
+        plan_in(tmp_path)
+    assert len(caught.value.diagnostics) == 2
+
+
+def test_a_folder_for_every_job_is_small(tmp_path: Path) -> None:
+    (tmp_path / "large.py").write_text("#" * (1 << 21))
+    with pytest.raises(HostError, match=r"2,097,152 bytes, and 1,048,576 is the most"):
+        read_folder(str(tmp_path))
