@@ -1,0 +1,115 @@
+"""The end of a zip archive: the record by which every reader begins."""
+
+import os
+import struct
+from typing import NamedTuple
+
+from torchyard.package.contents import FaultKind
+from torchyard.package.limits import Faults
+
+_END = struct.Struct("<4sHHHHIIH")
+_LOCATOR = struct.Struct("<4sIQI")
+_LARGE_END = struct.Struct("<4sQHHIIQQQQ")
+_SIGNATURE = b"PK\x05\x06"
+_MAX_16, _MAX_32 = 0xFFFF, 0xFFFF_FFFF
+
+
+class End(NamedTuple):
+    """Where the directory is, how long it is, and how many members it should have.
+
+    `shift` is by how much all offsets are off, because something is in front of the archive.
+    """
+
+    start: int
+    size: int
+    count: int
+    shift: int
+    comment: bytes
+
+
+def find_end(handle: int, length: int, faults: Faults) -> End | None:
+    """Find the end record, and the directory; None if there is none."""
+
+    def fault(what: str) -> None:
+        faults.add(FaultKind.STRUCTURE, "", what)
+
+    reach = min(length, _END.size + _MAX_16)
+    tail = os.pread(handle, reach, length - reach)
+    place = _place(tail)
+    if place < 0:
+        fault("the archive has no end record: it is cut off, or no zip archive")
+        return None
+    row = _END.unpack_from(tail, place)
+    _, disk, start_disk, here, count, size, start, comment_size = row
+    comment = tail[place + _END.size :]
+    if len(comment) != comment_size:
+        what = f"{len(comment)} bytes follow the end record, which speaks of {comment_size}"
+        fault(what)
+    if tail.count(_SIGNATURE) > 1:
+        fault("there is more than one end record: readers may differ in which they take")
+    if disk or start_disk or here != count:
+        fault("the archive says that it is one of several parts")
+    where = length - reach + place
+    large = _large_end(handle, where, faults)
+    if large is None and _MAX_32 in (size, start):
+        fault("the archive's end refers to a ZIP64 record, and there is none")
+    if large is not None:
+        for known, most, wide in zip(
+            (count, size, start), (_MAX_16, _MAX_32, _MAX_32), large.row, strict=True
+        ):
+            if known not in (most, wide):
+                fault(f"the archive's end says {known} where its ZIP64 record says {wide}")
+        count, size, start = large.row
+        where = large.place
+    shift = where - size - start
+    if shift < 0 or where - size < 0:
+        fault("the archive is shorter than its end record says: it is cut off")
+        return None
+    if shift:
+        fault(f"{shift} bytes are in front of the archive, or between its parts")
+    return End(where - size, size, count, shift, comment)
+
+
+def _place(tail: bytes) -> int:
+    """The last end record whose comment reaches the end of the file; else the last of all."""
+    place = tail.rfind(_SIGNATURE)
+    last = -1
+    while place >= 0:
+        if place + _END.size <= len(tail):
+            size = int.from_bytes(tail[place + 20 : place + 22], "little")
+            if place + _END.size + size == len(tail):
+                return place
+            last = max(last, place)
+        place = tail.rfind(_SIGNATURE, 0, place + 3)
+    return last
+
+
+class _Large(NamedTuple):
+    row: tuple[int, int, int]
+    place: int
+
+
+def _large_end(handle: int, where: int, faults: Faults) -> _Large | None:
+    """Follow the note in front of the end record to the ZIP64 one, if there is such a note."""
+    if where < _LOCATOR.size:
+        return None
+    note = os.pread(handle, _LOCATOR.size, where - _LOCATOR.size)
+    if note[:4] != b"PK\x06\x07":
+        return None
+    _, disk, place, disks = _LOCATOR.unpack(note)
+    nearest = where - _LOCATOR.size - _LARGE_END.size
+    row = os.pread(handle, _LARGE_END.size, nearest) if nearest >= 0 else b""
+    if row[:4] != b"PK\x06\x06" and place <= max(nearest, 0):
+        nearest = place
+        row = os.pread(handle, _LARGE_END.size, nearest)
+    if len(row) < _LARGE_END.size or row[:4] != b"PK\x06\x06":
+        faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record is not where it should be")
+        return None
+    _, size, _, _, own_disk, start_disk, here, count, length, start = _LARGE_END.unpack(row)
+    shift = nearest - length - start
+    if nearest + 12 + size != where - _LOCATOR.size or place + shift != nearest:
+        faults.add(FaultKind.STRUCTURE, "", "the archive's ZIP64 record has a wrong size or place")
+    if disk or disks > 1 or own_disk or start_disk or here != count:
+        what = "the archive's ZIP64 record says that it is one of several parts"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    return _Large((count, length, start), nearest)
