@@ -1,5 +1,7 @@
 """How much of a package is believed and kept, whatever it says of itself."""
 
+from collections.abc import Iterable
+
 from torchyard.model.values import Value
 from torchyard.package.contents import Fault, FaultKind
 
@@ -33,9 +35,9 @@ LIMITS = Limits()
 class Faults:
     """Collects what is wrong; after so many, the rest is only counted."""
 
-    def __init__(self, most: int = LIMITS.faults) -> None:
+    def __init__(self, most: int = LIMITS.faults, known: Iterable[Fault] = ()) -> None:
         self._most = most
-        self._found: list[Fault] = []
+        self._found = list(known)
         self._more = 0
 
     def add(self, kind: FaultKind, member: str, what: str) -> None:

@@ -1,0 +1,126 @@
+"""Code for GPUs inside of libraries, found as they pass by; no GPU or vendor's tool is needed.
+
+nvcc puts programs into containers, one for each file of source: a header, then for each program a
+header of its own and its bytes. The containers begin at multiples of eight. Clang makes bundles for
+AMD's GPUs, which begin at multiples of 4096 (see `bundles`). Whatever was found is not searched
+itself: its programs' bytes are jumped over.
+"""
+
+import struct
+
+from torchyard.package.bundles import BUNDLE_ALIGNED, Short, bundle_at, is_bundle
+from torchyard.package.contents import DeviceCode
+
+_CONTAINER = struct.Struct("<4sHHQ")
+_MAGIC = b"\x50\xed\x55\xba"
+_PROGRAM = struct.Struct("<HHIQIIHHIIIQ")
+_PTX, _CUBIN = 1, 2
+_EXACT, _FAMILY = 0x100000, 0x200000
+"""Flags of a program: `sm_90a` runs on nothing but 9.0, `sm_100f` on 10.x."""
+_ALIGNED = 8
+
+
+class DeviceScan:
+    """Looks for programs in a file that passes by in pieces."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[str, str], DeviceCode] = {}
+        self._base = 0  # where in the file the bytes that are waiting begin, or the next ones
+        self._waiting = b""
+        self._next = 0  # where in the file to look next
+        self._end = 0  # where the container ends whose programs are awaited, if not 0
+
+    def found(self) -> tuple[DeviceCode, ...]:
+        return tuple(code for _, code in sorted(self._found.items()))
+
+    def _add(self, code: DeviceCode) -> None:
+        key = (code.kind, code.arch)
+        known = self._found.get(key)
+        if known:
+            sums = {"programs": known.programs + code.programs, "size": known.size + code.size}
+            code = code._replace(**sums)
+        self._found[key] = code
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece. A header that is cut in two waits for its rest."""
+        data = self._waiting + piece if self._waiting else piece
+        last = self._base + len(data)
+        if self._next < last:
+            self._scan(data)
+        keep = max(0, min(self._next - self._base, len(data)))
+        self._waiting = data[keep:]
+        self._base = last - len(self._waiting)
+
+    def _scan(self, data: bytes) -> None:
+        """Search all that is there; afterwards `_next` is where a cut header begins, or the end."""
+        base, last = self._base, self._base + len(data)
+        while self._next < last:
+            at = self._next - base
+            if not self._end:
+                at = self._nearest(data, at)
+                self._next = base + at
+            if self._end or data.startswith(_MAGIC, at):
+                whole = at + (_PROGRAM if self._end else _CONTAINER).size <= len(data)
+                if not whole:
+                    return
+                (self._program if self._end else self._container)(data, at)
+            elif at < len(data):
+                if is_bundle(data, at):
+                    if not self._bundle(data, at):
+                        return
+                else:
+                    return  # so few bytes that nobody can tell
+
+    def _nearest(self, data: bytes, start: int) -> int:
+        """Where the next container or bundle begins, or may begin, as its first bytes are cut off.
+
+        To look at every eighth byte first, and at one in a page, is quicker than any search.
+        """
+        first = start + -(self._base + start) % _ALIGNED
+        marks = data[first + 3 :: _ALIGNED]
+        index = marks.find(_MAGIC[3])
+        while index >= 0 and not data.startswith(_MAGIC, first + index * _ALIGNED):
+            index = marks.find(_MAGIC[3], index + 1)
+        found = len(data) if index < 0 else first + index * _ALIGNED
+        for at in range(start + -(self._base + start) % BUNDLE_ALIGNED, found, BUNDLE_ALIGNED):
+            if is_bundle(data, at):
+                return at
+        last = len(data) - (self._base + len(data)) % _ALIGNED
+        if found == len(data) and first <= last < found and _MAGIC.startswith(data[last:][:4]):
+            return last
+        return found
+
+    def _container(self, data: bytes, at: int) -> None:
+        _, version, header, size = _CONTAINER.unpack_from(data, at)
+        if version == 1 and header == _CONTAINER.size and size >= _PROGRAM.size:
+            self._next += header
+            self._end = self._next + size
+        else:
+            self._next += _ALIGNED
+
+    def _program(self, data: bytes, at: int) -> None:
+        """Count a program, and await the next one of its container."""
+        kind, _, header, size, _, _, _, _, arch, _, _, flags = _PROGRAM.unpack_from(data, at)
+        following = self._next + header + size
+        if header < _PROGRAM.size or following > self._end:
+            self._next, self._end = self._next + _ALIGNED, 0
+            return
+        letter = "a" if flags & _EXACT else "f" if flags & _FAMILY else ""
+        if kind == _CUBIN:
+            self._add(DeviceCode("cubin", f"sm_{arch}{letter}", 1, size))
+        elif kind == _PTX:
+            self._add(DeviceCode("ptx", f"compute_{arch}{letter}", 1, size))
+        self._next = following
+        if following + _PROGRAM.size > self._end:
+            self._next, self._end = self._end, 0
+
+    def _bundle(self, data: bytes, at: int) -> bool:
+        """Count the programs of a bundle; false if its list is not yet there."""
+        try:
+            bundle = bundle_at(data, at)
+        except Short:
+            return False
+        for code in bundle.programs:
+            self._add(code)
+        self._next += max(bundle.size, BUNDLE_ALIGNED)
+        return True

@@ -1,0 +1,304 @@
+"""The shape of ELF files: headers, segments, sections, and what the loader makes of them.
+
+This is the one place that knows the format. It asks for bytes by their place, and does not care
+whether they come from a mapped file or from what was kept of one that passed by. A file may be
+hostile: whatever it says of counts and sizes is bounded, and a contradiction is a `ValueError`.
+"""
+
+import struct
+from collections.abc import Callable
+from functools import cached_property
+from typing import NamedTuple
+
+from torchyard.package.contents import VersionNeed
+
+MAGIC = b"\x7fELF"
+DAMAGED = (struct.error, IndexError, OverflowError, ValueError)
+"""What reading a damaged file may raise."""
+
+SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
+PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_STACK = 1, 2, 4, 0x6474E551
+_DT_NEEDED, _DT_HASH, _DT_STRTAB, _DT_SYMTAB, _DT_STRSZ = 1, 4, 5, 6, 10
+_DT_SONAME, _DT_RPATH, _DT_TEXTREL, _DT_RUNPATH, _DT_FLAGS = 14, 15, 22, 29, 30
+_DT_GNU_HASH, _DT_VERDEF, _DT_VERDEFNUM = 0x6FFFFEF5, 0x6FFFFFFC, 0x6FFFFFFD
+_DT_VERNEED, _DT_VERNEEDNUM = 0x6FFFFFFE, 0x6FFFFFFF
+_DF_TEXTREL, _PF_X, _VER_FLG_BASE = 4, 1, 1
+_NT_GNU_BUILD_ID = 3
+_SHN_XINDEX = 0xFFFF
+_EXECUTABLE_BY_DEFAULT = frozenset(("i686", "x86_64"))
+_MACHINES = {3: "i686", 8: "mips", 20: "ppc", 21: "ppc64", 22: "s390x", 40: "arm", 62: "x86_64"}
+_MACHINES |= {183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch64"}
+
+_MOST_LINKS = 1 << 16
+_LONGEST_TABLE = 32 << 20
+_LONGEST_NOTE = 1 << 20
+_LONGEST_TEXTS = 4 << 20
+
+Read = Callable[[int, int], bytes]
+"""The bytes from a place, so many of them; only asked for what lies in the file."""
+
+
+class Segment(NamedTuple):
+    """A part of a file that is described by a program header."""
+
+    kind: int
+    flags: int
+    offset: int
+    address: int
+    size: int
+
+
+class Section(NamedTuple):
+    """A part of a file that is described by a section header."""
+
+    name: str
+    kind: int
+    offset: int
+    size: int
+    link: int
+
+
+class Loaded(NamedTuple):
+    """What the loader reads of a file. Lists of directories are as written, with their colons."""
+
+    dynamic: bool
+    soname: str
+    needed: tuple[str, ...]
+    rpath: str
+    runpath: str
+    needs: tuple[VersionNeed, ...]
+    defines: tuple[str, ...]
+    executable_stack: bool
+    text_relocations: bool
+    gnu_hash: bool
+
+
+class Image:
+    """An ELF file, and how its class and byte order shape it."""
+
+    def __init__(self, read: Read, size: int) -> None:
+        self._read = read
+        self.size = size
+        head = self.read(0, min(size, 64))
+        self.is_64 = head[4] == 2  # noqa: PLR2004 - ELFCLASS64
+        self.order = ">" if head[5] == 2 else "<"  # noqa: PLR2004 - ELFDATA2MSB
+        word = self.word = "Q" if self.is_64 else "I"
+        header = struct.unpack_from(f"{self.order}HHI{word}{word}{word}IHHHHHH", head, 16)
+        self.machine = _MACHINES.get(header[1], f"machine {header[1]}")
+        self.program_headers, self.section_headers = header[4], header[5]
+        self.program_shape, self.section_shape = header[8:10], header[10:12]
+        self._names_index: int = header[12]
+        self._told = 0
+
+    def read(self, offset: int, size: int) -> bytes:
+        if offset < 0 or offset + size > self.size:
+            msg = f"{size} bytes at {offset:#x} are beyond its end"
+            raise ValueError(msg)
+        return self._read(offset, size)
+
+    def unpack(self, shape: str, offset: int) -> tuple[int, ...]:
+        shape = self.order + shape
+        return struct.unpack(shape, self.read(offset, struct.calcsize(shape)))
+
+    def rows(self, shape: str, offset: int, count: int, step: int) -> list[tuple[int, ...]]:
+        """Read a table of rows, each of which may be longer than what is known of it."""
+        form = struct.Struct(self.order + shape)
+        if step < form.size:
+            msg = f"rows of a table at {offset:#x} have only {step} bytes"
+            raise ValueError(msg)
+        data = self.read(offset, self._bounded(count * step))
+        return [form.unpack_from(data, index * step) for index in range(count)]
+
+    def _bounded(self, size: int) -> int:
+        if size > _LONGEST_TABLE:
+            msg = f"a table of {size} bytes is too long"
+            raise ValueError(msg)
+        return size
+
+    @cached_property
+    def segments(self) -> list[Segment]:
+        step, count = self.program_shape
+        if not count:
+            return []
+        if self.is_64:
+            rows = self.rows("IIQQQQ", self.program_headers, count, step)
+            return [Segment(r[0], r[1], r[2], r[3], r[5]) for r in rows]
+        rows = self.rows("IIIIIII", self.program_headers, count, step)
+        return [Segment(r[0], r[6], r[1], r[2], r[4]) for r in rows]
+
+    @cached_property
+    def sections(self) -> list[Section]:
+        step, count = self.section_shape
+        if not self.section_headers:
+            return []
+        shape = f"II{self.word * 4}II"
+        first = self.unpack(shape, self.section_headers)
+        count = count or first[5]  # too many for the header's field
+        index = first[6] if self._names_index == _SHN_XINDEX else self._names_index
+        rows = self.rows(shape, self.section_headers, count, step)
+        names = self.read(rows[index][4], self._bounded(rows[index][5]))
+        return [Section(text_at(names, r[0]), r[1], r[4], r[5], r[6]) for r in rows]
+
+    @cached_property
+    def tags(self) -> dict[int, list[int]]:
+        """The dynamic section: each tag with its values, in their order."""
+        found: dict[int, list[int]] = {}
+        shape = self.order + self.word * 2
+        for segment in self.segments:
+            if segment.kind != PT_DYNAMIC:
+                continue
+            size = self._bounded(segment.size)
+            part = self.read(segment.offset, size - size % struct.calcsize(shape))
+            for tag, value in struct.iter_unpack(shape, part):
+                if tag == 0:
+                    break
+                found.setdefault(tag, []).append(value)
+        return found
+
+    @cached_property
+    def names(self) -> bytes:
+        """The texts that the dynamic section refers to, one after another."""
+        if _DT_STRTAB not in self.tags:
+            return b""
+        start = self.offset_of(self.tags[_DT_STRTAB][0])
+        return self.read(start, self._bounded(self.tags[_DT_STRSZ][0]))
+
+    def name(self, start: int) -> str:
+        """One of these texts. Few bytes can be many texts, so there is an end to it."""
+        found = text_at(self.names, start)
+        self._told += len(found)
+        if self._told > _LONGEST_TEXTS:
+            msg = "its texts are too long"
+            raise ValueError(msg)
+        return found
+
+    def offset_of(self, address: int) -> int:
+        """Where in the file an address comes from."""
+        for segment in self.segments:
+            within = address - segment.address
+            if segment.kind == PT_LOAD and 0 <= within < segment.size:
+                return segment.offset + within
+        msg = f"no segment holds the address {address:#x}"
+        raise ValueError(msg)
+
+    def loaded(self) -> Loaded:
+        """Read what the loader would."""
+        tags = self.tags
+
+        def texts(tag: int) -> tuple[str, ...]:
+            return tuple(self.name(value) for value in tags.get(tag, ()))
+
+        flags = tags.get(_DT_FLAGS, [0])[0]
+        return Loaded(
+            dynamic=bool(tags),
+            soname="".join(texts(_DT_SONAME)[:1]),
+            needed=texts(_DT_NEEDED),
+            rpath=":".join(texts(_DT_RPATH)),
+            runpath=":".join(texts(_DT_RUNPATH)),
+            needs=self._version_needs(),
+            defines=self._version_definitions(),
+            executable_stack=self._executable_stack(),
+            text_relocations=_DT_TEXTREL in tags or bool(flags & _DF_TEXTREL),
+            gnu_hash=not tags or _DT_GNU_HASH in tags,
+        )
+
+    def _executable_stack(self) -> bool:
+        """Whether the stack must be executable; without a word on it, some machines say yes."""
+        for segment in self.segments:
+            if segment.kind == PT_GNU_STACK:
+                return bool(segment.flags & _PF_X)
+        return bool(self.tags) and self.machine in _EXECUTABLE_BY_DEFAULT
+
+    def _version_needs(self) -> tuple[VersionNeed, ...]:
+        """Follow the two chains of needed versions: one link for each library, and version."""
+        found: dict[VersionNeed, None] = {}
+        links = 0
+        if _DT_VERNEED in self.tags:
+            library = self.offset_of(self.tags[_DT_VERNEED][0])
+            for _ in range(_links(self.tags[_DT_VERNEEDNUM][0])):
+                _, count, file, first, following = self.unpack("HHIII", library)
+                links = _links(links + 1 + count)
+                name = self.name(file)
+                version = library + first
+                for _ in range(count):
+                    *_, text, more = self.unpack("IHHII", version)
+                    found[VersionNeed(name, self.name(text))] = None
+                    version += more
+                library += following
+        return tuple(found)
+
+    def _version_definitions(self) -> tuple[str, ...]:
+        """Follow the chain of defined versions, but for the one that is the file's own name."""
+        found: dict[str, None] = {}
+        if _DT_VERDEF in self.tags:
+            place = self.offset_of(self.tags[_DT_VERDEF][0])
+            for _ in range(_links(self.tags[_DT_VERDEFNUM][0])):
+                _, flags, _, _, _, first, following = self.unpack("HHHHIII", place)
+                if not flags & _VER_FLG_BASE:
+                    found[self.name(self.unpack("II", place + first)[0])] = None
+                place += following
+        return tuple(found)
+
+    def build_id(self) -> str:
+        for segment in self.segments:
+            if segment.kind != PT_NOTE or segment.size > _LONGEST_NOTE:
+                continue
+            data = self.read(segment.offset, segment.size)
+            place = 0
+            while place + 12 <= len(data):
+                name_size, size, kind = struct.unpack_from(f"{self.order}III", data, place)
+                name = place + 12
+                content = name + _rounded(name_size)
+                if kind == _NT_GNU_BUILD_ID and data[name : name + 4] == b"GNU\0":
+                    return data[content : content + size].hex()
+                place = content + _rounded(size)
+        return ""
+
+    def symbol_table(self) -> tuple[int, int]:
+        """Where the dynamic symbols begin, and how many there are."""
+        if _DT_SYMTAB not in self.tags:
+            return 0, 0
+        start = self.offset_of(self.tags[_DT_SYMTAB][0])
+        for section in self.sections:
+            if section.kind == SHT_DYNSYM and section.offset == start:
+                return start, section.size // (24 if self.is_64 else 16)
+        return start, self._hashed_symbols()
+
+    def _hashed_symbols(self) -> int:
+        """How many symbols there are, by the tables through which the loader finds them."""
+        if _DT_HASH in self.tags:
+            return self.unpack("II", self.offset_of(self.tags[_DT_HASH][0]))[1]
+        if _DT_GNU_HASH not in self.tags:
+            return 0
+        start = self.offset_of(self.tags[_DT_GNU_HASH][0])
+        buckets, first, filters, _ = self.unpack("IIII", start)
+        place = start + 16 + filters * (8 if self.is_64 else 4)
+        size = self._bounded(buckets * 4)
+        table = struct.unpack(f"{self.order}{buckets}I", self.read(place, size))
+        last = max(table, default=0)
+        if last < first:
+            return first
+        chain = place + size + (last - first) * 4
+        while not self.unpack("I", chain)[0] & 1:
+            last, chain = last + 1, chain + 4
+        return last + 1
+
+
+def _links(count: int) -> int:
+    if count > _MOST_LINKS:
+        msg = f"a chain of {count} versions is too long"
+        raise ValueError(msg)
+    return count
+
+
+def text_at(names: bytes, start: int) -> str:
+    """Read a name up to the zero byte that ends it."""
+    end = names.find(b"\0", start)
+    if end < 0:
+        msg = f"no name ends after {start:#x}"
+        raise ValueError(msg)
+    return names[start:end].decode(errors="backslashreplace")
+
+
+def _rounded(size: int) -> int:
+    return (size + 3) & ~3

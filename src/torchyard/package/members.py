@@ -1,0 +1,122 @@
+"""What is learnt of each member of a package, whichever archive it is in."""
+
+import re
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+
+import deflate
+
+from torchyard.package.contents import Binary, FaultKind, File
+from torchyard.package.elf_image import DAMAGED, MAGIC
+from torchyard.package.elf_stream import ElfStream, NotKept, Part
+from torchyard.package.foreign import ForeignStream, is_foreign
+from torchyard.package.limits import Faults, Limits
+
+_KEPT = re.compile(
+    r"(.*/)?([^/]+\.dist-info/.*|info/.*|[^/]*\.(cmake|pc|la|pth)|_?version\.py|[^/]*config[^/]*\.py"
+    r"|build-version|build-hash|torchyard-order\.json)"
+)
+_MOST_PASSES = 8
+
+Progress = Callable[[int], None]
+"""Is told how many more bytes of the file have been read."""
+
+Again = Callable[[], Iterable[bytes]]
+"""Gives the pieces of a member once more."""
+
+
+def is_kept(name: str) -> bool:
+    """Whether a file speaks of the package, or of how to compile against it."""
+    return _KEPT.fullmatch(name) is not None
+
+
+class Found:
+    """Collects the members of a package, and what is wrong with it."""
+
+    def __init__(self, limits: Limits, faults: Faults) -> None:
+        self.limits = limits
+        self.faults = faults
+        self.files: dict[str, File] = {}
+        self.texts: dict[str, bytes] = {}
+        self._texts = self._tables = 0
+
+    def keep(self, name: str, content: bytes) -> None:
+        """Keep a member's text, unless there is too much already."""
+        if len(content) > self.limits.text or self._texts + len(content) > self.limits.texts:
+            self.faults.add(FaultKind.BOMB, name, "is too large for what it should be")
+            return
+        self._texts += len(content)
+        self.texts[name] = content
+
+    def binary(self, name: str, stream: "ElfStream | ForeignStream", again: Again) -> Binary | None:
+        """What a program or library is, once it has passed."""
+        try:
+            binary = stream.binary() if isinstance(stream, ForeignStream) else self._elf(stream, again)
+        except DAMAGED as error:
+            self.faults.add(FaultKind.BINARY, name, f"is damaged: {error}")
+            return None
+        self._tables += len(binary.exports) + len(binary.imports)
+        if self._tables > self.limits.tables:
+            self.faults.add(FaultKind.BOMB, name, "has more symbols than are read of one package")
+            return None
+        return binary
+
+    def _elf(self, stream: ElfStream, again: Again) -> Binary:
+        """Read an ELF file; should parts of it be missing, it has to pass again."""
+        wanted: list[Part] = []
+        for _ in range(_MOST_PASSES):
+            try:
+                return stream.binary()
+            except NotKept as error:
+                wanted.append(error.part)
+            stream = ElfStream(stream.size, self.limits, tuple(wanted))
+            for piece in again():
+                stream.feed(piece)
+        msg = "its parts lie too far apart"
+        raise ValueError(msg)
+
+
+class Member:
+    """A member that passes by in pieces: its digests, its text, and what kind of binary it is."""
+
+    def __init__(self, found: Found, name: str, size: int) -> None:
+        self._found = found
+        self._name = name
+        self._size = size
+        self._hash = sha256()
+        self._stream: ElfStream | ForeignStream | None = None
+        self._text: list[bytes] | None = None
+        self.passed = 0
+        self.crc = 0
+
+    def feed(self, piece: bytes) -> None:
+        if not self.passed:
+            self._begin(piece)
+        self.passed += len(piece)
+        self.crc = deflate.crc32(piece, self.crc)
+        self._hash.update(piece)
+        if self._stream is not None:
+            self._stream.feed(piece)
+        if self._text is not None:
+            self._text.append(piece)
+
+    def _begin(self, piece: bytes) -> None:
+        limits = self._found.limits
+        if piece.startswith(MAGIC):
+            self._stream = ElfStream(self._size, limits)
+        elif is_foreign(piece):
+            self._stream = ForeignStream(piece, self._size, limits)
+        if is_kept(self._name) and self._size <= limits.text:
+            self._text = []
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()
+
+    def binary(self, again: Again) -> Binary | None:
+        """What the member is, if it is a program or library, and has passed as a whole."""
+        if self._text is not None or (not self._size and is_kept(self._name)):
+            self._found.keep(self._name, b"".join(self._text or ()))
+        if self._stream is None:
+            return None
+        return self._found.binary(self._name, self._stream, again)

@@ -1,0 +1,48 @@
+"""Reading a package in one pass: a wheel, a zip archive, or a conda package.
+
+Nothing in a package makes this raise. What is wrong with the archive itself is among the contents'
+`faults`; what its files mean is for others to judge.
+"""
+
+import os
+from pathlib import Path
+
+from torchyard.errors import HostError, UsageError
+from torchyard.package.conda_reader import read_conda
+from torchyard.package.contents import Contents, Kind
+from torchyard.package.limits import LIMITS, Limits
+from torchyard.package.members import Progress
+from torchyard.package.zip_members import read_zip
+
+_KINDS = {".whl": Kind.WHEEL, ".zip": Kind.ZIP, ".conda": Kind.CONDA, ".tar.bz2": Kind.CONDA}
+
+def kind_of(name: str) -> Kind:
+    """What sort of package a file is, by its name."""
+    for ending, kind in _KINDS.items():
+        if name.endswith(ending):
+            return kind
+    msg = f"`{name}` is no package: its name should end in {', '.join(_KINDS)}"
+    raise UsageError(msg, hint="rename the file to what it is, or name another one")
+
+
+def read_package(
+    path: Path, *, limits: Limits = LIMITS, progress: Progress | None = None
+) -> Contents:
+    """Read all of a package. Raises only if there is no such file, or it can't be read."""
+    kind = kind_of(path.name)
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            read = read_conda if kind is Kind.CONDA else read_zip
+            found = read(file, path.name, limits, progress or (lambda _: None))
+    except OSError as error:
+        msg = f"`{path}` can't be read: {error.strerror}"
+        raise HostError(msg, hint="check its name and your permissions") from error
+    return Contents(
+        file_name=path.name,
+        kind=kind,
+        size=size,
+        files=found.files,
+        texts=found.texts,
+        faults=found.faults.all(),
+    )

@@ -1,0 +1,10 @@
+"""Python's own zstd, which has it since 3.14, or the same for older ones."""
+
+import sys
+
+if sys.version_info >= (3, 14):
+    from compression.zstd import ZstdDecompressor, ZstdError
+else:
+    from backports.zstd import ZstdDecompressor, ZstdError
+
+__all__ = ["ZstdDecompressor", "ZstdError"]
