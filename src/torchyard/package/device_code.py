@@ -82,9 +82,12 @@ class DeviceScan:
         while index >= 0 and not data.startswith(_MAGIC, first + index * _ALIGNED):
             index = marks.find(_MAGIC[3], index + 1)
         found = len(data) if index < 0 else first + index * _ALIGNED
-        for at in range(start + -(self._base + start) % BUNDLE_ALIGNED, found, BUNDLE_ALIGNED):
-            if is_bundle(data, at):
-                return at
+        page = start + -(self._base + start) % BUNDLE_ALIGNED
+        firsts = data[page:found:BUNDLE_ALIGNED]
+        if b"_" in firsts or b"C" in firsts:
+            for at in range(page, found, BUNDLE_ALIGNED):
+                if is_bundle(data, at):
+                    return at
         last = len(data) - (self._base + len(data)) % _ALIGNED
         if found == len(data) and first <= last < found and _MAGIC.startswith(data[last:][:4]):
             return last

@@ -18,8 +18,12 @@ _NEAR = 64 << 10
 """In front of the section headers are the sections' names."""
 _LONGEST_PART = 1 << 20
 
-_GLOBAL, _WEAK, _UNIQUE = 1, 2, 10
-_DEFAULT, _PROTECTED = 0, 3
+_LAST_LOCAL = 15
+"""Up to here, a symbol's `info` says that it is of no use to other files."""
+_VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
+_LONGEST_NAME = 64 << 10
+_BATCH = 512
+"""After so many symbols, the length of their names is looked at."""
 
 Part = tuple[int, int]
 
@@ -140,19 +144,19 @@ def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
     exports: list[bytes] = []
     imports: list[bytes] = []
     total = 0
-    for name, info, other, index in struct.iter_unpack(
-        image.order + shape, image.read(start, count * size)
-    ):
-        bind = info >> 4
-        if bind not in (_GLOBAL, _WEAK, _UNIQUE) or not name:
-            continue
-        found = names[name : find(0, name) + 1]
-        total += len(found)
+    for first in range(0, count, _BATCH):
+        known = len(exports), len(imports)
+        part = image.read(start + first * size, min(_BATCH, count - first) * size)
+        for name, info, other, index in struct.iter_unpack(image.order + shape, part):
+            if info <= _LAST_LOCAL:
+                continue
+            text = names[name : find(0, name, name + _LONGEST_NAME) + 1]
+            if not index:
+                imports.append(text)
+            elif other & 3 in _VISIBLE:
+                exports.append(text)
+        total += sum(map(len, exports[known[0] :])) + sum(map(len, imports[known[1] :]))
         if total > most:
             msg = "the names of its symbols are too long"
             raise ValueError(msg)
-        if not index:
-            imports.append(found)
-        elif other & 3 in (_DEFAULT, _PROTECTED):
-            exports.append(found)
     return b"".join(exports), b"".join(imports)

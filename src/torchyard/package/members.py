@@ -51,7 +51,9 @@ class Found:
     def binary(self, name: str, stream: "ElfStream | ForeignStream", again: Again) -> Binary | None:
         """What a program or library is, once it has passed."""
         try:
-            binary = stream.binary() if isinstance(stream, ForeignStream) else self._elf(stream, again)
+            binary = (
+                stream.binary() if isinstance(stream, ForeignStream) else self._elf(stream, again)
+            )
         except DAMAGED as error:
             self.faults.add(FaultKind.BINARY, name, f"is damaged: {error}")
             return None

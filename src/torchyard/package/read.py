@@ -16,6 +16,7 @@ from torchyard.package.zip_members import read_zip
 
 _KINDS = {".whl": Kind.WHEEL, ".zip": Kind.ZIP, ".conda": Kind.CONDA, ".tar.bz2": Kind.CONDA}
 
+
 def kind_of(name: str) -> Kind:
     """What sort of package a file is, by its name."""
     for ending, kind in _KINDS.items():

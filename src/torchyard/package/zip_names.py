@@ -8,8 +8,8 @@ from torchyard.package.contents import FaultKind
 from torchyard.package.limits import Faults
 
 _UTF8 = 0x800
-_PLAIN = re.compile(r"[A-Za-z0-9_+@=,~!#$%&() '\[\]{}^;/.-]*", re.ASCII)
-_HARD_PARTS = re.compile(r"(^|/)\.{0,2}(/|$)|^/")
+_HARD = ("/.", "//", "\\", ":")
+"""What no name has that needs a closer look, unless it begins or ends with such a thing."""
 _DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -36,9 +36,14 @@ def check_names(names: Sequence[str], faults: Faults) -> None:
 
 def wrong_with(name: str) -> str:
     """What would keep a name from being one file below where the package is unpacked."""
-    path = name.removesuffix("/")
-    if _PLAIN.fullmatch(path) and not _HARD_PARTS.search(path):
+    if (
+        name
+        and name[0] not in "/."
+        and name.isprintable()
+        and not any(hard in name for hard in _HARD)
+    ):
         return ""
+    path = name.removesuffix("/")
     parts = path.split("/")
     if not path:
         return "has no name"

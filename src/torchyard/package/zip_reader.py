@@ -21,6 +21,8 @@ STORED, DEFLATED = 0, 8
 
 _CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
+_SIZES = struct.Struct("<HHH")
+_MAX_32 = 0xFFFF_FFFF
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _DESCRIPTOR, _PATCH = 0x8, 0x20
 _UNIX = 3
@@ -67,26 +69,6 @@ class Directory(NamedTuple):
     faults: tuple[Fault, ...]
 
 
-class _Row(NamedTuple):
-    """A member as the directory has it."""
-
-    name: str
-    raw_name: bytes
-    made_by: int
-    flags: int
-    method: int
-    time: int
-    date: int
-    crc: int
-    stored: int
-    size: int
-    header: int
-    internal: int
-    external: int
-    extra: bytes
-    comment: bytes
-
-
 def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
     """Read the directory, and compare all of it with the members' own headers."""
     faults = Faults(limits.faults)
@@ -99,129 +81,133 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
         what = f"the directory takes {end.size} bytes, more than any package needs"
         faults.add(FaultKind.BOMB, "", what)
         return Directory((), end.start, end.comment, faults.all())
-    rows = list(_rows(os.pread(handle, end.size, end.start), end, faults))
-    check_names([row.name for row in rows], faults)
-    entries = tuple(_entry(handle, row, end, faults) for row in rows)
-    entries = _placed(entries, end, faults)
-    return Directory(entries, end.start, end.comment, faults.all())
+    data = os.pread(handle, end.size, end.start)
+    entries = [_entry(handle, row, end, faults) for row in _rows(data, end, faults)]
+    check_names([entry.name for entry in entries], faults)
+    return Directory(_placed(entries, end, faults), end.start, end.comment, faults.all())
 
 
-def _rows(data: bytes, end: End, faults: Faults) -> Iterator[_Row]:
-    """Read the directory row by row, up to the first that is none."""
+def _rows(data: bytes, end: End, faults: Faults) -> Iterator[bytes]:
+    """Cut the directory into its rows, up to the first that is none."""
     place = count = 0
     while place < len(data):
-        if place + _CENTRAL.size > len(data) or data[place : place + 4] != b"PK\x01\x02":
+        if data[place : place + 4] != b"PK\x01\x02" or place + _CENTRAL.size > len(data):
             what = f"the directory has something else than a member after {count} members"
             faults.add(FaultKind.STRUCTURE, "", what)
             break
-        row = _CENTRAL.unpack_from(data, place)
-        _, made_by, _, flags, method, time, date, crc, stored, size = row[:10]
-        name_size, extra_size, comment_size, disk, internal, external, header = row[10:]
-        start = place + _CENTRAL.size
-        place = start + name_size + extra_size + comment_size
+        sizes = _SIZES.unpack_from(data, place + 28)
+        start, place = place, place + _CENTRAL.size + sum(sizes)
         if place > len(data):
             faults.add(FaultKind.STRUCTURE, "", "the directory's last member is cut off")
             break
-        raw_name = data[start : start + name_size]
-        name = decoded(raw_name, flags, faults)
-        extra = data[start + name_size : start + name_size + extra_size]
-        comment = data[start + name_size + extra_size : place]
-        if extra:
-            numbers = (size, stored, header)
-            size, stored, header = large_numbers(extra, numbers, name, faults, strict=True)
-        if disk:
-            faults.add(FaultKind.STRUCTURE, name, f"is said to be on another disk, {disk}")
         count += 1
-        numbers = (crc, stored, size, header + end.shift, internal, external)
-        yield _Row(name, raw_name, made_by, flags, method, time, date, *numbers, extra, comment)
+        yield data[start:place]
     if count != end.count:
         what = f"the directory has {count} members, and the archive's end says {end.count}"
         faults.add(FaultKind.STRUCTURE, "", what)
 
 
-def _entry(handle: int, row: _Row, end: End, faults: Faults) -> Entry:
-    """Compare a member's row with its own header."""
-
-    def fault(what: str) -> bool:
-        faults.add(FaultKind.STRUCTURE, row.name, what)
-        return False
-
-    data, sound = row.header, True
-    if not 0 <= row.header <= end.start - _LOCAL.size:
-        sound = fault(f"is said to begin at {row.header}, outside of the archive's data")
-    else:
-        head = os.pread(handle, _LOCAL.size + len(row.raw_name) + 64, row.header)
-        if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
-            sound = fault("does not begin with a header of its own")
-        else:
-            data = _compare(handle, head, row, faults)
-    if row.flags & _ENCRYPTED:
-        sound = fault("is encrypted")
-    elif row.flags & _PATCH:
-        sound = fault("is a patch")
-    elif row.method not in (STORED, DEFLATED):
-        sound = fault(f"is packed by method {row.method}, which installers do not know")
-    elif row.method == STORED and row.stored != row.size:
-        sound = fault(f"is stored as it is, but as {row.stored} bytes instead of {row.size}")
-    if sound and data + row.stored > end.start:
-        sound = fault("goes on beyond the archive's data")
-    if row.name.endswith("/") and row.size:
-        sound = fault(f"is a directory, but holds {row.size} bytes")
-    last = data + row.stored
-    if sound and row.flags & _DESCRIPTOR:
-        last += _descriptor(os.pread(handle, 24, last), row, faults)
-    return Entry(
-        name=row.name,
-        raw_name=row.raw_name,
-        method=row.method,
-        flags=row.flags,
-        crc=row.crc,
-        stored=row.stored,
-        size=row.size,
-        header=row.header,
-        data=data,
-        end=last,
-        time=row.time,
-        date=row.date,
-        made_by=row.made_by,
-        internal=row.internal,
-        external=row.external,
-        extra=row.extra,
-        comment=row.comment,
-        sound=sound,
+def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
+    """Read a member's row, and compare it with the member's own header."""
+    _, made_by, _, flags, method, time, date, crc, stored, size, *more = _CENTRAL.unpack_from(row)
+    name_size, extra_size, _, disk, internal, external, header = more
+    name_end = _CENTRAL.size + name_size
+    raw_name = row[_CENTRAL.size : name_end]
+    name = decoded(raw_name, flags, faults)
+    extra, comment = row[name_end : name_end + extra_size], row[name_end + extra_size :]
+    if extra or _MAX_32 in (size, stored, header):
+        numbers = (size, stored, header)
+        size, stored, header = large_numbers(extra, numbers, name, faults, strict=True)
+    if disk:
+        faults.add(FaultKind.STRUCTURE, name, f"is said to be on another disk, {disk}")
+    header += end.shift
+    head = os.pread(handle, _LOCAL.size + name_size + 64, header) if header < end.start else b""
+    begin = header + _LOCAL.size + name_size + int.from_bytes(head[28:30], "little")
+    entry = Entry(
+        name,
+        raw_name,
+        method,
+        flags,
+        crc,
+        stored,
+        size,
+        header,
+        begin,
+        begin + stored,
+        time,
+        date,
+        made_by,
+        internal,
+        external,
+        extra,
+        comment,
+        sound=True,
     )
+    if (
+        head[:4] != b"PK\x03\x04"
+        or head[4:28] != row[6:30]
+        or head[30 : 30 + name_size] != raw_name
+    ):
+        entry = _compared(handle, head, entry, faults)
+    return _judged(handle, entry, end, faults)
 
 
-def _compare(handle: int, head: bytes, row: _Row, faults: Faults) -> int:
-    """Compare a member's header with the directory, and tell where its data begin."""
+def _compared(handle: int, head: bytes, entry: Entry, faults: Faults) -> Entry:
+    """Tell in what a member's header differs from the directory, and where its data begin."""
+    if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
+        what = f"does not begin with a header of its own, at {entry.header}"
+        faults.add(FaultKind.STRUCTURE, entry.name, what)
+        return entry._replace(data=entry.header, end=entry.header + entry.stored, sound=False)
     _, _, flags, method, _, _, crc, stored, size, name_size, extra_size = _LOCAL.unpack_from(head)
     length = _LOCAL.size + name_size + extra_size
     if length > len(head):
-        head = os.pread(handle, length, row.header)
+        head = os.pread(handle, length, entry.header)
     name = head[_LOCAL.size : _LOCAL.size + name_size]
     if extra_size:
         extra = head[_LOCAL.size + name_size : length]
         numbers = (size, stored, 0)
-        size, stored, _ = large_numbers(extra, numbers, row.name, faults, strict=False)
+        size, stored, _ = large_numbers(extra, numbers, entry.name, faults, strict=False)
     pairs: list[tuple[str, int | bytes, int | bytes]] = [
-        ("name", name, row.raw_name),
-        ("method", method, row.method),
-        ("flags", flags, row.flags),
+        ("name", name, entry.raw_name),
+        ("method", method, entry.method),
+        ("flags", flags, entry.flags),
     ]
-    later = flags & _DESCRIPTOR and not (crc or stored or size)
-    if not later:
-        pairs += [("CRC", crc, row.crc), ("stored size", stored, row.stored)]
-        pairs += [("size", size, row.size)]
+    if not flags & _DESCRIPTOR or crc or stored or size:
+        pairs += [("CRC", crc, entry.crc), ("stored size", stored, entry.stored)]
+        pairs += [("size", size, entry.size)]
     for what, own, listed in pairs:
         if own != listed:
             told = f"has the {what} {own!r} in its own header, and {listed!r} in the directory"
-            faults.add(FaultKind.STRUCTURE, row.name, told)
-    return row.header + length
+            faults.add(FaultKind.STRUCTURE, entry.name, told)
+    data = entry.header + length
+    return entry._replace(data=data, end=data + entry.stored)
 
 
-def _descriptor(data: bytes, row: _Row, faults: Faults) -> int:
+def _judged(handle: int, entry: Entry, end: End, faults: Faults) -> Entry:
+    """Tell whether a member can be unpacked, and where its record ends."""
+    what = ""
+    if entry.flags & (_ENCRYPTED | _PATCH):
+        what = "is encrypted, or a patch"
+    elif entry.method not in (STORED, DEFLATED):
+        what = f"is packed by method {entry.method}, which installers do not know"
+    elif entry.method == STORED and entry.stored != entry.size:
+        what = f"is stored as it is, but as {entry.stored} bytes instead of {entry.size}"
+    elif entry.end > end.start:
+        what = "goes on beyond the archive's data"
+    elif entry.size and entry.name.endswith("/"):
+        what = f"is a directory, but holds {entry.size} bytes"
+    if what:
+        faults.add(FaultKind.STRUCTURE, entry.name, what)
+        return entry._replace(end=min(entry.end, end.start), sound=False)
+    if entry.flags & _DESCRIPTOR and entry.sound:
+        length = _descriptor(os.pread(handle, 24, entry.end), entry, faults)
+        return entry._replace(end=entry.end + length)
+    return entry
+
+
+def _descriptor(data: bytes, entry: Entry, faults: Faults) -> int:
     """Find out how long the numbers that follow a member's data are; all four ways are in use."""
-    wanted = (row.crc, row.stored, row.size)
+    wanted = (entry.crc, entry.stored, entry.size)
     for prefix in (b"PK\x07\x08", b""):
         for shape in ("<III", "<IQQ"):
             length = len(prefix) + struct.calcsize(shape)
@@ -230,11 +216,11 @@ def _descriptor(data: bytes, row: _Row, faults: Faults) -> int:
             if struct.unpack_from(shape, data, len(prefix)) == wanted:
                 return length
     what = "is followed by other numbers than the directory has for it"
-    faults.add(FaultKind.STRUCTURE, row.name, what)
+    faults.add(FaultKind.STRUCTURE, entry.name, what)
     return 0
 
 
-def _placed(entries: tuple[Entry, ...], end: End, faults: Faults) -> tuple[Entry, ...]:
+def _placed(entries: list[Entry], end: End, faults: Faults) -> tuple[Entry, ...]:
     """Check that members lie one after another, in order, with nothing before, between or after.
 
     One that begins inside of another is not sound: read both, and few bytes give very many.
