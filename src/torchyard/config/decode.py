@@ -1,8 +1,9 @@
 """Raw TOML → spec. What does not fit is reported all at once, each with its place."""
 
 from collections.abc import Iterator, Mapping
+from datetime import date
 from types import NoneType, UnionType
-from typing import Annotated, get_args, get_origin
+from typing import Annotated, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -11,13 +12,20 @@ from torchyard.config.spec import FileSpec
 from torchyard.errors import ConfigError, Diagnostic
 from torchyard.model.suggest import did_you_mean, nearest
 
+Spec = TypeVar("Spec", bound=msgspec.Struct)
+
 
 def decode(document: Document) -> FileSpec:
-    """Read the document as a spec. Only a failure pays for finding out what is wrong."""
+    """Read the document as a spec."""
+    return decode_as(document, FileSpec)
+
+
+def decode_as(document: Document, kind: type[Spec]) -> Spec:
+    """Read the document as one kind. Only a failure pays for finding out what is wrong."""
     try:
-        return msgspec.convert(document.raw, FileSpec)
+        return msgspec.convert(document.raw, kind)
     except msgspec.ValidationError as error:
-        found = list(_diagnose(document, document.raw, FileSpec, ()))
+        found = list(_diagnose(document, document.raw, kind, ()))
         raise ConfigError.of(found) from error
 
 
@@ -31,7 +39,7 @@ def _diagnose(
         yield from _diagnose_table(document, value, expected, path)
     elif origin is UnionType and isinstance(value, list) and (kind := _list_in(expected)):
         yield from _diagnose(document, value, kind, path)
-    elif origin is list and isinstance(value, list):
+    elif origin in (list, tuple) and isinstance(value, list):
         for index, item in enumerate(value):
             yield from _diagnose(document, item, get_args(expected)[0], (*path, index))
     elif origin is dict and isinstance(value, dict):
@@ -107,6 +115,8 @@ _WORDS: Mapping[object, str] = {
     float: "a number",
     list: "a list",
     dict: "a table",
+    date: "a day such as 2027-06-30",
     list[str]: "a list of strings",
+    tuple[str, ...]: "a list of strings",
     dict[str, str]: "a table of strings",
 }

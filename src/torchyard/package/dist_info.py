@@ -1,13 +1,27 @@
 """The folder in which an unpacked wheel speaks of itself, and its list of files."""
 
 import csv
-from base64 import urlsafe_b64encode
+from base64 import b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.errors import BuildError
 from torchyard.package.archive import Written
+
+_COLUMNS = 3
+_DIGITS = 19
+"""Longer numbers are no sizes of files; reading them would take time for nothing."""
+
+
+class Recorded(NamedTuple):
+    """A row of RECORD. The digest is in hexadecimal digits; without one there is no algorithm."""
+
+    name: str
+    algorithm: str
+    digest: str
+    size: int | None
 
 
 def find_dist_info(image: Path) -> Path:
@@ -29,3 +43,38 @@ def record(files: Iterable[Written], own_name: str) -> str:
         rows.writerow((file.name, f"sha256={digest}", file.size) if digest else (file.name, "", ""))
     rows.writerow((own_name, "", ""))
     return text.getvalue()
+
+
+def parse_record(text: str) -> tuple[list[Recorded], list[str]]:
+    """The rows of RECORD, and what is wrong with those that are none."""
+    rows: list[Recorded] = []
+    problems: list[str] = []
+    lines = csv.reader(StringIO(text, newline=""), strict=True)
+    try:
+        for line in lines:
+            try:
+                rows.append(_recorded(line))
+            except ValueError as error:
+                problems.append(f"line {lines.line_num} of RECORD is no row: {error}")
+    except csv.Error as error:
+        problems.append(f"RECORD can't be read after line {lines.line_num}: {error}")
+    return rows, problems
+
+
+def _recorded(line: list[str]) -> Recorded:
+    if len(line) != _COLUMNS:
+        msg = f"it has {len(line)} columns, not {_COLUMNS}"
+        raise ValueError(msg)
+    name, digest, size = line
+    if not name:
+        msg = "it names no file"
+        raise ValueError(msg)
+    if size and not (size.isascii() and size.isdecimal() and len(size) < _DIGITS):
+        msg = f"`{size}` is no size"
+        raise ValueError(msg)
+    algorithm, equals, value = digest.partition("=")
+    if digest and not (equals and algorithm and value):
+        msg = f"`{digest}` is no digest"
+        raise ValueError(msg)
+    decoded = b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True).hex()
+    return Recorded(name, algorithm.lower(), decoded, int(size) if size else None)

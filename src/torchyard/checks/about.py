@@ -1,0 +1,71 @@
+"""Where a package speaks of itself: the folder, the texts and the fields that rules look at."""
+
+import re
+
+from torchyard.errors import BuildError
+from torchyard.package.conda_index import INDEX, CondaIndex, parse_index
+from torchyard.package.contents import Contents, Kind
+from torchyard.package.wheel import Field, parse_metadata
+
+_SITE = re.compile(r"lib/python\d[^/]*/site-packages/|Lib/site-packages/|site-packages/")
+
+
+def dist_infos(contents: Contents) -> list[str]:
+    """The folders `*.dist-info` at the root of a wheel."""
+    tops = {name.partition("/")[0] for name in contents.files if "/" in name}
+    return sorted(top for top in tops if top.endswith(".dist-info"))
+
+
+def dist_info(contents: Contents) -> str:
+    """The one folder in which a wheel speaks of itself; empty if it is no wheel or has not one."""
+    found = dist_infos(contents) if contents.kind is Kind.WHEEL else []
+    return found[0] if len(found) == 1 else ""
+
+
+def about_text(contents: Contents, name: str) -> bytes | None:
+    """A file of a wheel's dist-info, if there is one."""
+    folder = dist_info(contents)
+    return contents.texts.get(f"{folder}/{name}") if folder else None
+
+
+def metadata_fields(contents: Contents) -> list[Field]:
+    """The fields of a wheel's METADATA; none if it can't be read, which a rule tells."""
+    return fields_of(about_text(contents, "METADATA") or b"")
+
+
+def fields_of(text: bytes) -> list[Field]:
+    """The fields of METADATA or WHEEL; none if a line of it is no field."""
+    try:
+        return parse_metadata(text.decode())[0]
+    except (UnicodeDecodeError, BuildError):
+        return []
+
+
+def values(fields: list[Field], name: str) -> list[str]:
+    """All values of a field, whatever its name's case."""
+    return [field.value for field in fields if field.name.lower() == name.lower()]
+
+
+def conda_index(contents: Contents) -> CondaIndex | None:
+    """What a conda package says of itself, if that can be read."""
+    text = contents.texts.get(INDEX) if contents.kind is Kind.CONDA else None
+    try:
+        return None if text is None else parse_index(text)
+    except BuildError:
+        return None
+
+
+def in_site_packages(contents: Contents, member: str) -> str | None:
+    """The path of a member below site-packages once it is installed; None if it is not there."""
+    match contents.kind:
+        case Kind.WHEEL:
+            top, _, rest = member.partition("/")
+            if not top.endswith(".data"):
+                return member
+            library, _, path = rest.partition("/")
+            return path if library in {"purelib", "platlib"} else None
+        case Kind.CONDA:
+            found = _SITE.match(member)
+            return member[found.end() :] if found else None
+        case Kind.ZIP:
+            return None

@@ -1,0 +1,55 @@
+"""What a conda package says of itself in `info/`, whoever made it."""
+
+from typing import TypeVar
+
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.model.values import Value
+
+INDEX = "info/index.json"
+PATHS = "info/paths.json"
+
+
+class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
+    """The part of `info/index.json` that names the package; solvers read more of it."""
+
+    name: str
+    version: str
+    build: str
+    subdir: str = ""
+    depends: tuple[str, ...] = ()
+
+
+class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
+    """A file that is installed. Links have a digest and a size of little meaning."""
+
+    path: str = msgspec.field(name="_path")
+    path_type: str = "hardlink"
+    sha256: str | None = None
+    size_in_bytes: int | None = None
+
+
+class _Paths(Value, kw_only=True, forbid_unknown_fields=False):
+    paths: tuple[CondaPath, ...]
+
+
+_Part = TypeVar("_Part", CondaIndex, _Paths)
+
+
+def parse_index(text: bytes) -> CondaIndex:
+    """Read `info/index.json`."""
+    return _decode(INDEX, text, CondaIndex)
+
+
+def parse_paths(text: bytes) -> tuple[CondaPath, ...]:
+    """Read `info/paths.json`."""
+    return _decode(PATHS, text, _Paths).paths
+
+
+def _decode(name: str, text: bytes, kind: type[_Part]) -> _Part:
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        msg = f"`{name}` can't be read: {error}"
+        raise BuildError(msg, hint="write the package anew") from error
