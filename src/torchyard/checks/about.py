@@ -12,7 +12,7 @@ _SITE = re.compile(r"lib/python\d[^/]*/site-packages/|Lib/site-packages/|site-pa
 
 def dist_infos(contents: Contents) -> list[str]:
     """The folders `*.dist-info` at the root of a wheel."""
-    tops = {name.partition("/")[0] for name in contents.files if "/" in name}
+    tops = {name.partition("/")[0] for name in contents.files if ".dist-info/" in name}
     return sorted(top for top in tops if top.endswith(".dist-info"))
 
 

@@ -108,7 +108,9 @@ def top_level(subject: Subject) -> Iterator[Hit]:
         if slash:
             is_module = rest.endswith(_MODULES) or subject.contents.files[member].binary is not None
             importable[top] = importable.get(top, False) or is_module
-        elif not top.endswith((*_MODULES, ".pth")) or top in table.stray_files:
+        elif not top.endswith((*_MODULES, ".pth")) or (
+            top in table.stray_files and top.partition(".")[0] != own
+        ):
             yield Hit("a file at the root of the wheel is no module", member, _MOVE)
     for top, is_importable in sorted(importable.items()):
         if top.endswith(_ABOUT) or top.lower() == own:

@@ -6,9 +6,9 @@ from typing import assert_never
 from urllib.parse import unquote
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
+from packaging.requirements import Requirement
+from packaging.utils import parse_wheel_filename
+from packaging.version import Version
 
 from torchyard.checks.about import conda_index, metadata_fields, values
 from torchyard.config.tables import load_tables
@@ -66,7 +66,7 @@ def expected_of(contents: Contents) -> Expected:
 def _of_wheel(contents: Contents) -> Expected:
     try:
         name, version, _, _ = parse_wheel_filename(contents.file_name)
-    except (InvalidWheelFilename, InvalidVersion):
+    except ValueError:
         return Expected(compute=_required_compute(contents))
     python, abi, platforms = contents.file_name.removesuffix(".whl").split("-")[-3:]
     return Expected(
@@ -106,7 +106,7 @@ def _of_zip(contents: Contents) -> Expected:
 def _local_compute(version: str) -> str:
     try:
         found = _LOCAL.match(Version(version).local or "")
-    except InvalidVersion:
+    except ValueError:
         return ""
     return found[0] if found else ""
 
@@ -117,9 +117,9 @@ def _required_compute(contents: Contents) -> str:
     for text in values(metadata_fields(contents), "Requires-Dist"):
         try:
             requirement = Requirement(text)
-        except InvalidRequirement:
+            found = _PINNED.match(str(requirement.specifier))
+        except ValueError:
             continue
-        found = _PINNED.match(str(requirement.specifier))
         if found and "extra" not in str(requirement.marker or ""):
             pinned[requirement.name] = f"cu{found['major']}{found['minor']}"
     return next((pinned[name] for name in _TOOLKIT if name in pinned), "")

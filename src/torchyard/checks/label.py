@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchyard.checks.about import conda_index, in_site_packages, metadata_fields, values
 from torchyard.checks.rule import Hit, Severity, rule
@@ -26,6 +26,8 @@ _HASH = re.compile(rb"['\"]?[0-9a-f]{7,64}['\"]?")
 _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
 _SAME = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "i386": "i686", "x86": "i686"}
 """Machines that other systems name differently."""
+
+_FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
 
 
 @rule("label-platform", Severity.ERROR, "programs for another machine than the label says")
@@ -56,11 +58,12 @@ def _misfit(binary: Binary, tag: str, row: PlatformRow | None) -> str:
     if row is None:
         return ""
     if not row.machines:
-        return f"a {binary.format} file, in a package for any machine"
+        return f"{_FORMATS[binary.format]} file, in a package for any machine"
     machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}
     if binary.format != row.format or not machines.issuperset(row.machines):
         wanted = " and ".join(row.machines)
-        return f"a {binary.format} file for {binary.machine}, not {row.format} for {wanted}"
+        wrong = f"{_FORMATS[binary.format]} file for {binary.machine}"
+        return f"{wrong}, not {_FORMATS[row.format]} file for {wanted}"
     promised = _MACOS.match(tag)
     if promised and binary.minimum_system:
         least = (int(promised["major"]), int(promised["minor"]))
@@ -167,7 +170,7 @@ def _is_version_file(subject: Subject, member: str) -> bool:
 def _agree(inside: str, label: str) -> bool:
     try:
         said, promised = Version(inside), Version(label)
-    except InvalidVersion:
+    except ValueError:
         return inside == label
     return said == promised or (promised.local is None and said.public == promised.public)
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from packaging.metadata import Metadata
 from packaging.tags import parse_tag
 from packaging.utils import (
-    InvalidWheelFilename,
     canonicalize_name,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchyard.checks.about import (
     about_text,
@@ -27,6 +26,9 @@ from torchyard.errors import BuildError
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, Kind
 from torchyard.package.wheel import Field, parse_metadata
+
+_LONG = 255
+"""More than fits into the name of a file."""
 
 
 @rule("dist-info", Severity.ERROR, "installers don't know which package this is")
@@ -61,7 +63,7 @@ def _is_same(name: str, version: str, other_name: str, other_version: str) -> bo
 def _is_version(version: str, other: str) -> bool:
     try:
         return Version(version) == Version(other)
-    except InvalidVersion:
+    except ValueError:
         return version == other
 
 
@@ -122,7 +124,7 @@ def wheel_tags(subject: Subject) -> Iterator[Hit]:
     text = about_text(subject.contents, "WHEEL")
     try:
         _, _, _, promised = parse_wheel_filename(subject.contents.file_name)
-    except (InvalidWheelFilename, InvalidVersion):
+    except ValueError:
         return  # which metadata-name tells
     if text is None:
         return
@@ -130,14 +132,21 @@ def wheel_tags(subject: Subject) -> Iterator[Hit]:
     tags: set[str] = set()
     for tag in values(fields_of(text), "Tag"):
         try:
-            tags.update(map(str, parse_tag(tag)))
+            tags.update(_expanded(tag))
         except ValueError:
-            yield Hit(f"`{tag}` is no tag", member)
+            yield Hit(f"this is no tag: {tag[:_LONG]}", member)
     named = set(map(str, promised))
     if missing := sorted(named - tags):
         yield Hit(f"the file's name has tags that WHEEL has not: {', '.join(missing)}", member)
     if more := sorted(tags - named):
         yield Hit(f"WHEEL has tags that the file's name has not: {', '.join(more)}", member)
+
+
+def _expanded(tag: str) -> list[str]:
+    """All tags that one with dots stands for; three long lists would stand for billions."""
+    if len(tag) > _LONG:
+        raise ValueError(tag)
+    return [str(one) for one in parse_tag(tag)]
 
 
 @rule("metadata-valid", Severity.ERROR, "installers and indexes refuse the metadata")
@@ -162,6 +171,8 @@ def metadata_valid(subject: Subject) -> Iterator[Hit]:
         Metadata.from_email(subject.contents.texts[member], validate=True)
     except ExceptionGroup as group:
         yield from (Hit(f"METADATA is not valid: {error}", member) for error in group.exceptions)
+    except ValueError as error:  # numbers of thousands of digits
+        yield Hit(f"METADATA is not valid: {error}", member)
 
 
 @rule("metadata-name", Severity.ERROR, "the name of the file promises another package")
@@ -179,7 +190,7 @@ def metadata_name(subject: Subject) -> Iterator[Hit]:
         return
     try:
         parse_wheel_filename(contents.file_name)
-    except (InvalidWheelFilename, InvalidVersion) as error:
+    except ValueError as error:
         yield Hit(f"the file's name is not that of a wheel: {error}")
         return
     fields = metadata_fields(contents)
@@ -222,7 +233,7 @@ def metadata_siblings(subject: Subject) -> Iterator[Hit]:
 def _is_sibling(subject: Subject, other: Contents) -> bool:
     ours, theirs = metadata_fields(subject.contents), metadata_fields(other)
     names = [[canonicalize_name(n) for n in values(fields, "Name")] for fields in (ours, theirs)]
-    return names[0] == names[1] and values(ours, "Version") == values(theirs, "Version")
+    return names[0] == names[1] != [] and values(ours, "Version") == values(theirs, "Version")
 
 
 def _said(contents: Contents) -> frozenset[tuple[str, tuple[str, ...]]]:

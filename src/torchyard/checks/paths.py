@@ -9,6 +9,10 @@ from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
 from torchyard.model.matrix import any_match
 
+_END = r"""\s"'`;:,()<>\[\]|"""
+_RELATIVE = re.compile(rb"[\w.$})\]>~*%@/\\-]")
+_FLAGS = frozenset((b"-I", b"-L"))
+
 
 @rule("leaked-path", Severity.WARNING, "a path that exists on the build machine only")
 def leaked_path(subject: Subject) -> Iterator[Hit]:
@@ -21,31 +25,42 @@ def leaked_path(subject: Subject) -> Iterator[Hit]:
     Write paths relative to the file: `${CMAKE_CURRENT_LIST_DIR}` in CMake, `${pcfiledir}` in
     pkg-config.
     """
-    globs, pattern = load_rule_table().build_texts, _pattern()
+    globs = load_rule_table().build_texts
     for member, text in subject.contents.texts.items():
         if not any_match(member, globs):
             continue
         lines: dict[bytes, list[int]] = {}
-        for found in pattern.finditer(text):
-            lines.setdefault(found["path"], []).append(text.count(b"\n", 0, found.start()) + 1)
+        for path, line in _paths(text):
+            lines.setdefault(path, []).append(line)
         for path, numbers in lines.items():
             more = f" and {len(numbers) - 1} more" if len(numbers) > 1 else ""
             what = f"line {numbers[0]}{more}: {path.decode(errors='replace')}"
             yield Hit(what, member, "write it relative to the file")
 
 
-@cache
-def _pattern() -> re.Pattern[bytes]:
-    r"""Absolute paths below the roots, with `/` or `\` on Windows.
+def _paths(text: bytes) -> Iterator[tuple[bytes, int]]:
+    """Absolute paths below the roots, and the lines they are in.
 
     What stands before must not make it relative to something else: `${PREFIX}/tmp`, `a/tmp`. Only
     flags such as `-I/tmp` are written without a gap.
     """
+    for pattern in _patterns():
+        line, seen = 1, 0
+        for found in pattern.finditer(text):
+            start = found.start()
+            line, seen = line + text.count(b"\n", seen, start), start
+            before = text[max(0, start - 2) : start]
+            if before in _FLAGS or not _RELATIVE.fullmatch(before[-1:]):
+                yield found[0], line
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[bytes], ...]:
+    """One for each way to begin, which is quicker by far."""
     roots = load_rule_table().build_roots
-    unix = "|".join(re.escape(root) for root in roots if root.startswith("/"))
+    unix = "|".join(re.escape(root[1:]) for root in roots if root.startswith("/"))
     windows = "|".join(re.escape(root[3:]) for root in roots if root.startswith("?:/"))
-    path = rf"(?:{unix})/[^{_END}]+|[A-Za-z]:[\\/]+(?i:{windows})[\\/]+[^{_END}]+"
-    return re.compile(rf"(?:(?<![\w.$}})\]>~*%@/\\-])|(?<=-[IL]))(?P<path>{path})".encode())
-
-
-_END = r"""\s"'`;:,()<>\[\]|"""
+    return (
+        re.compile(rf"/(?:{unix})/[^{_END}]+".encode()),
+        re.compile(rf"[A-Za-z]:[\\/]+(?:{windows})[\\/]+[^{_END}]+".encode(), re.IGNORECASE),
+    )

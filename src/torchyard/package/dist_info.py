@@ -1,7 +1,8 @@
 """The folder in which an unpacked wheel speaks of itself, and its list of files."""
 
 import csv
-from base64 import b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64encode
+from binascii import a2b_base64
 from collections.abc import Iterable
 from io import StringIO
 from pathlib import Path
@@ -11,6 +12,7 @@ from torchyard.errors import BuildError
 from torchyard.package.archive import Written
 
 _COLUMNS = 3
+_PLAIN_ALPHABET = str.maketrans("-_", "+/")
 _DIGITS = 19
 """Longer numbers are no sizes of files; reading them would take time for nothing."""
 
@@ -76,5 +78,6 @@ def _recorded(line: list[str]) -> Recorded:
     if digest and not (equals and algorithm and value):
         msg = f"`{digest}` is no digest"
         raise ValueError(msg)
-    decoded = b64decode(value + "=" * (-len(value) % 4), altchars=b"-_", validate=True).hex()
+    plain = value.translate(_PLAIN_ALPHABET) + "=" * (-len(value) % 4)
+    decoded = a2b_base64(plain, strict_mode=True).hex()
     return Recorded(name, algorithm.lower(), decoded, int(size) if size else None)

@@ -1,0 +1,133 @@
+"""Policies: those that are shipped, those of users, and what they do to findings."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+from tests.contents import TODAY, findings, wheel
+
+from torchyard.checks.check import check
+from torchyard.checks.policy import CheckPolicy, load_policies, load_policy, parse_policy
+from torchyard.checks.rule import Finding, Severity
+from torchyard.errors import ConfigError, HostError, UsageError
+from torchyard.package.contents import Contents
+
+ALLOWED = """\
+[[allow]]
+rule = "top-level"
+reason = "the next release moves it"
+until = 2027-06-30
+member = "LICENSE"
+"""
+
+
+def _stray(*names: str) -> Contents:
+    return wheel(dict.fromkeys(names, b"x"))
+
+
+def _top_level(text: str, package: Contents, today: date = TODAY) -> list[Finding]:
+    policy = parse_policy("own.toml", f'{text}\n[severity]\nsbom-missing = "off"\n')
+    return list(check([package], policy, today)[0].findings)
+
+
+def test_the_shipped_policies() -> None:
+    assert set(load_policies()) == {"default", "strict", "pypi"}
+    (warning,) = findings(_stray("LICENSE"), policy=load_policy("default"))
+    (error,) = findings(_stray("LICENSE"), policy=load_policy("strict"))
+    assert (warning.severity, error.severity) == (Severity.WARNING, Severity.ERROR)
+    assert load_policy("pypi").budget
+
+
+def test_severities() -> None:
+    def severities(**severity: str) -> list[str]:
+        lines = "\n".join(f'{name.replace("_", "-")} = "{word}"' for name, word in severity.items())
+        policy = parse_policy("own.toml", f"strict = true\n[severity]\n{lines}\n")
+        return [finding.severity.value for finding in findings(_stray("LICENSE"), policy=policy)]
+
+    assert severities() == ["error"]
+    assert severities(top_level="warning") == ["warning"]
+    assert severities(top_level="note") == ["note"]
+    assert severities(top_level="off") == []
+
+
+def test_what_is_allowed_is_a_note_with_its_reason() -> None:
+    kept, allowed = _top_level(ALLOWED, _stray("LICENSE", "README"))
+    assert (kept.member, kept.severity, kept.allowed) == ("README", Severity.WARNING, "")
+    assert (allowed.member, allowed.severity) == ("LICENSE", Severity.NOTE)
+    assert allowed.allowed == "the next release moves it"
+
+
+def test_an_allowance_ends() -> None:
+    (last,) = _top_level(ALLOWED, _stray("LICENSE"), date(2027, 6, 30))
+    (after,) = _top_level(ALLOWED, _stray("LICENSE"), date(2027, 7, 1))
+    assert last.severity is Severity.NOTE
+    assert (after.severity, after.allowed) == (Severity.WARNING, "")
+    assert after.hint.endswith("this was allowed until 2027-06-30: the next release moves it")
+
+
+def test_an_allowance_for_nothing_is_told_once() -> None:
+    policy = parse_policy("own.toml", ALLOWED)
+    first, second = check([wheel(), wheel()], policy, TODAY)
+    (note,) = first.findings
+    assert (note.rule, note.severity) == ("top-level", Severity.NOTE)
+    assert "nothing to allow" in note.what
+    assert second.findings == ()
+    used = check([wheel(), _stray("LICENSE")], policy, TODAY)
+    assert used[0].findings == ()
+
+
+def test_an_allowance_for_other_packages() -> None:
+    others = f'{ALLOWED}package = "huge-*"\n'
+    (found,) = _top_level(others, _stray("LICENSE"))
+    assert found.severity is Severity.WARNING
+
+
+def test_findings_are_sorted_by_severity_rule_and_member() -> None:
+    found = findings(_stray("b.txt", "a.txt", "x.pth"))
+    assert [f.member for f in found] == ["x.pth", "a.txt", "b.txt"]
+
+
+def test_a_policy_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text(f'budget = "1 GB"\n{ALLOWED}')
+    policy = load_policy(str(path))
+    assert policy.allow[0].until == date(2027, 6, 30)
+    assert policy.budget == "1 GB"
+    with pytest.raises(HostError, match="no file"):
+        load_policy(str(tmp_path / "missing.toml"))
+
+
+def test_an_unknown_policy() -> None:
+    with pytest.raises(UsageError, match="no policy `strikt`") as caught:
+        load_policy("strikt")
+    assert "did you mean `strict`?" in str(caught.value.diagnostics[0].hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint", "line"),
+    [
+        ('[severity]\ntop-levle = "off"', "no rule `top-levle`", "did you mean `top-level`?", 2),
+        ('[severity]\ntop-level = "of"', "can't be `of`", "did you mean `off`?", 2),
+        (ALLOWED.replace("top-", "tap-"), "no rule `tap-level`", "did you mean `top-level`?", 2),
+        (ALLOWED.replace("the next release moves it", " "), "needs a reason", "say why", 3),
+        (ALLOWED.replace("2027-06-30", '"2027-02-30"'), "must be a day such as", "", 4),
+        (ALLOWED.replace("until = 2027-06-30\n", ""), "lacks the required key `until`", "", 1),
+        (ALLOWED.replace("until", "untill"), "unknown key `untill`", "did you mean `until`?", 4),
+        ('budget = "1 gigabyte"', "the budget can't be read", 'write "1 GB"', 1),
+        ('budgets = "1 GB"', "unknown key `budgets`", "did you mean `budget`?", 1),
+        ('system = "libx.so"', "must be a list of strings", "", 1),
+        ("strict =", "this is not TOML", "", 1),
+    ],
+)
+def test_mistakes_in_a_policy(text: str, what: str, hint: str, line: int) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_policy("own.toml", text)
+    (told,) = caught.value.diagnostics
+    assert what in told.what
+    assert hint in (told.hint or "")
+    assert told.span is not None
+    assert told.span.line == line
+
+
+def test_a_policy_that_says_nothing_is_the_usual_one() -> None:
+    assert parse_policy("own.toml", "") == CheckPolicy()

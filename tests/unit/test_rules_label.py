@@ -1,0 +1,239 @@
+"""Rules that compare a package's label with what is inside, and what a label promises."""
+
+import msgspec
+import pytest
+from tests.contents import (
+    ABOUT,
+    INDEX,
+    LIBRARY,
+    METADATA,
+    MODULE,
+    SITE,
+    VERSION,
+    WHEEL_NAME,
+    conda,
+    contents,
+    found_by,
+    wheel,
+)
+
+from torchyard.checks.expected import Expected, expected_of
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
+from torchyard.package.contents import Binary, Kind
+
+ARM = Binary(format="elf", machine="aarch64")
+MAC = Binary(format="mach-o", machine="arm64", minimum_system="14.0")
+ZIP = "libtorch-shared-with-deps-2.13.0+cu130.zip"
+
+
+def _wheel_for(platform: str) -> str:
+    return WHEEL_NAME.replace("manylinux_2_28_x86_64", platform)
+
+
+@pytest.mark.parametrize(
+    ("platform", "binary", "why"),
+    [
+        ("manylinux_2_28_x86_64", ARM, "an ELF file for aarch64, not an ELF file for x86_64"),
+        ("manylinux_2_28_x86_64", MAC, "not an ELF file for x86_64"),
+        ("win_amd64", LIBRARY, "not a PE file for x86_64"),
+        ("any", LIBRARY, "in a package for any machine"),
+        ("macosx_11_0_arm64", MAC, "needs macOS 14.0, and the tag says 11.0"),
+        ("macosx_14_0_universal2", MAC, "not a Mach-O file for aarch64 and x86_64"),
+    ],
+)
+def test_label_platform(platform: str, binary: Binary, why: str) -> None:
+    (found,) = found_by("label-platform", wheel({MODULE: binary}, name=_wheel_for(platform)))
+    assert why in found
+
+
+@pytest.mark.parametrize(
+    ("platform", "binary"),
+    [
+        ("manylinux_2_28_x86_64.manylinux2014_x86_64", LIBRARY),
+        ("musllinux_1_2_aarch64", ARM),
+        ("macosx_14_0_arm64", MAC),
+        ("macosx_14_0_arm64", msgspec.structs.replace(MAC, machine="x86_64,arm64")),
+        ("win_amd64", Binary(format="pe", machine="x86_64")),
+        ("manylinux_2_28_x86_64", Binary(format="elf", machine="machine 190")),
+        ("strange_system", ARM),
+    ],
+)
+def test_programs_that_fit_the_platform(platform: str, binary: Binary) -> None:
+    assert found_by("label-platform", wheel({MODULE: binary}, name=_wheel_for(platform))) == []
+
+
+def test_label_platform_of_conda_packages() -> None:
+    assert found_by("label-platform", conda()) == []
+    assert len(found_by("label-platform", conda({"lib/libx.so": ARM}))) == 1
+    assert len(found_by("label-platform", conda(index={**INDEX, "subdir": "noarch"}))) == 1
+
+
+@pytest.mark.parametrize(
+    ("tags", "module", "is_right"),
+    [
+        ("cp312-cp312", "_C.cpython-312-x86_64-linux-gnu.so", True),
+        ("cp312-cp312", "_C.cpython-311-x86_64-linux-gnu.so", False),
+        ("cp312-cp312", "_C.abi3.so", True),
+        ("cp312-cp312", "_C.so", True),
+        ("cp312-cp312", "_C.cp312-win_amd64.pyd", True),
+        ("cp312-cp312", "_C.cp313-win_amd64.pyd", False),
+        ("cp313-cp313t", "_C.cpython-313t-x86_64-linux-gnu.so", True),
+        ("cp313-cp313t", "_C.cpython-313-x86_64-linux-gnu.so", False),
+        ("cp313-cp313t", "_C.abi3.so", False),
+        ("cp310-abi3", "_C.abi3.so", True),
+        ("cp310-abi3", "_C.cpython-310-x86_64-linux-gnu.so", False),
+        ("py3-none", "_C.cpython-312-x86_64-linux-gnu.so", False),
+        ("py3-none", "_C.abi3.so", False),
+    ],
+)
+def test_label_python(tags: str, module: str, is_right: bool) -> None:
+    name = WHEEL_NAME.replace("cp312-cp312", tags)
+    package = wheel({MODULE: None, f"tiny/{module}": LIBRARY}, name=name)
+    assert bool(found_by("label-python", package)) is not is_right
+
+
+def test_label_python_of_conda_packages() -> None:
+    other = {**INDEX, "depends": ["python_abi 3.13.* *_cp313"]}
+    assert found_by("label-python", conda()) == []
+    assert len(found_by("label-python", conda(index=other))) == 1
+    assert found_by("label-python", conda(index={**INDEX, "depends": []})) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (VERSION.replace(b"+cpu", b"+cu130"), "`__version__` is 1.2.0+cu130"),
+        (VERSION.replace(b"1.2.0", b"1.3.0"), "`__version__` is 1.3.0+cpu"),
+        (b'__version__: str = "0.0.0"', "`__version__` is 0.0.0"),
+        (b"__version__ = '" + b"1" * 5000 + b"'", "`__version__` is 1111"),
+        (b"git_version = 'Unknown'\n", "`git_version` is no commit: 'Unknown'"),
+        (b"git_version: str | None = None  # none\n", "`git_version` is no commit: None"),
+    ],
+)
+def test_label_version(text: bytes, why: str) -> None:
+    (found,) = found_by("label-version", wheel({"tiny/version.py": text}))
+    assert why in found
+
+
+def test_versions_that_agree() -> None:
+    assert found_by("label-version", wheel()) == []
+    assert found_by("label-version", wheel({"other/version.py": b"__version__ = '9'"})) == []
+    assert found_by("label-version", wheel({"tiny/a/version.py": b"__version__ = '9'"})) == []
+    plain = {f"{ABOUT}/METADATA": METADATA.replace(b"+cpu", b"")}
+    assert found_by("label-version", wheel(plain)) == []
+    assert found_by("label-version", conda()) == []
+
+
+def test_label_version_of_other_packages() -> None:
+    old = {f"{SITE}/tiny/version.py": VERSION.replace(b"1.2.0", b"1.1.0")}
+    assert len(found_by("label-version", conda(old))) == 1
+    files = {"libtorch/build-version": b"2.13.0+cu130\n", "libtorch/build-hash": b"7047546\n"}
+    assert found_by("label-version", contents(ZIP, Kind.ZIP, files)) == []
+    wrong = {"libtorch/build-version": b"2.12.0\n", "libtorch/build-hash": b"\n"}
+    assert found_by("label-version", contents(ZIP, Kind.ZIP, wrong)) == [
+        "libtorch/build-hash: this is no commit: ",
+        "libtorch/build-version: the file says 2.12.0, and the package is 2.13.0+cu130",
+    ]
+
+
+def test_label_name() -> None:
+    assert found_by("label-name", conda()) == []
+    (found,) = found_by("label-name", conda(name="tiny-1.3.0-0.conda"))
+    assert "the index says tiny-1.2.0-cpu_openblas_py312_h964da31_0" in found
+    (found,) = found_by("label-name", conda(index={**INDEX, "subdir": ""}))
+    assert "no subdir" in found
+    (found,) = found_by("label-name", conda(index={"name": "tiny"}))
+    assert "no index that can be read" in found
+
+
+# ---------------------------------------------------------------------------- expectations
+
+
+def test_what_the_name_of_a_wheel_promises() -> None:
+    assert expected_of(wheel()) == Expected(
+        name="tiny",
+        version="1.2.0+cpu",
+        python="cp312",
+        abi="cp312",
+        platforms=("manylinux_2_28_x86_64",),
+        compute="cpu",
+    )
+    assert expected_of(wheel(name="tiny.whl")) == Expected()
+
+
+@pytest.mark.parametrize(
+    ("local", "compute"),
+    [("cu130", "cu130"), ("rocm7.2", "rocm7.2"), ("cpu.cxx11.abi", "cpu"), ("git123", "")],
+)
+def test_compute_by_the_local_version(local: str, compute: str) -> None:
+    name = WHEEL_NAME.replace("+cpu", f"+{local}")
+    assert expected_of(wheel(name=name)).compute == compute
+
+
+@pytest.mark.parametrize(
+    ("requires", "compute"),
+    [
+        ('cuda-toolkit[cublas]==13.2.2; platform_system == "Linux"', "cu132"),
+        ("cuda-toolkit==13.0.*", "cu130"),
+        ("nvidia-cuda-runtime-cu12==12.8.90", "cu128"),
+        ("nvidia-cublas-cu12==12.6.4.1", "cu126"),
+        ("nvidia-cublas-cu12", ""),
+        ('cuda-toolkit==13.0.*; extra == "gpu"', ""),
+        ("cuda-toolkit==" + "1" * 5000, ""),
+        ("not a requirement", ""),
+    ],
+)
+def test_compute_by_what_is_required(requires: str, compute: str) -> None:
+    text = METADATA.replace(b"numpy>=2", requires.encode())
+    package = wheel({f"{ABOUT}/METADATA": text}, name=WHEEL_NAME.replace("+cpu", ""))
+    assert expected_of(package).compute == compute
+
+
+def test_what_other_packages_promise() -> None:
+    assert expected_of(conda()) == Expected(
+        name="tiny",
+        version="1.2.0",
+        python="cp312",
+        abi="cp312",
+        platforms=("linux-64",),
+        compute="cpu",
+    )
+    for name in (ZIP, ZIP.replace("+", "%2B"), ZIP.replace("shared", "win-shared")):
+        expected = expected_of(contents(name, Kind.ZIP, {}))
+        assert expected == Expected(name="libtorch", version="2.13.0+cu130", compute="cu130")
+    assert expected_of(contents("what.zip", Kind.ZIP, {})) == Expected()
+    cuda = expected_of(contents("pytorch-2.13.0-cuda130_mkl_py312_h1_300.conda", Kind.CONDA, {}))
+    assert (cuda.name, cuda.compute) == ("pytorch", "cu130")
+
+
+def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
+    def task(stage: Stage, scope: str, **settings: str | tuple[str, ...]) -> Task:
+        return Task(
+            id=f"{stage}:tiny-1.2.0/{scope}",
+            stage=stage,
+            stage_revision=1,
+            scope=scope,
+            recipe="pytorch",
+            fingerprint="0",
+            settings=dict(settings),
+        )
+
+    core = task(Stage.CORE, "linux-x86_64/cu130-mkl", archs=("8.0", "9.0+PTX"), cudnn="9.20.0.48")
+    package = task(Stage.PACKAGE, scope, nccl="2.29.7", format="wheel")
+    return msgspec.json.encode(Order(tasks=(core, package)))
+
+
+@pytest.mark.parametrize("folder", [ABOUT, "libtorch"])
+def test_what_an_order_promises(folder: str) -> None:
+    kind, name = (Kind.WHEEL, WHEEL_NAME) if folder == ABOUT else (Kind.ZIP, "what.zip")
+    expected = expected_of(contents(name, kind, {f"{folder}/torchyard-order.json": _order()}))
+    assert expected.compute == "cu130"
+    assert expected.archs == ("8.0", "9.0+PTX")
+    assert expected.pins == {"cudnn": "9.20.0.48", "nccl": "2.29.7"}
+
+
+@pytest.mark.parametrize("order", [b"{", b'{"tasks":[]}', b"[" * 100_000, _order("nonsense")])
+def test_an_order_that_makes_no_sense_promises_nothing_more(order: bytes) -> None:
+    package = wheel({f"{ABOUT}/torchyard-order.json": order})
+    assert expected_of(package).compute == "cpu"
