@@ -60,6 +60,19 @@ def test_faults_are_told_by_the_rule_for_their_kind(rule: str, kind: FaultKind) 
     assert [(f.rule, f.member, f.what) for f in found] == [(rule, "tiny/x", "it is bad")]
 
 
+@given(st.binary() | st.text().map(str.encode))
+def test_no_text_breaks_a_rule(text: bytes) -> None:
+    for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt", "torchyard-order.json"):
+        findings(wheel({f"{ABOUT}/{name}": text}), wheel())
+    for place in (
+        "info/index.json",
+        "info/paths.json",
+        "lib/python3.12/site-packages/a/version.py",
+    ):
+        package = conda()
+        findings(msgspec.structs.replace(package, texts={**package.texts, place: text}))
+
+
 # ---------------------------------------------------------------------------- RECORD
 
 
@@ -258,7 +271,7 @@ def test_metadata_of_another_version_is_no_sibling() -> None:
 
 
 def test_sbom_missing() -> None:
-    bundled = {"tiny/lib/libgomp.so.1": LIBRARY}
+    bundled: dict[str, bytes | Binary] = {"tiny/lib/libgomp.so.1": LIBRARY}
     (found,) = found_by("sbom-missing", wheel(bundled))
     assert found.endswith("no bill of materials tells of tiny/lib/libgomp.so.1")
     told = {**bundled, f"{ABOUT}/sboms/libgomp.cdx.json": b"{}"}
@@ -381,7 +394,7 @@ def test_size_budget() -> None:
         ('"/tmp"', '"tmp"'),
         ('"2 MB"', '"2 megabytes"'),
         ('format = "elf"', ""),
-        ("stray_files", "stray_fils"),
+        ("stray_files", "stray"),
     ],
 )
 def test_a_bad_table_is_refused(old: str, new: str) -> None:
