@@ -112,7 +112,7 @@ def test_an_unknown_policy() -> None:
         (ALLOWED.replace("the next release moves it", " "), "needs a reason", "say why", 3),
         (ALLOWED.replace("2027-06-30", '"2027-02-30"'), "must be a day such as", "", 4),
         (ALLOWED.replace("until = 2027-06-30\n", ""), "lacks the required key `until`", "", 1),
-        (ALLOWED.replace("until", "untils"), "unknown key `untils`", "did you mean `until`?", 4),
+        (ALLOWED.replace("until", "until_"), "unknown key `until_`", "did you mean `until`?", 4),
         ('budget = "1 gigabyte"', "the budget can't be read", 'write "1 GB"', 1),
         ('budgets = "1 GB"', "unknown key `budgets`", "did you mean `budget`?", 1),
         ('system = "libx.so"', "must be a list of strings", "", 1),
