@@ -17,10 +17,12 @@ _NUMBER = re.compile(r"\d+(\.\d+)*")
 class Manylinux(Value, kw_only=True):
     """The oldest glibc that a policy is for, and the newest versions that libraries may need.
 
-    `words` are versions that are no numbers, and that no older policy has.
+    `words` are versions that are no numbers, and that no older policy has. The `alias` is what the
+    policy was called before PEP 600.
     """
 
     glibc: str
+    alias: str = ""
     newest: dict[str, str]
     words: tuple[str, ...] = ()
 
@@ -58,6 +60,30 @@ def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
     )
     hint = "compile with an older toolchain; if there is a newer policy, add it to manylinux.toml"
     raise BuildError(msg, hint=hint)
+
+
+def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tuple[str, set[str]]:
+    """The oldest glibc that platform tags promise to work with, and the versions that it lacks.
+
+    Without a manylinux tag nothing is promised.
+    """
+    promised = [glibc for tag in platform_tags if (glibc := promised_glibc(tag))]
+    if not promised:
+        return "", set()
+    glibc = min(promised, key=_numbers)
+    first, *later = load_manylinux().policies
+    policies = [first, *(p for p in later if _numbers(p.glibc) <= _numbers(glibc))]
+    words = {word for policy in policies for word in policy.words}
+    asked = {v for v in versions if v.partition("_")[0] in first.newest} - words
+    return glibc, {version for version in asked if not policies[-1].allows(version)}
+
+
+def promised_glibc(platform_tag: str) -> str:
+    """The glibc of a manylinux tag, old or new; empty for any other."""
+    if tag := _TAG.fullmatch(platform_tag):
+        return f"{tag[1]}.{tag[2]}"
+    aliases = (policy for policy in load_manylinux().policies if policy.alias)
+    return next((p.glibc for p in aliases if platform_tag.startswith(f"{p.alias}_")), "")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -73,9 +73,27 @@ class Layouts(Value, kw_only=True):
 
     system: tuple[str, ...]
     keep_names: tuple[str, ...]
+    imported: tuple[WheelRow, ...]
+    preloads: tuple[str, ...]
+    openmp: tuple[str, ...]
     opens: dict[str, tuple[str, ...]]
     layout: dict[Layout, LayoutRow]
     compute: dict[str, ComputeRow]
+
+    @property
+    def drivers(self) -> tuple[str, ...]:
+        """The libraries of all drivers."""
+        return tuple(driver for row in self.compute.values() for driver in row.drivers)
+
+    @property
+    def wheels(self) -> tuple[WheelRow, ...]:
+        """All wheels that bring libraries of a compute platform."""
+        return tuple(wheel for row in self.compute.values() for wheel in row.wheels)
+
+    def opened_by(self, library: str) -> tuple[str, ...]:
+        """Globs of the libraries that a library opens while it runs."""
+        opens = self.opens.items()
+        return tuple(glob for name, globs in opens if matches(library, name) for glob in globs)
 
 
 class Policy(Value, kw_only=True):
@@ -126,9 +144,7 @@ class Policy(Value, kw_only=True):
         return [f'{requirement}; platform_system == "Linux"' for requirement in needed]
 
     def opened_by(self, library: str) -> tuple[str, ...]:
-        """Globs of the libraries that a library opens while it runs."""
-        opens = self.layouts.opens.items()
-        return tuple(glob for name, globs in opens if matches(library, name) for glob in globs)
+        return self.layouts.opened_by(library)
 
     def keeps_name(self, library: str) -> bool:
         """Whether a library has the same name in every package, and so can't be there twice."""

@@ -1,0 +1,193 @@
+"""Rules about how the libraries of a package find each other, and those of others."""
+
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from torchyard.checks.resolve import How, Link, is_module, is_program, links_of, resolver_of
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.siblings import siblings_of
+from torchyard.checks.subject import Subject
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Binary
+from torchyard.package.policy import load_layouts
+
+_OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
+"""What an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
+
+
+@rule("linking-unresolved", Severity.ERROR, "importing the package would fail")
+def unresolved(subject: Subject) -> Iterator[Hit]:
+    """A library that a file needs is nowhere to be found.
+
+    The loader looks for each library that a file needs in the directories of the file's RUNPATH or
+    RPATH, and then where the system has its own. It is found if it is in the package; in a package
+    that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), or that is
+    checked together with this one; or if every system has it: glibc and the others of the manylinux
+    lists, the GPU's driver, and what the policy adds under `system`. A library of the same name
+    that is in the process already will do, too: one that was loaded on the way from the same
+    program or extension module, or before it by the package's own Python code, as torch does with
+    `libtorch_global_deps.so`. The files of a conda package's dependencies are not known; unless one
+    of them is checked together with it, they are trusted to bring what is looked for in `lib`.
+
+    Whoever imports the package, or starts the program, gets "cannot open shared object file".
+
+    Put the library into the package (`torchyard repair --bundle`), require the package that has it,
+    or do not link with it.
+    """
+    layouts = load_layouts()
+    for link, others in _grouped(links_of(subject), How.MISSING):
+        why = "nothing that the package requires brings it, and not every system has it"
+        rows = siblings_of(subject).anywhere(link.library)
+        if rows:
+            names = sorted({f"`{row.distribution}` (in {row.folder})" for row in rows})
+            why = f"{' and '.join(names)} would have it, but its rpath does not lead there"
+        elif any_match(link.library, (g for globs in layouts.opens.values() for g in globs)):
+            why = f"{why}; it is one that others open by name"
+        yield Hit(
+            f"needs `{link.library}`, which is not in {_searched(link)}: {why}{others}",
+            resolver_of(subject).names[link.file],
+            "bring it along, require the package that has it, or do not link with it",
+        )
+
+
+@rule("linking-undeclared", Severity.ERROR, "pip would not install what is needed")
+def undeclared(subject: Subject) -> Iterator[Hit]:
+    """A library comes with another wheel, which the package does not require.
+
+    The directories in the file lead to where another wheel puts the library, but no Requires-Dist
+    names that wheel (for CUDA 13, an extra of `cuda-toolkit` does as well). It works only for those
+    who happen to have it.
+
+    Add the wheel to the requirements of the package.
+    """
+    for link, others in _grouped(links_of(subject), How.UNDECLARED):
+        yield Hit(
+            f"needs `{link.library}` of `{link.where}`, which the package does not require{others}",
+            resolver_of(subject).names[link.file],
+            f"add a Requires-Dist for {link.where}",
+        )
+
+
+@rule("linking-environment", Severity.ERROR, "it works only with LD_LIBRARY_PATH, or by luck")
+def environment(subject: Subject) -> Iterator[Hit]:
+    """A library is in the package, but not where the loader looks for it.
+
+    The file has no directory in its RUNPATH or RPATH that leads to the library, and nothing that is
+    certain to be loaded before brings it into the process. So it works only if LD_LIBRARY_PATH
+    leads there, or if something else happens to be imported first.
+
+    Give the file an rpath that leads to the library, such as `$ORIGIN/lib`: `torchyard repair
+    --rpath` does it.
+    """
+    for link, others in _grouped(links_of(subject), How.ELSEWHERE):
+        yield Hit(
+            f"needs `{link.library}`, which is not in {_searched(link)} but at "
+            f"`{link.where}`{others}",
+            resolver_of(subject).names[link.file],
+            "give it an rpath that leads there",
+        )
+
+
+def _grouped(links: Iterable[Link], how: How) -> Iterator[tuple[Link, str]]:
+    """The links that ended like this: one for each library and each list of folders."""
+    groups: dict[tuple[str, str, tuple[str, ...]], dict[str, Link]] = {}
+    for link in links:
+        if link.how is how:
+            groups.setdefault((link.library, link.where, link.searched), {})[link.file] = link
+    for group in groups.values():
+        yield next(iter(group.values())), and_others(len(group) - 1)
+
+
+def and_others(count: int) -> str:
+    """Say that a finding is about more files than the one that it names."""
+    return f"; so do {count} others" if count > 1 else "; so does 1 other" if count else ""
+
+
+def _searched(link: Link) -> str:
+    where = ", ".join(f"`{folder}`" for folder in link.searched)
+    where = where or "any folder, as its rpath leads to none"
+    return where if link.process == link.file else f"{where} (when `{link.process}` is loaded)"
+
+
+@rule("linking-orphan", Severity.WARNING, "it only makes the package larger")
+def orphan(subject: Subject) -> Iterator[Hit]:
+    """A shared library is in the package that nothing in it needs or is known to open.
+
+    It was brought along by mistake, or for something that is not linked with it any more. All who
+    install the package pay for it, and its own defects go unnoticed, as nobody ever loads it.
+    Extension modules and programs are not meant; libraries that others open by name are listed in
+    torchyard's `layouts.toml`.
+
+    Remove it, or link with it what needs it.
+    """
+    layouts = load_layouts()
+    binaries = resolver_of(subject).binaries
+    needed = {library for binary in binaries.values() for library in binary.needed}
+    opened = [*layouts.preloads, *layouts.opens["python"]]
+    for library in {*needed, *resolver_of(subject).by_name}:
+        opened += layouts.opened_by(library)
+    for path, binary in binaries.items():
+        name = posixpath.basename(path)
+        if is_program(path) or is_module(path, binary) or needed & {name, binary.soname}:
+            continue
+        if not any_match(name, opened) and not _is_for_others(subject, path):
+            yield Hit(
+                "nothing in the package needs this library, nor is known to open it",
+                resolver_of(subject).names[path],
+                "remove it, or link with it what needs it",
+            )
+
+
+def _is_for_others(subject: Subject, path: str) -> bool:
+    """Whether a package is there for those who link with it, so that nothing in it needs to."""
+    binaries = resolver_of(subject).binaries
+    return not any(is_program(p) or is_module(p, b) for p, b in binaries.items() if p != path)
+
+
+@rule("linking-opened", Severity.WARNING, "something fails as soon as it is used")
+def opened(subject: Subject) -> Iterator[Hit]:
+    """A library is in the package without those that it opens while it runs.
+
+    Some libraries open others by name when they are first needed: cuDNN its parts, NVRTC its
+    built-in functions, torch its linear algebra for CUDA. No rpath or list of needed libraries
+    shows it; torchyard knows those of its `layouts.toml`. Importing works, and the first
+    convolution fails.
+
+    Bring them along, too, or take both from the wheel that has both.
+    """
+    layouts = load_layouts()
+    resolver = resolver_of(subject)
+    for name, path in resolver.by_name.items():
+        for glob in layouts.opened_by(name):
+            if not any(any_match(other, [glob]) for other in resolver.by_name):
+                what = f"opens `{glob}` while it runs, which the package lacks"
+                yield Hit(what, resolver.names[path], "bring along what it opens")
+
+
+@rule("linking-openmp", Severity.ERROR, "two OpenMP runtimes in one process: slow, or it hangs")
+def openmp(subject: Subject) -> Iterator[Hit]:
+    """The package brings more than one OpenMP runtime into a process.
+
+    Each has its own threads: they fight for the processors, settings reach only one of them, and
+    with fork or nested regions the process hangs. It happens if two runtimes are in the package; if
+    libraries need them under different names (`libgomp.so.1` and the `libgomp-a34b3233.so.1` that
+    auditwheel makes of it); or if one is linked into a library that shows its functions to all.
+
+    Let all libraries use one runtime, under one name.
+    """
+    globs = load_layouts().openmp
+    users: dict[str, str] = {}
+    for path, binary in resolver_of(subject).binaries.items():
+        name = posixpath.basename(path)
+        for runtime in (name, *binary.needed):
+            if any_match(runtime, globs):
+                users.setdefault(runtime, path)
+        if not any_match(name, globs) and _defines_openmp(binary):
+            users.setdefault(f"the one inside {name}", path)
+    if len(users) > 1:
+        told = ", ".join(f"`{name}` ({path})" for name, path in sorted(users.items()))
+        yield Hit(f"there are {len(users)} OpenMP runtimes: {told}", "", "let all use one of them")
+
+
+def _defines_openmp(binary: Binary) -> bool:
+    return any(name in binary.exports for name in _OPENMP)

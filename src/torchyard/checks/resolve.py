@@ -1,0 +1,217 @@
+"""Which file each library that a package needs comes from, as the loader would find it.
+
+Every program of a package is a process, and so is every extension module and every library that is
+opened by name, after what Python code loads before it. In a process the loader takes, for each
+library that is needed,
+
+- one of that name that is in the process already,
+- a file in the directories of the one that needs it: its RUNPATH, or, if it has none, its RPATH
+  and those of whoever loaded it,
+- what the system has.
+"""
+
+import posixpath
+import re
+from collections import deque
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from torchyard.checks.siblings import Siblings, siblings_of
+from torchyard.checks.subject import Subject
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.policy import load_layouts
+
+_DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
+_ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
+_PREFIX = "../../.."
+"""From site-packages to where Python is installed: `lib/python3.12/site-packages`."""
+
+
+class How(StrEnum):
+    """How a library is found, or why it is not."""
+
+    PACKAGE = "package"
+    LOADED = "loaded"
+    SIBLING = "sibling"
+    SYSTEM = "system"
+    UNDECLARED = "undeclared"
+    """In a package that is not asked for."""
+    ELSEWHERE = "elsewhere"
+    """In the package, where nobody looks."""
+    MISSING = "missing"
+
+
+NOT_FOUND = frozenset((How.UNDECLARED, How.ELSEWHERE, How.MISSING))
+_MISSING = How.MISSING, ""
+
+
+class Link(NamedTuple):
+    """That a file needs a library, and what comes of it.
+
+    `where` is a path, or names of packages; `searched` the folders that the loader looks into.
+    """
+
+    file: str
+    library: str
+    how: How
+    where: str
+    searched: tuple[str, ...]
+    process: str
+
+
+class Loaded(NamedTuple):
+    """A file in a process, and the folders of its RPATH, followed by those of who loaded it."""
+
+    path: str
+    inherited: tuple[str, ...]
+
+
+def is_program(path: str) -> bool:
+    return ".so" not in posixpath.basename(path)
+
+
+def is_module(path: str, binary: Binary) -> bool:
+    """Whether Python can import a file."""
+    stem = posixpath.basename(path)
+    importable = ".so" in stem and not stem.startswith("lib")
+    return importable or b"PyInit_" in binary.exports
+
+
+def installed(contents: Contents) -> dict[str, str]:
+    """Where each file lies once it is installed, from the root of that; by this, their names."""
+    if contents.kind != Kind.WHEEL:
+        return {name: name for name in contents.files}
+    return {_moved(name) if ".data/" in name else name: name for name in contents.files}
+
+
+def _moved(name: str) -> str:
+    match = _DATA.fullmatch(name)
+    if match is None or match[1] in ("purelib", "platlib"):
+        return match[2] if match else name
+    return f"{_PREFIX}/bin/{match[2]}" if match[1] == "scripts" else f"{_PREFIX}/{match[2]}"
+
+
+def folders(path: str, directories: str) -> tuple[str, ...]:
+    """The folders that a list of directories stands for, for a file that is installed at a path.
+
+    What does not begin where the file lies can't be in a package.
+    """
+    here = posixpath.dirname(path)
+    found = []
+    for entry in directories.split(":"):
+        place, count = _ORIGIN.subn(here or ".", entry, count=1)
+        if count and _ORIGIN.match(entry):
+            found.append(posixpath.normpath(place))
+    return tuple(dict.fromkeys(found))
+
+
+class Resolver:
+    """The loader, for one package."""
+
+    def __init__(self, subject: Subject, siblings: Siblings) -> None:
+        layouts = load_layouts()
+        self.siblings = siblings
+        self.system = (*layouts.system, *layouts.drivers, *subject.policy.system)
+        self.names = installed(subject.contents)
+        self.files = subject.contents.files
+        self.binaries: dict[str, Binary] = {}
+        self.by_name: dict[str, str] = {}
+        for path, name in self.names.items():
+            binary = self.files[name].binary
+            if binary is not None and binary.format == "elf" and binary.dynamic:
+                self.binaries[path] = binary
+                self.by_name[posixpath.basename(path)] = path
+        self._runpaths = {path: folders(path, b.runpath) for path, b in self.binaries.items()}
+        self._rpaths = {
+            path: () if b.runpath else folders(path, b.rpath) for path, b in self.binaries.items()
+        }
+        self._known: dict[tuple[tuple[str, ...], str], tuple[How, str]] = {}
+        preloads = (n for n in self.by_name if any_match(n, layouts.preloads))
+        self._preloads = [self.by_name[name] for name in sorted(preloads)]
+
+    def links(self) -> Iterator[Link]:
+        """What becomes of everything that is needed; once for each file, if always the same."""
+        needed = {library for binary in self.binaries.values() for library in binary.needed}
+        roots = [path for path in self.binaries if posixpath.basename(path) not in needed]
+        seen: set[str] = set()
+        for root in (*roots, *(path for path in self.binaries if path not in roots)):
+            if root in roots or root not in seen:
+                links = list(self._process(root))
+                seen.update(link.file for link in links)
+                seen.add(root)
+                yield from links
+
+    def _process(self, root: str) -> Iterator[Link]:
+        names: set[str] = set()
+        before = [] if is_program(root) else [path for path in self._preloads if path != root]
+        for start in (*before, root):
+            waiting = deque([Loaded(start, self._rpaths[start])])
+            names.update(self._names_of(start))
+            while waiting:
+                user = waiting.popleft()
+                for library in self.binaries[user.path].needed:
+                    link = self._link(user, library, names, root)
+                    if link.how not in NOT_FOUND:
+                        names.add(library)
+                    if link.how is How.PACKAGE and link.where in self.binaries:
+                        names.update(self._names_of(link.where))
+                        own = self._rpaths[link.where]
+                        waiting.append(Loaded(link.where, (*own, *user.inherited)))
+                    yield link
+
+    def _names_of(self, path: str) -> tuple[str, ...]:
+        return posixpath.basename(path), self.binaries[path].soname
+
+    def _link(self, user: Loaded, library: str, names: set[str], root: str) -> Link:
+        runpath = self.binaries[user.path].runpath
+        searched = self._runpaths[user.path] if runpath else user.inherited
+        if library in names:
+            return Link(user.path, library, How.LOADED, "", searched, root)
+        key = searched, library
+        if key not in self._known:
+            self._known[key] = self._find(searched, library)
+        return Link(user.path, library, *self._known[key], searched, root)
+
+    def _find(self, searched: tuple[str, ...], library: str) -> tuple[How, str]:
+        brought = []
+        for folder in searched:
+            if path := self._file(posixpath.normpath(f"{folder}/{library}")):
+                return How.PACKAGE, path
+            brought.append(self.siblings.at(folder, library))
+        system = any_match(library, self.system)
+        brought.append(self.siblings.imported(library))
+        for found in filter(None, brought):
+            if found.declared and not system:
+                return How.SIBLING, " or ".join(found.distributions)
+        if system:
+            return How.SYSTEM, ""
+        if library in self.by_name:
+            return How.ELSEWHERE, self.by_name[library]
+        undeclared = next(filter(None, brought), None)
+        return (How.UNDECLARED, " or ".join(undeclared.distributions)) if undeclared else _MISSING
+
+    def _file(self, path: str) -> str:
+        """A file of the package, what a link leads to, or nothing."""
+        for _ in range(8):
+            name = self.names.get(path)
+            if name is None:
+                return ""
+            link = self.files[name].link
+            if not link:
+                return path
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+        return ""
+
+
+@lru_cache(maxsize=1)
+def resolver_of(subject: Subject) -> Resolver:
+    return Resolver(subject, siblings_of(subject))
+
+
+@lru_cache(maxsize=1)
+def links_of(subject: Subject) -> tuple[Link, ...]:
+    """Everything that the package's files need, and what becomes of it, once for all rules."""
+    return tuple(resolver_of(subject).links())

@@ -1,0 +1,165 @@
+"""The packages that lie beside a package once it is installed, and what they bring."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from torchyard.checks.subject import Subject
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Contents, Kind
+from torchyard.package.policy import WheelRow, load_layouts
+
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's metapackage: each of its extras stands for a wheel with libraries."""
+
+_DIGEST = re.compile(r"-[0-9a-f]{8}(?=\.so)")
+"""What is added to the name of a library that a package brings along."""
+
+_LINUX = {"os_name": "posix", "platform_system": "Linux", "sys_platform": "linux", "extra": ""}
+
+
+class Brought(NamedTuple):
+    """A library that other packages bring: the names of those, any of which will do."""
+
+    distributions: tuple[str, ...]
+    declared: bool
+
+
+class Siblings:
+    """What a package may rely on: what it declares, the tables, and packages given with it."""
+
+    def __init__(self, subject: Subject) -> None:
+        contents = subject.contents
+        self.kind = contents.kind
+        self.requirements = requirements_of(contents, _environment(subject))
+        self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
+        self.given = {name_of(other): other for other in subject.others if other.kind == self.kind}
+        self._rows: list[WheelRow] = []
+        self._imported: list[WheelRow] = []
+        if self.kind == Kind.WHEEL:
+            known = {*self.given, name_of(contents)}  # what they have need not be looked up
+            layouts = load_layouts()
+            self._rows = [row for row in layouts.wheels if row.distribution not in known]
+            self._imported = [r for r in layouts.imported if r.distribution != name_of(contents)]
+
+    def at(self, folder: str, library: str) -> Brought | None:
+        """Who brings a library to a folder."""
+        path = f"{folder}/{library}"
+        names = [name for name, other in self.given.items() if path in other.files]
+        names += [
+            row.distribution
+            for row in self._rows
+            if row.folder == folder and any_match(library, row.libraries)
+        ]
+        if not names and self.kind == Kind.CONDA and self.trusts_dependencies and folder == "lib":
+            return Brought(tuple(sorted(self.requirements)), declared=True)
+        return self._brought(names)
+
+    def imported(self, library: str) -> Brought | None:
+        """Who has loaded a library before anybody can ask for it."""
+        names = [row.distribution for row in self._imported if self._has(row, library)]
+        return self._brought(names)
+
+    def _has(self, row: WheelRow, library: str) -> bool:
+        given = self.given.get(row.distribution)
+        if given is not None:
+            return f"{row.folder}/{library}" in given.files
+        return any_match(library, row.libraries)
+
+    def anywhere(self, library: str) -> list[WheelRow]:
+        """The wheels of the tables that have a library, wherever it is looked for."""
+        return [row for row in self._rows if any_match(library, row.libraries)]
+
+    @property
+    def trusts_dependencies(self) -> bool:
+        """Whether a conda package's dependencies may bring anything, as none of them is here."""
+        return bool(self.requirements) and not self.requirements.keys() & self.given.keys()
+
+    def _brought(self, names: list[str]) -> Brought | None:
+        if not names:
+            return None
+        declared = tuple(name for name in names if name in self.declared)
+        return Brought(declared or tuple(dict.fromkeys(names)), bool(declared))
+
+
+@lru_cache(maxsize=1)
+def siblings_of(subject: Subject) -> Siblings:
+    """Look around once for all rules about a package."""
+    return Siblings(subject)
+
+
+@cache
+def is_vendors(library: str) -> bool:
+    """Whether a library is one of NVIDIA's, wherever it lies and however it was renamed."""
+    plain = _DIGEST.sub("", library)
+    return any(any_match(plain, row.libraries) for row in load_layouts().wheels)
+
+
+def name_of(contents: Contents) -> str:
+    """The normalised name of a package, by the name of its file."""
+    if contents.kind == Kind.CONDA:
+        return contents.file_name.rsplit("-", 2)[0]
+    return canonicalize_name(contents.file_name.partition("-")[0])
+
+
+def requirements_of(
+    contents: Contents, environment: Mapping[str, str] = _LINUX
+) -> dict[str, Requirement]:
+    """What a package asks for on Linux, by normalised names; extras are nobody's promise."""
+    found: dict[str, Requirement] = {}
+    for line in _required(contents):
+        try:
+            requirement = Requirement(line)
+        except InvalidRequirement:
+            continue  # what METADATA may say is for another rule
+        if requirement.marker is None or requirement.marker.evaluate(dict(environment)):
+            found[canonicalize_name(requirement.name)] = requirement
+    return found
+
+
+def _required(contents: Contents) -> Iterator[str]:
+    for name, text in contents.texts.items():
+        if contents.kind == Kind.WHEEL and name.endswith(".dist-info/METADATA"):
+            for line in text.partition(b"\n\n")[0].decode(errors="replace").splitlines():
+                field, _, value = line.partition(":")
+                if field.lower() == "requires-dist":
+                    yield value.strip()
+        elif contents.kind == Kind.CONDA and name == "info/index.json":
+            yield from (
+                depend.split()[0] for depend in _depends(text) if not depend.startswith("_")
+            )
+
+
+def _depends(text: bytes) -> list[str]:
+    try:
+        index = json.loads(text)
+    except ValueError:
+        return []
+    depends = index.get("depends") if isinstance(index, dict) else None
+    return [d for d in depends if isinstance(d, str) and d] if isinstance(depends, list) else []
+
+
+def _environment(subject: Subject) -> dict[str, str]:
+    """The markers' values where the package is made to be installed, as far as it tells."""
+    environment = dict(_LINUX)
+    python = subject.expected.python
+    if python.startswith("cp") and python[2:3] == "3" and python[3:].isdigit():
+        environment["python_version"] = f"3.{python[3:]}"
+    machines = {tag.rpartition("linux_")[2] for tag in subject.expected.platforms}
+    machines = {"x86_64" if m.endswith("x86_64") else m.rpartition("_")[2] for m in machines}
+    if len(machines) == 1:
+        environment["platform_machine"] = machines.pop()
+    return environment
+
+
+def _toolkit_wheels(requirements: Mapping[str, Requirement]) -> Iterator[str]:
+    toolkit = requirements.get(TOOLKIT)
+    if toolkit is not None:
+        for row in load_layouts().wheels:
+            if row.extra and row.extra in toolkit.extras:
+                yield row.distribution
