@@ -46,26 +46,26 @@ def bundle_at(data: bytes, at: int) -> Bundle:
 
 def _listed(data: bytes, *, whole: bool) -> Bundle:
     try:
-        (count,) = struct.unpack_from("<Q", data, len(_PLAIN))
-        if count > _MOST_PROGRAMS:
-            return Bundle()
-        place = len(_PLAIN) + 8
-        found: list[DeviceCode] = []
-        end = 0
-        for _ in range(count):
-            offset, size, length = struct.unpack_from("<QQQ", data, place)
-            target = data[place + 24 : place + 24 + length]
-            place += 24 + length
-            if place > len(data):
-                raise struct.error
-            end = max(end, offset + size)
-            if b"amdgcn" in target and size:
-                arch = target.rpartition(b"--")[2].decode(errors="backslashreplace")
-                found.append(DeviceCode("hsaco", arch, 1, size))
+        return _list(data)
     except struct.error:
         if whole:
             return Bundle()
         raise Short from None
+
+
+def _list(data: bytes) -> Bundle:
+    (count,) = struct.unpack_from("<Q", data, len(_PLAIN))
+    place = len(_PLAIN) + 8
+    found: list[DeviceCode] = []
+    end = 0
+    for _ in range(min(count, _MOST_PROGRAMS)):
+        offset, size, length = struct.unpack_from("<QQQ", data, place)
+        (target,) = struct.unpack_from(f"{min(length, _LONGEST_LIST)}s", data, place + 24)
+        place += 24 + length
+        end = max(end, offset + size)
+        if b"amdgcn" in target and size:
+            arch = target.rpartition(b"--")[2].decode(errors="backslashreplace")
+            found.append(DeviceCode("hsaco", arch, 1, size))
     return Bundle(tuple(found), end)
 
 

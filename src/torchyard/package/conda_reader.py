@@ -1,11 +1,184 @@
-"""Reading conda packages."""
+"""Reading conda packages: `.conda`, a zip archive with two tar archives in it, and `.tar.bz2`."""
 
-from collections.abc import Callable
+import bz2
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO
 
+import deflate
+import msgspec
+
+from torchyard.package.contents import FaultKind, File
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found
+from torchyard.package.members import Found, Member, Progress
+from torchyard.package.tar_reader import Stream, TarError, TarMember, Type, tar_members
+from torchyard.package.zip_names import check_names
+from torchyard.package.zip_reader import STORED, Entry, read_directory
+from torchyard.package.zstd import ZstdDecompressor, ZstdError
+
+_IN = 128 << 10
+_OUT = 256 << 10
+
+Unpack = Callable[[], Iterator[bytes]]
+"""Gives what is inside of a compressed file, from its beginning."""
 
 
-def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Callable[[int], None]) -> Found:
-    raise NotImplementedError(name)
+def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
+    """Read a package of either kind."""
+    if name.endswith(".conda"):
+        return _read_new(file, name, limits, progress)
+    found = Found(limits, Faults(limits.faults))
+    handle = file.fileno()
+    length = os.fstat(handle).st_size
+
+    def unpack() -> Iterator[bytes]:
+        return _unpacked(_bzip2(handle, length), length, limits)
+
+    _read_tar(unpack, "", found)
+    progress(length)
+    return found
+
+
+def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
+    directory = read_directory(file, limits)
+    found = Found(limits, Faults(limits.faults, directory.faults))
+    handle = file.fileno()
+    stem = name.removesuffix(".conda")
+    expected = {"metadata.json", f"info-{stem}.tar.zst", f"pkg-{stem}.tar.zst"}
+    names = {entry.name for entry in directory.entries}
+    for missing in sorted(expected - names):
+        found.faults.add(FaultKind.STRUCTURE, missing, "is missing")
+    for other in sorted(names - expected):
+        found.faults.add(FaultKind.STRUCTURE, other, "is no part of a conda package")
+    for entry in directory.entries:
+        if not entry.sound:
+            continue
+        if entry.method != STORED:
+            what = "is compressed once more, which conda packages must not be"
+            found.faults.add(FaultKind.STRUCTURE, entry.name, what)
+            continue
+        _check_sum(handle, entry, found)
+        if entry.name.endswith(".tar.zst"):
+            _read_tar(partial(_zstandard, handle, entry, limits), entry.name, found)
+        progress(entry.stored)
+    return found
+
+
+def _check_sum(handle: int, entry: Entry, found: Found) -> None:
+    crc = 0
+    for piece in _parts(handle, entry.data, entry.stored):
+        crc = deflate.crc32(piece, crc)
+    if crc != entry.crc:
+        found.faults.add(FaultKind.CONTENT, entry.name, "is not what was packed: its CRC differs")
+
+
+def _parts(handle: int, place: int, size: int) -> Iterator[bytes]:
+    end = place + size
+    while place < end:
+        piece = os.pread(handle, min(_IN, end - place), place)
+        if not piece:
+            return
+        place += len(piece)
+        yield piece
+
+
+def _zstandard(handle: int, entry: Entry, limits: Limits) -> Iterator[bytes]:
+    return _unpacked(_frames(handle, entry), entry.stored, limits)
+
+
+def _frames(handle: int, entry: Entry) -> Iterator[bytes]:
+    """Unpack one frame of zstd after another."""
+    stream = ZstdDecompressor()
+    for piece in _parts(handle, entry.data, entry.stored):
+        rest = piece
+        while rest or not stream.needs_input:
+            try:
+                out = stream.decompress(rest, _OUT)
+            except ZstdError as error:
+                raise TarError(str(error)) from error
+            rest = b""
+            if out:
+                yield out
+            if stream.eof:
+                rest, stream = stream.unused_data, ZstdDecompressor()
+                if not rest:
+                    break
+
+
+def _bzip2(handle: int, length: int) -> Iterator[bytes]:
+    """Unpack one stream of bzip2 after another."""
+    stream = bz2.BZ2Decompressor()
+    for piece in _parts(handle, 0, length):
+        rest = piece
+        while rest or not stream.needs_input:
+            try:
+                out = stream.decompress(rest, _OUT)
+            except (OSError, ValueError) as error:
+                raise TarError(str(error)) from error
+            rest = b""
+            if out:
+                yield out
+            if stream.eof:
+                rest, stream = stream.unused_data, bz2.BZ2Decompressor()
+                if not rest:
+                    break
+
+
+class _BombError(TarError):
+    """Far more comes out than went in."""
+
+
+def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[bytes]:
+    """Pass on what is unpacked, up to where no package goes."""
+    total = 0
+    most = min(limits.total, max(limits.harmless, stored * limits.ratio))
+    for piece in pieces:
+        total += len(piece)
+        if total > most:
+            msg = f"unpacks to more than {most} bytes, from {stored}"
+            raise _BombError(msg)
+        yield piece
+
+
+def _read_tar(unpack: Unpack, archive: str, found: Found) -> None:
+    stream = Stream(unpack())
+    names: list[str] = []
+    try:
+        for member in tar_members(stream):
+            name = member.name.removeprefix("./")
+            names.append(name)
+            if member.type is not Type.FOLDER:
+                found.files[name] = _file(name, member, stream, unpack, found)
+    except _BombError as error:
+        found.faults.add(FaultKind.BOMB, archive, str(error))
+    except TarError as error:
+        found.faults.add(FaultKind.STRUCTURE, archive, f"is damaged: {error}")
+    check_names(names, found.faults)
+
+
+def _file(name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: Found) -> File:
+    if tar.type is Type.LINK:
+        found.check_link(name, tar.link)
+        return File(name=name, size=0, link=tar.link)
+    if tar.type is Type.SAME:
+        other = found.files.get(tar.link.removeprefix("./"))
+        if other is None:
+            what = f"should be the same as `{tar.link}`, which is not there"
+            found.faults.add(FaultKind.STRUCTURE, name, what)
+            return File(name=name, size=0)
+        return msgspec.structs.replace(other, name=name)
+    member = Member(found, name, tar.size)
+    for piece in stream.take(tar.size):
+        member.feed(piece)
+
+    def again() -> Iterator[bytes]:
+        once_more = Stream(unpack())
+        once_more.skip_to(tar.place)
+        return once_more.take(tar.size)
+
+    binary = member.finish(again)
+    executable = bool(tar.mode & 0o111)
+    return File(
+        name=name, size=tar.size, digest=member.digest, executable=executable, binary=binary
+    )

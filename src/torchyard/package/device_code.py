@@ -35,11 +35,9 @@ class DeviceScan:
 
     def _add(self, code: DeviceCode) -> None:
         key = (code.kind, code.arch)
-        known = self._found.get(key)
-        if known:
-            sums = {"programs": known.programs + code.programs, "size": known.size + code.size}
-            code = code._replace(**sums)
-        self._found[key] = code
+        known = self._found.get(key, code._replace(programs=0, size=0))
+        programs, size = known.programs + code.programs, known.size + code.size
+        self._found[key] = known._replace(programs=programs, size=size)
 
     def feed(self, piece: bytes) -> None:
         """Take the next piece. A header that is cut in two waits for its rest."""

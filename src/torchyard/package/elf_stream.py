@@ -117,7 +117,7 @@ class _Kept:
         last = self._place = first + len(piece)
         for start, end, data in self._parts:
             if start < last and first < end:
-                data += memoryview(piece)[max(0, start - first) : end - first]
+                data.extend(memoryview(piece)[max(0, start - first) : end - first])
 
     def read(self, offset: int, size: int) -> bytes:
         found = b""

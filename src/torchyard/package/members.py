@@ -1,5 +1,6 @@
 """What is learnt of each member of a package, whichever archive it is in."""
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -48,7 +49,14 @@ class Found:
         self._texts += len(content)
         self.texts[name] = content
 
-    def binary(self, name: str, stream: "ElfStream | ForeignStream", again: Again) -> Binary | None:
+    def check_link(self, name: str, target: str) -> None:
+        """A link may only lead to something in the package."""
+        path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+        if path.startswith(("/", "../")) or path == "..":
+            what = f"is a link to `{target}`, outside of the package"
+            self.faults.add(FaultKind.NAME, name, what)
+
+    def binary(self, name: str, stream: ElfStream | ForeignStream, again: Again) -> Binary | None:
         """What a program or library is, once it has passed."""
         try:
             binary = (
@@ -91,23 +99,23 @@ class Member:
         self.passed = 0
         self.crc = 0
 
-    def feed(self, piece: bytes) -> None:
+    def feed(self, piece: bytes | bytearray) -> None:
         if not self.passed:
             self._begin(piece)
         self.passed += len(piece)
         self.crc = deflate.crc32(piece, self.crc)
         self._hash.update(piece)
         if self._stream is not None:
-            self._stream.feed(piece)
+            self._stream.feed(bytes(piece))
         if self._text is not None:
-            self._text.append(piece)
+            self._text.append(bytes(piece))
 
-    def _begin(self, piece: bytes) -> None:
+    def _begin(self, piece: bytes | bytearray) -> None:
         limits = self._found.limits
         if piece.startswith(MAGIC):
             self._stream = ElfStream(self._size, limits)
         elif is_foreign(piece):
-            self._stream = ForeignStream(piece, self._size, limits)
+            self._stream = ForeignStream(bytes(piece), self._size, limits)
         if is_kept(self._name) and self._size <= limits.text:
             self._text = []
 
@@ -115,8 +123,8 @@ class Member:
     def digest(self) -> str:
         return self._hash.hexdigest()
 
-    def binary(self, again: Again) -> Binary | None:
-        """What the member is, if it is a program or library, and has passed as a whole."""
+    def finish(self, again: Again) -> Binary | None:
+        """Once all has passed: keep its text, and tell what kind of program or library it is."""
         if self._text is not None or (not self._size and is_kept(self._name)):
             self._found.keep(self._name, b"".join(self._text or ()))
         if self._stream is None:

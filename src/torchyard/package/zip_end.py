@@ -22,52 +22,60 @@ class End(NamedTuple):
 
     start: int
     size: int
-    count: int
+    members: int
     shift: int
     comment: bytes
 
 
 def find_end(handle: int, length: int, faults: Faults) -> End | None:
-    """Find the end record, and the directory; None if there is none."""
-
-    def fault(what: str) -> None:
-        faults.add(FaultKind.STRUCTURE, "", what)
-
+    """Find the end record, and by it the directory; None if there is none."""
     reach = min(length, _END.size + _MAX_16)
     tail = os.pread(handle, reach, length - reach)
     place = _place(tail)
     if place < 0:
-        fault("the archive has no end record: it is cut off, or no zip archive")
+        what = "the archive has no end record: it is cut off, or no zip archive"
+        faults.add(FaultKind.STRUCTURE, "", what)
         return None
-    row = _END.unpack_from(tail, place)
-    _, disk, start_disk, here, count, size, start, comment_size = row
-    comment = tail[place + _END.size :]
-    if len(comment) != comment_size:
-        what = f"{len(comment)} bytes follow the end record, which speaks of {comment_size}"
-        fault(what)
-    if tail.count(_SIGNATURE) > 1:
-        fault("there is more than one end record: readers may differ in which they take")
-    if disk or start_disk or here != count:
-        fault("the archive says that it is one of several parts")
     where = length - reach + place
+    members, size, start = _numbers(tail, place, faults)
     large = _large_end(handle, where, faults)
-    if large is None and _MAX_32 in (size, start):
-        fault("the archive's end refers to a ZIP64 record, and there is none")
     if large is not None:
-        for known, most, wide in zip(
-            (count, size, start), (_MAX_16, _MAX_32, _MAX_32), large.row, strict=True
-        ):
-            if known not in (most, wide):
-                fault(f"the archive's end says {known} where its ZIP64 record says {wide}")
-        count, size, start = large.row
+        known = zip((members, size, start), (_MAX_16, _MAX_32, _MAX_32), large.numbers, strict=True)
+        for number, most, wide in known:
+            if number not in (most, wide):
+                what = f"the archive's end says {number} where its ZIP64 record says {wide}"
+                faults.add(FaultKind.STRUCTURE, "", what)
         where = large.place
+        members, size, start = large.numbers
+    elif _MAX_32 in (size, start):
+        what = "the archive's end refers to a ZIP64 record, and there is none"
+        faults.add(FaultKind.STRUCTURE, "", what)
     shift = where - size - start
-    if shift < 0 or where - size < 0:
-        fault("the archive is shorter than its end record says: it is cut off")
+    if shift < 0:
+        what = "the archive is shorter than its end record says: it is cut off"
+        faults.add(FaultKind.STRUCTURE, "", what)
         return None
     if shift:
-        fault(f"{shift} bytes are in front of the archive, or between its parts")
-    return End(where - size, size, count, shift, comment)
+        what = f"{shift} bytes are in front of the archive, or between its parts"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    return End(where - size, size, members, shift, tail[place + _END.size :])
+
+
+def _numbers(tail: bytes, place: int, faults: Faults) -> tuple[int, int, int]:
+    """How many members the end record speaks of; the directory's size, and its place."""
+    row = _END.unpack_from(tail, place)
+    _, disk, start_disk, here, members, size, start, comment = row
+    after = len(tail) - place - _END.size
+    if after != comment:
+        what = f"{after} bytes follow the end record, which speaks of {comment}"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    if tail.count(_SIGNATURE) > 1:
+        what = "there is more than one end record: readers may differ in which they take"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    if disk or start_disk or here != members:
+        what = "the archive says that it is one of several parts"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    return members, size, start
 
 
 def _place(tail: bytes) -> int:
@@ -85,7 +93,9 @@ def _place(tail: bytes) -> int:
 
 
 class _Large(NamedTuple):
-    row: tuple[int, int, int]
+    """The numbers of the ZIP64 record, and where it is."""
+
+    numbers: tuple[int, int, int]
     place: int
 
 

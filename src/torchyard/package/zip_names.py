@@ -11,6 +11,7 @@ _UTF8 = 0x800
 _HARD = ("/.", "//", "\\", ":")
 """What no name has that needs a closer look, unless it begins or ends with such a thing."""
 _DRIVE = re.compile(r"[A-Za-z]:")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def decoded(raw: bytes, flags: int, faults: Faults) -> str:
@@ -45,19 +46,15 @@ def wrong_with(name: str) -> str:
         return ""
     path = name.removesuffix("/")
     parts = path.split("/")
-    if not path:
-        return "has no name"
-    if path.startswith("/") or _DRIVE.match(path):
-        return "is an absolute path"
-    if ".." in parts:
-        return "leads out of the package"
-    if "\\" in path:
-        return "has a backslash, which some systems take for a directory's end"
-    if any(ord(letter) < 32 or ord(letter) == 127 for letter in path):  # noqa: PLR2004 - controls
-        return "has control characters"
-    if "" in parts or "." in parts:
-        return "has empty parts"
-    return ""
+    checks = (
+        (not path, "has no name"),
+        (path.startswith("/") or _DRIVE.match(path), "is an absolute path"),
+        (".." in parts, "leads out of the package"),
+        ("\\" in path, "has a backslash, which some systems take for a directory's end"),
+        (_CONTROL.search(path), "has control characters"),
+        ("" in parts or "." in parts, "has empty parts"),
+    )
+    return next((what for wrong, what in checks if wrong), "")
 
 
 def _check_pairs(names: Sequence[str], faults: Faults) -> None:

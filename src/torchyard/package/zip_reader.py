@@ -102,8 +102,8 @@ def _rows(data: bytes, end: End, faults: Faults) -> Iterator[bytes]:
             break
         count += 1
         yield data[start:place]
-    if count != end.count:
-        what = f"the directory has {count} members, and the archive's end says {end.count}"
+    if count != end.members:
+        what = f"the directory has {count} members, and the archive's end says {end.members}"
         faults.add(FaultKind.STRUCTURE, "", what)
 
 

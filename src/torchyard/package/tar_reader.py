@@ -1,0 +1,172 @@
+"""Reading tar archives as they pass by, as conda packages have them inside.
+
+Files, directories and links, with the long names of GNU's tar and of POSIX. Anything else is a
+fault. What comes after a header that is damaged can't be found, so nothing more is read.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+_BLOCK = 512
+_LONGEST_NOTE = 1 << 20
+
+
+class Type(StrEnum):
+    """What a member is."""
+
+    FILE = "file"
+    FOLDER = "folder"
+    LINK = "link"
+    SAME = "same"
+    """A second name of an earlier member."""
+
+
+_TYPES = {b"0": Type.FILE, b"\0": Type.FILE, b"7": Type.FILE, b"5": Type.FOLDER}
+_TYPES |= {b"2": Type.LINK, b"1": Type.SAME}
+_LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL = b"L", b"K", b"x", b"g"
+
+
+class TarError(Exception):
+    """The archive is damaged, or has something that no package should have."""
+
+
+class TarMember(NamedTuple):
+    """A member, and where its content begins in the unpacked archive."""
+
+    name: str
+    type: Type
+    size: int
+    mode: int
+    link: str
+    place: int
+
+
+class Stream:
+    """Bytes that come in pieces, to be read in other pieces."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = iter(pieces)
+        self._rest = b""
+        self.place = 0
+
+    def take(self, size: int) -> Iterator[bytes]:
+        """The next bytes, so many of them, in whatever pieces they come."""
+        while size:
+            piece = self._rest or next(self._pieces, b"")
+            if not piece:
+                msg = "it is cut off"
+                raise TarError(msg)
+            self._rest = piece[size:]
+            piece = piece[:size]
+            size -= len(piece)
+            self.place += len(piece)
+            yield piece
+
+    def rest(self) -> Iterator[bytes]:
+        yield self._rest
+        yield from self._pieces
+
+    def read(self, size: int) -> bytes:
+        return b"".join(self.take(size))
+
+    def skip_to(self, place: int) -> None:
+        for _ in self.take(place - self.place):
+            pass
+
+
+def tar_members(stream: Stream) -> Iterator[TarMember]:
+    """Read one header after another. Contents may be taken from the stream in between."""
+    notes: dict[str, str] = {}
+    while True:
+        block = stream.read(_BLOCK)
+        if not block.strip(b"\0"):
+            _check_end(stream)
+            return
+        if sum(block) - sum(block[148:156]) + 8 * 32 != _number(block[148:156]):
+            msg = f"its header at {stream.place - _BLOCK} is damaged"
+            raise TarError(msg)
+        kind = block[156:157]
+        size = _number(block[124:136])
+        if kind in (_LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL):
+            content = _note(stream, size)
+            if kind == _NOTE:
+                notes |= _records(content)
+            elif kind != _NOTE_FOR_ALL:
+                field = "path" if kind == _LONG_NAME else "linkpath"
+                notes[field] = _text(content)
+            continue
+        member = _member(block, kind, notes, stream.place)
+        notes = {}
+        yield member
+        stream.skip_to(member.place + _padded(member.size))
+
+
+def _member(block: bytes, kind: bytes, notes: dict[str, str], place: int) -> TarMember:
+    name = _text(block[:100])
+    if block[257:263] == b"ustar\0" and block[345]:
+        name = f"{_text(block[345:500])}/{name}"
+    name = notes.get("path", name)
+    if kind not in _TYPES:
+        msg = f"`{name}` is neither a file nor a link, but of type {kind!r}"
+        raise TarError(msg)
+    size = _number(block[124:136])
+    if "size" in notes:
+        if not notes["size"].isdecimal():
+            msg = f"`{name}` has no size"
+            raise TarError(msg)
+        size = int(notes["size"])
+    link = notes.get("linkpath", _text(block[157:257]))
+    found = _TYPES[kind]
+    if found is not Type.FILE:
+        size = 0
+    return TarMember(name, found, size, _number(block[100:108]), link, place)
+
+
+def _check_end(stream: Stream) -> None:
+    """Zero bytes end an archive; something after them would be seen by some readers only."""
+    if any(piece.strip(b"\0") for piece in stream.rest()):
+        msg = "something follows its end"
+        raise TarError(msg)
+
+
+def _note(stream: Stream, size: int) -> bytes:
+    if size > _LONGEST_NOTE:
+        msg = f"a name in it takes {size} bytes"
+        raise TarError(msg)
+    return stream.read(_padded(size))[:size]
+
+
+def _records(content: bytes) -> dict[str, str]:
+    """Read the lines of a POSIX header: their length, a key, and a value."""
+    found: dict[str, str] = {}
+    while content:
+        length = content.partition(b" ")[0]
+        if not length.isdigit() or not 0 < int(length) <= len(content):
+            msg = "one of its POSIX headers is damaged"
+            raise TarError(msg)
+        line = content[len(length) + 1 : int(length)]
+        key, _, value = line.removesuffix(b"\n").partition(b"=")
+        found[_text(key)] = _text(value)
+        content = content[int(length) :]
+    return found
+
+
+def _number(field: bytes) -> int:
+    """A number in octal digits, or, if it is large, in bytes."""
+    if field[0] & 0x80:
+        return int.from_bytes(field[1:], "big")
+    digits = field.strip(b" \0")
+    try:
+        return int(digits or b"0", 8)
+    except ValueError:
+        msg = f"{digits!r} is no number"
+        raise TarError(msg) from None
+
+
+def _text(field: bytes) -> str:
+    return field.partition(b"\0")[0].decode(errors="backslashreplace")
+
+
+def _padded(size: int) -> int:
+    return size + -size % _BLOCK
