@@ -12,7 +12,6 @@ from torchyard.errors import BuildError
 from torchyard.package.archive import Written
 
 _COLUMNS = 3
-_PLAIN_ALPHABET = str.maketrans("-_", "+/")
 _DIGITS = 19
 """Longer numbers are no sizes of files; reading them would take time for nothing."""
 
@@ -78,6 +77,6 @@ def _recorded(line: list[str]) -> Recorded:
     if digest and not (equals and algorithm and value):
         msg = f"`{digest}` is no digest"
         raise ValueError(msg)
-    plain = value.translate(_PLAIN_ALPHABET) + "=" * (-len(value) % 4)
-    decoded = a2b_base64(plain, strict_mode=True).hex()
+    padded = value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4)
+    decoded = a2b_base64(padded, strict_mode=True).hex()
     return Recorded(name, algorithm.lower(), decoded, int(size) if size else None)
