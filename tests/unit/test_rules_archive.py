@@ -235,6 +235,9 @@ def test_metadata_valid() -> None:
     assert "'version' is a required field" in told(METADATA.replace(b"Version: 1.2.0+cpu\n", b""))
     assert "'numpy>>2' is invalid" in told(METADATA.replace(b">=", b">>"))
     assert "no UTF-8" in told(b"Name: \xff\n\n")
+    licensed = METADATA.replace(b"Name:", b"License-File: /x\nName:")
+    assert "license-file" in told(licensed)
+    assert told(licensed.replace(b"2.4", b"2.1")) == ""
     assert "not valid" in told(METADATA.replace(b"1.2.0", b"1" * 5000))
 
 

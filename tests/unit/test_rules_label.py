@@ -63,6 +63,12 @@ def test_programs_that_fit_the_platform(platform: str, binary: Binary) -> None:
     assert found_by("label-platform", wheel({MODULE: binary}, name=_wheel_for(platform))) == []
 
 
+def test_a_package_for_any_machine_may_have_launchers() -> None:
+    launcher = {MODULE: None, "tiny/cli-64.exe": Binary(format="pe", machine="x86_64")}
+    assert found_by("label-platform", wheel(launcher, name=_wheel_for("any"))) == []
+    assert len(found_by("label-platform", wheel(launcher))) == 1
+
+
 def test_label_platform_of_conda_packages() -> None:
     assert found_by("label-platform", conda()) == []
     assert len(found_by("label-platform", conda({"lib/libx.so": ARM}))) == 1

@@ -9,6 +9,7 @@ from torchyard.checks.about import conda_index, in_site_packages, metadata_field
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformRow, load_rule_table
+from torchyard.model.matrix import any_match
 from torchyard.package.conda_index import INDEX
 from torchyard.package.contents import Binary, Contents, Kind
 from torchyard.package.versions import package_folder
@@ -35,28 +36,28 @@ def label_platform(subject: Subject) -> Iterator[Hit]:
     """A library or program is not for the platform of the package's label.
 
     Installers choose by the label, and the loader refuses the file afterwards. A wheel for `any`
-    platform must have none at all. On macOS, no file may want a newer system than the label. Code
-    for GPUs does not count.
+    platform must have none at all, but for Windows' launchers (`.exe`), which installers copy. On
+    macOS, no file may want a newer system than the label. Code for GPUs does not count.
 
     Build for the platform of the label, or retag the package with what it really is.
     """
-    devices = load_rule_table().devices
-    rows = [(tag, load_rule_table().platform(tag)) for tag in subject.expected.platforms]
+    table = load_rule_table()
+    rows = [(tag, table.platform(tag)) for tag in subject.expected.platforms]
     told: set[tuple[str, str]] = set()
     for member, file in subject.contents.files.items():
-        if file.binary is None or file.binary.machine in devices:
+        if file.binary is None or file.binary.machine in table.devices:
             continue
         for tag, row in rows:
+            if row is None or (not row.machines and any_match(member, table.launchers)):
+                continue
             problem = _misfit(file.binary, tag, row)
             if problem and (member, problem) not in told:
                 told.add((member, problem))
                 yield Hit(problem, member)
 
 
-def _misfit(binary: Binary, tag: str, row: PlatformRow | None) -> str:
-    """Why a file does not belong into a package with a tag; nothing is known of strange ones."""
-    if row is None:
-        return ""
+def _misfit(binary: Binary, tag: str, row: PlatformRow) -> str:
+    """Why a file does not belong into a package with a tag; empty if it does."""
     if not row.machines:
         return f"{_FORMATS[binary.format]} file, in a package for any machine"
     machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from packaging.metadata import Metadata
+from packaging.metadata import InvalidMetadata, Metadata
 from packaging.tags import parse_tag
 from packaging.utils import (
     canonicalize_name,
@@ -29,6 +29,8 @@ from torchyard.package.wheel import Field, parse_metadata
 
 _LONG = 255
 """More than fits into the name of a file."""
+
+_BEFORE_LICENSES = frozenset(("1.0", "1.1", "1.2", "2.1", "2.2", "2.3"))
 
 
 @rule("dist-info", Severity.ERROR, "installers don't know which package this is")
@@ -170,9 +172,22 @@ def metadata_valid(subject: Subject) -> Iterator[Hit]:
     try:
         Metadata.from_email(subject.contents.texts[member], validate=True)
     except ExceptionGroup as group:
-        yield from (Hit(f"METADATA is not valid: {error}", member) for error in group.exceptions)
+        for error in group.exceptions:
+            if not _is_early(error, fields):
+                yield Hit(f"METADATA is not valid: {error}", member)
     except ValueError as error:  # numbers of thousands of digits
         yield Hit(f"METADATA is not valid: {error}", member)
+
+
+def _is_early(error: Exception, fields: list[Field]) -> bool:
+    """Whether it is about License-File, which setuptools wrote for years before it was specified.
+
+    All indexes and installers take it.
+    """
+    is_license = isinstance(error, InvalidMetadata) and error.field == "license-file"
+    return is_license and any(
+        version in _BEFORE_LICENSES for version in values(fields, "Metadata-Version")
+    )
 
 
 @rule("metadata-name", Severity.ERROR, "the name of the file promises another package")

@@ -29,6 +29,7 @@ class RuleTable(Value, kw_only=True):
     duplicate_least: str
     bundled: tuple[str, ...]
     devices: tuple[str, ...]
+    launchers: tuple[str, ...]
     platforms: tuple[PlatformRow, ...]
 
     def platform(self, tag: str) -> PlatformRow | None:
