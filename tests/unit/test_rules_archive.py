@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.contents import (
     ABOUT,
@@ -60,6 +60,7 @@ def test_faults_are_told_by_the_rule_for_their_kind(rule: str, kind: FaultKind) 
     assert [(f.rule, f.member, f.what) for f in found] == [(rule, "tiny/x", "it is bad")]
 
 
+@settings(max_examples=30)
 @given(st.binary() | st.text().map(str.encode))
 def test_no_text_breaks_a_rule(text: bytes) -> None:
     for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt", "torchyard-order.json"):

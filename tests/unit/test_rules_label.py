@@ -112,6 +112,7 @@ def test_label_python_of_conda_packages() -> None:
         (VERSION.replace(b"+cpu", b"+cu130"), "`__version__` is 1.2.0+cu130"),
         (VERSION.replace(b"1.2.0", b"1.3.0"), "`__version__` is 1.3.0+cpu"),
         (b'__version__: str = "0.0.0"', "`__version__` is 0.0.0"),
+        (b"__version__ = version = '0.1'", "`__version__` is 0.1"),
         (b"__version__ = '" + b"1" * 5000 + b"'", "`__version__` is 1111"),
         (b"git_version = 'Unknown'\n", "`git_version` is no commit: 'Unknown'"),
         (b"git_version: str | None = None  # none\n", "`git_version` is no commit: None"),

@@ -20,7 +20,7 @@ _MODULE = re.compile(
     r"\.(?:so|pyd)$"
 )
 _VERSION = re.compile(
-    rb"^__version__\s*(?::[^=\n]*)?=\s*(?P<q>['\"])(?P<text>.*?)(?P=q)", re.MULTILINE
+    rb"^__version__\s*(?::[^=\n]*)?=\s*(?:\w+\s*=\s*)?(?P<q>['\"])(?P<text>.*?)(?P=q)", re.MULTILINE
 )
 _GIT = re.compile(rb"^git_version\s*(?::[^=\n]*)?=\s*(?P<text>[^#\n]*)", re.MULTILINE)
 _HASH = re.compile(rb"['\"]?[0-9a-f]{7,64}['\"]?")

@@ -47,7 +47,7 @@ def load_policy(name_or_path: str) -> CheckPolicy:
         return known[name_or_path]
     if not name_or_path.endswith(".toml"):
         msg = f"there is no policy `{name_or_path}`"
-        hint = f"{did_you_mean(name_or_path, known)} A file of your own ends with .toml"
+        hint = f"{did_you_mean(name_or_path, known)}; the name of a file has to end in .toml"
         raise UsageError(msg, hint=hint)
     return parse_policy(name_or_path, read_text(name_or_path))
 
