@@ -1,0 +1,103 @@
+"""Packages made by hand, for rules: values, without any file."""
+
+from collections.abc import Iterable
+
+from torchyard.checks.expected import Expected
+from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.rule import RULES, Hit
+from torchyard.checks.subject import Subject
+from torchyard.package.contents import Binary, Contents, DeviceCode, File, Kind, VersionNeed
+
+WHEEL = "thing-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"
+EXPECTED = Expected(
+    name="thing",
+    version="1.0",
+    python="cp312",
+    abi="cp312",
+    platforms=("manylinux_2_28_x86_64",),
+)
+
+
+def library(
+    *needed: str,
+    rpath: str = "",
+    runpath: str = "$ORIGIN",
+    soname: str = "",
+    exports: Iterable[str] = (),
+    imports: Iterable[str] = (),
+    needs: dict[str, str] | None = None,
+    device: Iterable[str] = (),
+    executable_stack: bool = False,
+    text_relocations: bool = False,
+    gnu_hash: bool = True,
+    build_id: str = "c0ffee",
+) -> Binary:
+    """A library that needs others; of `needs`, each version with the library that must have it."""
+    return Binary(
+        format="elf",
+        machine="x86_64",
+        soname=soname,
+        needed=needed,
+        rpath=rpath,
+        runpath="" if rpath and runpath == "$ORIGIN" else runpath,
+        build_id=build_id,
+        needs=tuple(VersionNeed(name, version) for version, name in (needs or {}).items()),
+        exports=_block(exports),
+        imports=_block(imports),
+        device=tuple(_code(arch) for arch in device),
+        executable_stack=executable_stack,
+        text_relocations=text_relocations,
+        gnu_hash=gnu_hash,
+    )
+
+
+def _block(names: Iterable[str]) -> bytes:
+    return b"".join(f"{name}\0".encode() for name in names)
+
+
+def _code(arch: str) -> DeviceCode:
+    if arch.startswith("gfx"):
+        return DeviceCode("hsaco", arch, 1, 100)
+    return DeviceCode("ptx" if arch.startswith("compute") else "cubin", arch, 1, 100)
+
+
+def package(
+    files: dict[str, Binary | str],
+    *,
+    requires: Iterable[str] = (),
+    name: str = WHEEL,
+    kind: Kind = Kind.WHEEL,
+    texts: dict[str, bytes] | None = None,
+) -> Contents:
+    """A package with some binaries, and links to others; a wheel says what it requires."""
+    texts = dict(texts or {})
+    if kind == Kind.WHEEL:
+        lines = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
+        about = f"Metadata-Version: 2.4\nName: thing\nVersion: 1.0\n{lines}\nAbout it.\n"
+        texts["thing-1.0.dist-info/METADATA"] = about.encode()
+    members = {
+        name: File(name=name, size=0, link=what)
+        if isinstance(what, str)
+        else File(name=name, size=1, binary=what)
+        for name, what in files.items()
+    }
+    members |= {name: File(name=name, size=len(text)) for name, text in texts.items()}
+    return Contents(file_name=name, kind=kind, size=1, files=members, texts=texts)
+
+
+def subject_of(
+    contents: Contents,
+    expected: Expected = EXPECTED,
+    *,
+    others: Iterable[Contents] = (),
+    policy: CheckPolicy | None = None,
+) -> Subject:
+    """A package to look at that should be what is expected."""
+    subject = Subject(contents, policy or CheckPolicy(), tuple(others))
+    subject.expected = expected
+    return subject
+
+
+def hits(rule: str, subject: Subject) -> list[Hit]:
+    """What one rule finds."""
+    return list(RULES[rule].find(subject))

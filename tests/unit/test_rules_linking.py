@@ -1,0 +1,305 @@
+import msgspec
+import pytest
+from tests.made import EXPECTED, hits, library, package, subject_of
+
+from torchyard.checks import linking, rpaths  # noqa: F401 - they register the rules
+from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.resolve import How, folders, links_of
+from torchyard.package.contents import Binary, Contents, Kind
+
+ORDER = {"thing-1.0.dist-info/torchyard-order.json": b"{}"}
+MODULE = "thing/_C.cpython-312-x86_64-linux-gnu.so"
+
+
+def wheel(**libraries: Binary) -> Contents:
+    """A wheel with an extension module that needs libthing.so, and its other libraries."""
+    files: dict[str, Binary | str] = {MODULE: library("libthing.so", runpath="$ORIGIN/lib")}
+    files["thing/lib/libthing.so"] = library("libc.so.6")
+    files |= {f"thing/lib/{name}.so": binary for name, binary in libraries.items()}
+    return package(files)
+
+
+# ------------------------------------------------------------------------ how libraries are found
+
+
+@pytest.mark.parametrize(
+    ("path", "directories", "expected"),
+    [
+        ("a/b/c.so", "$ORIGIN", ("a/b",)),
+        ("a/b/c.so", "${ORIGIN}/../lib/", ("a/lib",)),
+        ("a/b/c.so", "$ORIGIN:$ORIGIN/../../nvidia/cu13/lib", ("a/b", "nvidia/cu13/lib")),
+        ("c.so", "$ORIGIN/lib", ("lib",)),
+        ("a/b/c.so", "/usr/lib:lib::$ORIGINAL/lib", ()),
+        ("a/c.so", "$ORIGIN/../../lib", ("../lib",)),
+    ],
+)
+def test_directories_are_relative_to_where_a_file_lies(
+    path: str, directories: str, expected: tuple[str, ...]
+) -> None:
+    assert folders(path, directories) == expected
+
+
+def found(contents: Contents) -> dict[tuple[str, str], How]:
+    links = links_of(subject_of(contents))
+    return {(link.file.rpartition("/")[2], link.library): link.how for link in links}
+
+
+def test_an_rpath_holds_for_what_is_loaded_further_on_but_a_runpath_does_not() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/m.so": library("liba.so", rpath="$ORIGIN/lib"),
+        "thing/lib/liba.so": library("libb.so", runpath=""),
+        "thing/lib/libb.so": library("libc.so.6"),
+    }
+    assert found(package(files))["liba.so", "libb.so"] == How.PACKAGE
+    files["thing/m.so"] = library("liba.so", runpath="$ORIGIN/lib")
+    assert found(package(files))["liba.so", "libb.so"] == How.ELSEWHERE
+    files["thing/m.so"] = library("liba.so", rpath="$ORIGIN/lib")
+    files["thing/lib/liba.so"] = library("libb.so", runpath="$ORIGIN/other")
+    assert found(package(files))["liba.so", "libb.so"] == How.ELSEWHERE
+
+
+def test_what_is_in_the_process_already_is_not_looked_for() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/m.so": library("liba.so", "libb.so", runpath="$ORIGIN/lib"),
+        "thing/lib/liba.so": library("libb.so", runpath=""),
+        "thing/lib/libb.so": library("libc.so.6"),
+    }
+    assert found(package(files))["liba.so", "libb.so"] == How.LOADED
+
+
+def test_a_library_is_known_by_its_soname() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/m.so": library("liba.so", "libuser.so", runpath="$ORIGIN/lib"),
+        "thing/lib/liba.so": library(soname="liba.so.1"),
+        "thing/lib/libuser.so": library("liba.so.1", runpath=""),
+    }
+    assert found(package(files))["libuser.so", "liba.so.1"] == How.LOADED
+
+
+def test_links_are_followed() -> None:
+    files: dict[str, Binary | str] = {
+        "bin/program": library("liba.so.1", runpath="$ORIGIN/../lib"),
+        "lib/liba.so.1": "liba.so.1.2",
+        "lib/liba.so.1.2": library("libc.so.6"),
+    }
+    contents = package(files, kind=Kind.ZIP, name="libthing.zip")
+    assert found(contents)["program", "liba.so.1"] == How.PACKAGE
+    del files["lib/liba.so.1.2"]
+    contents = package(files, kind=Kind.ZIP, name="libthing.zip")
+    assert found(contents)["program", "liba.so.1"] == How.MISSING
+
+
+def test_files_of_the_data_folder_go_elsewhere() -> None:
+    files: dict[str, Binary | str] = {
+        "thing-1.0.data/platlib/thing/m.so": library("liba.so", runpath="$ORIGIN/lib"),
+        "thing/lib/liba.so": library(),
+    }
+    assert not hits("linking-unresolved", subject_of(package(files)))
+    files["thing-1.0.data/scripts/run"] = library("libb.so")
+    [hit] = hits("linking-unresolved", subject_of(package(files)))
+    assert hit.member == "thing-1.0.data/scripts/run"
+
+
+# ----------------------------------------------------------------------------------------- rules
+
+
+def test_linking_unresolved() -> None:
+    assert not hits("linking-unresolved", subject_of(wheel()))
+    [hit] = hits("linking-unresolved", subject_of(wheel(libmore=library("libquadmath.so.0"))))
+    assert hit.member == "thing/lib/libmore.so"
+    assert "needs `libquadmath.so.0`, which is not in `thing/lib`" in hit.what
+
+
+def test_linking_unresolved_is_told_once_for_all_files_of_a_folder() -> None:
+    libraries = {f"lib{i}": library("libquadmath.so.0") for i in range(3)}
+    [hit] = hits("linking-unresolved", subject_of(wheel(**libraries)))
+    assert hit.what.endswith("so do 2 others")
+
+
+def test_linking_unresolved_says_in_which_process() -> None:
+    contents = package(
+        {
+            "thing/m.so": library("liba.so", runpath="$ORIGIN/lib"),
+            "thing/lib/liba.so": library("libmissing.so", runpath=""),
+        }
+    )
+    [hit] = hits("linking-unresolved", subject_of(contents))
+    assert "any folder, as its rpath leads to none (when `thing/m.so` is loaded)" in hit.what
+
+
+def test_a_policy_may_add_to_the_system() -> None:
+    contents = wheel(libmore=library("libmlx5.so.1"))
+    assert hits("linking-unresolved", subject_of(contents))
+    policy = CheckPolicy(system=("libmlx*",))
+    assert not hits("linking-unresolved", subject_of(contents, policy=policy))
+
+
+def test_linking_undeclared() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library("libcublas.so.13", rpath="$ORIGIN/../../nvidia/cu13/lib")
+    }
+    declared = package(files, requires=["cuda-toolkit[cublas,cudart]==13.0.*"])
+    assert not hits("linking-undeclared", subject_of(declared))
+    for requires in ([], ["cuda-toolkit[cudart]==13.0.*"], ['nvidia-cublas; extra == "gpu"']):
+        contents = package(files, requires=requires)
+        [hit] = hits("linking-undeclared", subject_of(contents))
+        assert "needs `libcublas.so.13` of `nvidia-cublas`" in hit.what
+        assert not hits("linking-unresolved", subject_of(contents))
+
+
+def test_linking_environment() -> None:
+    assert not hits("linking-environment", subject_of(wheel()))
+    contents = package({"thing/m.so": library("liba.so"), "thing/lib/liba.so": library()})
+    [hit] = hits("linking-environment", subject_of(contents))
+    assert hit.what == "needs `liba.so`, which is not in `thing` but at `thing/lib/liba.so`"
+
+
+def test_what_another_module_would_load_is_luck() -> None:
+    contents = package(
+        {
+            "thing/a.so": library("liba.so", runpath="$ORIGIN/lib"),
+            "thing/b.so": library("liba.so", runpath=""),
+            "thing/lib/liba.so": library(),
+        }
+    )
+    [hit] = hits("linking-environment", subject_of(contents))
+    assert hit.member == "thing/b.so"
+
+
+def test_what_python_code_loads_first_is_no_luck() -> None:
+    files: dict[str, Binary | str] = {
+        "torch/b.so": library("libgomp.so.1", runpath=""),
+        "torch/lib/libtorch_global_deps.so": library("libgomp.so.1"),
+        "torch/lib/libgomp.so.1": library(),
+    }
+    assert not hits("linking-environment", subject_of(package(files)))
+    files["torch/program"] = library("libgomp.so.1", runpath="")
+    [hit] = hits("linking-environment", subject_of(package(files)))
+    assert hit.member == "torch/program"
+
+
+@pytest.mark.parametrize(
+    "entry", ["/opt/lib", "", ".", "lib", "$ORIGIN/../../lib", "$ORIGIN/../../../etc"]
+)
+def test_linking_rpath_outside(entry: str) -> None:
+    good = package({"thing/m.so": library(runpath="$ORIGIN/../nvidia/lib")})
+    assert not hits("linking-rpath-outside", subject_of(good))
+    bad = package({"thing/m.so": library(runpath=f"$ORIGIN:{entry}")})
+    [hit] = hits("linking-rpath-outside", subject_of(bad))
+    assert hit.what == f"looks for libraries in `{entry}`, outside of what is installed"
+
+
+def test_linking_rpath() -> None:
+    cpu = msgspec.structs.replace(EXPECTED, compute="cpu")
+    files: dict[str, Binary | str] = {
+        MODULE: library(runpath="$ORIGIN:$ORIGIN/lib"),
+        "thing/lib/liba.so": library(),
+    }
+    assert not hits("linking-rpath", subject_of(package(files, texts=ORDER), cpu))
+    files[MODULE] = library(runpath="$ORIGIN/lib")
+    [hit] = hits("linking-rpath", subject_of(package(files, texts=ORDER), cpu))
+    assert hit.what == "its rpath is `$ORIGIN/lib`, not `$ORIGIN:$ORIGIN/lib`"
+    assert not hits("linking-rpath", subject_of(package(files), cpu)), "it is from elsewhere"
+
+
+def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
+    cpu = msgspec.structs.replace(EXPECTED, compute="cpu")
+    order = {"libthing/torchyard-order.json": b"{}"}
+    files: dict[str, Binary | str] = {
+        "libthing/bin/tool": library(runpath="$ORIGIN:$ORIGIN/../lib"),
+        "libthing/lib/liba.so": library(),
+    }
+    contents = package(files, kind=Kind.ZIP, name="libthing.zip", texts=order)
+    assert not hits("linking-rpath", subject_of(contents, cpu))
+    site = "lib/python3.12/site-packages/thing"
+    files = {
+        f"{site}/_C.so": library(runpath="$ORIGIN:$ORIGIN/lib:$ORIGIN/../../.."),
+        f"{site}/lib/liba.so": library(runpath="$ORIGIN:$ORIGIN/../../../.."),
+    }
+    order = {"info/torchyard-order.json": b"{}"}
+    contents = package(files, kind=Kind.CONDA, name="thing-1-0.conda", texts=order)
+    assert hits("linking-rpath", subject_of(contents, cpu)) == []
+
+
+def test_linking_rpath_kind() -> None:
+    both = package({"thing/lib/liba.so": library(rpath="$ORIGIN", runpath="$ORIGIN/..")})
+    [hit] = hits("linking-rpath-kind", subject_of(both))
+    assert "which its RUNPATH makes void" in hit.what
+    mixed = package({"thing/liba.so": library(rpath="$ORIGIN"), "thing/libb.so": library()})
+    [hit] = hits("linking-rpath-kind", subject_of(mixed))
+    assert "has an RPATH, but `thing/libb.so` and others have a RUNPATH" in hit.what
+    alike = package({"thing/liba.so": library(rpath="$ORIGIN"), "thing/program": library()})
+    assert not hits("linking-rpath-kind", subject_of(alike))
+
+
+def test_linking_rpath_kind_where_wheels_bring_libraries() -> None:
+    wheels = "$ORIGIN/../nvidia/cu13/lib"
+    weak = package({"thing/liba.so": library(runpath=wheels)})
+    [hit] = hits("linking-rpath-kind", subject_of(weak))
+    assert "looks for libraries of other wheels by a RUNPATH" in hit.what
+    strong = package({"thing/liba.so": library(rpath=wheels)})
+    assert not hits("linking-rpath-kind", subject_of(strong))
+
+
+@pytest.mark.parametrize(("compute", "wrong"), [("cpu", "RPATH"), ("cu130", "RUNPATH")])
+def test_linking_rpath_kind_of_our_own(compute: str, wrong: str) -> None:
+    expected = msgspec.structs.replace(EXPECTED, compute=compute)
+    binary = library(rpath="$ORIGIN") if wrong == "RPATH" else library()
+    contents = package({"thing/liba.so": binary}, texts=ORDER)
+    [hit] = hits("linking-rpath-kind", subject_of(contents, expected))
+    assert f"{wrong}, where" in hit.what
+
+
+def test_linking_orphan() -> None:
+    assert not hits("linking-orphan", subject_of(wheel()))
+    [hit] = hits("linking-orphan", subject_of(wheel(libgfortran=library())))
+    assert hit.member == "thing/lib/libgfortran.so"
+
+
+def test_what_is_opened_by_name_is_no_orphan() -> None:
+    files: dict[str, Binary | str] = {
+        MODULE: library("libtorch_cuda.so", runpath="$ORIGIN/lib"),
+        "thing/program": library(),
+        "thing/lib/libtorch_cuda.so": library(),
+        "thing/lib/libtorch_cuda_linalg.so": library(),
+        "thing/lib/libcaffe2_nvrtc.so": library(),
+        "thing/lib/libtorch_global_deps.so": library(),
+        "thing/lib/libmodule.so": library(exports=["PyInit_libmodule"]),
+    }
+    assert not hits("linking-orphan", subject_of(package(files)))
+    del files[MODULE], files["thing/lib/libtorch_cuda.so"]
+    members = [hit.member for hit in hits("linking-orphan", subject_of(package(files)))]
+    assert members == ["thing/lib/libtorch_cuda_linalg.so", "thing/lib/libcaffe2_nvrtc.so"]
+
+
+def test_libraries_for_others_are_no_orphans() -> None:
+    contents = package({"lib/liba.so": library()}, kind=Kind.ZIP, name="libthing.zip")
+    assert not hits("linking-orphan", subject_of(contents))
+
+
+def test_linking_opened() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/libcudnn.so.9": library(),
+        "thing/lib/libcudnn_ops.so.9": library(),
+    }
+    assert not hits("linking-opened", subject_of(package(files)))
+    del files["thing/lib/libcudnn_ops.so.9"]
+    [hit] = hits("linking-opened", subject_of(package(files)))
+    assert hit.what == "opens `libcudnn_*.so.9` while it runs, which the package lacks"
+
+
+def test_linking_openmp() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library("libgomp.so.1"),
+        "thing/lib/libgomp.so.1": library(exports=["GOMP_parallel"]),
+    }
+    assert not hits("linking-openmp", subject_of(package(files)))
+    second = {**files, "thing/lib/libiomp5.so": library(exports=["__kmpc_fork_call"])}
+    [hit] = hits("linking-openmp", subject_of(package(second)))
+    assert "there are 2 OpenMP runtimes" in hit.what
+    renamed = {**files, "thing/lib/libb.so": library("libgomp-a34b3233.so.1")}
+    [hit] = hits("linking-openmp", subject_of(package(renamed)))
+    assert "`libgomp-a34b3233.so.1` (thing/lib/libb.so)" in hit.what
+    static = {**files, "thing/lib/libb.so": library(exports=["x", "__kmpc_fork_call"])}
+    [hit] = hits("linking-openmp", subject_of(package(static)))
+    assert "the one inside libb.so" in hit.what

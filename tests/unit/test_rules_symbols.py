@@ -1,0 +1,267 @@
+import msgspec
+import pytest
+from tests.made import EXPECTED, hits, library, package, subject_of
+
+from torchyard.checks import python_symbols, symbols  # noqa: F401 - they register the rules
+from torchyard.checks.python_symbols import stable_abi
+from torchyard.checks.subject import Subject
+from torchyard.checks.symbols import parse_symbols, strings_in
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.package.contents import Binary, Contents
+from torchyard.package.manylinux import promised_glibc
+
+OLD = "_ZN3c104takeERKSs"
+NEW = "_ZN3c104takeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"
+
+
+def one(binary: Binary, *, abi: str = "cp312", platforms: tuple[str, ...] = ()) -> Subject:
+    """A wheel with one library."""
+    expected = msgspec.structs.replace(EXPECTED, abi=abi, platforms=platforms)
+    return subject_of(package({"thing/lib/liba.so": binary}), expected)
+
+
+# --------------------------------------------------------------------------------------- ceiling
+
+
+@pytest.mark.parametrize(
+    ("tag", "glibc"),
+    [
+        ("manylinux_2_28_x86_64", "2.28"),
+        ("manylinux2014_aarch64", "2.17"),
+        ("manylinux2010_x86_64", "2.12"),
+        ("manylinux1_i686", "2.5"),
+        ("musllinux_1_2_x86_64", ""),
+        ("linux_x86_64", ""),
+        ("macosx_11_0_arm64", ""),
+        ("any", ""),
+        ("", ""),
+    ],
+)
+def test_a_platform_tag_promises_a_glibc(tag: str, glibc: str) -> None:
+    assert promised_glibc(tag) == glibc
+
+
+@pytest.mark.parametrize(
+    ("platforms", "version", "is_above"),
+    [
+        (("manylinux_2_28_x86_64",), "GLIBC_2.28", False),
+        (("manylinux_2_28_x86_64",), "GLIBC_2.29", True),
+        (("manylinux_2_30_x86_64",), "GLIBC_2.28", False),
+        (("manylinux_2_28_x86_64",), "GLIBCXX_3.4.24", False),
+        (("manylinux_2_28_x86_64",), "GLIBCXX_3.4.25", True),
+        (("manylinux_2_28_x86_64",), "CXXABI_1.3.13", True),
+        (("manylinux_2_28_x86_64",), "CXXABI_TM_1", False),
+        (("manylinux_2_28_x86_64",), "GLIBC_PRIVATE", True),
+        (("manylinux_2_28_x86_64",), "OMP_4.5", False),
+        (("manylinux_2_17_x86_64", "manylinux2014_x86_64"), "GLIBC_2.17", False),
+        (("manylinux2014_x86_64",), "GCC_7.0.0", True),
+        (("manylinux2014_x86_64",), "CXXABI_FLOAT128", True),
+        (("manylinux_2_28_x86_64", "manylinux2014_x86_64"), "GLIBC_2.18", True),
+        (("manylinux1_x86_64",), "ZLIB_1.2.0", True),
+        (("linux_x86_64",), "GLIBC_2.99", False),
+        (("musllinux_1_2_x86_64",), "GLIBC_2.99", False),
+    ],
+)
+def test_symbols_ceiling(platforms: tuple[str, ...], version: str, is_above: bool) -> None:
+    subject = one(library(needs={version: "libx.so.6"}), platforms=platforms)
+    assert bool(hits("symbols-ceiling", subject)) == is_above
+
+
+def test_versions_of_a_library_that_is_in_the_package_do_not_count() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library(needs={"GLIBCXX_3.4.33": "libstdc++.so.6"})
+    }
+    [hit] = hits("symbols-ceiling", subject_of(package(files)))
+    assert hit.what == "needs GLIBCXX_3.4.33, newer than systems with glibc 2.28 have"
+    files["thing/lib/libstdc++.so.6"] = library()
+    assert not hits("symbols-ceiling", subject_of(package(files)))
+
+
+# ------------------------------------------------------------------------------------------- ABI
+
+
+@pytest.mark.parametrize(
+    ("name", "is_old"),
+    [
+        (OLD, True),
+        ("_ZN3c101SC2ERKSsPSt3mapISsiSt4lessISsESaISt4pairIS1_iEEE", True),
+        ("_ZN3c101lERSt4listIiSaIiEE", True),
+        ("_ZN3c102fnESt8functionIFviSsEE", True),
+        ("_ZN3c103arrERA10_iSs", True),
+        ("_ZN3c104tmplILi17EEEvSt6vectorISsSaISsEE", True),
+        (NEW, False),
+        ("_ZN3c101lERNSt7__cxx114listIiSaIiEEE", False),
+        ("_ZN3c107ClassSs1fEi", False),
+        ("_ZN3c105plainESt6vectorIiSaIiEEPKc", False),
+        ("_ZNSs6appendEPKc", False),
+        ("_ZNSt6vectorISsSaISsEED1Ev", False),
+        ("ClassSs", False),
+    ],
+)
+def test_the_old_string_is_seen_in_names(name: str, is_old: bool) -> None:
+    assert strings_in(f"main\0{name}\0end\0".encode()).old == ([name.encode()] if is_old else [])
+
+
+def test_the_new_string_is_seen_in_names_outside_of_std() -> None:
+    assert strings_in(f"{NEW}\0".encode()).new
+    assert not strings_in(b"_ZNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEED1Ev\0").new
+
+
+def two(first: Binary, second: Binary, **texts: bytes) -> Contents:
+    return package(
+        {"thing/lib/liba.so": first, "thing/lib/libb.so": second},
+        texts={f"thing/share/cmake/{name}Config.cmake": text for name, text in texts.items()},
+    )
+
+
+def test_symbols_abi() -> None:
+    new, old = library(exports=[NEW]), library(exports=["c_function", OLD])
+    assert not hits("symbols-abi", subject_of(two(new, new)))
+    assert not hits("symbols-abi", subject_of(two(old, old)))
+    [hit] = hits("symbols-abi", subject_of(two(new, old)))
+    assert hit.member == "thing/lib/libb.so"
+    assert "shows 1 functions with the old std::string, though `thing/lib/liba.so` has" in hit.what
+    [hit] = hits("symbols-abi", subject_of(two(new, library(imports=[OLD]))))
+    assert "needs 1 functions with the old std::string" in hit.what
+
+
+def test_symbols_abi_is_that_of_the_cmake_files() -> None:
+    new, old = library(exports=[NEW]), library(exports=[OLD])
+    flag = b'set(FLAGS "-D_GLIBCXX_USE_CXX11_ABI=%d")'
+    assert not hits("symbols-abi", subject_of(two(new, new, Thing=flag % 1)))
+    assert len(hits("symbols-abi", subject_of(two(old, old, Thing=flag % 1)))) == 2
+    assert not hits("symbols-abi", subject_of(two(old, old, Thing=flag % 0)))
+    assert len(hits("symbols-abi", subject_of(two(new, new, Thing=flag % 0)))) == 2
+
+
+def test_symbols_abi_leaves_nvidias_libraries_alone() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library(exports=[NEW]),
+        "thing/lib/libcudnn.so.9": library(exports=[OLD]),
+    }
+    assert not hits("symbols-abi", subject_of(package(files)))
+
+
+# --------------------------------------------------------------------------------------- exports
+
+
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        ("symbols-forbidden", "_ZSt4cout"),
+        ("symbols-forbidden", "__cxa_throw"),
+        ("symbols-forbidden", "_ZNSs6appendEPKc"),
+        (
+            "symbols-leaked",
+            "_ZNSt10filesystem7__cxx1128recursive_directory_iterator3popERSt10error_code",
+        ),
+        ("symbols-leaked", "_ZNSt10filesystem10remove_allERKNS_7__cxx114pathE"),
+        ("symbols-leaked", "_ZN6google8protobuf7Message5ClearEv"),
+    ],
+)
+def test_symbols_forbidden_and_symbols_leaked(rule: str, name: str) -> None:
+    [hit] = hits(rule, one(library(exports=["first", name, "last"])))
+    assert "shows 1 functions of" in hit.what
+    assert name in hit.what
+    assert not hits(rule, one(library(exports=["first", f"my{name}", f"{name}$"])))
+    assert not hits(rule, one(library(imports=[name])))
+    own = package({"thing/lib/libstdc++.so.6": library(exports=[name])})
+    assert not hits(rule, subject_of(own))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_ZNSt10filesystem7__cxx114pathD1Ev",
+        "_ZNSt10filesystem7__cxx1128recursive_directory_iteratorC1ERKNS0_4pathE",
+        "_ZN10onnx_torch10GraphProtoC1EPN6google8protobuf5ArenaEb",
+    ],
+)
+def test_what_every_compiler_leaves_behind_is_no_leak(name: str) -> None:
+    assert not hits("symbols-leaked", one(library(exports=[name])))
+
+
+def test_a_bad_table_of_symbols_is_refused() -> None:
+    text = read_data("symbols.toml")
+    with pytest.raises(DataError, match="bad pattern for protobuf"):
+        parse_symbols(text.replace("_ZNK?6google8protobuf", "_ZNK?(6google8protobuf"))
+
+
+# ----------------------------------------------------------------------------------------- flags
+
+
+@pytest.mark.parametrize(
+    ("rule", "binary"),
+    [
+        ("symbols-stack", library(executable_stack=True)),
+        ("symbols-textrel", library(text_relocations=True)),
+        ("symbols-hash", library(gnu_hash=False)),
+        ("symbols-build-id", library(build_id="")),
+    ],
+)
+def test_flags(rule: str, binary: Binary) -> None:
+    assert not hits(rule, one(library()))
+    [hit] = hits(rule, one(binary))
+    assert hit.member == "thing/lib/liba.so"
+    [hit] = hits(rule, subject_of(two(binary, binary)))
+    assert hit.what.endswith("so does 1 other")
+
+
+# ---------------------------------------------------------------------------------------- Python
+
+
+def module(*imports: str, abi: str, python: str = "cp310", name: str = "_C.so") -> Subject:
+    expected = msgspec.structs.replace(EXPECTED, abi=abi, python=python)
+    binary = library(imports=("malloc", *imports), exports=["PyInit__C"])
+    return subject_of(package({f"thing/{name}": binary}), expected)
+
+
+def test_the_stable_abi_is_known_with_its_versions() -> None:
+    names = stable_abi()
+    assert names["PyArg_ParseTuple"] == 2
+    assert names["PyType_FromMetaclass"] == 12
+    assert "PyList_GET_ITEM" not in names
+    assert len(names) > 900
+
+
+def test_symbols_python_in_the_stable_abi() -> None:
+    assert not hits("symbols-python", module("PyArg_ParseTuple", "_Py_Dealloc", abi="abi3"))
+    assert not hits("symbols-python", module("_PyObject_GetState", abi="cp310"))
+    for subject in (
+        module("_PyObject_GetState", abi="abi3"),
+        module("_PyObject_GetState", abi="cp310", name="_C.abi3.so"),
+    ):
+        [hit] = hits("symbols-python", subject)
+        assert hit.what == "uses _PyObject_GetState, not in the stable ABI of Python 3.10"
+    assert not hits("symbols-python", module("PyType_FromMetaclass", abi="abi3", python="cp312"))
+    assert hits("symbols-python", module("PyType_FromMetaclass", abi="abi3", python="cp310"))
+
+
+def test_symbols_python_free_threaded() -> None:
+    free, locked = ("_Py_DecRefShared", "_Py_Dealloc"), ("_Py_Dealloc", "PyList_New")
+    assert not hits("symbols-python", module(*free, abi="cp313t", python="cp313"))
+    assert not hits("symbols-python", module(*locked, abi="cp313", python="cp313"))
+    [hit] = hits("symbols-python", module(*free, abi="cp313", python="cp313"))
+    assert "_Py_DecRefShared, which only a free-threaded Python has" in hit.what
+    [hit] = hits("symbols-python", module(*locked, abi="cp313t", python="cp313"))
+    assert "as for a Python with a lock, but is for cp313t" in hit.what
+
+
+def test_symbols_python_debug() -> None:
+    [hit] = hits("symbols-python", module("_Py_NegativeRefcount", abi="cp312"))
+    assert "only a debug build" in hit.what
+
+
+def test_symbols_python_without_libpython() -> None:
+    [hit] = hits("symbols-python", one(library("libpython3.12.so.1.0")))
+    assert hit.what == "needs `libpython3.12.so.1.0`, which a wheel must not"
+
+
+def test_symbols_python_core() -> None:
+    binary = library(imports=["PyList_New"])
+    for name in ("libtorch_python.so", "_C.so", "program"):
+        assert not hits("symbols-python-core", subject_of(package({f"thing/{name}": binary})))
+    [hit] = hits("symbols-python-core", one(binary))
+    assert hit.what == "uses 1 functions of Python: PyList_New …"
+    assert not hits("symbols-python-core", one(library(imports=["MyPyList", "PYTHON"])))
