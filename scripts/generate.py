@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from torchyard.checks.rules import RULES
 from torchyard.cli.main import INTERRUPTED, torchyard
 from torchyard.config.failures import load_failures
 from torchyard.config.load import load_yard
@@ -238,6 +239,20 @@ def reference(ref: str) -> str:
     return f"[{cell(ref)}](https://github.com/{repository}/blob/HEAD/{path})"
 
 
+def rules() -> str:
+    introduction = (
+        "What `torchyard check` looks for. `torchyard explain rule ID` shows one of them.\n"
+        "[Check a package](../how-to/check-a-package.md) tells how to allow what a rule finds, or\n"
+        "to change how bad it is.\n"
+    )
+    rows: Iterator[tuple[str, ...]] = (
+        (f"[`{rule.id}`](#{rule.id})", rule.severity, cell(rule.reason)) for rule in RULES.values()
+    )
+    parts = [f"{NOTICE}# Rules\n\n{introduction}", table(("rule", "severity", "why"), rows)]
+    parts += [f"## {rule.id}\n\n*{rule.severity}*\n\n{rule.page}\n" for rule in RULES.values()]
+    return "\n".join(parts)
+
+
 def picture() -> str:
     yard = load_yard(str(ROOT / "examples/pytorch/torchyard.toml"))
     return svg(fold(make_plan(yard, load_tables(), Selection("release"))))
@@ -251,6 +266,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/configuration.md": configuration,
     f"{REFERENCE}/tables.md": tables,
     f"{REFERENCE}/failures.md": failures,
+    f"{REFERENCE}/rules.md": rules,
     "docs/images/pytorch-plan.svg": picture,
 }
 

@@ -118,6 +118,12 @@ class DifferenceError(TorchyardError):
     exit_code = 12
 
 
+class CheckError(TorchyardError):
+    """`check` found errors in a package, or `diff` that an extension won't load."""
+
+    exit_code = 13
+
+
 class ElsewhereError(TorchyardError):
     """Not the job's fault: no memory, no disk, no store in reach. Try again, or elsewhere."""
 

@@ -1,4 +1,4 @@
-"""`torchyard explain`: why something is in the plan, or is not."""
+"""`torchyard explain`: why something is in the plan, or is not, and what a rule is for."""
 
 import click
 
@@ -7,17 +7,22 @@ from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_yard
 from torchyard.config.revisions import load_yard_of
 from torchyard.config.tables import load_tables
+from torchyard.errors import SelectionError, UsageError
 from torchyard.inspect.documents import encode, explain_document
 from torchyard.inspect.reports import story_report
 from torchyard.model.identifier import parse
+from torchyard.model.suggest import did_you_mean
 from torchyard.plan.build import make_plan_with
 from torchyard.plan.diff import Differences
 from torchyard.plan.explain import explain
 from torchyard.report.console import show, write
 
+_RULE = "rule"
+
 
 @click.command("explain")
-@click.argument("identifier")
+@click.argument("identifier", metavar="IDENTIFIER | rule")
+@click.argument("rule", metavar="[RULE]", required=False)
 @file_option
 @set_option
 @click.option(
@@ -25,9 +30,25 @@ from torchyard.report.console import show, write
 )
 @json_option
 def command(
-    *, identifier: str, file: str, changes: tuple[str, ...], against: str | None, as_json: bool
+    *,
+    identifier: str,
+    rule: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    against: str | None,
+    as_json: bool,
 ) -> None:
-    """Tell why a cell or job exists or not, what it shares, and what its fingerprint is made of."""
+    """Tell why a cell or job exists or not, what it shares, and what its fingerprint is made of.
+
+    `explain rule` lists the rules of `torchyard check`, and `explain rule RULE` tells what one of
+    them is for, and what to do about what it finds.
+    """
+    if identifier == _RULE:
+        _explain_rule(rule, as_json=as_json)
+        return
+    if rule is not None:
+        msg = f"`explain` takes one identifier, and `{rule}` is a second one"
+        raise UsageError(msg, hint="explain them one by one")
     parsed = parse(identifier)
     tables = load_tables()
     others = [against] if against else []
@@ -43,3 +64,20 @@ def command(
         write(encode(explain_document(plan, story, differences)))
     else:
         show(story_report(plan, story, differences))
+
+
+def _explain_rule(identifier: str | None, *, as_json: bool) -> None:
+    from torchyard.checks.rules import RULES
+    from torchyard.inspect.check_documents import rules_document
+    from torchyard.inspect.check_reports import rule_report, rules_report
+
+    if identifier is not None and identifier not in RULES:
+        msg = f"there is no rule `{identifier}`"
+        raise SelectionError(msg, hint=did_you_mean(identifier, RULES))
+    rules = list(RULES.values()) if identifier is None else [RULES[identifier]]
+    if as_json:
+        write(encode(rules_document(rules)))
+    elif identifier is None:
+        show(rules_report(rules))
+    else:
+        show(rule_report(rules[0]))

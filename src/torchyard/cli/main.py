@@ -51,6 +51,8 @@ class _Commands(LazyGroup):
         "run": "run",
         "shell": "shell",
         "rebuild": "rebuild",
+        "check": "check",
+        "diff": "diff",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

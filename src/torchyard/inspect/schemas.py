@@ -1,5 +1,7 @@
 """Everything that is printed for machines, by the name of its schema."""
 
+from torchyard.inspect.check_documents import CHECK_REPORTS
+from torchyard.inspect.compare_documents import COMPARE_REPORTS
 from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.store_documents import STORE_REPORTS
 from torchyard.inspect.toolchain_documents import TOOLCHAIN_REPORTS
@@ -9,6 +11,8 @@ SCHEMAS: dict[str, object] = {
     **REPORTS,
     **STORE_REPORTS,
     **TOOLCHAIN_REPORTS,
+    **CHECK_REPORTS,
+    **COMPARE_REPORTS,
     "events": Happening,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

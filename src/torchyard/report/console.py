@@ -57,6 +57,13 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
     return re.sub(_LINE_ENDS, "", captured.get())
 
 
+def printable(text: str) -> str:
+    """Text from a stranger, in which nothing moves the cursor or changes colours."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 def write(data: str | bytes) -> None:
     """Put data on standard output as it is."""
     _put(sys.stdout, data)

@@ -1,0 +1,322 @@
+"""What is different between two packages, and whether an extension notices."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.checks.about import about_text, conda_index, fields_of
+from torchyard.checks.expected import Expected, expected_of
+from torchyard.model.values import Value
+from torchyard.package.contents import Binary, Contents, File, Kind, VersionNeed
+
+_PYTHON_TAG = re.compile(r"\.(cpython|cp)-?\d+t?(?=[-.])")
+_METADATA_FOLDER = re.compile(r"^[^/]+\.(dist-info|data)/")
+_SITE_PACKAGES = re.compile(r"^lib/python[^/]+/site-packages/")
+_CPYTHON = re.compile(r"\.(?:cpython-|cp)(\d+t?)[-.]")
+
+
+class Sizes(NamedTuple):
+    """Bytes of the same thing in both packages; 0 where it is not there."""
+
+    before: int
+    after: int
+
+    @property
+    def grown(self) -> int:
+        return self.after - self.before
+
+
+class Moved(NamedTuple):
+    """What only the first has, and what only the second."""
+
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+class Rewritten(NamedTuple):
+    """A text of both, where it differs."""
+
+    name: str
+    before: str
+    after: str
+
+
+class LibraryChange(Value, kw_only=True):
+    """A library that is in both packages, and not the same."""
+
+    name: str
+    size: Sizes
+    sections: dict[str, Sizes] = {}
+    device: dict[str, Sizes] = {}
+    exports: Moved = Moved()
+    needed: Moved = Moved()
+    needs: Moved = Moved()
+    texts: tuple[Rewritten, ...] = ()
+    """Its soname, rpath, runpath and machine, where they differ."""
+
+
+class Comparison(Value, kw_only=True):
+    """Two packages side by side. Names are those of the second where a file is in both."""
+
+    before: str
+    after: str
+    size: Sizes
+    unpacked: Sizes
+    same: int
+    """How many files are the same in both."""
+    removed: dict[str, int] = {}
+    added: dict[str, int] = {}
+    changed: dict[str, Sizes] = {}
+    libraries: tuple[LibraryChange, ...] = ()
+    device: dict[str, Sizes] = {}
+    metadata: tuple[Rewritten, ...] = ()
+
+    @property
+    def is_equal(self) -> bool:
+        return not (self.removed or self.added or self.changed)
+
+
+class Extension(NamedTuple):
+    """What is built against a package: a wheel, or one library, of which no more is known."""
+
+    name: str
+    binaries: dict[str, Binary]
+    expected: Expected = Expected()
+
+
+class Answer(Value, kw_only=True):
+    """Whether an extension that was built against one package loads with another one."""
+
+    extension: str
+    uses: int
+    """How many symbols of the first package it imports."""
+    reasons: tuple[str, ...] = ()
+    symbols: tuple[str, ...] = ()
+    """The symbols that it imports from the first and that the second does not have."""
+
+    @property
+    def loads(self) -> bool:
+        return not (self.reasons or self.symbols)
+
+
+def compare(before: Contents, after: Contents) -> Comparison:
+    """Put two packages side by side; members are the same if they are at the same place."""
+    roots = [] if before.kind == after.kind else [_root(before), _root(after)]
+    old, new = _places(before, roots), _places(after, roots)
+    both = [(old[place], file) for place, file in new.items() if place in old]
+    changed = [(a, b) for a, b in both if (a.digest, a.link) != (b.digest, b.link)]
+    return Comparison(
+        before=before.file_name,
+        after=after.file_name,
+        size=Sizes(before.size, after.size),
+        unpacked=Sizes(_unpacked(before), _unpacked(after)),
+        same=len(both) - len(changed),
+        removed={file.name: file.size for place, file in old.items() if place not in new},
+        added={file.name: file.size for place, file in new.items() if place not in old},
+        changed={b.name: Sizes(a.size, b.size) for a, b in changed},
+        libraries=tuple(
+            _library(b.name, Sizes(a.size, b.size), a.binary, b.binary)
+            for a, b in changed
+            if a.binary and b.binary
+        ),
+        device=_differing(device_sizes(before), device_sizes(after)),
+        metadata=tuple(_metadata(before, after)),
+    )
+
+
+def device_sizes(contents: Contents) -> Counter[str]:
+    """Bytes of device code for each architecture, in all libraries together."""
+    sizes: Counter[str] = Counter()
+    for file in contents.files.values():
+        if file.binary:
+            sizes += _device(file.binary)
+    return sizes
+
+
+def _device(binary: Binary) -> Counter[str]:
+    sizes: Counter[str] = Counter()
+    for code in binary.device:
+        sizes[code.arch] += code.size
+    return sizes
+
+
+def _unpacked(contents: Contents) -> int:
+    return sum(file.size for file in contents.files.values())
+
+
+def _places(contents: Contents, roots: Iterable[str]) -> dict[str, File]:
+    """The files by where they belong, whatever version and Python it is; and below these roots."""
+    places: dict[str, File] = {}
+    for file in contents.files.values():
+        place = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", file.name))
+        for root in roots:
+            place = _SITE_PACKAGES.sub("", place).removeprefix(root)
+        places[file.name if place in places else place] = file
+    return places
+
+
+def _root(contents: Contents) -> str:
+    """The folder that has nearly all: `torch/` of a wheel is `libtorch/` of a zip."""
+    if contents.kind is Kind.CONDA:
+        return ""
+    sizes: Counter[str] = Counter()
+    for file in contents.files.values():
+        sizes[file.name.partition("/")[0]] += file.size
+    return f"{sizes.most_common(1)[0][0]}/" if sizes else ""
+
+
+def _library(name: str, size: Sizes, before: Binary, after: Binary) -> LibraryChange:
+    fields: dict[str, Callable[[Binary], str]] = {
+        "machine": lambda binary: binary.machine,
+        "soname": lambda binary: binary.soname,
+        "rpath": lambda binary: binary.rpath,
+        "runpath": lambda binary: binary.runpath,
+    }
+    return LibraryChange(
+        name=name,
+        size=size,
+        sections=_differing(before.sections, after.sections),
+        device=_differing(_device(before), _device(after)),
+        exports=_moved(_symbols(before.exports), _symbols(after.exports)),
+        needed=_moved(before.needed, after.needed),
+        needs=_moved(map(_spelt, before.needs), map(_spelt, after.needs)),
+        texts=tuple(
+            Rewritten(field, text(before), text(after))
+            for field, text in fields.items()
+            if text(before) != text(after)
+        ),
+    )
+
+
+def _symbols(names: bytes) -> list[str]:
+    return names.decode(errors="backslashreplace").split("\0")[:-1]
+
+
+def _spelt(need: VersionNeed) -> str:
+    return f"{need.version} of {need.library}"
+
+
+def _moved(before: Iterable[str], after: Iterable[str]) -> Moved:
+    old, new = set(before), set(after)
+    return Moved(tuple(sorted(old - new)), tuple(sorted(new - old)))
+
+
+def _differing(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, Sizes]:
+    pairs = {name: Sizes(before.get(name, 0), after.get(name, 0)) for name in {**before, **after}}
+    return {name: sizes for name, sizes in pairs.items() if sizes.grown}
+
+
+def _metadata(before: Contents, after: Contents) -> Iterator[Rewritten]:
+    """The fields that differ; one that may be repeated counts as one text."""
+    old, new = _fields(before), _fields(after)
+    for field in {**old, **new}:
+        if old.get(field) != new.get(field):
+            yield Rewritten(field, old.get(field, ""), new.get(field, ""))
+
+
+def _fields(contents: Contents) -> dict[str, str]:
+    """What a package says of itself: METADATA and WHEEL, or the index of a conda package."""
+    found: dict[str, str] = {}
+    for name in ("METADATA", "WHEEL"):
+        for field, value in fields_of(about_text(contents, name) or b""):
+            found[field] = f"{found[field]}\n{value}" if field in found else value
+    index = conda_index(contents)
+    for field, value in msgspec.to_builtins(index).items() if index else ():
+        found[field] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+    return found
+
+
+def will_load(extension: Extension, before: Contents, after: Contents) -> Answer:
+    """Whether an extension built against one package loads with another one.
+
+    Only what it takes from the first package counts: the rest comes from Python or the system.
+    """
+    binaries = extension.binaries
+    wanted = {name for binary in binaries.values() for name in _symbols(binary.imports)}
+    used = _exported(before, wanted)
+    reasons = [*_python_reasons(extension, after), *_machine_reasons(binaries, after)]
+    reasons += _library_reasons(binaries.values(), before, after)
+    return Answer(
+        extension=extension.name,
+        uses=len(used),
+        reasons=tuple(dict.fromkeys(reasons)),
+        symbols=tuple(sorted(used - _exported(after, used))),
+    )
+
+
+def extension_of(contents: Contents) -> Extension:
+    """The programs and libraries of a package that was built against another one."""
+    binaries = {file.name: file.binary for file in contents.files.values() if file.binary}
+    return Extension(contents.file_name, binaries, expected_of(contents))
+
+
+def _libraries(contents: Contents) -> Iterator[tuple[str, Binary]]:
+    """Every library of a package by the names that others can need it by."""
+    for file in contents.files.values():
+        if file.binary:
+            for name in (file.binary.soname, _base(file.name)):
+                yield name, file.binary
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _exported(contents: Contents, wanted: set[str]) -> set[str]:
+    """Which of these symbols the libraries of a package export; one library at a time."""
+    found: set[str] = set()
+    for file in contents.files.values():
+        if file.binary:
+            found |= wanted.intersection(_symbols(file.binary.exports))
+    return found
+
+
+def _library_reasons(
+    binaries: Iterable[Binary], before: Contents, after: Contents
+) -> Iterator[str]:
+    """Libraries, and versions of them, that the first package has and the second has not."""
+    old, new = dict(_libraries(before)), dict(_libraries(after))
+    for binary in binaries:
+        for library in binary.needed:
+            if library in old and library not in new:
+                yield f"it needs {library}, which is no longer there"
+        for library, version in binary.needs:
+            has = new.get(library)
+            if library in old and has and version not in has.defines:
+                yield f"it needs {version} of {library}, which no longer defines it"
+
+
+def _machine_reasons(binaries: Mapping[str, Binary], after: Contents) -> Iterator[str]:
+    there = {machine for _, binary in _libraries(after) for machine in binary.machine.split(",")}
+    for name, binary in binaries.items():
+        if there and there.isdisjoint(binary.machine.split(",")):
+            has = ", ".join(sorted(there))
+            yield f"{_base(name)} is for {binary.machine}, the package for {has}"
+
+
+def _python_reasons(extension: Extension, after: Contents) -> Iterator[str]:
+    """Modules say in their names for which Python they are; those of abi3 are for any later one."""
+    python = expected_of(after).abi.removeprefix("cp")
+    if not python.rstrip("t").isdigit():
+        return
+    has = f"the package for {_dotted(python)}"
+    for name in extension.binaries:
+        tag = _CPYTHON.search(_base(name))
+        if tag and tag[1] != python:
+            yield f"{_base(name)} is for Python {_dotted(tag[1])}, {has}"
+    oldest = extension.expected.python.removeprefix("cp")
+    is_abi3 = extension.expected.abi == "abi3" and oldest.isdigit()
+    if is_abi3 and _minor(oldest) > _minor(python):
+        yield f"it is for Python {_dotted(oldest)} and later, {has}"
+
+
+def _dotted(tag: str) -> str:
+    return f"{tag[0]}.{tag[1:]}"
+
+
+def _minor(tag: str) -> int:
+    """The minor version of `312` or `313t`."""
+    return int(tag[1:].rstrip("t"))

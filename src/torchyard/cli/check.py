@@ -1,0 +1,88 @@
+"""`torchyard check`: what is wrong with packages, wherever they come from."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from torchyard.checks.policy import CheckPolicy
+from torchyard.cli.options import json_option
+from torchyard.cli.reading import read
+from torchyard.errors import CheckError, SelectionError
+from torchyard.host.files import write_text
+from torchyard.report.console import show, write
+
+
+@click.command("check")
+@click.argument("packages", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--policy",
+    "policy_name",
+    metavar="NAME|FILE",
+    default="default",
+    show_default=True,
+    help="How strict to be: default, strict, pypi, or a TOML file of your own.",
+)
+@click.option(
+    "--rule",
+    "globs",
+    multiple=True,
+    metavar="GLOB",
+    help="Check only these rules; `torchyard explain rule` lists them.",
+)
+@click.option("--html", metavar="FILE", help="Write a page with pictures, too.")
+@json_option
+def command(
+    *,
+    packages: tuple[Path, ...],
+    policy_name: str,
+    globs: tuple[str, ...],
+    html: str | None,
+    as_json: bool,
+) -> None:
+    """Read wheels, conda packages and libtorch zips, and tell what is wrong with them.
+
+    Packages that are named together are checked together: one may have what another needs.
+    """
+    from torchyard.checks.check import check
+    from torchyard.checks.policy import load_policy
+    from torchyard.inspect.check_documents import check_document
+    from torchyard.inspect.documents import encode
+
+    policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
+    contents = [read(path) for path in packages]
+    today = datetime.now(tz=UTC).date()
+    document = check_document(check(contents, policy, today), policy, policy_name, today)
+    if html is not None:
+        from torchyard.checks.rules import RULES
+        from torchyard.inspect.check_html import check_page
+
+        write_text(html, check_page(document, contents, RULES), replace=True)
+    if as_json:
+        write(encode(document))
+    else:
+        from torchyard.inspect.check_reports import check_report
+
+        show(check_report(document))
+    if document.findings["error"]:
+        bad = [p.file for p in document.packages if any(f.severity == "error" for f in p.findings)]
+        rules = {f.rule for p in document.packages for f in p.findings if f.severity == "error"}
+        msg = f"errors were found in {', '.join(bad)}"
+        raise CheckError(msg, hint=f"`torchyard explain rule {min(rules)}` tells more")
+
+
+def _only(globs: tuple[str, ...], policy: CheckPolicy) -> CheckPolicy:
+    """The policy, with all rules off that no glob names."""
+    import msgspec
+
+    from torchyard.checks.rules import RULES
+    from torchyard.model.matrix import any_match, matches
+    from torchyard.model.suggest import did_you_mean
+
+    for glob in globs:
+        if not any(matches(rule, glob) for rule in RULES):
+            msg = f"`--rule {glob}` names no rule"
+            raise SelectionError(msg, hint=did_you_mean(glob, RULES))
+    off = {rule: "off" for rule in RULES if not any_match(rule, globs)}
+    allow = tuple(one for one in policy.allow if one.rule not in off)
+    return msgspec.structs.replace(policy, severity={**policy.severity, **off}, allow=allow)

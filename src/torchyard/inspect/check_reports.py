@@ -1,0 +1,163 @@
+"""What a check found, and what a rule is for, as people read it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from torchyard.checks.rule import Rule, Severity
+from torchyard.inspect.check_documents import CheckDocument, FindingDocument, PackageDocument
+from torchyard.inspect.reports import plain_table
+from torchyard.model.quantity import show_count, show_size
+from torchyard.report.console import printable
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+_LISTED = 4
+"""How many things a rule names before it only counts the others."""
+
+
+def check_report(document: CheckDocument) -> RenderableType:
+    """Every package with its findings, the worst first, and a verdict over all."""
+    parts: list[RenderableType] = []
+    for package in document.packages:
+        parts += [Text(printable(package.file), style="bold", overflow="fold"), _facts(package), ""]
+        for group in grouped(package.findings):
+            parts += [*_group(group), ""]
+    return Group(*parts, verdict(document))
+
+
+def _facts(package: PackageDocument) -> RenderableType:
+    table = plain_table(header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts(package).items():
+        table.add_row(name, printable(value))
+    return Padding(table, (0, 0, 0, 2))
+
+
+def facts(package: PackageDocument) -> dict[str, str]:
+    """What is told first of a package."""
+    said = {
+        "project": f"{package.name} {package.release}".strip(),
+        "python": "-".join(dict.fromkeys(filter(None, (package.python, package.abi)))),
+        "platform": ", ".join(package.platforms),
+        "compute": package.compute,
+    }
+    devices = [f"{code.arch} {show_size(code.bytes)}" for code in package.device]
+    size = f"{show_size(package.bytes)}, {show_size(package.unpacked_bytes)} unpacked"
+    libraries = len(package.libraries)
+    files = f"{show_count(package.files, 'file')}, {libraries:,} of them programs or libraries"
+    known = {name: value for name, value in said.items() if value}
+    return {**known, "size": size, "contents": files, "device code": ", ".join(devices) or "none"}
+
+
+def grouped(findings: Iterable[FindingDocument]) -> list[list[FindingDocument]]:
+    """Findings by severity and rule, the worst first."""
+    groups: dict[tuple[Severity, str], list[FindingDocument]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.rule), []).append(finding)
+    order = list(Severity)
+    return [groups[key] for key in sorted(groups, key=lambda key: order.index(key[0]))]
+
+
+class Thing(NamedTuple):
+    """What is said of some members, or of the package if there are none."""
+
+    members: tuple[str, ...]
+    said: list[FindingDocument]
+
+
+def things(findings: Iterable[FindingDocument]) -> list[Thing]:
+    """Put together what is said of several members, and all that is said of the same ones."""
+    same: dict[tuple[str, str, str], list[FindingDocument]] = {}
+    for finding in findings:
+        same.setdefault((finding.what, finding.hint, finding.allowed), []).append(finding)
+    said: dict[tuple[str, ...], list[FindingDocument]] = {}
+    for group in same.values():
+        members = tuple(finding.member for finding in group if finding.member)
+        said.setdefault(members, []).append(group[0])
+    return [Thing(members, found) for members, found in said.items()]
+
+
+def _group(group: Sequence[FindingDocument]) -> Iterator[RenderableType]:
+    first = group[0]
+    count = f" ({len(group)})" if len(group) > 1 else ""
+    yield Text.assemble((first.severity, STYLES[first.severity]), " ", (first.rule, "bold"), count)
+    found = things(group)
+    told: set[str] = set()
+    for members, said in found[:_LISTED]:
+        for member in members[:_LISTED]:
+            yield _indented(Text(printable(member), style="bold"), 2)
+        yield from _more(len(members), 2)
+        indent = 4 if members else 2
+        for finding in said[:_LISTED]:
+            yield _indented(Text(printable(finding.what)), indent)
+            for label, text in (("to do", finding.hint), ("allowed", finding.allowed)):
+                if text and text not in told:
+                    yield _indented(Text.assemble((f"{label}: ", "cyan"), printable(text)), indent)
+            told |= {finding.hint, finding.allowed}
+        yield from _more(len(said), indent)
+    yield from _more(len(found), 2)
+
+
+def _more(number: int, indent: int) -> Iterator[RenderableType]:
+    if number > _LISTED:
+        yield _indented(Text(f"and {number - _LISTED:,} more", style="dim"), indent)
+
+
+def _indented(text: Text, indent: int) -> RenderableType:
+    text.overflow = "fold"
+    return Padding(text, (0, 0, 0, indent))
+
+
+def verdict(document: CheckDocument) -> Text:
+    """One line over all packages."""
+    bad = sum(
+        any(finding.severity is Severity.ERROR for finding in package.findings)
+        for package in document.packages
+    )
+    packages = len(document.packages)
+    what = (
+        printable(document.packages[0].file) if packages == 1 else show_count(packages, "package")
+    )
+    found = ", ".join(show_count(n, name) for name, n in document.findings.items() if n)
+    if bad:
+        which = f" in {bad} of {what}" if packages > 1 else f" in {what}"
+        return Text.assemble(("failed", "bold red"), f": {found}{which}")
+    return Text.assemble(("passed", "bold green"), f": {found or 'nothing found'} in {what}")
+
+
+def rule_report(rule: Rule) -> RenderableType:
+    """The page of a rule, and how to let it be."""
+    severity = rule.severity
+    return Group(
+        Text.assemble((rule.id, "bold"), " (", (severity, STYLES[severity]), ")"),
+        Text(rule.reason),
+        "",
+        Text(rule.page),
+        "",
+        Text(allowing(rule)),
+    )
+
+
+def allowing(rule: Rule) -> str:
+    """How a policy accepts what the rule finds, or gives it another severity."""
+    other = Severity.WARNING if rule.severity is Severity.ERROR else Severity.ERROR
+    return (
+        "To accept what it finds up to a day, write into a file, and give that to `--policy`:\n\n"
+        f'    [[allow]]\n    rule = "{rule.id}"\n    member = "*"\n'
+        '    reason = "why it is all right"\n    until = 2030-12-31\n\n'
+        f'To change how bad it is:\n\n    [severity]\n    {rule.id} = "{other}"  # or off\n'
+    )
+
+
+def rules_report(rules: Iterable[Rule]) -> RenderableType:
+    table = plain_table()
+    table.add_column("rule", no_wrap=True)
+    table.add_column("severity", no_wrap=True)
+    table.add_column("why")
+    for rule in rules:
+        table.add_row(rule.id, Text(rule.severity, style=STYLES[rule.severity]), rule.reason)
+    return table
