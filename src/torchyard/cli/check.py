@@ -47,7 +47,7 @@ def command(
     from torchyard.checks.check import check
     from torchyard.checks.policy import load_policy
     from torchyard.inspect.check_documents import check_document
-    from torchyard.inspect.documents import encode
+    from torchyard.inspect.document import encode
 
     policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
     contents = [read(path) for path in packages]

@@ -8,7 +8,8 @@ from torchyard.config.load import read_document, yard_of
 from torchyard.config.schema import file_schema
 from torchyard.config.show import settings
 from torchyard.config.tables import load_tables
-from torchyard.inspect.documents import ConfigDocument, ValueDocument, encode
+from torchyard.inspect.document import encode
+from torchyard.inspect.documents import ConfigDocument, ValueDocument
 from torchyard.inspect.reports import settings_report
 from torchyard.report.console import show, write
 

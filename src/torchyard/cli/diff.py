@@ -7,11 +7,13 @@ from pathlib import Path
 
 import click
 
+from torchyard.checks.compare import Extension, compare, extension_of, will_load
 from torchyard.cli.options import json_option
-from torchyard.cli.reading import read, read_extension
+from torchyard.cli.reading import read
 from torchyard.errors import CheckError, HostError
 from torchyard.report.console import show, write
 
+_LIBRARIES = (".so", ".pyd", ".dll", ".dylib")
 _MANGLED = re.compile(r"_Z[\w.$]+")
 
 
@@ -30,14 +32,12 @@ def command(*, before: Path, after: Path, extension: Path | None, as_json: bool)
 
     Packages may be of two kinds, such as a wheel and a libtorch zip.
     """
-    from torchyard.checks.compare import compare, will_load
-
     old, new = read(before), read(after)
     comparison = compare(old, new)
-    answer = will_load(read_extension(extension), old, new) if extension else None
+    answer = will_load(_extension(extension), old, new) if extension else None
     if as_json:
         from torchyard.inspect.compare_documents import compare_document
-        from torchyard.inspect.documents import encode
+        from torchyard.inspect.document import encode
 
         write(encode(compare_document(comparison, answer)))
     else:
@@ -48,6 +48,15 @@ def command(*, before: Path, after: Path, extension: Path | None, as_json: bool)
     if answer and not answer.loads:
         msg = f"{answer.extension} would not load with {comparison.after}"
         raise CheckError(msg, hint=f"compile it against {comparison.after}")
+
+
+def _extension(path: Path) -> Extension:
+    """Read what was built against a package: one library, or a package with some."""
+    if not path.name.endswith(_LIBRARIES):
+        return extension_of(read(path))
+    from torchyard.package.library import read_library
+
+    return Extension(path.name, {path.name: read_library(path)})
 
 
 def _readable(symbols: Sequence[str]) -> dict[str, str]:

@@ -8,7 +8,8 @@ from torchyard.config.load import load_yard
 from torchyard.config.revisions import load_yard_of
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
-from torchyard.inspect.documents import encode, explain_document
+from torchyard.inspect.document import encode
+from torchyard.inspect.documents import explain_document
 from torchyard.inspect.reports import story_report
 from torchyard.model.identifier import parse
 from torchyard.model.suggest import did_you_mean

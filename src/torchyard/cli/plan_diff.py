@@ -9,7 +9,8 @@ from torchyard.cli.options import file_option, json_option, subset_option
 from torchyard.config.revisions import load_yard_of
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, VanishError
-from torchyard.inspect.documents import diff_document, encode
+from torchyard.inspect.document import encode
+from torchyard.inspect.documents import diff_document
 from torchyard.inspect.reports import diff_report
 from torchyard.model.quantity import show_count
 from torchyard.plan.build import make_plan

@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-from torchyard.checks.compare import Extension, extension_of
 from torchyard.package.contents import Contents
 from torchyard.report.progress import Progress
-
-_LIBRARIES = (".so", ".pyd", ".dll", ".dylib")
 
 
 def read(path: Path) -> Contents:
@@ -16,12 +13,3 @@ def read(path: Path) -> Contents:
     size = path.stat().st_size if path.is_file() else 0
     with Progress(f"reading {path.name}", size) as progress:
         return read_package(path, progress=progress)
-
-
-def read_extension(path: Path) -> Extension:
-    """Read what was built against a package: one library, or a package with some."""
-    if not path.name.endswith(_LIBRARIES):
-        return extension_of(read(path))
-    from torchyard.package.library import read_library
-
-    return Extension(path.name, {path.name: read_library(path)})

@@ -14,7 +14,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import StoreError, UsageError
 from torchyard.inspect import store_documents as documents
 from torchyard.inspect import store_reports as reports
-from torchyard.inspect.documents import encode
+from torchyard.inspect.document import encode
 from torchyard.inspect.sharing import holdings
 from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.plan.build import make_plan

@@ -44,7 +44,7 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
     if ctx.invoked_subcommand:
         refuse_options(ctx)
         return
-    from torchyard.inspect.documents import encode
+    from torchyard.inspect.document import encode
     from torchyard.inspect.toolchain_documents import toolchain_document
     from torchyard.inspect.toolchain_reports import toolchain_report
     from torchyard.toolchain.machine import look_around

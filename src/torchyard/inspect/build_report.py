@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rich.console import RenderableType
 
-from torchyard.inspect.reports import SHORT, plain_table
+from torchyard.inspect.layout import SHORT, plain_table
 from torchyard.model.quantity import show_duration, show_size
 
 Row = tuple[str, str, float, int, str]

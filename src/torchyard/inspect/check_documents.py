@@ -12,7 +12,7 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.resolve import How, links_of
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
-from torchyard.inspect.documents import Document
+from torchyard.inspect.document import Document
 from torchyard.package.contents import Binary, Contents, File
 
 _NOBODY = (How.MISSING, How.UNDECLARED)

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from torchyard.checks.rule import Rule, Severity
 from torchyard.inspect.check_documents import CheckDocument, FindingDocument, PackageDocument
-from torchyard.inspect.reports import plain_table
+from torchyard.inspect.layout import plain_table
 from torchyard.model.quantity import show_count, show_size
 from torchyard.report.console import printable
 

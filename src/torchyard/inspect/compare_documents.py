@@ -11,7 +11,7 @@ from torchyard.checks.compare import (
     Rewritten,
     Sizes,
 )
-from torchyard.inspect.documents import Document
+from torchyard.inspect.document import Document
 
 
 class SizesDocument(Document, kw_only=True):

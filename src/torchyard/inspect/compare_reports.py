@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from torchyard.checks.compare import Answer, Comparison, LibraryChange, Moved, Rewritten, Sizes
-from torchyard.inspect.reports import plain_table
+from torchyard.inspect.layout import plain_table
 from torchyard.model.quantity import show_count, show_size
 from torchyard.report.console import printable
 

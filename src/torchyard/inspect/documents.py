@@ -1,10 +1,11 @@
-"""What `--json` prints. The schemas under `data/schemas/` are generated from these classes."""
+"""What the commands about plans print with `--json`."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Literal, dataclass_transform
+from typing import Literal
 
 import msgspec
 
+from torchyard.inspect.document import Document, encode
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
@@ -13,11 +14,6 @@ from torchyard.plan.estimate import estimate
 from torchyard.plan.explain import Ingredient, Story, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, exclusions, inclusions, summarize
-
-
-@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Document(msgspec.Struct, frozen=True):
-    """The base of all reports: every key is always there."""
 
 
 class ProjectDocument(Document, kw_only=True):
@@ -178,11 +174,6 @@ REPORTS: Mapping[str, type[Document]] = {
     "explain": ExplainDocument,
     "config-show": ConfigDocument,
 }
-
-
-def encode(document: Document) -> bytes:
-    """Write a report the way it is printed: for machines first, but readable."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def plan_json(plan: Plan) -> Iterator[bytes]:

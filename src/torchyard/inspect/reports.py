@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from torchyard.inspect.layout import SHORT, plain_table
 from torchyard.model.identifier import Cell, scope_of
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.recipe import Stage
@@ -16,17 +17,8 @@ from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, summarize
 from torchyard.plan.verdict import TABLES, Absence
 
-SHORT = 12
-"""How many digits of a fingerprint people need to tell two apart."""
-
 _LISTED = 12
 """How many packages a difference names for one cause before it only counts the others."""
-
-
-def plain_table(*, header: bool = True) -> Table:
-    return Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header, header_style="bold"
-    )
 
 
 def plan_report(plan: Plan) -> RenderableType:

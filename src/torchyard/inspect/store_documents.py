@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from torchyard.inspect.documents import Document
+from torchyard.inspect.document import Document
 from torchyard.inspect.sharing import Holding
 from torchyard.model.result import Result
 from torchyard.store.collect import Garbage

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from torchyard.inspect.reports import SHORT, plain_table
+from torchyard.inspect.layout import SHORT, plain_table
 from torchyard.inspect.sharing import Holding
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import Result

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from torchyard.errors import HostError
-from torchyard.inspect.documents import Document
+from torchyard.inspect.document import Document
 from torchyard.toolchain.machine import Machine
 
 

@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from torchyard.inspect.reports import plain_table
+from torchyard.inspect.layout import plain_table
 from torchyard.inspect.toolchain_documents import PartDocument, ToolchainDocument
 
 
