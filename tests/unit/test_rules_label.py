@@ -65,7 +65,9 @@ def test_programs_that_fit_the_platform(platform: str, binary: Binary) -> None:
 
 def test_a_package_for_any_machine_may_have_launchers() -> None:
     launcher = {MODULE: None, "tiny/cli-64.exe": Binary(format="pe", machine="x86_64")}
+    about = {f"{ABOUT}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"}
     assert found_by("label-platform", wheel(launcher, name=_wheel_for("any"))) == []
+    assert found_by("wheel-file", wheel({**launcher, **about}, name=_wheel_for("any"))) == []
     assert len(found_by("label-platform", wheel(launcher))) == 1
 
 

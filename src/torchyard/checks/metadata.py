@@ -75,7 +75,7 @@ def wheel_file(subject: Subject) -> Iterator[Hit]:
 
     It must have a `Wheel-Version` of 1, and `Root-Is-Purelib: false` if there is any library or
     program: otherwise these are installed where only Python files belong, which some systems keep
-    apart.
+    apart. Windows' launchers (`.exe`), which installers copy, do not count.
 
     Build the wheel with a backend that knows it has extension modules.
     """
@@ -95,7 +95,9 @@ def wheel_file(subject: Subject) -> Iterator[Hit]:
     if purelib not in (["true"], ["false"]):
         yield Hit("Root-Is-Purelib should be true or false, once", member)
     elif purelib == ["true"]:
-        binary = next((name for name, file in contents.files.items() if file.binary), None)
+        launchers = load_rule_table().launchers
+        binaries = (name for name, file in contents.files.items() if file.binary)
+        binary = next((name for name in binaries if not any_match(name, launchers)), None)
         if binary is not None:
             yield Hit(f"Root-Is-Purelib is true, but there is {binary}", member)
 
