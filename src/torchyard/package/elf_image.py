@@ -13,7 +13,7 @@ from typing import NamedTuple
 from torchyard.package.contents import VersionNeed
 
 MAGIC = b"\x7fELF"
-DAMAGED = (struct.error, IndexError, OverflowError, ValueError)
+DAMAGED = (struct.error, LookupError, OverflowError, ValueError)
 """What reading a damaged file may raise."""
 
 SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11

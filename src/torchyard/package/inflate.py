@@ -52,16 +52,14 @@ def pieces(handle: int, entry: Entry) -> Iterator[bytes]:
     place, end = entry.data, entry.data + entry.stored
     left = entry.size + 1
     while not stream.eof and left:
-        data = b""
-        if stream.needs_input:
-            data = os.pread(handle, min(_IN, end - place), place)
-            if not data:
-                raise BadDataError
-            place += len(data)
+        data = os.pread(handle, min(_IN, end - place), place) if stream.needs_input else b""
+        place += len(data)
         try:
             piece = stream.decompress(data, min(_OUT, left))
         except _IsalError:
             raise BadDataError from None
+        if not data and not piece and not stream.eof:
+            raise BadDataError  # it even asks for more when it has all, so one must try
         left -= len(piece)
         if piece:
             yield piece

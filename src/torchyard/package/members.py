@@ -14,7 +14,7 @@ from torchyard.package.foreign import ForeignStream, is_foreign
 from torchyard.package.limits import Faults, Limits
 
 _KEPT = re.compile(
-    r"(.*/)?([^/]+\.dist-info/.*|info/.*|[^/]*\.(cmake|pc|la|pth)|_?version\.py|[^/]*config[^/]*\.py"
+    r"info/.*|(.*/)?([^/]+\.dist-info/.*|[^/]*\.(cmake|pc|la|pth)|_?version\.py|[^/]*config[^/]*\.py"
     r"|build-version|build-hash|torchyard-order\.json)"
 )
 _MOST_PASSES = 8

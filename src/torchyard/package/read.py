@@ -5,13 +5,14 @@ Nothing in a package makes this raise. What is wrong with the archive itself is 
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 from torchyard.errors import HostError, UsageError
-from torchyard.package.conda_reader import read_conda
 from torchyard.package.contents import Contents, Kind
 from torchyard.package.limits import LIMITS, Limits
-from torchyard.package.members import Progress
+from torchyard.package.members import Found, Progress
 from torchyard.package.zip_members import read_zip
 
 _KINDS = {".whl": Kind.WHEEL, ".zip": Kind.ZIP, ".conda": Kind.CONDA, ".tar.bz2": Kind.CONDA}
@@ -26,6 +27,14 @@ def kind_of(name: str) -> Kind:
     raise UsageError(msg, hint="rename the file to what it is, or name another one")
 
 
+def _reader(kind: Kind) -> Callable[[BinaryIO, str, Limits, Progress], Found]:
+    if kind is not Kind.CONDA:
+        return read_zip
+    from torchyard.package.conda_reader import read_conda  # noqa: PLC0415 - with two more libraries
+
+    return read_conda
+
+
 def read_package(
     path: Path, *, limits: Limits = LIMITS, progress: Progress | None = None
 ) -> Contents:
@@ -34,7 +43,7 @@ def read_package(
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
-            read = read_conda if kind is Kind.CONDA else read_zip
+            read = _reader(kind)
             found = read(file, path.name, limits, progress or (lambda _: None))
     except OSError as error:
         msg = f"`{path}` can't be read: {error.strerror}"

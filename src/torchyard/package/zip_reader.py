@@ -122,7 +122,7 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
         faults.add(FaultKind.STRUCTURE, name, f"is said to be on another disk, {disk}")
     header += end.shift
     head = os.pread(handle, _LOCAL.size + name_size + 64, header) if header < end.start else b""
-    begin = header + _LOCAL.size + name_size + int.from_bytes(head[28:30], "little")
+    begin = header + _LOCAL.size + name_size
     entry = Entry(
         name,
         raw_name,
@@ -143,11 +143,8 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
         comment,
         sound=True,
     )
-    if (
-        head[:4] != b"PK\x03\x04"
-        or head[4:28] != row[6:30]
-        or head[30 : 30 + name_size] != raw_name
-    ):
+    plain = b"PK\x03\x04" + row[6:30] + b"\0\0" + raw_name
+    if head[: len(plain)] != plain:
         entry = _compared(handle, head, entry, faults)
     return _judged(handle, entry, end, faults)
 
