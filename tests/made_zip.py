@@ -2,7 +2,8 @@
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 MAX_16, MAX_32 = 0xFFFF, 0xFFFF_FFFF
@@ -21,7 +22,7 @@ class Made(NamedTuple):
     data: bytes | None = None
     extra: bytes = b""
     own_extra: bytes = b""
-    own: dict[str, int | bytes] = {}
+    own: Mapping[str, int | bytes] = MappingProxyType({})
     mode: int = 0o100644
     header: int | None = None
     descriptor: bytes = b""
@@ -32,7 +33,7 @@ class Made(NamedTuple):
 class End(NamedTuple):
     """What the end record says, if not the truth, and what is around it."""
 
-    count: int | None = None
+    members: int | None = None
     size: int | None = None
     start: int | None = None
     comment: bytes = b""
@@ -78,7 +79,7 @@ def make_zip(members: Sequence[Made], end: End = End()) -> bytes:  # noqa: B008 
         row = (44, 45, 45, 0, 0, count, count, size, start)
         data += struct.pack("<4sQHHIIQQQQ", b"PK\6\6", *row)
         data += struct.pack("<4sIQI", b"PK\6\7", 0, where, 1)
-    count, size, start = _or(end.count, count), _or(end.size, size), _or(end.start, start)
+    count, size, start = _or(end.members, count), _or(end.size, size), _or(end.start, start)
     comment = _or(end.comment_size, len(end.comment))
     row = (end.disk, 0, count, count, size, start, comment)
     data += struct.pack("<4sHHHHIIH", b"PK\5\6", *row) + end.comment

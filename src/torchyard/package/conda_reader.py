@@ -4,7 +4,7 @@ import bz2
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 import deflate
 import msgspec
@@ -33,9 +33,10 @@ def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) ->
     length = os.fstat(handle).st_size
 
     def unpack() -> Iterator[bytes]:
-        return _unpacked(_bzip2(handle, length), length, limits)
+        pieces = _streams(bz2.BZ2Decompressor, _parts(handle, 0, length))
+        return _unpacked(pieces, length, limits)
 
-    _read_tar(unpack, "", found)
+    check_names(_read_tar(unpack, "", found), found.faults)
     progress(length)
     return found
 
@@ -51,6 +52,7 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
         found.faults.add(FaultKind.STRUCTURE, missing, "is missing")
     for other in sorted(names - expected):
         found.faults.add(FaultKind.STRUCTURE, other, "is no part of a conda package")
+    inside: list[str] = []
     for entry in directory.entries:
         if not entry.sound:
             continue
@@ -60,8 +62,9 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
             continue
         _check_sum(handle, entry, found)
         if entry.name.endswith(".tar.zst"):
-            _read_tar(partial(_zstandard, handle, entry, limits), entry.name, found)
+            inside += _read_tar(partial(_zstandard, handle, entry, limits), entry.name, found)
         progress(entry.stored)
+    check_names(inside, found.faults)
     return found
 
 
@@ -83,46 +86,44 @@ def _parts(handle: int, place: int, size: int) -> Iterator[bytes]:
         yield piece
 
 
+class _Decompressor(Protocol):
+    """What zstd's and bzip2's have in common."""
+
+    def decompress(self, data: bytes, /, max_length: int) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+
+
+def _streams(new: Callable[[], _Decompressor], parts: Iterator[bytes]) -> Iterator[bytes]:
+    """Unpack one compressed stream after another: a file may have several."""
+    stream, begun = new(), False
+    for part in parts:
+        data = part
+        while data or not stream.needs_input:
+            begun = True
+            try:
+                out = stream.decompress(data, max_length=_OUT)
+            except (ZstdError, OSError, ValueError, EOFError) as error:
+                raise TarError(str(error)) from error
+            data = b""
+            if out:
+                yield out
+            if stream.eof:
+                data, stream, begun = stream.unused_data, new(), False
+                if not data:
+                    break
+    if begun:
+        msg = "it is cut off"
+        raise TarError(msg)
+
+
 def _zstandard(handle: int, entry: Entry, limits: Limits) -> Iterator[bytes]:
-    return _unpacked(_frames(handle, entry), entry.stored, limits)
-
-
-def _frames(handle: int, entry: Entry) -> Iterator[bytes]:
-    """Unpack one frame of zstd after another."""
-    stream = ZstdDecompressor()
-    for piece in _parts(handle, entry.data, entry.stored):
-        rest = piece
-        while rest or not stream.needs_input:
-            try:
-                out = stream.decompress(rest, _OUT)
-            except ZstdError as error:
-                raise TarError(str(error)) from error
-            rest = b""
-            if out:
-                yield out
-            if stream.eof:
-                rest, stream = stream.unused_data, ZstdDecompressor()
-                if not rest:
-                    break
-
-
-def _bzip2(handle: int, length: int) -> Iterator[bytes]:
-    """Unpack one stream of bzip2 after another."""
-    stream = bz2.BZ2Decompressor()
-    for piece in _parts(handle, 0, length):
-        rest = piece
-        while rest or not stream.needs_input:
-            try:
-                out = stream.decompress(rest, _OUT)
-            except (OSError, ValueError) as error:
-                raise TarError(str(error)) from error
-            rest = b""
-            if out:
-                yield out
-            if stream.eof:
-                rest, stream = stream.unused_data, bz2.BZ2Decompressor()
-                if not rest:
-                    break
+    parts = _parts(handle, entry.data, entry.stored)
+    return _unpacked(_streams(ZstdDecompressor, parts), entry.stored, limits)
 
 
 class _BombError(TarError):
@@ -141,7 +142,8 @@ def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[
         yield piece
 
 
-def _read_tar(unpack: Unpack, archive: str, found: Found) -> None:
+def _read_tar(unpack: Unpack, archive: str, found: Found) -> list[str]:
+    """Read all members; returns their names."""
     stream = Stream(unpack())
     names: list[str] = []
     try:
@@ -154,7 +156,7 @@ def _read_tar(unpack: Unpack, archive: str, found: Found) -> None:
         found.faults.add(FaultKind.BOMB, archive, str(error))
     except TarError as error:
         found.faults.add(FaultKind.STRUCTURE, archive, f"is damaged: {error}")
-    check_names(names, found.faults)
+    return names
 
 
 def _file(name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: Found) -> File:

@@ -51,23 +51,18 @@ class DeviceScan:
 
     def _scan(self, data: bytes) -> None:
         """Search all that is there; afterwards `_next` is where a cut header begins, or the end."""
-        base, last = self._base, self._base + len(data)
-        while self._next < last:
-            at = self._next - base
+        last = self._base + len(data)
+        whole = True
+        while whole and self._next < last:
             if not self._end:
-                at = self._nearest(data, at)
-                self._next = base + at
-            if self._end or data.startswith(_MAGIC, at):
-                whole = at + (_PROGRAM if self._end else _CONTAINER).size <= len(data)
-                if not whole:
-                    return
-                (self._program if self._end else self._container)(data, at)
-            elif at < len(data):
-                if is_bundle(data, at):
-                    if not self._bundle(data, at):
-                        return
-                else:
-                    return  # so few bytes that nobody can tell
+                self._next = self._base + self._nearest(data, self._next - self._base)
+            at = self._next - self._base
+            if self._end:
+                whole = self._program(data, at)
+            elif data.startswith(_MAGIC, at):
+                whole = self._container(data, at)
+            else:
+                whole = is_bundle(data, at) and self._bundle(data, at)
 
     def _nearest(self, data: bytes, start: int) -> int:
         """Where the next container or bundle begins, or may begin, as its first bytes are cut off.
@@ -91,21 +86,27 @@ class DeviceScan:
             return last
         return found
 
-    def _container(self, data: bytes, at: int) -> None:
+    def _container(self, data: bytes, at: int) -> bool:
+        """Read a container's header, and await its programs; false if it is cut off."""
+        if at + _CONTAINER.size > len(data):
+            return False
         _, version, header, size = _CONTAINER.unpack_from(data, at)
         if version == 1 and header == _CONTAINER.size and size >= _PROGRAM.size:
             self._next += header
             self._end = self._next + size
         else:
             self._next += _ALIGNED
+        return True
 
-    def _program(self, data: bytes, at: int) -> None:
-        """Count a program, and await the next one of its container."""
+    def _program(self, data: bytes, at: int) -> bool:
+        """Count a program, and await the next one; false if its header is cut off."""
+        if at + _PROGRAM.size > len(data):
+            return False
         kind, _, header, size, _, _, _, _, arch, _, _, flags = _PROGRAM.unpack_from(data, at)
         following = self._next + header + size
         if header < _PROGRAM.size or following > self._end:
             self._next, self._end = self._next + _ALIGNED, 0
-            return
+            return True
         letter = "a" if flags & _EXACT else "f" if flags & _FAMILY else ""
         if kind == _CUBIN:
             self._add(DeviceCode("cubin", f"sm_{arch}{letter}", 1, size))
@@ -114,6 +115,7 @@ class DeviceScan:
         self._next = following
         if following + _PROGRAM.size > self._end:
             self._next, self._end = self._end, 0
+        return True
 
     def _bundle(self, data: bytes, at: int) -> bool:
         """Count the programs of a bundle; false if its list is not yet there."""

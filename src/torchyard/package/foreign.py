@@ -4,10 +4,13 @@ lief reads them, and wants them whole: a large one goes through a temporary file
 """
 
 import struct
-from tempfile import NamedTemporaryFile
+from typing import TYPE_CHECKING
 
 from torchyard.package.contents import Binary
 from torchyard.package.limits import Limits
+
+if TYPE_CHECKING:
+    from tempfile import _TemporaryFileWrapper
 
 _SLIM = frozenset(bytes.fromhex(word) for word in ("feedface", "feedfacf", "cefaedfe", "cffaedfe"))
 _FAT = bytes.fromhex("cafebabe")
@@ -33,6 +36,12 @@ def _is_pe(piece: bytes | bytearray) -> bool:
     return piece[place : place + 4] == b"PE\0\0"
 
 
+def _temporary() -> "_TemporaryFileWrapper[bytes]":
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - imports much, for few packages
+
+    return NamedTemporaryFile()  # noqa: SIM115 - `binary` closes it
+
+
 class ForeignStream:
     """A file of another system, which passes by in pieces."""
 
@@ -41,8 +50,7 @@ class ForeignStream:
         self._size = size
         self._limits = limits
         self._data = bytearray()
-        large = _SMALL < size <= limits.foreign
-        self._file = NamedTemporaryFile() if large else None  # noqa: SIM115 - see `binary`
+        self._file = _temporary() if _SMALL < size <= limits.foreign else None
 
     def feed(self, piece: bytes) -> None:
         if self._file is not None:

@@ -64,7 +64,7 @@ def read_macho(source: bytes | str, size: int, most: int) -> Binary:
 
 def _check_macho(part: lief.MachO.Binary, size: int) -> None:
     """Lief reads as far as it can, without a word on what is missing."""
-    if part.header.nb_cmds != len(part.commands):
+    if part.header.nb_cmds != len(part.commands) or not part.commands:
         msg = f"it has {len(part.commands)} of {part.header.nb_cmds} load commands"
         raise ValueError(msg)
     for segment in part.segments:

@@ -3,8 +3,8 @@
 import sys
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdDecompressor, ZstdError
+    from compression.zstd import ZstdDecompressor, ZstdError, compress
 else:
-    from backports.zstd import ZstdDecompressor, ZstdError
+    from backports.zstd import ZstdDecompressor, ZstdError, compress
 
-__all__ = ["ZstdDecompressor", "ZstdError"]
+__all__ = ["ZstdDecompressor", "ZstdError", "compress"]
