@@ -1,6 +1,8 @@
 """Packages made by hand, for rules: values, without any file."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+from tests.contents import contents
 
 from torchyard.checks.expected import Expected
 from torchyard.checks.policy import CheckPolicy
@@ -62,38 +64,36 @@ def _code(arch: str) -> DeviceCode:
 
 
 def package(
-    files: dict[str, Binary | str],
+    files: Mapping[str, Binary | str],
     *,
     requires: Iterable[str] = (),
     name: str = WHEEL,
     kind: Kind = Kind.WHEEL,
-    texts: dict[str, bytes] | None = None,
+    texts: Mapping[str, bytes] = {},
 ) -> Contents:
     """A package with some binaries, and links to others; a wheel says what it requires."""
-    texts = dict(texts or {})
+    members: dict[str, Binary | bytes] = dict(texts)
+    members |= {path: what for path, what in files.items() if not isinstance(what, str)}
     if kind == Kind.WHEEL:
         lines = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
         about = f"Metadata-Version: 2.4\nName: thing\nVersion: 1.0\n{lines}\nAbout it.\n"
-        texts["thing-1.0.dist-info/METADATA"] = about.encode()
-    members = {
-        name: File(name=name, size=0, link=what)
-        if isinstance(what, str)
-        else File(name=name, size=1, binary=what)
-        for name, what in files.items()
-    }
-    members |= {name: File(name=name, size=len(text)) for name, text in texts.items()}
-    return Contents(file_name=name, kind=kind, size=1, files=members, texts=texts)
+        members["thing-1.0.dist-info/METADATA"] = about.encode()
+    made = contents(name, kind, members)
+    for path, what in files.items():
+        if isinstance(what, str):
+            made.files[path] = File(name=path, size=0, link=what)
+    return made
 
 
 def subject_of(
-    contents: Contents,
+    made: Contents,
     expected: Expected = EXPECTED,
     *,
     others: Iterable[Contents] = (),
     policy: CheckPolicy | None = None,
 ) -> Subject:
     """A package to look at that should be what is expected."""
-    subject = Subject(contents, policy or CheckPolicy(), tuple(others))
+    subject = Subject(made, policy or CheckPolicy(), tuple(others))
     subject.expected = expected
     return subject
 

@@ -7,7 +7,7 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.resolve import How, folders, links_of
 from torchyard.package.contents import Binary, Contents, Kind
 
-ORDER = {"thing-1.0.dist-info/torchyard-order.json": b"{}"}
+ORDER = {"thing-1.0.dist-info/torchyard-order.json": b'{"tasks": []}'}
 MODULE = "thing/_C.cpython-312-x86_64-linux-gnu.so"
 
 
@@ -204,7 +204,7 @@ def test_linking_rpath() -> None:
 
 def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
     cpu = msgspec.structs.replace(EXPECTED, compute="cpu")
-    order = {"libthing/torchyard-order.json": b"{}"}
+    order = {"libthing/torchyard-order.json": b'{"tasks": []}'}
     files: dict[str, Binary | str] = {
         "libthing/bin/tool": library(runpath="$ORIGIN:$ORIGIN/../lib"),
         "libthing/lib/liba.so": library(),
@@ -216,7 +216,7 @@ def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
         f"{site}/_C.so": library(runpath="$ORIGIN:$ORIGIN/lib:$ORIGIN/../../.."),
         f"{site}/lib/liba.so": library(runpath="$ORIGIN:$ORIGIN/../../../.."),
     }
-    order = {"info/torchyard-order.json": b"{}"}
+    order = {"info/torchyard-order.json": b'{"tasks": []}'}
     contents = package(files, kind=Kind.CONDA, name="thing-1-0.conda", texts=order)
     assert hits("linking-rpath", subject_of(contents, cpu)) == []
 
@@ -268,8 +268,12 @@ def test_what_is_opened_by_name_is_no_orphan() -> None:
     }
     assert not hits("linking-orphan", subject_of(package(files)))
     del files[MODULE], files["thing/lib/libtorch_cuda.so"]
-    members = [hit.member for hit in hits("linking-orphan", subject_of(package(files)))]
-    assert members == ["thing/lib/libtorch_cuda_linalg.so", "thing/lib/libcaffe2_nvrtc.so"]
+    [hit] = hits("linking-orphan", subject_of(package(files)))
+    assert hit.member == "thing/lib/libcaffe2_nvrtc.so"
+
+
+def test_what_needs_others_of_the_package_is_no_orphan() -> None:
+    assert not hits("linking-orphan", subject_of(wheel(libplugin=library("libthing.so"))))
 
 
 def test_libraries_for_others_are_no_orphans() -> None:

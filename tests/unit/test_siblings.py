@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from tests.contents import INDEX
 from tests.made import hits, library, package, subject_of
 
 from torchyard.checks import linking  # noqa: F401 - it registers the rules
@@ -83,20 +84,34 @@ def test_torch_must_bring_its_own_libraries() -> None:
 
 
 def conda(name: str, files: dict[str, Binary | str], depends: list[str]) -> Contents:
-    index = msgspec.json.encode({"name": name, "depends": depends})
+    index = msgspec.json.encode({**INDEX, "name": name, "depends": depends})
     file = f"{name}-1.0-h0_0.conda"
     return package(files, name=file, kind=Kind.CONDA, texts={"info/index.json": index})
 
 
 def test_dependencies_of_a_conda_package_are_trusted_unless_they_are_given() -> None:
     user: dict[str, Binary | str] = {"lib/liba.so": library("libthing.so")}
-    contents = conda("thing", user, ["libthing 1.0.*", "__glibc >=2.28"])
+    contents = conda("thing", user, ["libthing 1.0.*", "python", "__glibc >=2.28"])
     assert not hits("linking-unresolved", subject_of(contents))
     given = conda("libthing", {"lib/libthing.so": library()}, [])
     assert not hits("linking-unresolved", subject_of(contents, others=[given]))
     empty = conda("libthing", {}, [])
     assert hits("linking-unresolved", subject_of(contents, others=[empty]))
+    assert not hits("linking-unresolved", subject_of(contents, others=[empty, given]))
     assert hits("linking-unresolved", subject_of(conda("thing", user, ["__glibc >=2.28"])))
+
+
+def test_a_link_may_lead_to_the_file_of_another_package() -> None:
+    site = "lib/python3.12/site-packages/thing"
+    files: dict[str, Binary | str] = {
+        f"{site}/_C.so": library("libthing.so", runpath="$ORIGIN/lib"),
+        f"{site}/lib/libthing.so": "../../../../libthing.so",
+    }
+    contents = conda("thing", files, ["libthing"])
+    given = conda("libthing", {"lib/libthing.so": library()}, [])
+    assert not hits("linking-unresolved", subject_of(contents, others=[given]))
+    empty = conda("libthing", {}, [])
+    assert hits("linking-unresolved", subject_of(contents, others=[empty]))
 
 
 @pytest.mark.parametrize(
@@ -111,7 +126,12 @@ def test_names_are_those_of_the_file(file: str, kind: Kind, name: str) -> None:
 
 
 def test_damaged_metadata_asks_for_nothing() -> None:
-    for index in (b"\xff", b"[]", b'{"depends": 1}', b'{"depends": [1, ""]}'):
+    for index in (
+        b"\xff",
+        b"[]",
+        b'{"depends": 1}',
+        msgspec.json.encode({**INDEX, "depends": ["", " "]}),
+    ):
         contents = package(
             {}, name="a-1-0.conda", kind=Kind.CONDA, texts={"info/index.json": index}
         )

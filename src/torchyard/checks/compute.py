@@ -12,7 +12,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.siblings import TOOLKIT, is_vendors, siblings_of
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary, Contents
+from torchyard.package.contents import Binary, Contents, Kind
 from torchyard.package.policy import load_layouts
 
 _CUDA = re.compile(r"cu(\d\d)(\d)")
@@ -72,8 +72,13 @@ def archs(subject: Subject) -> Iterator[Hit]:
         if parts:
             what = f"{' and '.join(parts)}; asked for: {', '.join(subject.expected.archs)}"
             yield Hit(what, resolver.names[path], "compile with that list of architectures")
-    if not any(binary.device for binary in resolver.binaries.values()) and resolver.binaries:
+    if _is_whole(subject) and not any(b.device for b in resolver.binaries.values()):
         yield Hit(f"no file has code for GPUs; asked for: {', '.join(subject.expected.archs)}")
+
+
+def _is_whole(subject: Subject) -> bool:
+    """Whether all libraries of a project are in one package; conda packages are parts of it."""
+    return bool(resolver_of(subject).binaries) and subject.contents.kind != Kind.CONDA
 
 
 @rule("compute-versions", Severity.ERROR, "another version of CUDA's libraries was tested")
@@ -134,7 +139,7 @@ def label(subject: Subject) -> Iterator[Hit]:
     for path, binary in resolver.binaries.items():
         for wrong in _unfit(compute, path, binary):
             yield Hit(f"{wrong}, but the package is for {compute}", resolver.names[path])
-    if (cuda or compute.startswith("rocm")) and resolver.binaries:
+    if (cuda or compute.startswith("rocm")) and _is_whole(subject):
         kind = "cuda" if cuda else "rocm"
         if not any(kind in platforms_of(path, b) for path, b in resolver.binaries.items()):
             yield Hit(f"nothing in the package uses a GPU, but it is for {compute}")

@@ -8,7 +8,8 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.siblings import siblings_of
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary
+from torchyard.package.conda_table import load_conda_table
+from torchyard.package.contents import Binary, Kind
 from torchyard.package.policy import load_layouts
 
 _OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
@@ -26,8 +27,8 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     lists, the GPU's driver, and what the policy adds under `system`. A library of the same name
     that is in the process already will do, too: one that was loaded on the way from the same
     program or extension module, or before it by the package's own Python code, as torch does with
-    `libtorch_global_deps.so`. The files of a conda package's dependencies are not known; unless one
-    of them is checked together with it, they are trusted to bring what is looked for in `lib`.
+    `libtorch_global_deps.so`. The files of a conda package's dependencies are not known: unless all
+    of them are checked together with it, they are trusted to bring what is looked for in `lib`.
 
     Whoever imports the package, or starts the program, gets "cannot open shared object file".
 
@@ -115,33 +116,31 @@ def orphan(subject: Subject) -> Iterator[Hit]:
 
     It was brought along by mistake, or for something that is not linked with it any more. All who
     install the package pay for it, and its own defects go unnoticed, as nobody ever loads it.
-    Extension modules and programs are not meant; libraries that others open by name are listed in
-    torchyard's `layouts.toml`.
+    Extension modules and programs are not meant, nor a library that needs others of the package:
+    that is one of the project's own, for those who link with it or open it. Libraries that others
+    open by name are listed in torchyard's `layouts.toml`. In a package with libraries alone, all
+    are there for others.
 
     Remove it, or link with it what needs it.
     """
     layouts = load_layouts()
-    binaries = resolver_of(subject).binaries
-    needed = {library for binary in binaries.values() for library in binary.needed}
-    opened = [*layouts.preloads, *layouts.opens["python"]]
-    for library in {*needed, *resolver_of(subject).by_name}:
+    resolver = resolver_of(subject)
+    if not any(is_program(path) or is_module(path, b) for path, b in resolver.binaries.items()):
+        return
+    needed = {library for binary in resolver.binaries.values() for library in binary.needed}
+    opened = [*layouts.preloads, load_conda_table().linalg.library]
+    for library in {*needed, *resolver.by_name}:
         opened += layouts.opened_by(library)
-    for path, binary in binaries.items():
+    for path, binary in resolver.binaries.items():
         name = posixpath.basename(path)
         if is_program(path) or is_module(path, binary) or needed & {name, binary.soname}:
             continue
-        if not any_match(name, opened) and not _is_for_others(subject, path):
+        if resolver.by_name.keys().isdisjoint(binary.needed) and not any_match(name, opened):
             yield Hit(
                 "nothing in the package needs this library, nor is known to open it",
-                resolver_of(subject).names[path],
+                resolver.names[path],
                 "remove it, or link with it what needs it",
             )
-
-
-def _is_for_others(subject: Subject, path: str) -> bool:
-    """Whether a package is there for those who link with it, so that nothing in it needs to."""
-    binaries = resolver_of(subject).binaries
-    return not any(is_program(p) or is_module(p, b) for p, b in binaries.items() if p != path)
 
 
 @rule("linking-opened", Severity.WARNING, "something fails as soon as it is used")
@@ -151,12 +150,14 @@ def opened(subject: Subject) -> Iterator[Hit]:
     Some libraries open others by name when they are first needed: cuDNN its parts, NVRTC its
     built-in functions, torch its linear algebra for CUDA. No rpath or list of needed libraries
     shows it; torchyard knows those of its `layouts.toml`. Importing works, and the first
-    convolution fails.
+    convolution fails. A conda package's dependencies are trusted to bring them.
 
     Bring them along, too, or take both from the wheel that has both.
     """
     layouts = load_layouts()
     resolver = resolver_of(subject)
+    if subject.contents.kind == Kind.CONDA and siblings_of(subject).trusts_dependencies:
+        return
     for name, path in resolver.by_name.items():
         for glob in layouts.opened_by(name):
             if not any(any_match(other, [glob]) for other in resolver.by_name):

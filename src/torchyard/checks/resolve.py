@@ -26,6 +26,9 @@ from torchyard.package.policy import load_layouts
 
 _DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
 _ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
+_LINKS = 8
+"""How many links in a row are followed."""
+
 _PREFIX = "../../.."
 """From site-packages to where Python is installed: `lib/python3.12/site-packages`."""
 
@@ -178,9 +181,10 @@ class Resolver:
     def _find(self, searched: tuple[str, ...], library: str) -> tuple[How, str]:
         brought = []
         for folder in searched:
-            if path := self._file(posixpath.normpath(f"{folder}/{library}")):
+            path = self._followed(posixpath.normpath(f"{folder}/{library}"))
+            if path in self.names:
                 return How.PACKAGE, path
-            brought.append(self.siblings.at(folder, library))
+            brought.append(self.siblings.at(*posixpath.split(path)))
         system = any_match(library, self.system)
         brought.append(self.siblings.imported(library))
         for found in filter(None, brought):
@@ -193,17 +197,15 @@ class Resolver:
         undeclared = next(filter(None, brought), None)
         return (How.UNDECLARED, " or ".join(undeclared.distributions)) if undeclared else _MISSING
 
-    def _file(self, path: str) -> str:
-        """A file of the package, what a link leads to, or nothing."""
-        for _ in range(8):
+    def _followed(self, path: str) -> str:
+        """Where a path leads to, if it is a link; maybe to where another package has a file."""
+        for _ in range(_LINKS):
             name = self.names.get(path)
-            if name is None:
-                return ""
-            link = self.files[name].link
+            link = self.files[name].link if name else ""
             if not link:
-                return path
+                break
             path = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
-        return ""
+        return path
 
 
 @lru_cache(maxsize=1)

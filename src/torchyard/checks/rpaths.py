@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from torchyard.checks.expected import order_of
 from torchyard.checks.linking import and_others
 from torchyard.checks.resolve import folders, is_program, resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
@@ -14,7 +15,6 @@ from torchyard.package.policy import Layout, Policy, load_layouts, policy_for
 from torchyard.package.versions import package_folder
 
 _LAYOUTS = {Kind.WHEEL: Layout.WHEEL, Kind.ZIP: Layout.LIBTORCH, Kind.CONDA: Layout.CONDA}
-_ORDER = "/torchyard-order.json"
 _SITE = "site-packages/"
 
 
@@ -28,12 +28,11 @@ class Wanted(NamedTuple):
 def wanted_of(subject: Subject) -> Wanted | None:
     """The policy of a package that torchyard made: it carries its order; None for all others."""
     contents, expected = subject.contents, subject.expected
-    orders = [name for name in contents.files if name.endswith(_ORDER)]
-    if not orders or not expected.compute:
+    if order_of(contents) is None:
         return None
     package, root = package_folder(expected.name), ""
     if contents.kind == Kind.ZIP:
-        package, root = "", orders[0].partition("/")[0] + "/"
+        package, root = "", next(iter(contents.files)).partition("/")[0] + "/"
     elif contents.kind == Kind.CONDA:
         package = _package_in_prefix(contents.files)
     try:

@@ -1,6 +1,5 @@
 """The packages that lie beside a package once it is installed, and what they bring."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
@@ -9,6 +8,7 @@ from typing import NamedTuple
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from torchyard.checks.about import conda_index, metadata_fields, values
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, Kind
@@ -38,7 +38,10 @@ class Siblings:
         self.kind = contents.kind
         self.requirements = requirements_of(contents, _environment(subject))
         self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
-        self.given = {name_of(other): other for other in subject.others if other.kind == self.kind}
+        self.given: dict[str, list[Contents]] = {}
+        for other in subject.others:
+            if other.kind == self.kind:
+                self.given.setdefault(name_of(other), []).append(other)
         self._rows: list[WheelRow] = []
         self._imported: list[WheelRow] = []
         if self.kind == Kind.WHEEL:
@@ -49,8 +52,7 @@ class Siblings:
 
     def at(self, folder: str, library: str) -> Brought | None:
         """Who brings a library to a folder."""
-        path = f"{folder}/{library}"
-        names = [name for name, other in self.given.items() if path in other.files]
+        names = [name for name in self.given if self._is_given(name, f"{folder}/{library}")]
         names += [
             row.distribution
             for row in self._rows
@@ -66,10 +68,13 @@ class Siblings:
         return self._brought(names)
 
     def _has(self, row: WheelRow, library: str) -> bool:
-        given = self.given.get(row.distribution)
-        if given is not None:
-            return f"{row.folder}/{library}" in given.files
+        if row.distribution in self.given:
+            return self._is_given(row.distribution, f"{row.folder}/{library}")
         return any_match(library, row.libraries)
+
+    def _is_given(self, name: str, path: str) -> bool:
+        """Whether one of the packages of a name that are given together has a file."""
+        return any(path in other.files for other in self.given[name])
 
     def anywhere(self, library: str) -> list[WheelRow]:
         """The wheels of the tables that have a library, wherever it is looked for."""
@@ -77,8 +82,11 @@ class Siblings:
 
     @property
     def trusts_dependencies(self) -> bool:
-        """Whether a conda package's dependencies may bring anything, as none of them is here."""
-        return bool(self.requirements) and not self.requirements.keys() & self.given.keys()
+        """Whether a conda package's dependencies may bring anything, as not all of them are here.
+
+        Python itself brings nothing that others are linked with.
+        """
+        return bool(self.requirements.keys() - self.given.keys() - {"python", "python-abi"})
 
     def _brought(self, names: list[str]) -> Brought | None:
         if not names:
@@ -123,25 +131,12 @@ def requirements_of(
 
 
 def _required(contents: Contents) -> Iterator[str]:
-    for name, text in contents.texts.items():
-        if contents.kind == Kind.WHEEL and name.endswith(".dist-info/METADATA"):
-            for line in text.partition(b"\n\n")[0].decode(errors="replace").splitlines():
-                field, _, value = line.partition(":")
-                if field.lower() == "requires-dist":
-                    yield value.strip()
-        elif contents.kind == Kind.CONDA and name == "info/index.json":
-            yield from (
-                depend.split()[0] for depend in _depends(text) if not depend.startswith("_")
-            )
-
-
-def _depends(text: bytes) -> list[str]:
-    try:
-        index = json.loads(text)
-    except ValueError:
-        return []
-    depends = index.get("depends") if isinstance(index, dict) else None
-    return [d for d in depends if isinstance(d, str) and d] if isinstance(depends, list) else []
+    yield from values(metadata_fields(contents), "Requires-Dist")
+    index = conda_index(contents)
+    for depend in index.depends if index else ():
+        name, *_ = depend.split() or [""]
+        if not name.startswith("_"):  # what the machine must have: __glibc, __cuda
+            yield name
 
 
 def _environment(subject: Subject) -> dict[str, str]:
