@@ -265,6 +265,7 @@ def test_what_is_opened_by_name_is_no_orphan() -> None:
         "thing/lib/libcaffe2_nvrtc.so": library(),
         "thing/lib/libtorch_global_deps.so": library(),
         "thing/lib/libmodule.so": library(exports=["PyInit_libmodule"]),
+        "thing/lib/libops.abi3.so": library(),
     }
     assert not hits("linking-orphan", subject_of(package(files)))
     del files[MODULE], files["thing/lib/libtorch_cuda.so"]

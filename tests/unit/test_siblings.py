@@ -76,6 +76,17 @@ def test_an_extension_finds_the_libraries_of_torch_in_the_process() -> None:
     assert "libtorch_cpu.so" in hit.what
 
 
+def test_an_extension_finds_what_torch_has_loaded_of_others() -> None:
+    files: dict[str, Binary | str] = {"vision/_C.so": library("libcudart.so.13")}
+    assert not hits("linking-unresolved", subject_of(package(files, requires=["torch"])))
+    assert hits("linking-unresolved", subject_of(package(files)))
+    assert not hits("linking-undeclared", subject_of(package(files)))
+    for runtime, is_found in (("libcudart.so.13", True), ("libcudart.so.12", False)):
+        torch = package({"torch/lib/libc10_cuda.so": library(runtime)}, name="torch-2-x.whl")
+        subject = subject_of(package(files, requires=["torch"]), others=[torch])
+        assert (not hits("linking-unresolved", subject)) == is_found
+
+
 def test_torch_must_bring_its_own_libraries() -> None:
     files: dict[str, Binary | str] = {"torch/_C.so": library("libtorch_cpu.so")}
     contents = package(files, name="torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl")

@@ -131,7 +131,7 @@ def label(subject: Subject) -> Iterator[Hit]:
     runtime and none of CUDA's. The compute platform is that of the version (`2.13.0+cu130`), or of
     the order that the package carries.
 
-    Give it the right label: `torchyard repair --version`; or find out what got mixed up.
+    Give it the right label: `torchyard repair --local`; or find out what got mixed up.
     """
     compute = subject.expected.compute
     resolver = resolver_of(subject)

@@ -25,6 +25,7 @@ from torchyard.package.contents import Binary, Contents, Kind
 from torchyard.package.policy import load_layouts
 
 _DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
+_MODULE = re.compile(r"\.(?:abi3|cpython-[\w-]+)\.so$")
 _ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
 _LINKS = 8
 """How many links in a row are followed."""
@@ -78,9 +79,9 @@ def is_program(path: str) -> bool:
 
 def is_module(path: str, binary: Binary) -> bool:
     """Whether Python can import a file."""
-    stem = posixpath.basename(path)
-    importable = ".so" in stem and not stem.startswith("lib")
-    return importable or b"PyInit_" in binary.exports
+    name = posixpath.basename(path)
+    named = _MODULE.search(name) or (".so" in name and not name.startswith("lib"))
+    return bool(named) or b"PyInit_" in binary.exports
 
 
 def installed(contents: Contents) -> dict[str, str]:

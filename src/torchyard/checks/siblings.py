@@ -12,7 +12,7 @@ from torchyard.checks.about import conda_index, metadata_fields, values
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, Kind
-from torchyard.package.policy import WheelRow, load_layouts
+from torchyard.package.policy import ImportedRow, WheelRow, load_layouts
 
 TOOLKIT = "cuda-toolkit"
 """NVIDIA's metapackage: each of its extras stands for a wheel with libraries."""
@@ -43,7 +43,7 @@ class Siblings:
             if other.kind == self.kind:
                 self.given.setdefault(name_of(other), []).append(other)
         self._rows: list[WheelRow] = []
-        self._imported: list[WheelRow] = []
+        self._imported: list[ImportedRow] = []
         if self.kind == Kind.WHEEL:
             known = {*self.given, name_of(contents)}  # what they have need not be looked up
             layouts = load_layouts()
@@ -64,13 +64,23 @@ class Siblings:
 
     def imported(self, library: str) -> Brought | None:
         """Who has loaded a library before anybody can ask for it."""
-        names = [row.distribution for row in self._imported if self._has(row, library)]
-        return self._brought(names)
+        own = self._brought([r.distribution for r in self._imported if self._has(r, library)])
+        needed = self._brought([r.distribution for r in self._imported if self._needs(r, library)])
+        return own or (needed if needed and needed.declared else None)
 
-    def _has(self, row: WheelRow, library: str) -> bool:
+    def _has(self, row: ImportedRow, library: str) -> bool:
         if row.distribution in self.given:
             return self._is_given(row.distribution, f"{row.folder}/{library}")
         return any_match(library, row.libraries)
+
+    def _needs(self, row: ImportedRow, library: str) -> bool:
+        """Whether a wheel has loaded what it needs of others, too."""
+        binaries = (
+            f.binary for c in self.given.get(row.distribution, ()) for f in c.files.values()
+        )
+        if row.distribution in self.given:
+            return any(binary is not None and library in binary.needed for binary in binaries)
+        return any_match(library, row.needed)
 
     def _is_given(self, name: str, path: str) -> bool:
         """Whether one of the packages of a name that are given together has a file."""

@@ -87,7 +87,7 @@ def ceiling(subject: Subject) -> Iterator[Hit]:
     manylinux tag nothing is promised.
 
     Compile on an older system, or give the wheel the tag that it deserves: `torchyard repair
-    --retag`.
+    --platform-tag`.
     """
     resolver = resolver_of(subject)
     asked = {

@@ -68,12 +68,21 @@ class ComputeRow(Value, kw_only=True):
     wheels: tuple[WheelRow, ...] = ()
 
 
+class ImportedRow(Value, kw_only=True):
+    """A wheel that is imported first: its own libraries, their folder, and what they need."""
+
+    distribution: str
+    folder: str
+    libraries: tuple[str, ...]
+    needed: tuple[str, ...] = ()
+
+
 class Layouts(Value, kw_only=True):
     """The whole table."""
 
     system: tuple[str, ...]
     keep_names: tuple[str, ...]
-    imported: tuple[WheelRow, ...]
+    imported: tuple[ImportedRow, ...]
     preloads: tuple[str, ...]
     openmp: tuple[str, ...]
     opens: dict[str, tuple[str, ...]]
