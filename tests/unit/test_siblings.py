@@ -25,6 +25,8 @@ def test_requirements_are_those_of_the_place_where_a_package_is_installed() -> N
             'old; python_version < "3.9"',
             'arm; platform_machine == "aarch64"',
             "not a requirement!",
+            'strange; python_version ~= "new"',
+            'stranger; sys_platform ~= "linux"',
         ],
     )
     assert set(siblings_of(subject_of(contents)).requirements) == {"numpy", "triton", "new"}

@@ -26,9 +26,10 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     checked together with this one; or if every system has it: glibc and the others of the manylinux
     lists, the GPU's driver, and what the policy adds under `system`. A library of the same name
     that is in the process already will do, too: one that was loaded on the way from the same
-    program or extension module, or before it by the package's own Python code, as torch does with
-    `libtorch_global_deps.so`. The files of a conda package's dependencies are not known: unless all
-    of them are checked together with it, they are trusted to bring what is looked for in `lib`.
+    program or extension module, or before it by Python code: the package's own, as torch does with
+    `libtorch_global_deps.so`, or by importing a `torch` that it requires. The files of a conda
+    package's dependencies are not known: unless all of them are checked together with it, they are
+    trusted to bring what is looked for in `lib`.
 
     Whoever imports the package, or starts the program, gets "cannot open shared object file".
 

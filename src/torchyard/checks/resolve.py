@@ -137,16 +137,16 @@ class Resolver:
         self._preloads = [self.by_name[name] for name in sorted(preloads)]
 
     def links(self) -> Iterator[Link]:
-        """What becomes of everything that is needed; once for each file, if always the same."""
+        """What becomes of everything that is needed, one process after the other."""
         needed = {library for binary in self.binaries.values() for library in binary.needed}
         roots = [path for path in self.binaries if posixpath.basename(path) not in needed]
+        others = [path for path in self.binaries if posixpath.basename(path) in needed]
         seen: set[str] = set()
-        for root in (*roots, *(path for path in self.binaries if path not in roots)):
-            if root in roots or root not in seen:
-                links = list(self._process(root))
-                seen.update(link.file for link in links)
-                seen.add(root)
-                yield from links
+        for root in (*roots, *others):
+            if root not in seen:
+                for link in self._process(root):
+                    seen.add(link.file)
+                    yield link
 
     def _process(self, root: str) -> Iterator[Link]:
         names: set[str] = set()
@@ -162,8 +162,8 @@ class Resolver:
                         names.add(library)
                     if link.how is How.PACKAGE and link.where in self.binaries:
                         names.update(self._names_of(link.where))
-                        own = self._rpaths[link.where]
-                        waiting.append(Loaded(link.where, (*own, *user.inherited)))
+                        inherited = dict.fromkeys((*self._rpaths[link.where], *user.inherited))
+                        waiting.append(Loaded(link.where, tuple(inherited)))
                     yield link
 
     def _names_of(self, path: str) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.about import conda_index, metadata_fields, values
@@ -133,9 +133,11 @@ def requirements_of(
     for line in _required(contents):
         try:
             requirement = Requirement(line)
-        except InvalidRequirement:
+            marker = requirement.marker
+            holds = marker is None or marker.evaluate(dict(environment))
+        except ValueError:
             continue  # what METADATA may say is for another rule
-        if requirement.marker is None or requirement.marker.evaluate(dict(environment)):
+        if holds:
             found[canonicalize_name(requirement.name)] = requirement
     return found
 

@@ -25,7 +25,8 @@ from torchyard.package.tables import parse_table
 _OLD = re.compile(rb"Ss|St4listI")
 _NEW = re.compile(rb"__cxx11")
 _TOKEN = re.compile(
-    rb"S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?[0-9]+E|A[0-9]+_|[CD][0-9]|(Ss|St4listI)|([0-9]+)|.", re.DOTALL
+    rb"S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?[0-9]+E|A[0-9]+_|[CD][0-9]|(Ss|St4listI)|([0-9]{1,9})|.",
+    re.DOTALL,
 )
 _OF_STD = re.compile(rb"_ZT?[VIS]?N?K?S[st]")
 _LABEL = re.compile(rb"_GLIBCXX_USE_CXX11_ABI=([01])")

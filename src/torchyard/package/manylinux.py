@@ -10,8 +10,8 @@ from torchyard.host.files import read_data
 from torchyard.model.values import Value
 from torchyard.package.tables import parse_table
 
-_TAG = re.compile(r"manylinux_(\d+)_(\d+)_(\w+)")
-_NUMBER = re.compile(r"\d+(\.\d+)*")
+_TAG = re.compile(r"manylinux_(\d{1,9})_(\d{1,9})_(\w+)")
+_NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})*")
 
 
 class Manylinux(Value, kw_only=True):
