@@ -222,7 +222,8 @@ def _fields(contents: Contents) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in ("METADATA", "WHEEL"):
         for field, value in fields_of(about_text(contents, name) or b""):
-            found[field] = f"{found[field]}\n{value}" if field in found else value
+            known = field.lower()  # upper case has no meaning in them
+            found[known] = f"{found[known]}\n{value}" if known in found else value
     index = conda_index(contents)
     for field, value in msgspec.to_builtins(index).items() if index else ():
         found[field] = "\n".join(map(str, value)) if isinstance(value, list) else str(value)

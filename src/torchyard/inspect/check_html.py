@@ -13,7 +13,7 @@ from torchyard.inspect.check_documents import (
     LibraryDocument,
     PackageDocument,
 )
-from torchyard.inspect.check_reports import Thing, facts, grouped, things
+from torchyard.inspect.check_reports import Thing, facts, grouped, paragraphs, things
 from torchyard.inspect.library_graph import glibc_ceiling, library_graph
 from torchyard.inspect.treemap import KINDS, kind_of, stored, treemap
 from torchyard.model.quantity import show_count, show_size
@@ -168,8 +168,8 @@ def _marked(text: str) -> str:
 
 
 def _page(rule: Rule) -> str:
-    paragraphs = "".join(f"<p>{_marked(part)}</p>" for part in re.split(r"\n\s*\n", rule.page))
-    return f"{paragraphs}<p class='soft'><code>torchyard explain rule {rule.id}</code></p>"
+    text = "".join(f"<p>{_marked(part)}</p>" for part in paragraphs(rule))
+    return f"{text}<p class='soft'><code>torchyard explain rule {rule.id}</code></p>"
 
 
 def _sizes(files: Sequence[File]) -> str:

@@ -1,5 +1,6 @@
 """What a check found, and what a rule is for, as people read it."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -136,17 +137,23 @@ def rule_report(rule: Rule) -> RenderableType:
         Text.assemble((rule.id, "bold"), " (", (severity, STYLES[severity]), ")"),
         Text(rule.reason),
         "",
-        Text(rule.page),
+        Text("\n\n".join(paragraphs(rule))),
         "",
         Text(allowing(rule)),
     )
+
+
+def paragraphs(rule: Rule) -> list[str]:
+    """The page without its line breaks, but for what is indented."""
+    parts = re.split(r"\n\s*\n", rule.page)
+    return [part if "\n " in part else part.replace("\n", " ") for part in parts]
 
 
 def allowing(rule: Rule) -> str:
     """How a policy accepts what the rule finds, or gives it another severity."""
     other = Severity.WARNING if rule.severity is Severity.ERROR else Severity.ERROR
     return (
-        "To accept what it finds up to a day, write into a file, and give that to `--policy`:\n\n"
+        "To accept what it finds up to a day, write into a .toml file for `--policy`:\n\n"
         f'    [[allow]]\n    rule = "{rule.id}"\n    member = "*"\n'
         '    reason = "why it is all right"\n    until = 2030-12-31\n\n'
         f'To change how bad it is:\n\n    [severity]\n    {rule.id} = "{other}"  # or off\n'

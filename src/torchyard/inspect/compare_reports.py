@@ -9,12 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from torchyard.checks.compare import Answer, Comparison, LibraryChange, Moved, Rewritten, Sizes
+from torchyard.inspect.check_documents import natural
 from torchyard.inspect.layout import plain_table
 from torchyard.model.quantity import show_count, show_size
+from torchyard.report.board import shorten
 from torchyard.report.console import printable
 
 _LISTED = 8
 """How many things are named before the others are only counted."""
+
+_LONG = 160
+"""Names of templates can be longer than anybody reads; what tells them apart is at their ends."""
 
 
 def compare_report(
@@ -29,7 +34,7 @@ def compare_report(
     if comparison.metadata:
         parts += [Text("metadata", style="bold"), *_texts(comparison.metadata), ""]
     if comparison.device:
-        parts += [_size_table("device code", comparison.device), ""]
+        parts += [_device_table(comparison.device), ""]
     for library in sorted(comparison.libraries, key=lambda one: -abs(one.size.grown)):
         told = list(_library(library, readable))
         if told:
@@ -85,15 +90,27 @@ def _members(comparison: Comparison) -> Table:
     return table
 
 
+def _device_table(rows: Mapping[str, Sizes]) -> Table:
+    """Every architecture, as people count them."""
+    return _size_table("device code", {arch: rows[arch] for arch in sorted(rows, key=natural)})
+
+
+def _section_table(rows: Mapping[str, Sizes]) -> Table:
+    """The sections whose sizes changed most."""
+    most = sorted(rows, key=lambda name: (-abs(rows[name].grown), name))
+    table = _size_table("section", {name: rows[name] for name in most[:_LISTED]})
+    if len(rows) > _LISTED:
+        table.add_row(Text(f"and {len(rows) - _LISTED:,} more", style="dim"))
+    return table
+
+
 def _size_table(title: str, rows: Mapping[str, Sizes]) -> Table:
     table = plain_table()
     table.add_column(title, no_wrap=True)
     for heading in ("before", "after", "change"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for name in sorted(rows, key=lambda name: -abs(rows[name].grown))[:_LISTED]:
-        table.add_row(Text(printable(name)), *_sizes(rows[name]))
-    if len(rows) > _LISTED:
-        table.add_row(Text(f"and {len(rows) - _LISTED:,} more", style="dim"))
+    for name, sizes in rows.items():
+        table.add_row(Text(printable(name)), *_sizes(sizes))
     return table
 
 
@@ -105,26 +122,29 @@ def _sizes(sizes: Sizes) -> tuple[str, str, str]:
 
 def _library(change: LibraryChange, readable: Mapping[str, str]) -> Iterator[RenderableType]:
     yield from _texts(change.texts)
-    for what, moved in (("needs", change.needed), ("needs version", change.needs)):
+    for what, moved in (("needs", change.needed), ("needs versions", change.needs)):
         yield from _moved(what, moved, {})
     yield from _moved("exports", change.exports, readable)
-    for title, rows in (("section", change.sections), ("device code", change.device)):
-        if rows:
-            yield Padding(_size_table(title, rows), (0, 0, 0, 2))
+    if change.sections:
+        yield Padding(_section_table(change.sections), (0, 0, 0, 2))
+    if change.device:
+        yield Padding(_device_table(change.device), (0, 0, 0, 2))
 
 
 def _moved(what: str, moved: Moved, readable: Mapping[str, str]) -> Iterator[RenderableType]:
-    for adverb, sign, names in (("no longer", "-", moved.removed), ("also", "+", moved.added)):
-        if names:
-            yield _indented(f"{adverb} {what} {len(names):,}:", 2)
-            yield from _listed(names, sign, readable)
+    words = (("gone", moved.removed), ("new", moved.added))
+    counts = [f"{len(names):,} {word}" for word, names in words if names]
+    if counts:
+        yield _indented(f"{what}: {', '.join(counts)}", 2)
+    for sign, names in (("-", moved.removed), ("+", moved.added)):
+        yield from _listed(names, sign, readable)
 
 
 def _listed(
     names: Sequence[str], sign: str, readable: Mapping[str, str]
 ) -> Iterator[RenderableType]:
     for name in names[:_LISTED]:
-        yield _indented(f"{sign} {readable.get(name, name)}", 4)
+        yield _indented(f"{sign} {shorten(readable.get(name, name), _LONG)}", 4)
     if len(names) > _LISTED:
         yield _indented(f"and {len(names) - _LISTED:,} more", 4, style="dim")
 

@@ -1,0 +1,289 @@
+"""`check`, `diff` and `explain rule` with packages that a compiler and zip have made."""
+
+import hashlib
+import json
+import os
+import pty
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.helpers import ROOT, Command
+
+from torchyard.checks.rules import RULES
+from torchyard.package.archive import Written
+from torchyard.package.dist_info import record
+
+pytestmark = pytest.mark.integration
+
+SOURCE = """
+#include <cstdio>
+namespace small {{ int add(int a, int b) {{ return a + b; }} }}
+extern "C" int small_{name}() {{ return std::puts("small"); }}
+"""
+MODULE = """
+extern "C" int small_one();
+extern "C" void *PyInit__C() { static int x = small_one(); return &x; }
+"""
+USER = """
+namespace small { int add(int, int); }
+extern "C" int small_one();
+extern "C" int use() { return small::add(small_one(), 1); }
+"""
+TAG = "cp312-cp312-linux_x86_64"
+
+
+def compile_library(target: Path, source: str, *flags: str) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    command = ["g++", "-shared", "-fPIC", "-O1", "-x", "c++", "-", "-x", "none", *flags]
+    common = ("-Wl,--build-id", "-Wl,--enable-new-dtags", "-o", str(target))
+    subprocess.run([*command, *common], input=source, text=True, check=True)
+
+
+def make_wheel(folder: Path, version: str, name: str = "one", runpath: str = "$ORIGIN/lib") -> Path:
+    """A wheel with a library and a module that needs it."""
+    image = folder / version
+    library = image / "small/lib/libsmall.so"
+    compile_library(library, SOURCE.format(name=name), "-Wl,-soname,libsmall.so")
+    module = image / "small/_C.cpython-312-x86_64-linux-gnu.so"
+    (folder / "stub").mkdir(exist_ok=True)
+    compile_library(folder / "stub/libsmall.so", SOURCE.format(name="one"))
+    flags = (f"-L{folder}/stub", "-lsmall", f"-Wl,-rpath,{runpath}")
+    compile_library(module, MODULE, *flags)
+    (image / "small/__init__.py").write_text("from small import _C\n", encoding="utf-8")
+    about = image / f"small-{version}.dist-info"
+    about.mkdir()
+    metadata = f"Metadata-Version: 2.4\nName: small\nVersion: {version}\n"
+    (about / "METADATA").write_text(metadata, encoding="utf-8")
+    wheel = f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: false\nTag: {TAG}\n"
+    (about / "WHEEL").write_text(wheel, encoding="utf-8")
+    files = sorted(path for path in image.rglob("*") if path.is_file())
+    rows = [
+        Written(
+            str(path.relative_to(image)),
+            path.stat().st_size,
+            hashlib.sha256(path.read_bytes()).digest(),
+        )
+        for path in files
+    ]
+    own = about / "RECORD"
+    own.write_text(record(rows, str(own.relative_to(image))), encoding="utf-8")
+    package = folder / f"small-{version}-{TAG}.whl"
+    with zipfile.ZipFile(package, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path in (*files, own):
+            archive.write(path, path.relative_to(image))
+    return package
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("packages")
+
+
+@pytest.fixture(scope="module")
+def good(folder: Path) -> Path:
+    return make_wheel(folder, "1.0")
+
+
+@pytest.fixture(scope="module")
+def renamed(folder: Path) -> Path:
+    """A wheel whose library has lost a function, and with it what its own module needs."""
+    return make_wheel(folder, "2.0", name="two")
+
+
+@pytest.fixture(scope="module")
+def astray(folder: Path) -> Path:
+    """A wheel whose module looks for its library in the wrong folder."""
+    return make_wheel(folder, "3.0", runpath="$ORIGIN/elsewhere")
+
+
+@pytest.fixture(scope="module")
+def extension(folder: Path, good: Path) -> Path:
+    target = folder / "use.so"
+    compile_library(target, USER, f"-L{folder}/1.0/small/lib", "-lsmall")
+    return target
+
+
+def validate(document: object, schema: str) -> None:
+    path = ROOT / f"src/torchyard/data/schemas/{schema}.json"
+    described = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(described)
+    jsonschema.Draft202012Validator(described).validate(document)
+
+
+def test_a_good_package_passes(torchyard: Command, good: Path) -> None:
+    result = torchyard("check", good)
+    assert result.code == 0, result.out
+    assert result.out.splitlines()[0] == good.name
+    assert result.out.splitlines()[-1].startswith("passed: ")
+    assert result.err == ""
+
+
+def test_errors_end_with_their_own_code(torchyard: Command, astray: Path, good: Path) -> None:
+    result = torchyard("check", good, astray)
+    assert result.code == 13
+    assert "error linking-environment" in result.out
+    assert result.out.splitlines()[-1].startswith("failed: ")
+    assert result.out.splitlines()[-1].endswith("in 1 of 2 packages")
+    assert f"errors were found in {astray.name}\n" in result.err
+    assert "explain rule linking-environment" in result.err
+
+
+def test_json_says_the_same(torchyard: Command, astray: Path) -> None:
+    result = torchyard("check", astray, "--json")
+    assert result.code == 13
+    document = json.loads(result.out)
+    validate(document, "check")
+    (package,) = document["packages"]
+    assert document["findings"]["error"] == 1
+    assert [f["rule"] for f in package["findings"] if f["severity"] == "error"] == [
+        "linking-environment"
+    ]
+    library = next(one for one in package["libraries"] if one["soname"] == "libsmall.so")
+    assert library["exports"] >= 2
+    assert len(library["sha256"]) == 64
+    assert package["outside"]["libc.so.6"] == "system"
+
+
+def test_only_some_rules(torchyard: Command, astray: Path) -> None:
+    result = torchyard("check", astray, "--rule", "archive-*", "--rule", "record*")
+    assert result.code == 0
+    assert result.out.splitlines()[-1] == f"passed: nothing found in {astray.name}"
+    result = torchyard("check", astray, "--rule", "linking-enviroment")
+    assert result.code == 5
+    assert "did you mean `linking-environment`?" in result.err
+
+
+def test_a_policy_lets_known_things_pass(torchyard: Command, astray: Path, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        '[[allow]]\nrule = "linking-environment"\nreason = "for the test"\nuntil = 2999-12-31\n',
+        encoding="utf-8",
+    )
+    result = torchyard("check", astray, "--policy", policy)
+    assert result.code == 0
+    assert "note linking-environment" in result.out
+    assert "allowed: for the test" in result.out
+
+
+def test_the_page_is_written_again(torchyard: Command, astray: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("of yesterday", encoding="utf-8")
+    assert torchyard("check", astray, "--html", page).code == 13
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert "✗ failed" in text
+    assert "libsmall.so" in text
+
+
+def test_a_terminal_sees_no_rest_of_the_progress(good: Path) -> None:
+    own, other = pty.openpty()
+    command = [sys.executable, "-m", "torchyard", "check", str(good)]
+    done = subprocess.run(command, stderr=other, stdout=subprocess.PIPE, check=True)
+    os.close(other)
+    assert b"passed" in done.stdout
+    try:
+        said = os.read(own, 4096)
+    except OSError:  # nothing was said
+        said = b""
+    os.close(own)
+    assert said in (b"", b"\r\x1b[K") or said.endswith(b"\r\x1b[K")
+
+
+def test_diff_names_what_changed(torchyard: Command, good: Path, renamed: Path) -> None:
+    result = torchyard("diff", good, renamed)
+    assert result.code == 0
+    assert "- small_one" in result.out
+    assert "+ small_two" in result.out
+    assert "- 1.0" in result.out
+    document = json.loads(torchyard("diff", good, renamed, "--json").out)
+    validate(document, "diff")
+    changed = {one["member"]: one for one in document["libraries"]}
+    assert changed["small/lib/libsmall.so"]["exports"] == {
+        "removed": ["small_one"],
+        "added": ["small_two"],
+    }
+    assert document["extension"] is None
+
+
+def test_diff_of_a_package_with_itself(torchyard: Command, good: Path) -> None:
+    result = torchyard("diff", good, good)
+    assert result.code == 0
+    assert "are the same" in result.out
+
+
+def test_an_extension_and_what_it_was_built_against(
+    torchyard: Command, good: Path, renamed: Path, extension: Path
+) -> None:
+    same = torchyard("diff", good, good, "--extension", extension)
+    assert same.code == 0
+    assert "use.so loads with the second package: yes" in same.out
+    other = torchyard("diff", good, renamed, "--extension", extension, "--json")
+    assert other.code == 13
+    answer = json.loads(other.out)["extension"]
+    validate(json.loads(other.out), "diff")
+    assert not answer["loads"]
+    assert answer["uses"] == 2
+    assert answer["missing_symbols"] == ["small_one"]
+    assert "would not load" in other.err
+
+
+def test_a_wheel_as_an_extension(torchyard: Command, good: Path, renamed: Path) -> None:
+    result = torchyard("diff", good, renamed, "--extension", good)
+    assert result.code == 13
+    assert "and 1 of them are gone" in result.out
+
+
+def test_symbols_are_readable(torchyard: Command, good: Path, folder: Path) -> None:
+    other = make_wheel(folder, "4.0")
+    compile_library(folder / "plain.so", 'extern "C" int none() { return 0; }')
+    replaced = folder / other.name.replace("4.0", "5.0")
+    with zipfile.ZipFile(other) as source, zipfile.ZipFile(replaced, "w") as target:
+        for info in source.infolist():
+            content = source.read(info)
+            if info.filename.endswith("libsmall.so"):
+                content = (folder / "plain.so").read_bytes()
+            target.writestr(info.filename, content)
+    assert "- small::add(int, int)" in torchyard("diff", good, replaced).out
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("text.so", b"no library"), ("empty.so", b""), ("cut.so", b"\x7fELF\2")]
+)
+def test_an_extension_that_is_none(
+    torchyard: Command, good: Path, tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    result = torchyard("diff", good, good, "--extension", path)
+    assert result.code == 7
+    assert "is no program or library" in result.err
+
+
+@pytest.mark.parametrize("args", [["check", "none.whl"], ["diff", "none.whl", "none.whl"]])
+def test_a_package_that_is_not_there(torchyard: Command, args: list[str]) -> None:
+    result = torchyard(*args)
+    assert result.code == 7
+    assert "none.whl" in result.err
+
+
+def test_every_rule_is_explained(torchyard: Command) -> None:
+    listed = torchyard("explain", "rule").out
+    assert [line.split()[0] for line in listed.splitlines()[1:]] == list(RULES)
+    for rule in RULES.values():
+        page = torchyard("explain", "rule", rule.id).out
+        assert page.startswith(f"{rule.id} ({rule.severity})\n{rule.reason}\n")
+        assert f'rule = "{rule.id}"' in page
+    document = json.loads(torchyard("explain", "rule", "--json").out)
+    validate(document, "explain-rule")
+    assert [rule["id"] for rule in document["rules"]] == list(RULES)
+
+
+def test_a_rule_that_is_not_there(torchyard: Command) -> None:
+    result = torchyard("explain", "rule", "linking-unresolve")
+    assert result.code == 5
+    assert "did you mean `linking-unresolved`?" in result.err
+    assert torchyard("explain", "a/b", "c").code == 2

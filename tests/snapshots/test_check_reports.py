@@ -1,0 +1,123 @@
+"""What a check and a comparison look like, word for word, in narrow terminals."""
+
+from datetime import date
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from tests.shapes import METADATA, library, package, text
+
+from torchyard.checks.check import Checked
+from torchyard.checks.compare import Answer, compare
+from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.rule import Finding, Rule, Severity
+from torchyard.inspect.check_documents import check_document
+from torchyard.inspect.check_reports import check_report, rule_report, rules_report
+from torchyard.inspect.compare_reports import compare_report, shown_symbols
+from torchyard.package.contents import Contents, DeviceCode
+from torchyard.report.console import show
+
+DEVICE = (
+    DeviceCode("cubin", "sm_90", 544, 60_100_000),
+    DeviceCode("cubin", "sm_100a", 59, 1_560_000),
+    DeviceCode("ptx", "compute_120", 3, 983_000),
+)
+RULE = Rule(
+    "linking-unresolved",
+    Severity.ERROR,
+    "importing the package would fail",
+    "A library that a file needs is nowhere\nto be found.\n\nPut it into the package:\n\n"
+    "    copy it\n    there",
+    lambda _: iter(()),
+)
+
+
+@pytest.fixture(params=[80, 60])
+def width(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    columns: int = request.param
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    return columns
+
+
+def torch() -> Contents:
+    return package(
+        library("torch/lib/libtorch_cuda.so", "libc10.so", size=520_000_000, device=DEVICE),
+        library("torch/lib/libc10.so", "libc.so.6"),
+        *(text(f"torch/{number}.py", 1000 + number) for number in range(20)),
+    )
+
+
+def findings() -> tuple[Finding, ...]:
+    hint = "bring it along, require the package that has it, or do not link with it"
+    unresolved = (
+        Finding(
+            rule="linking-unresolved",
+            severity=Severity.ERROR,
+            what=f"needs `lib{name}.so.0`, which is in no folder that it looks into",
+            member=f"torch/lib/libuser{number}.so",
+            hint=hint,
+        )
+        for number in range(7)
+        for name in ("quadmath", "gfortran")
+    )
+    return (
+        *unresolved,
+        Finding(rule="size-budget", severity=Severity.WARNING, what="has 539 MB, of 100 MB"),
+        Finding(
+            rule="archive-names",
+            severity=Severity.WARNING,
+            what="has a name that moves the cursor",
+            member="torch/\x1b[2Jgone\n.py",
+        ),
+        Finding(
+            rule="pth-file",
+            severity=Severity.NOTE,
+            what="is run at every start",
+            member="torch.pth",
+            hint="remove it",
+            allowed="asked for by the release team",
+        ),
+    )
+
+
+def test_check(
+    width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    checked = [Checked(torch(), findings()), Checked(package(), ())]
+    show(check_report(check_document(checked, CheckPolicy(), "default", date(2026, 11, 15))))
+    out = capfdbinary.readouterr().out.decode()
+    assert max(map(len, out.splitlines())) <= width
+    assert "\x1b" not in out
+    assert out == snapshot
+
+
+def test_compare(
+    width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    gone = [f"_ZN3c105Error{number}Ev" for number in range(12)]
+    old = package(
+        library("torch/lib/libc10.so", "libm.so.6", exports=gone, size=3_000_000, digest="1"),
+        text("torch/gone.py", 700),
+        metadata=METADATA + b"Requires-Dist: sympy\n",
+    )
+    new = package(
+        library("torch/lib/libc10.so", exports=["c10_new"], device=DEVICE, digest="2"),
+        *(text(f"torch/new_{number}.py", 100 * number) for number in range(12)),
+    )
+    comparison = compare(old, new)
+    reason = "it needs libc10_cuda.so, which is no longer there"
+    answer = Answer(extension="ops.whl", uses=30, reasons=(reason,), symbols=tuple(gone[:3]))
+    readable = {symbol: f"c10::Error::{symbol}()" for symbol in shown_symbols(comparison, answer)}
+    show(compare_report(comparison, answer, readable))
+    out = capfdbinary.readouterr().out.decode()
+    assert max(map(len, out.splitlines())) <= width
+    assert out == snapshot
+
+
+def test_rules(
+    width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    show(rule_report(RULE))
+    show(rules_report([RULE, RULE._replace(id="pth-file", severity=Severity.NOTE)]))
+    assert capfdbinary.readouterr().out.decode() == snapshot
