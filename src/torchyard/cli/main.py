@@ -53,6 +53,7 @@ class _Commands(LazyGroup):
         "rebuild": "rebuild",
         "check": "check",
         "diff": "diff",
+        "repair": "repair",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

@@ -28,6 +28,7 @@ import deflate
 
 from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import processors
+from torchyard.package.raw_copy import Raw, copy_raw
 
 _LEVEL = 6
 _AHEAD = 512 << 20
@@ -67,6 +68,18 @@ class _Packed(NamedTuple):
     digest: bytes
 
 
+class _Pending(NamedTuple):
+    """What waits for its turn to be written; raw members have nothing to be packed."""
+
+    member: Member | Raw
+    size: int
+    packing: Future[_Packed] | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        return self.packing is None or self.packing.done()
+
+
 def members_of(folder: Path, prefix: str = "") -> list[Member]:
     """All files below a directory, in order. Links are followed: not every reader knows them.
 
@@ -92,6 +105,17 @@ def members_of(folder: Path, prefix: str = "") -> list[Member]:
     return sorted(found, key=lambda member: member.name)
 
 
+def write_debug(debug: Path, package: Path) -> Path | None:
+    """Write the debug information in a directory beside the package, if there is any."""
+    members = members_of(debug)
+    if not members:
+        return None
+    path = package.with_name(f"{package.stem}-debug.zip")
+    with writing(path) as archive:
+        archive.add(members)
+    return path
+
+
 @contextmanager
 def writing(out: Path) -> "Iterator[ZipWriter]":
     """Write an archive, which gets its name only once it is whole."""
@@ -115,26 +139,33 @@ class ZipWriter:
         self._directory: list[bytes] = []
         self._names: set[str] = set()
 
-    def add(self, members: Iterable[Member]) -> list[Written]:
-        """Write some more members, and return what a list of them needs."""
-        pending: deque[tuple[Member, int, Future[_Packed]]] = deque()
+    def add(self, members: Iterable[Member | Raw]) -> list[Written]:
+        """Write some more members, and return what a list needs of those that are not raw."""
+        pending: deque[_Pending] = deque()
         written: list[Written] = []
 
         def write_oldest() -> int:
             member, size, future = pending.popleft()
-            packed = future.result()
-            self._write(member, packed)
-            written.append(Written(member.name, packed.size, packed.digest))
+            if isinstance(member, Raw):
+                self._directory.extend(copy_raw(member, self._file))
+            elif future is not None:
+                packed = future.result()
+                self._write(member, packed)
+                written.append(Written(member.name, packed.size, packed.digest))
             return size
 
         ahead = 0
         with ThreadPoolExecutor(processors()) as pool:
             for member in members:
-                self._claim(member.name)
-                while pending and (ahead > _AHEAD or pending[0][2].done()):
+                while pending and (ahead > _AHEAD or pending[0].is_ready):
                     ahead -= write_oldest()
+                if isinstance(member, Raw):
+                    self._claim(*member.names)
+                    pending.append(_Pending(member, 0))
+                    continue
+                self._claim(member.name)
                 size = _size(member.source)
-                pending.append((member, size, pool.submit(_pack, member.source)))
+                pending.append(_Pending(member, size, pool.submit(_pack, member.source)))
                 ahead += size
             while pending:
                 write_oldest()
@@ -156,11 +187,12 @@ class ZipWriter:
         sizes = min(size, _MAX_32), min(start, _MAX_32)
         self._file.write(struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, few, few, *sizes, 0))
 
-    def _claim(self, name: str) -> None:
-        if name in self._names:
-            msg = f"an archive would have two files `{name}`"
-            raise BuildError(msg, hint="remove one of them")
-        self._names.add(name)
+    def _claim(self, *names: str) -> None:
+        for name in names:
+            if name in self._names:
+                msg = f"an archive would have two files `{name}`"
+                raise BuildError(msg, hint="remove one of them")
+            self._names.add(name)
 
     def _write(self, member: Member, packed: _Packed) -> None:
         name, flags = _encoded(member.name)

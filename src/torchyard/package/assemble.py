@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import BuildError
-from torchyard.package.archive import members_of, writing
+from torchyard.package.archive import write_debug
 from torchyard.package.libtorch import write_libtorch
 from torchyard.package.manylinux import true_tag
 from torchyard.package.policy import Layout, policy_for
@@ -60,7 +60,7 @@ def assemble_wheel(  # noqa: PLR0913 - what a wheel is made of
         requires=policy.requirements(prepared.needed, pins, toolkit),
         order=order,
     )
-    return Assembled(wheel, _write_debug(prepared.debug, wheel))
+    return Assembled(wheel, write_debug(prepared.debug, wheel))
 
 
 def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
@@ -81,15 +81,4 @@ def assemble_libtorch(  # noqa: PLR0913 - what a zip is made of
     zipped = write_libtorch(
         prepared.root, out, name=name, version=version, git_hash=git_hash, order=order
     )
-    return Assembled(zipped, _write_debug(prepared.debug, zipped))
-
-
-def _write_debug(debug: Path, package: Path) -> Path | None:
-    """Write the debug information beside the package, if there is any."""
-    members = members_of(debug)
-    if not members:
-        return None
-    path = package.with_name(f"{package.stem}-debug.zip")
-    with writing(path) as archive:
-        archive.add(members)
-    return path
+    return Assembled(zipped, write_debug(prepared.debug, zipped))

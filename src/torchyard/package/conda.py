@@ -187,7 +187,7 @@ def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
     """The libraries of others that the package with the core's own brings along."""
     install = core / "install"
     files = dynamic_files(install, (install / member.name for member in members_of(install)))
-    return find_vendored(files, core / "vendor", _policy(build))
+    return find_vendored(files, (core / "vendor",), _policy(build))
 
 
 def _laid_out(place: Place) -> dict[PurePosixPath, Elf]:

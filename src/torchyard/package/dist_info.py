@@ -3,7 +3,7 @@
 import csv
 from base64 import urlsafe_b64encode
 from binascii import a2b_base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -39,9 +39,7 @@ def record(files: Iterable[Written], own_name: str) -> str:
     """The text of RECORD, which lists itself last; a file without a digest gets no size either."""
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
-    for file in files:
-        digest = urlsafe_b64encode(file.digest).rstrip(b"=").decode()
-        rows.writerow((file.name, f"sha256={digest}", file.size) if digest else (file.name, "", ""))
+    rows.writerows(map(_row, files))
     rows.writerow((own_name, "", ""))
     return text.getvalue()
 
@@ -80,3 +78,29 @@ def _recorded(line: list[str]) -> Recorded:
     padded = value.replace("-", "+").replace("_", "/") + "=" * (-len(value) % 4)
     decoded = a2b_base64(padded, strict_mode=True).hex()
     return Recorded(name, algorithm.lower(), decoded, int(size) if size else None)
+
+
+def updated_record(
+    text: str, files: Iterable[Written], own_name: str, renamed: Callable[[str], str | None]
+) -> str:
+    """The text of a RECORD after some files were written anew; `renamed` has no name for lost ones.
+
+    Rows of all others stay as they are. It lists itself last.
+    """
+    written = {file.name: file for file in files}
+    out = StringIO()
+    rows = csv.writer(out, lineterminator="\n")
+    for row in csv.reader(StringIO(text)):
+        name = renamed(row[0]) if row else None
+        if name in written:
+            rows.writerow(_row(written.pop(name)))
+        elif name is not None and name != own_name:
+            rows.writerow((name, *row[1:]))
+    rows.writerows(map(_row, written.values()))
+    rows.writerow((own_name, "", ""))
+    return out.getvalue()
+
+
+def _row(file: Written) -> tuple[str, str, str]:
+    digest = urlsafe_b64encode(file.digest).rstrip(b"=").decode()
+    return (file.name, f"sha256={digest}", str(file.size)) if digest else (file.name, "", "")

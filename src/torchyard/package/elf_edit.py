@@ -17,13 +17,15 @@ DEBUG_SUFFIX = ".debug"
 class Rewrite(Value, kw_only=True):
     """Changes to one file: what is None stays as it is.
 
-    `force_rpath` writes DT_RPATH, which goes before LD_LIBRARY_PATH, in place of DT_RUNPATH.
+    `force_rpath` writes DT_RPATH, which goes before LD_LIBRARY_PATH, in place of DT_RUNPATH. Of
+    what is `needed`, a library without a new name is no longer asked for.
     """
 
     rpath: str | None = None
     force_rpath: bool = False
     soname: str | None = None
     needed: Mapping[str, str] = {}
+    more_needed: tuple[str, ...] = ()
 
 
 def rewrite(path: Path, changes: Rewrite) -> None:
@@ -46,7 +48,10 @@ def _options(path: Path, changes: Rewrite) -> list[str]:
         options += ["--set-soname", changes.soname]
     for old, new in sorted(changes.needed.items()):
         if old in elf.needed and old != new:
-            options += ["--replace-needed", old, new]
+            options += ["--replace-needed", old, new] if new else ["--remove-needed", old]
+    for name in changes.more_needed:
+        if name not in elf.needed:
+            options += ["--add-needed", name]
     return options
 
 

@@ -55,7 +55,7 @@ def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path) -> Prepar
     """Prepare the files of a package, with what they need of the vendored libraries."""
     place = empty_place(scratch)
     files = dynamic_files(place.root, copy_tree(source, place.root))
-    return finish(place, files, policy, bring=find_vendored(files, vendor, policy))
+    return finish(place, files, policy, bring=find_vendored(files, (vendor,), policy))
 
 
 def copy_tree(source: Path, place: Path) -> list[Path]:
@@ -102,20 +102,23 @@ def finish(
         strip(path, place.debug / f"{file}{DEBUG_SUFFIX}")
         rewrite(path, _changes(file, policy, names))
 
-    def add(library: Vendored) -> None:
-        path = place.root / library.target
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(library.source, path)
-        path.chmod(0o755)
-        rewrite(path, _changes(library.target, policy, names, soname=library.target.name))
-
     with ThreadPoolExecutor(processors()) as pool:
         list(pool.map(change, files))
-        list(pool.map(add, bring))
+        list(pool.map(lambda library: bring_along(place.root, library, policy, names), bring))
     needed = frozenset(library for elf in files.values() for library in elf.needed)
     elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in bring))]
     versions = frozenset(version for elf in elfs for version in elf.versions)
     return Prepared(*place, needed, versions)
+
+
+def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[str, str]) -> Path:
+    """Copy a vendored library to its place below a directory, and make it known by its new name."""
+    path = root / library.target
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(library.source, path)
+    path.chmod(0o755)
+    rewrite(path, _changes(library.target, policy, names, soname=library.target.name))
+    return path
 
 
 def _changes(

@@ -45,11 +45,11 @@ def new_names(libraries: Iterable[Vendored]) -> dict[str, str]:
 
 
 def find_vendored(
-    files: Mapping[PurePosixPath, Elf], vendor: Path, policy: Policy
+    files: Mapping[PurePosixPath, Elf], vendors: Sequence[Path], policy: Policy
 ) -> tuple[Vendored, ...]:
     """The libraries that a package must bring along, those that they need in turn included.
 
-    Fail if something is needed that is neither in the package, nor in the directory of vendored
+    Fail if something is needed that is neither in the package, nor in a directory of vendored
     libraries, nor may be outside. Paths of files are relative to the root of what is installed.
     """
     found: dict[str, Vendored] = {}
@@ -60,15 +60,20 @@ def find_vendored(
             known = library in found or policy.is_outside(library)
             if known or _is_inside(library, use.file, files, policy):
                 continue
-            source = vendor / library
-            elf = read_elf(source) if source.is_file() else None
-            if elf is None:
-                raise _missing(library, use.file, vendor)
+            source = find_library(library, vendors)
+            elf = read_elf(source) if source else None
+            if source is None or elf is None:
+                raise _missing(library, use.file, vendors)
             target = policy.folders[0] / vendored_name(source, policy)
             found[library] = Vendored(source, library, target)
-            opened = _opened(library, vendor, policy)
+            opened = _opened(library, source.parent, policy)
             waiting.append(Use(target, (*elf.needed, *opened)))
     return tuple(found[library] for library in sorted(found))
+
+
+def find_library(name: str, folders: Iterable[Path]) -> Path | None:
+    """The file of this name in the first of some directories that has one."""
+    return next((path for folder in folders if (path := folder / name).is_file()), None)
 
 
 def _opened(library: str, vendor: Path, policy: Policy) -> list[str]:
@@ -83,13 +88,14 @@ def _is_inside(
     return any(folder / library in files for folder in (user.parent, *policy.folders))
 
 
-def _missing(library: str, user: PurePosixPath, vendor: Path) -> BuildError:
+def _missing(library: str, user: PurePosixPath, vendors: Iterable[Path]) -> BuildError:
+    folders = ", ".join(f"`{folder}`" for folder in vendors)
     msg = (
-        f"`{user}` needs `{library}`, which is neither in the package nor in `{vendor}`, "
+        f"`{user}` needs `{library}`, which is neither in the package nor in {folders}, "
         "comes with no wheel that the package may rely on, and is not part of every system"
     )
     hint = (
-        "let the core's result have it in vendor/, link it statically, or, if it is always "
-        "there, add it to data/layouts.toml"
+        "put it there (a core's result has it in vendor/), link it statically, or, if it is always "
+        "on every system, add it to data/layouts.toml"
     )
     return BuildError(msg, hint=hint)

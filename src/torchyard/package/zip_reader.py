@@ -32,7 +32,8 @@ class Entry(NamedTuple):
     """A member: what the directory says of it, and where its bytes are.
 
     `header` is where its own header begins, `data` where its stored bytes do, and `end` where its
-    record does end, with the descriptor that may follow the bytes.
+    record does end, with the descriptor that may follow the bytes. `row` is all that the directory
+    says, as it stands there.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Entry(NamedTuple):
     external: int
     extra: bytes
     comment: bytes
+    row: bytes
     sound: bool
 
     @property
@@ -141,6 +143,7 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
         external,
         extra,
         comment,
+        row,
         sound=True,
     )
     plain = b"PK\x03\x04" + row[6:30] + b"\0\0" + raw_name

@@ -1,0 +1,50 @@
+"""What `torchyard repair --json` prints."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Literal
+
+from torchyard.inspect.documents import Document
+from torchyard.package.repair import Repaired
+
+
+class ChangeDocument(Document, kw_only=True):
+    """What was done to a member, which is named as it was before."""
+
+    member: str
+    what: str
+
+
+class RepairedDocument(Document, kw_only=True):
+    """A package and what was made of it; `debug` has debug information that was taken out."""
+
+    source: str
+    path: str
+    bytes: int
+    debug: str | None
+    changes: list[ChangeDocument]
+
+
+class RepairDocument(Document, kw_only=True):
+    """`torchyard repair --json`."""
+
+    version: Literal[1] = 1
+    packages: list[RepairedDocument]
+
+
+REPAIR_REPORTS: dict[str, type[Document]] = {"repair": RepairDocument}
+
+
+def repair_document(repaired: Iterable[tuple[Path, Repaired]]) -> RepairDocument:
+    return RepairDocument(
+        packages=[
+            RepairedDocument(
+                source=str(source),
+                path=str(done.path),
+                bytes=done.path.stat().st_size,
+                debug=str(done.debug) if done.debug else None,
+                changes=[ChangeDocument(member=c.member, what=c.what) for c in done.changed],
+            )
+            for source, done in repaired
+        ]
+    )

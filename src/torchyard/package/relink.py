@@ -1,0 +1,220 @@
+"""Changing libraries of a package that is there already, and bringing others along."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from torchyard.errors import BuildError, SelectionError, UsageError
+from torchyard.host.machine import processors
+from torchyard.model.matrix import any_match
+from torchyard.model.quantity import show_size
+from torchyard.package.archive import Member
+from torchyard.package.draft import Change, Draft
+from torchyard.package.elf import Elf, read_elf
+from torchyard.package.elf_edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
+from torchyard.package.operations import (
+    EVERYWHERE,
+    Bundle,
+    Relink,
+    ReplaceNeeded,
+    SetRpath,
+    Strip,
+)
+from torchyard.package.policy import Layout, Policy, policy_for
+from torchyard.package.prepare import bring_along
+from torchyard.package.relabel import WheelName
+from torchyard.package.unpacked import beginning_of, unpack_member
+from torchyard.package.vendor import Vendored, find_library, find_vendored, new_names
+from torchyard.package.versions import package_folder
+from torchyard.package.zip_reader import Entry
+
+
+class Library(NamedTuple):
+    """A library of a package: its member, its path once it is installed, and where it is now."""
+
+    member: str
+    file: PurePosixPath
+    path: Path
+    elf: Elf
+
+
+_ELF = b"\x7fELF"
+_LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
+_BESIDE = re.compile(r"[^/]+\.data/(?:platlib|purelib)/")
+"""Folders of a wheel whose files are installed as if they were not in one."""
+
+
+def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
+    """Which members must be looked at for some operations."""
+    globs = (EVERYWHERE if isinstance(o, Bundle) else o.members for o in operations)
+    return tuple(dict.fromkeys(glob for some in globs for glob in some))
+
+
+def relink(draft: Draft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
+    """Change libraries of a package, which are unpacked for that.
+
+    Debug information that is taken out goes to the folder `debug` of the scratch directory.
+    """
+    policy = _policy(draft, compute) if any(map(_asks_policy, operations)) else None
+    libraries = _unpacked(draft, _wanted_globs(operations), scratch / "image")
+    _refuse_lone_globs(libraries, operations)
+    bring = _brought(libraries, operations, policy) if policy else ()
+    names = new_names(bring)
+
+    def change(library: Library) -> list[str]:
+        told = []
+        if _is_stripped(library, operations):
+            size = library.path.stat().st_size
+            strip(library.path, scratch / "debug" / f"{library.member}{DEBUG_SUFFIX}")
+            less = size - library.path.stat().st_size
+            told = [f"stripped of {show_size(less)}"] if less > 0 else []
+        rewrite(library.path, _rewrite(library, operations, policy, names))
+        return [*told, *_told(library)]
+
+    with ThreadPoolExecutor(processors()) as pool:
+        for library, told in zip(libraries, pool.map(change, libraries), strict=True):
+            if told:
+                draft.sources[library.member] = library.path
+                draft.changes += [Change(library.member, what) for what in told]
+    if policy:
+        for vendored in bring:
+            name = f"{_root(draft)}{vendored.target}"
+            path = bring_along(scratch / "added", vendored, policy, names)
+            draft.added.append(Member(name, path, executable=True))
+            draft.changes.append(Change(name, f"brought along: {vendored.soname}"))
+
+
+def _asks_policy(operation: Relink) -> bool:
+    return isinstance(operation, Bundle) or (
+        isinstance(operation, SetRpath) and operation.value is None
+    )
+
+
+def _policy(draft: Draft, compute: str) -> Policy:
+    """The rules for a package. Its version tells what it is compiled for, unless it is said."""
+    found = _LOCAL.search(draft.path.name.replace("%2B", "+"))
+    compute = compute or (found[1] if found else "")
+    if not compute:
+        msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
+        raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
+    if draft.home:
+        package = package_folder(WheelName.parse(draft.path.name).distribution)
+        return policy_for(Layout.WHEEL, compute, package)
+    return policy_for(Layout.LIBTORCH, compute, "")
+
+
+def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]:
+    """Unpack the members of some names that the loader has to do with."""
+    found = [
+        entry
+        for entry in draft.entries.values()
+        if any_match(entry.name, globs) and beginning_of(draft.file, entry, len(_ELF)) == _ELF
+    ]
+
+    def unpack(entry: Entry) -> Library | None:
+        path = folder / entry.name
+        unpack_member(draft.file, entry, path)
+        elf = read_elf(path)
+        if elf is None or not elf.dynamic:
+            return None
+        return Library(entry.name, _installed(draft, entry.name), path, elf)
+
+    with ThreadPoolExecutor(processors()) as pool:
+        return [library for library in pool.map(unpack, found) if library]
+
+
+def _root(draft: Draft) -> str:
+    """The folder of the archive that stands for the root of what is installed."""
+    return "" if draft.home else next(iter(draft.entries)).partition("/")[0] + "/"
+
+
+def _installed(draft: Draft, member: str) -> PurePosixPath:
+    place = _BESIDE.sub("", member, count=1) if draft.home else member
+    return PurePosixPath(place.removeprefix(_root(draft)))
+
+
+def _refuse_lone_globs(libraries: Sequence[Library], operations: Iterable[Relink]) -> None:
+    for operation in operations:
+        globs = () if isinstance(operation, Bundle) else operation.members
+        for glob in globs:
+            if glob not in EVERYWHERE and not any(
+                any_match(lib.member, (glob,)) for lib in libraries
+            ):
+                msg = f"no program or library of the package is called `{glob}`"
+                raise SelectionError(msg, hint="names are those in the archive: torch/lib/*.so")
+
+
+def _is_stripped(library: Library, operations: Iterable[Relink]) -> bool:
+    return any(isinstance(o, Strip) and any_match(library.member, o.members) for o in operations)
+
+
+def _brought(
+    libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
+) -> tuple[Vendored, ...]:
+    """What the directories have of that which is missing; what they have not is left to others."""
+    folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
+    known = {library.file for library in libraries}
+
+    def missing(library: Library) -> Iterator[str]:
+        for name in library.elf.needed:
+            if find_library(name, folders) and not _reaches(library, name, known):
+                yield name
+
+    files = {lib.file: lib.elf._replace(needed=tuple(missing(lib))) for lib in libraries}
+    return find_vendored(files, folders, policy) if folders else ()
+
+
+def _reaches(library: Library, name: str, known: Collection[PurePosixPath]) -> bool:
+    """Whether a library finds another one of the package by its own directories."""
+    origin = str(library.file.parent)
+    for folder in (library.elf.runpath or library.elf.rpath).split(":"):
+        place = folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", origin)
+        if PurePosixPath(os.path.normpath(f"{place}/{name}")) in known:
+            return True
+    return False
+
+
+def _rewrite(
+    library: Library,
+    operations: Iterable[Relink],
+    policy: Policy | None,
+    brought: Mapping[str, str],
+) -> Rewrite:
+    """All changes to one library. What needs a library that is brought along must find it."""
+    needed, more = dict(brought), list[str]()
+    rpath, forced = None, False
+    if policy and not brought.keys().isdisjoint(library.elf.needed):
+        rpath, forced = policy.rpath(library.file), policy.force_rpath
+    for operation in operations:
+        if isinstance(operation, Bundle) or not any_match(library.member, operation.members):
+            continue
+        if isinstance(operation, ReplaceNeeded):
+            if operation.old:
+                needed[operation.old] = operation.new
+            else:
+                more.append(operation.new)
+        elif isinstance(operation, SetRpath):
+            if operation.value is not None:
+                rpath, forced = operation.value, bool(library.elf.rpath)
+            elif policy:
+                rpath, forced = policy.rpath(library.file), policy.force_rpath
+    return Rewrite(rpath=rpath, force_rpath=forced, needed=needed, more_needed=tuple(more))
+
+
+def _told(before: Library) -> Iterator[str]:
+    """What has become of a library, in words."""
+    old, new = before.elf, read_elf(before.path)
+    if new is None or (new.soname, new.versions) != (old.soname, old.versions):
+        msg = f"`{before.member}` is broken by what was done to it"
+        hint = "`strip` can't handle all files that were rearranged by others: leave it out"
+        raise BuildError(msg, hint=hint)
+    for kind, was, now in (("rpath", old.rpath, new.rpath), ("runpath", old.runpath, new.runpath)):
+        if was != now:
+            yield f"{kind} {was or 'none'} → {now or 'none'}"
+    gone = [name for name in old.needed if name not in new.needed]
+    come = [name for name in new.needed if name not in old.needed]
+    if gone or come:
+        yield f"needs {', '.join(come) or 'nothing'} in place of {', '.join(gone) or 'nothing'}"

@@ -1,0 +1,133 @@
+"""Mending a package: what changes is written anew, everything else is copied as it is.
+
+The same package and the same operations give the same bytes. An archive that could be read in two
+ways is refused: a copy would look as if it were in order.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from packaging.version import InvalidVersion, Version
+
+from torchyard.errors import UsageError
+from torchyard.package.archive import write_debug
+from torchyard.package.draft import Change, Draft
+from torchyard.package.operations import Operation, Relink, Retag, Reversion
+from torchyard.package.relabel import (
+    WheelName,
+    build_version_text,
+    metadata_text,
+    new_version,
+    version_text,
+    wheel_text,
+)
+
+_TELLS_VERSION = re.compile(r"[^/]+/(?:_?version\.py|build-version)")
+
+
+class Repaired(NamedTuple):
+    """A package that was mended, and the archive with debug information that was taken out."""
+
+    path: Path
+    changed: tuple[Change, ...]
+    debug: Path | None = None
+
+
+def new_name(file_name: str, operations: Sequence[Operation]) -> str:
+    """What a package will be called; nothing is read for that."""
+    if file_name.endswith(".whl"):
+        name = WheelName.parse(file_name)
+        for operation in operations:
+            if isinstance(operation, Retag):
+                name = name.retagged(operation.python, operation.abi, operation.platform)
+            elif isinstance(operation, Reversion):
+                name = name._replace(version=_version(name.version, operation))
+        return str(name)
+    stem, dash, version = file_name.replace("%2B", "+").removesuffix(".zip").rpartition("-")
+    for operation in operations:
+        if isinstance(operation, Reversion) and _is_version(version):
+            return f"{stem}{dash}{_version(version, operation)}.zip"
+    return file_name
+
+
+def repair(
+    path: Path, operations: Sequence[Operation], out: Path, *, compute: str = ""
+) -> Repaired:
+    """Carry out all operations on a wheel or a libtorch zip, into a directory.
+
+    `compute` is what a package is compiled for, if its version does not tell; only the rules of
+    policies ask for it.
+    """
+    if path.suffix not in (".whl", ".zip"):
+        msg = f"`{path.name}` is neither a wheel nor a zip, and can't be repaired"
+        raise UsageError(msg, hint="build it again; conda packages are made from wheels' files")
+    target = out / new_name(path.name, operations)
+    if target.exists() and target.samefile(path):
+        msg = f"`{target}` would replace the package that it is made from"
+        raise UsageError(msg, hint="write to another directory: --to DIR")
+    with path.open("rb") as file, TemporaryDirectory(prefix="torchyard-repair-") as scratch:
+        draft = Draft(path, file)
+        for operation in operations:
+            if isinstance(operation, Retag):
+                _retag(draft, target.name)
+            elif isinstance(operation, Reversion):
+                _reversion(draft, operation)
+        relinks = [o for o in operations if isinstance(o, Relink)]
+        if relinks:
+            from torchyard.package.relink import (  # noqa: PLC0415 - a third of the time to start
+                relink,
+            )
+
+            relink(draft, relinks, Path(scratch), compute)
+        draft.write(target)
+        return Repaired(target, tuple(draft.changes), write_debug(Path(scratch, "debug"), target))
+
+
+def _retag(draft: Draft, new: str) -> None:
+    if not draft.home:
+        msg = f"`{draft.path.name}` is no wheel, and has no tags"
+        raise UsageError(msg, hint="leave the options for tags out")
+    was, tag = WheelName.parse(draft.path.name).tag, WheelName.parse(new).tag
+    member = f"{draft.home}WHEEL"
+    draft.replace(member, wheel_text(draft.read(member), tag), f"tags {was} → {tag}")
+
+
+def _reversion(draft: Draft, operation: Reversion) -> None:
+    """Change the version wherever the package tells it."""
+    old = _old_version(draft)
+    new = _version(old, operation)
+    what = f"version {old} → {new}"
+    for name in filter(_TELLS_VERSION.fullmatch, draft.entries):
+        change = build_version_text if name.endswith("build-version") else version_text
+        draft.replace(name, change(draft.read(name), old, new), what)
+    if draft.home:
+        member = f"{draft.home}METADATA"
+        draft.replace(member, metadata_text(draft.read(member), new), what)
+        stem = draft.home.removesuffix(".dist-info/")
+        renamed = f"{stem.rpartition('-')[0]}-{new}"
+        for kind in (".dist-info/", ".data/") if renamed != stem else ():
+            draft.rename(f"{stem}{kind}", f"{renamed}{kind}")
+
+
+def _old_version(draft: Draft) -> str:
+    if draft.home:
+        return WheelName.parse(draft.path.name).version
+    for name in draft.entries:
+        if name.endswith("/build-version") and _TELLS_VERSION.fullmatch(name):
+            return draft.read(name).decode(errors="replace").strip()
+    return draft.path.stem.rpartition("-")[2].replace("%2B", "+")
+
+
+def _version(old: str, operation: Reversion) -> str:
+    return new_version(old, operation.version, operation.local)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
