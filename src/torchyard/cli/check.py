@@ -1,28 +1,24 @@
 """`torchyard check`: what is wrong with packages, wherever they come from."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from torchyard.checks.policy import CheckPolicy
-from torchyard.cli.options import json_option
+from torchyard.cli.options import json_option, policy_option
 from torchyard.cli.reading import read
 from torchyard.errors import CheckError, SelectionError
 from torchyard.host.files import write_text
+from torchyard.inspect.check_documents import CheckDocument
+from torchyard.package.contents import Contents
 from torchyard.report.console import show, write
 
 
 @click.command("check")
 @click.argument("packages", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "--policy",
-    "policy_name",
-    metavar="NAME|FILE",
-    default="default",
-    show_default=True,
-    help="How strict to be: default, strict, pypi, or a TOML file of your own.",
-)
+@policy_option
 @click.option(
     "--rule",
     "globs",
@@ -44,15 +40,10 @@ def command(
 
     Packages that are named together are checked together: one may have what another needs.
     """
-    from torchyard.checks.check import check
-    from torchyard.checks.policy import load_policy
-    from torchyard.inspect.check_documents import check_document
     from torchyard.inspect.document import encode
 
-    policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
     contents = [read(path) for path in packages]
-    today = datetime.now(tz=UTC).date()
-    document = check_document(check(contents, policy, today), policy, policy_name, today)
+    document = checked(contents, policy_name, globs)
     if html is not None:
         from torchyard.checks.rules import RULES
         from torchyard.inspect.check_html import check_page
@@ -64,6 +55,24 @@ def command(
         from torchyard.inspect.check_reports import check_report
 
         show(check_report(document))
+    refuse_errors(document)
+
+
+def checked(
+    contents: Sequence[Contents], policy_name: str, globs: tuple[str, ...] = ()
+) -> CheckDocument:
+    """Check packages under a policy as it is today."""
+    from torchyard.checks.check import check
+    from torchyard.checks.policy import load_policy
+    from torchyard.inspect.check_documents import check_document
+
+    policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
+    today = datetime.now(tz=UTC).date()
+    return check_document(check(contents, policy, today), policy, policy_name, today)
+
+
+def refuse_errors(document: CheckDocument) -> None:
+    """Fail if a check has found errors."""
     if document.findings["error"]:
         bad = [p.file for p in document.packages if any(f.severity == "error" for f in p.findings)]
         rules = {f.rule for p in document.packages for f in p.findings if f.severity == "error"}

@@ -46,6 +46,15 @@ sandbox_option = click.option(
     help="Use this sandbox, not the file's.",
 )
 
+policy_option = click.option(
+    "--policy",
+    "policy_name",
+    metavar="NAME|FILE",
+    default="default",
+    show_default=True,
+    help="How strict to be: default, strict, pypi, or a TOML file of your own.",
+)
+
 
 def refuse_options(ctx: click.Context) -> None:
     """Options before a subcommand would have no effect; better to say so."""

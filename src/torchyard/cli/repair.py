@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.options import json_option
+from torchyard.cli.options import json_option, policy_option
 from torchyard.errors import UsageError
 from torchyard.inspect.repair_reports import repair_report
 from torchyard.package.operations import (
@@ -18,8 +18,8 @@ from torchyard.package.operations import (
     SetRpath,
     Strip,
 )
-from torchyard.package.repair import new_name, repair
-from torchyard.report.console import write
+from torchyard.package.repair import Repaired, new_name, repair
+from torchyard.report.console import show, write
 
 _NONE = "none"
 _POLICY = "policy"
@@ -79,6 +79,7 @@ _POLICY = "policy"
     metavar="NAME",
     help="What it is compiled for, if its version does not say so: cpu, cu130.",
 )
+@policy_option
 @click.option("--no-check", is_flag=True, help="Do not check what was made.")
 @json_option
 def command(
@@ -96,14 +97,15 @@ def command(
     members: tuple[str, ...],
     bundle: tuple[Path, ...],
     compute: str,
+    policy_name: str,
     no_check: bool,
     as_json: bool,
 ) -> None:
     """Change tags, version or libraries of wheels and libtorch zips.
 
     Files that do not change are copied as they are. Packages are never changed in place: the new
-    ones are written to another directory, each when it is whole. The same package and options give
-    the same bytes.
+    ones are written to another directory, each when it is whole, and checked like by `torchyard
+    check`. The same package and options give the same bytes.
     """
     globs = members or EVERYWHERE
     operations = [
@@ -121,14 +123,32 @@ def command(
         raise UsageError(msg, hint="say what to do with them")
     _refuse_twins(packages, operations)
     done = [(package, repair(package, operations, to, compute=compute)) for package in packages]
-    if as_json:
-        from torchyard.inspect.documents import encode
-        from torchyard.inspect.repair_documents import repair_document
+    if not as_json:
+        for _, repaired in done:
+            write(repair_report(repaired))
+    if as_json or not no_check:
+        _check(done, None if no_check else policy_name, as_json=as_json)
 
-        write(encode(repair_document(done)))
-        return
-    for _, repaired in done:
-        write(repair_report(repaired))
+
+def _check(
+    done: Sequence[tuple[Path, Repaired]], policy_name: str | None, *, as_json: bool
+) -> None:
+    """Check what was made, if there is a policy, and tell."""
+    from torchyard.cli.check import checked, refuse_errors
+    from torchyard.cli.reading import read
+    from torchyard.inspect.document import encode
+    from torchyard.inspect.repair_documents import repair_document
+
+    found = checked([read(one.path) for _, one in done], policy_name) if policy_name else None
+    if as_json:
+        write(encode(repair_document(done, found)))
+    elif found:
+        from torchyard.inspect.check_reports import check_report
+
+        write("\n")
+        show(check_report(found))
+    if found:
+        refuse_errors(found)
 
 
 def _labels(version: str | None, local: str | None, tags: Retag) -> Iterator[Operation]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
-from torchyard.inspect.documents import Document
+from torchyard.inspect.check_documents import CheckDocument
+from torchyard.inspect.document import Document
 from torchyard.package.repair import Repaired
 
 
@@ -26,17 +27,21 @@ class RepairedDocument(Document, kw_only=True):
 
 
 class RepairDocument(Document, kw_only=True):
-    """`torchyard repair --json`."""
+    """`torchyard repair --json`: `check` is about what was made; none with `--no-check`."""
 
     version: Literal[1] = 1
     packages: list[RepairedDocument]
+    check: CheckDocument | None
 
 
 REPAIR_REPORTS: dict[str, type[Document]] = {"repair": RepairDocument}
 
 
-def repair_document(repaired: Iterable[tuple[Path, Repaired]]) -> RepairDocument:
+def repair_document(
+    repaired: Iterable[tuple[Path, Repaired]], check: CheckDocument | None
+) -> RepairDocument:
     return RepairDocument(
+        check=check,
         packages=[
             RepairedDocument(
                 source=str(source),
@@ -46,5 +51,5 @@ def repair_document(repaired: Iterable[tuple[Path, Repaired]]) -> RepairDocument
                 changes=[ChangeDocument(member=c.member, what=c.what) for c in done.changed],
             )
             for source, done in repaired
-        ]
+        ],
     )
