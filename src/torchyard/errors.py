@@ -124,6 +124,12 @@ class CheckError(TorchyardError):
     exit_code = 13
 
 
+class SmokeError(TorchyardError):
+    """`smoke` found a package that does not work."""
+
+    exit_code = 14
+
+
 class ElsewhereError(TorchyardError):
     """Not the job's fault: no memory, no disk, no store in reach. Try again, or elsewhere."""
 

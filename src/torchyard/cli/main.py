@@ -54,6 +54,7 @@ class _Commands(LazyGroup):
         "check": "check",
         "diff": "diff",
         "repair": "repair",
+        "smoke": "smoke",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

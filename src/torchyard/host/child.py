@@ -178,6 +178,11 @@ def _family(pid: int) -> list["psutil.Process"]:
         return []
 
 
+def descendants(pid: int) -> list[int]:
+    """The processes that a process started, and those that they did; nearest first."""
+    return [process.pid for process in _family(pid)[1:]]
+
+
 def kill_family(pid: int) -> None:
     """Kill a process and all its descendants, whatever groups they are in."""
     for process in _family(pid):

@@ -12,6 +12,7 @@ from torchyard.errors import BuildError, HostError
 
 __all__ = [
     "basename",
+    "data_path",
     "dirname",
     "exists",
     "is_full",
@@ -53,9 +54,14 @@ def read_text(path: str) -> str:
         raise HostError(msg) from error
 
 
+def data_path(name: str) -> str:
+    """Where a file is that is shipped with torchyard."""
+    return join(_DATA, name)
+
+
 def read_data(name: str) -> str:
     """Read one of the tables that are shipped with torchyard."""
-    return read_text(join(_DATA, name))
+    return read_text(data_path(name))
 
 
 def read_folder(path: str) -> dict[str, str]:
@@ -78,7 +84,7 @@ def read_folder(path: str) -> dict[str, str]:
 
 def list_data(folder: str) -> list[str]:
     """The names of the files of a folder that is shipped with torchyard."""
-    return os.listdir(join(_DATA, folder))
+    return os.listdir(data_path(folder))
 
 
 def link_or_copy(source: str, place: str) -> None:

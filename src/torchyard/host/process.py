@@ -69,6 +69,24 @@ def capture(
         raise HostError(msg) from error
 
 
+def capture_done(argv: Sequence[str], done: str, *, cwd: Path) -> str:
+    """Run a program that says on its last line that it is done; how it ends then is no matter."""
+    ended = subprocess.run(
+        [_program(argv[0]), *argv[1:]],
+        cwd=cwd,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+    )
+    *lines, last = ended.stdout.splitlines() or [""]
+    if last != done:
+        msg = f"`{argv[0]}` failed with exit code {ended.returncode}: {ended.stderr.strip()}"
+        raise HostError(msg)
+    return "\n".join(lines)
+
+
 def stream(argv: Sequence[str], on_line: Callable[[str], object]) -> int:
     """Run a program to its end, and hand on each line of its two streams; return its exit code."""
     with subprocess.Popen(

@@ -4,6 +4,7 @@ from torchyard.inspect.check_documents import CHECK_REPORTS
 from torchyard.inspect.compare_documents import COMPARE_REPORTS
 from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.repair_documents import REPAIR_REPORTS
+from torchyard.inspect.smoke_documents import SMOKE_REPORTS
 from torchyard.inspect.store_documents import STORE_REPORTS
 from torchyard.inspect.toolchain_documents import TOOLCHAIN_REPORTS
 from torchyard.model.event import Happening
@@ -11,6 +12,7 @@ from torchyard.model.event import Happening
 SCHEMAS: dict[str, object] = {
     **REPORTS,
     **REPAIR_REPORTS,
+    **SMOKE_REPORTS,
     **STORE_REPORTS,
     **TOOLCHAIN_REPORTS,
     **CHECK_REPORTS,

@@ -1,0 +1,1 @@
+"""Trying a package out: installed into fresh environments, and put to plain test files."""

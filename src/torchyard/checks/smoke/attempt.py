@@ -1,0 +1,162 @@
+"""Running one test: a process of its own, in a fresh folder, with its time measured and limited."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from torchyard.checks.smoke.outcome import Attempt, Outcome
+from torchyard.checks.smoke.specimen import Specimen, compute_row
+from torchyard.checks.smoke.suite import BUILD_FILE, Need, Test
+from torchyard.checks.smoke.surroundings import Surroundings
+from torchyard.host.process import own_program
+from torchyard.host.trial import Trial, try_out
+from torchyard.package.policy import load_layouts
+from torchyard.toolchain.variables import SYSTEM_PATH
+
+FACT = "TORCHYARD_SMOKE_"
+"""How the variables begin by which tests learn what is expected."""
+
+_SHOWN = 60
+"""How many of the last lines of a test are told."""
+
+_PROJECT = """\
+cmake_minimum_required(VERSION 3.18)
+project({name} LANGUAGES CXX)
+set(CMAKE_CXX_STANDARD 20)
+find_package({package} REQUIRED)
+string(TOUPPER {package} _package)
+add_executable({name} {file})
+target_link_libraries({name} PRIVATE ${{${{_package}}_LIBRARIES}})
+"""
+
+_DEVICES = {"cu": "nvidia[0-9]*", "rocm": "kfd", "xpu": "dri/renderD*"}
+"""The device files by which a kind of GPU is seen."""
+
+
+def facts(specimen: Specimen, around: Surroundings) -> dict[str, str]:
+    """What a test may ask for, as variables; what is not known is empty."""
+    row = compute_row(specimen.compute)
+    known = {
+        "KIND": specimen.kind.value,
+        "NAME": around.installation.distribution or specimen.name,
+        "VERSION": specimen.version,
+        "COMPUTE": specimen.compute,
+        "PYTHON": around.installation.version,
+        "MODULES": " ".join(around.installation.modules),
+        "PREFIX": around.installation.prefix,
+        "SYSTEM": " ".join((*load_layouts().system, *(row.drivers if row else ()))),
+        "ENVIRONMENT": around.environment.value,
+    }
+    return {FACT + name: value for name, value in known.items()}
+
+
+def lacking(test: Test, specimen: Specimen, around: Surroundings) -> str:
+    """Why a test can't be run here, if so."""
+    installation = around.installation
+    if test.language == "python" and not installation.python:
+        return "there is no Python in this environment"
+    needs_compiler = Need.COMPILER in test.needs or test.language != "python"
+    if needs_compiler and not shutil.which("c++", path=SYSTEM_PATH):
+        return "there is no C++ compiler here"
+    if test.language != "python" and not _cmake():
+        return "there is no cmake here"
+    if Need.HEADERS in test.needs and not installation.include:
+        return "this Python has no headers"
+    if Need.GPU in test.needs:
+        return _no_gpu(specimen.compute)
+    return ""
+
+
+def _no_gpu(compute: str) -> str:
+    for kind, devices in _DEVICES.items():
+        if compute.startswith(kind):
+            return "" if list(Path("/dev").glob(devices)) else "there is no GPU here"
+    return "this package is for no GPU" if compute == "cpu" else "no GPU is known to be for it"
+
+
+def attempt(
+    test: Test,
+    specimen: Specimen,
+    around: Surroundings,
+    folder: Path,
+    timeout: int | None,
+    variant: str = "",
+) -> Attempt:
+    """Run a test, or tell why not."""
+
+    def told(outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = "") -> Attempt:
+        return Attempt(
+            test=test.name,
+            about=test.about,
+            variant=variant,
+            outcome=outcome,
+            why=why,
+            seconds=round(seconds, 2),
+            output=output,
+        )
+
+    why = lacking(test, specimen, around)
+    if why:
+        return told(Outcome.NOT_RUN, why)
+    folder.mkdir(parents=True)
+    limit = timeout or test.timeout
+    seconds = 0.0
+    env = around.env | facts(specimen, around)
+    for argv in _commands(test, around, folder):
+        trial = try_out(
+            argv,
+            cwd=folder,
+            env=env,
+            seconds=limit - seconds,
+            wrapper=_wrapped(around, folder),
+            is_python=test.language == "python",
+        )
+        seconds += trial.seconds
+        if trial.late or trial.code:
+            outcome, why = _verdict(trial, limit)
+            return told(outcome, why, seconds, "\n".join(trial.lines[-_SHOWN:]))
+    shutil.rmtree(folder, ignore_errors=True)
+    return told(Outcome.PASSED, seconds=seconds)
+
+
+def _wrapped(around: Surroundings, folder: Path) -> list[str]:
+    """The command that shuts a test in, in the test's folder."""
+    return [*around.wrapper, "--chdir", str(folder), "--"] if around.wrapper else []
+
+
+def _commands(test: Test, around: Surroundings, folder: Path) -> list[list[str]]:
+    if test.language == "python":
+        return [[around.installation.python, "-I", "-X", "faulthandler", test.path]]
+    source, name = Path(test.path), re.sub(r"\W", "_", Path(test.path).stem)
+    if test.language == "c++":
+        source = folder / "source"
+        source.mkdir()
+        text = _PROJECT.format(name=name, package=test.package, file=test.path)
+        (source / BUILD_FILE).write_text(text, encoding="utf-8")
+    build = str(folder / "build")
+    roots = ";".join(around.installation.roots)
+    configure = [_cmake(), "-G", "Ninja", "-S", str(source), "-B", build]
+    configure += [f"-DCMAKE_PREFIX_PATH={roots}", f"-DCMAKE_MAKE_PROGRAM={own_program('ninja')}"]
+    return [configure, [_cmake(), "--build", build], [f"{build}/{name}"]]
+
+
+def _cmake() -> str:
+    beside = own_program("cmake")
+    return beside if os.sep in beside else ""
+
+
+def _verdict(trial: Trial, limit: int) -> tuple[Outcome, str]:
+    if trial.late:
+        return Outcome.TIMED_OUT, f"not done after {limit} s"
+    if trial.signal:
+        return Outcome.CRASHED, f"killed by {trial.signal}"
+    return Outcome.FAILED, _reason(trial)
+
+
+def _reason(trial: Trial) -> str:
+    """The line of the output that says most: the last one, which in Python names the error."""
+    said = [line.strip() for line in trial.lines if line.strip()]
+    errors = [line for line in said if re.search(r"\berror\b", line)]
+    (reason,) = (errors or said)[-1:] or [f"exit code {trial.code}"]
+    return reason

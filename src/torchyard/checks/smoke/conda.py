@@ -1,0 +1,134 @@
+"""Conda packages: a channel made of them, and a prefix installed from it and others."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from types import MappingProxyType
+
+import msgspec
+
+from torchyard.checks.smoke import rattler_child
+from torchyard.checks.smoke.installation import (
+    Installation,
+    Installer,
+    libraries_in,
+    modules_in,
+    site_of,
+)
+from torchyard.checks.smoke.specimen import Specimen
+from torchyard.errors import HostError
+from torchyard.host.files import link_or_copy
+from torchyard.host.process import capture_done
+from torchyard.toolchain.interpreters import ask
+
+UNSOLVABLE = "unsolvable"
+"""The reason of the error if no set of packages fulfils all that was asked for."""
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class _Answer(msgspec.Struct):
+    builds: dict[str, str] = {}
+    error: str = ""
+
+
+class _Record(msgspec.Struct):
+    """The part of a prefix's record of a package that matters here."""
+
+    files: tuple[str, ...] = ()
+
+
+def index_channel(channel: Path) -> None:
+    """Write the index of a channel, whose packages are in folders of their platforms."""
+    (channel / "noarch").mkdir(parents=True, exist_ok=True)
+    _child("index", str(channel.absolute()))
+
+
+def solve(  # noqa: PLR0913 - what, from where, to where, on what
+    channels: Sequence[str],
+    specs: Sequence[str],
+    prefix: Path | None,
+    cache: Path,
+    system: Mapping[str, str] = NOTHING,
+    *,
+    exact: bool = False,
+) -> dict[str, str]:
+    """Choose packages and install them into a prefix, if one is given; return builds by name.
+
+    `system` are virtual packages that are there besides the machine's own, or if `exact`, instead.
+    """
+    asked = {
+        "channels": list(channels),
+        "specs": list(specs),
+        "prefix": str(prefix or ""),
+        "cache": str(cache),
+        "system": dict(system),
+        "exact": exact,
+    }
+    said = _child("install", msgspec.json.encode(asked).decode())
+    answer = msgspec.json.decode(said, type=_Answer)
+    if answer.error:
+        msg = f"no set of packages fulfils {', '.join(specs)}: {answer.error}"
+        hint = "name the channels that have what it needs by --channel"
+        raise HostError(msg, hint=hint, reason=UNSOLVABLE)
+    return answer.builds
+
+
+def _child(*words: str) -> str:
+    if find_spec("rattler") is None:
+        msg = "py-rattler is not installed, which installs conda packages"
+        raise HostError(msg, hint="pip install torchyard[conda]")
+    argv = [sys.executable, "-I", rattler_child.__file__, *words]
+    return capture_done(argv, rattler_child.DONE, cwd=Path("/"))
+
+
+def install_conda(
+    specimen: Specimen, beside: Sequence[Specimen], channels: Sequence[str], folder: Path
+) -> Installation:
+    """Install a package from a channel made of all that were given, and others' channels."""
+    channel = folder.with_name("channel")
+    for one in beside:
+        place = channel / one.subdir
+        place.mkdir(parents=True, exist_ok=True)
+        link_or_copy(one.path, str(place / one.file))
+    index_channel(channel)
+    spec = f"{specimen.name} =={specimen.version} {specimen.build}"
+    system = _driver(specimen.compute)
+    sources = (channel.absolute().as_uri(), *channels)
+    solve(sources, [spec], folder, folder.with_name("cache"), system)
+    return _installed(specimen, folder)
+
+
+def _driver(compute: str) -> dict[str, str]:
+    """As if the GPU's driver were there: packages for CUDA ask for it, and can do without."""
+    if compute.startswith("cu"):
+        digits = compute.removeprefix("cu")
+        return {"__cuda": f"{digits[:2]}.{digits[2:] or '0'}"}
+    return {}
+
+
+def _installed(specimen: Specimen, prefix: Path) -> Installation:
+    """What a package left in a prefix."""
+    name = f"{specimen.name}-{specimen.version}-{specimen.build}.json"
+    record = msgspec.json.decode((prefix / "conda-meta" / name).read_bytes(), type=_Record)
+    program = prefix / "bin/python"
+    base = Installation(
+        installer=Installer.CONDA, prefix=str(prefix), libraries=libraries_in(record.files)
+    )
+    if not program.exists():
+        return base
+    python, site = ask(program), site_of(prefix)
+    inside = f"{site.relative_to(prefix)}/"
+    files = [file.removeprefix(inside) for file in record.files if file.startswith(inside)]
+    infos = [file.partition("/")[0] for file in files if file.endswith(".dist-info/METADATA")]
+    return msgspec.structs.replace(
+        base,
+        python=str(program),
+        version=python.version,
+        base=python.prefix,
+        include=python.include if python.headers else "",
+        sites=(str(site),),
+        distribution=infos[0].partition("-")[0] if infos else "",
+        modules=modules_in(files),
+    )

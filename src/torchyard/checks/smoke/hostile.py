@@ -1,0 +1,183 @@
+"""Surroundings as bad as they have been for somebody; a package has to work nevertheless.
+
+What can't be done on a machine is told with its reason, and never passed over.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from functools import cache
+from glob import glob
+from pathlib import Path
+
+import msgspec
+
+from torchyard.checks.smoke.installation import Installer, dist_infos, recorded
+from torchyard.checks.smoke.overlay import make_overlay
+from torchyard.checks.smoke.specimen import Specimen, compute_row
+from torchyard.checks.smoke.surroundings import Environment, Surroundings
+from torchyard.errors import HostError
+from torchyard.host.files import link_or_copy, read_data
+from torchyard.host.process import capture
+from torchyard.model.values import Value
+from torchyard.package.contents import Kind
+from torchyard.package.tables import parse_table
+
+
+class Condition(StrEnum):
+    """One thing that is wrong around a package."""
+
+    LIBRARIES = "wrong libraries"
+    LIBGOMP = "other libgomp"
+    PLATLIB = "split site-packages"
+    READ_ONLY = "read-only"
+    HOME = "no home"
+    NETWORK = "no network"
+
+
+class Hostility(Value, kw_only=True):
+    """The table `data/smoke/hostile.toml`."""
+
+    libraries: tuple[str, ...]
+    preloads: tuple[str, ...]
+
+
+class _ImpossibleError(Exception):
+    """Why a condition can't be made here."""
+
+
+@cache
+def load_hostility() -> Hostility:
+    """Read the table."""
+    return parse_table("smoke/hostile.toml", read_data("smoke/hostile.toml"), Hostility, _problems)
+
+
+def _problems(table: Hostility) -> Iterator[str]:
+    if sorted(table.libraries) != list(table.libraries):
+        yield "has libraries that are not in order"
+
+
+def hostile(around: Surroundings, specimen: Specimen, folder: Path) -> Surroundings:
+    """Make everything around an installation as bad as can be."""
+    makers: dict[Condition, _Make] = {
+        Condition.PLATLIB: _split,
+        Condition.LIBRARIES: _mislead,
+        Condition.LIBGOMP: _preload,
+        Condition.HOME: _evict,
+        Condition.READ_ONLY: _freeze,
+        Condition.NETWORK: _cut_off,
+    }
+    around = msgspec.structs.replace(around, environment=Environment.HOSTILE)
+    for condition, make in makers.items():
+        try:
+            around, how = make(around, specimen, folder)
+        except _ImpossibleError as error:
+            missing = around.missing | {condition.value: str(error)}
+            around = msgspec.structs.replace(around, missing=missing)
+        else:
+            applied = around.applied | {condition.value: how}
+            around = msgspec.structs.replace(around, applied=applied)
+    return around
+
+
+_Make = Callable[[Surroundings, Specimen, Path], tuple[Surroundings, str]]
+
+
+def _split(around: Surroundings, _: Specimen, folder: Path) -> tuple[Surroundings, str]:
+    """Pure distributions in one folder, compiled ones in another, as where lib64 is not lib."""
+    installation = around.installation
+    if installation.installer not in {Installer.PIP, Installer.UV}:
+        msg = f"{installation.installer} has one folder for modules, or none"
+        raise _ImpossibleError(msg)
+    (site,) = map(Path, installation.sites)
+    prefix = folder / "env"
+    pure = prefix / "lib" / site.parent.name / "site-packages"
+    compiled = prefix / "lib64" / site.parent.name / "site-packages"
+    for info in dist_infos(site).values():
+        about = (info / "WHEEL").read_text(encoding="utf-8")
+        target = pure if "root-is-purelib: true" in about.lower() else compiled
+        _link(site, target, recorded(info))
+    made = make_overlay(installation, prefix, [compiled])
+    made = msgspec.structs.replace(made, sites=(str(compiled), str(pure)))
+    env = around.env | {"PATH": around.env["PATH"].replace(installation.prefix, str(prefix))}
+    return (
+        msgspec.structs.replace(around, installation=made, env=env),
+        "compiled distributions are in lib64, pure ones in lib",
+    )
+
+
+def _link(site: Path, target: Path, files: list[str]) -> None:
+    """Give a distribution's files second names, with what Python has compiled of them."""
+    folders = set()
+    for name in files:
+        if name.startswith(("../", "/")) or "__pycache__" in name:
+            continue
+        place = target / name
+        if place.parent not in folders:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            folders.add(place.parent)
+        link_or_copy(str(site / name), str(place))
+    for there in folders:
+        compiled = site / there.relative_to(target) / "__pycache__"
+        if there != target and compiled.is_dir() and not (there / "__pycache__").exists():
+            shutil.copytree(compiled, there / "__pycache__", copy_function=link_or_copy)
+
+
+def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Surroundings, str]:
+    """Put libraries with well-known names where the loader looks first, or nearly so."""
+    names = load_hostility().libraries
+    row = compute_row(specimen.compute)
+    if row is not None and row.force_rpath and specimen.kind == Kind.WHEEL:
+        names += around.installation.libraries
+    elif specimen.compute != "cpu":
+        msg = "only packages for cpu, and wheels for CUDA, can be safe from LD_LIBRARY_PATH"
+        raise _ImpossibleError(msg)
+    compiler = shutil.which("cc")
+    if compiler is None:
+        msg = "there is no C compiler here to make them"
+        raise _ImpossibleError(msg)
+    place = folder / "wrong"
+    place.mkdir()
+    (place / "empty.c").write_text("int torchyard_is_no_such_library;\n", encoding="utf-8")
+    capture([compiler, "-shared", "-o", "empty.so", "empty.c"], cwd=place)
+    for name in names:
+        link_or_copy(str(place / "empty.so"), str(place / name))
+    env = around.env | {"LD_LIBRARY_PATH": str(place)}
+    return msgspec.structs.replace(around, env=env), f"{len(names)} names in LD_LIBRARY_PATH"
+
+
+def _preload(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+    found = [path for pattern in load_hostility().preloads for path in glob(pattern)]  # noqa: PTH207
+    if not found:
+        msg = "the system has no libgomp"
+        raise _ImpossibleError(msg)
+    env = around.env | {"LD_PRELOAD": found[0]}
+    return msgspec.structs.replace(around, env=env), f"{found[0]} in LD_PRELOAD"
+
+
+def _evict(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+    env = {name: value for name, value in around.env.items() if name != "HOME"}
+    return msgspec.structs.replace(around, env=env), "HOME is not set"
+
+
+def _freeze(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+    prefix = around.installation.prefix
+    return _shut_in(around, "--ro-bind", prefix, prefix), "bwrap binds the environment read-only"
+
+
+def _cut_off(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+    return _shut_in(around, "--unshare-net"), "bwrap gives it a network without any other machine"
+
+
+def _shut_in(around: Surroundings, *words: str) -> Surroundings:
+    """Add to what bwrap does, if it can do that here."""
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        msg = "there is no bwrap here"
+        raise _ImpossibleError(msg)
+    wrapper = around.wrapper or (bwrap, "--die-with-parent", "--dev-bind", "/", "/")
+    try:
+        capture([*wrapper, *words, "--", "true"], cwd=Path("/"))
+    except HostError as error:
+        raise _ImpossibleError(str(error)) from error
+    return msgspec.structs.replace(around, wrapper=(*wrapper, *words))

@@ -1,0 +1,109 @@
+"""Installing a package into a fresh environment, with its declared requirements and no more."""
+
+import os
+from pathlib import Path
+
+from packaging.tags import compatible_tags, cpython_tags, platform_tags
+
+from torchyard.checks.smoke.installation import (
+    Installation,
+    Installer,
+    dist_infos,
+    libraries_in,
+    modules_in,
+    recorded,
+    site_of,
+)
+from torchyard.checks.smoke.specimen import Specimen
+from torchyard.errors import HostError
+from torchyard.host.process import capture, own_program
+from torchyard.package.archive import unpack
+from torchyard.toolchain.interpreters import Interpreter, ask, find_interpreters
+
+_UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
+
+
+def variables() -> dict[str, str]:
+    """The caller's environment, by which installers find an index; without what leads astray."""
+    kept = {name: text for name, text in os.environ.items() if not name.startswith(_UNWANTED)}
+    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_NO_PROGRESS": "1"}
+
+
+def interpreter_of(specimen: Specimen, wanted: Path | None) -> Interpreter:
+    """The Python that was asked for, or the newest of this machine that the wheel is for."""
+    if wanted is not None:
+        chosen = ask(wanted.absolute())
+        if not _fits(specimen, chosen):
+            msg = f"`{specimen.file}` is not for {wanted}, which is a {chosen.tag}"
+            raise HostError(msg, hint="give another --python, or none")
+        return chosen
+    fitting = [one for one in find_interpreters() if _fits(specimen, one)]
+    if fitting:
+        return min(fitting, key=lambda one: not one.headers)
+    tags = ", ".join(sorted(map(str, specimen.tags)))
+    msg = f"no Python of this machine fits `{specimen.file}`, which is for {tags}"
+    raise HostError(msg, hint="install one, or give it by --python; the system has to fit, too")
+
+
+def _fits(specimen: Specimen, one: Interpreter) -> bool:
+    major, minor, _ = map(int, one.version.split("."))
+    platforms = list(platform_tags())
+    abis = [one.tag] if one.free_threaded else None
+    known = {
+        *cpython_tags((major, minor), abis, platforms),
+        *compatible_tags((major, minor), one.tag, platforms),
+    }
+    return not specimen.tags.isdisjoint(known)
+
+
+def install_wheel(
+    specimen: Specimen, interpreter: Interpreter, installer: Installer, folder: Path
+) -> Installation:
+    """Make an environment with `venv` and pip, or with uv, and install the wheel into it."""
+    python = str(folder / "bin/python")
+    if installer == Installer.PIP:
+        env = variables()
+        capture([interpreter.path, "-I", "-m", "venv", str(folder)], cwd=folder.parent, env=env)
+        pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--no-compile"]
+        capture([*pip, specimen.path], cwd=folder.parent, env=env)
+    else:
+        words = ["venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder)]
+        uv(*words, cwd=folder.parent)
+        uv("pip", "install", "--quiet", "--python", python, specimen.path, cwd=folder.parent)
+    site = site_of(folder)
+    files = recorded(dist_infos(site)[specimen.name])
+    return Installation(
+        installer=installer,
+        prefix=str(folder),
+        python=python,
+        version=interpreter.version,
+        base=interpreter.prefix,
+        include=interpreter.include if interpreter.headers else "",
+        sites=(str(site),),
+        distribution=specimen.name,
+        modules=modules_in(files),
+        libraries=libraries_in(files),
+    )
+
+
+def uv(*words: str, cwd: Path) -> str:
+    """Call the uv that came with torchyard."""
+    return capture([own_program("uv"), *words], cwd=cwd, env=variables())
+
+
+def unmet_requirements(installation: Installation) -> str:
+    """What is installed and does not fit together, as `pip check` would tell."""
+    try:
+        uv("pip", "check", "--python", installation.python, cwd=Path(installation.prefix))
+    except HostError as error:
+        return str(error)
+    return ""
+
+
+def unzip(specimen: Specimen, folder: Path) -> Installation:
+    """Unpack a zip, whose files are in one folder or at the top."""
+    unpack(Path(specimen.path), folder)
+    inner = list(folder.iterdir())
+    root = inner[0] if len(inner) == 1 else folder
+    libraries = libraries_in(path.name for path in root.glob("lib/*"))
+    return Installation(installer=Installer.UNZIP, prefix=str(root), libraries=libraries)

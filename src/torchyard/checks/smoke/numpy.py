@@ -1,0 +1,35 @@
+"""The oldest and the newest numpy that there is for a Python, each beside the same package."""
+
+from pathlib import Path
+
+import msgspec
+
+from torchyard.checks.smoke.install import uv
+from torchyard.checks.smoke.installation import Installer
+from torchyard.checks.smoke.overlay import make_overlay
+from torchyard.checks.smoke.surroundings import Surroundings
+
+_RESOLUTIONS = {"oldest": "lowest", "newest": "highest"}
+
+
+def with_numpy(around: Surroundings, folder: Path) -> dict[str, Surroundings]:
+    """The same surroundings, each with another numpy, by what to call that.
+
+    A conda environment has the numpy that its packages asked for, or none.
+    """
+    installation = around.installation
+    if installation.installer == Installer.CONDA:
+        return {"": around}
+    folder.mkdir(exist_ok=True)
+    found = {}
+    for which, resolution in _RESOLUTIONS.items():
+        modules = folder / which
+        if not modules.exists():
+            words = ["--resolution", resolution, "--only-binary", ":all:", "--target", str(modules)]
+            uv("pip", "install", "-q", "--python", installation.python, *words, "numpy", cwd=folder)
+        (info,) = modules.glob("numpy-*.dist-info")
+        version = info.name.removeprefix("numpy-").removesuffix(".dist-info")
+        sites = [modules, *map(Path, installation.sites)]
+        overlay = make_overlay(installation, folder / f"{around.environment}-{which}", sites)
+        found[f"numpy {version}"] = msgspec.structs.replace(around, installation=overlay)
+    return found

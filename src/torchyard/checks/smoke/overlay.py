@@ -1,0 +1,35 @@
+"""A second environment over an installed one: the same files, found in another way."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from torchyard.checks.smoke.installation import Installation
+from torchyard.host.files import link_or_copy
+
+
+def make_overlay(installation: Installation, folder: Path, sites: Sequence[Path]) -> Installation:
+    """An environment that has nothing itself, and looks for modules in other folders."""
+    name = f"python{'.'.join(installation.version.split('.')[:2])}"
+    own = folder / "lib" / name / "site-packages"
+    for place in (own, folder / "bin"):
+        place.mkdir(parents=True, exist_ok=True)
+    original = Path(installation.prefix, "pyvenv.cfg")
+    (folder / "pyvenv.cfg").write_bytes(original.read_bytes())
+    python = folder / "bin/python"
+    python.symlink_to(os.path.realpath(installation.python))
+    (own / "overlay.pth").write_text("".join(f"{site}\n" for site in sites), encoding="utf-8")
+    return msgspec.structs.replace(
+        installation, prefix=str(folder), python=str(python), sites=tuple(map(str, sites))
+    )
+
+
+def link_tree(source: Path, target: Path) -> None:
+    """Give every file of a folder a second name in another one."""
+    for path, _, files in os.walk(source):
+        there = target / Path(path).relative_to(source)
+        there.mkdir(parents=True, exist_ok=True)
+        for name in files:
+            link_or_copy(f"{path}/{name}", f"{there}/{name}")

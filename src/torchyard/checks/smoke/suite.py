@@ -1,0 +1,153 @@
+"""Tests: plain files, each with a header of comments that says what it is.
+
+A Python file begins with lines such as `# level: ops`; a C++ file with `// level: ops`. A folder
+with a `CMakeLists.txt` is a test, too: a project that uses the package. The header ends at the
+first line that is no comment, and each of its lines is `key: value`.
+"""
+
+import re
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import msgspec
+
+from torchyard.errors import UsageError
+from torchyard.host.files import data_path
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.values import Value
+
+BUILD_FILE = "CMakeLists.txt"
+TIMEOUT = 120
+"""Seconds that a test has if it does not say otherwise."""
+
+_PAIR = re.compile(r"([a-z]+):\s*(.*)")
+
+
+class Level(StrEnum):
+    """How much is tried: each level has the tests of those before it."""
+
+    IMPORT = "import"
+    OPS = "ops"
+    FULL = "full"
+
+    def includes(self, other: "Level") -> bool:
+        order = list(Level)
+        return order.index(other) <= order.index(self)
+
+
+class Need(StrEnum):
+    """What a test needs besides the package."""
+
+    COMPILER = "compiler"
+    HEADERS = "headers"
+    """Those of Python."""
+    NUMPY = "numpy"
+    GPU = "gpu"
+
+
+Language = Literal["python", "c++", "cmake"]
+
+
+class Test(Value, kw_only=True):
+    """A test file, or a folder with a project."""
+
+    name: str
+    path: str
+    language: Language
+    level: Level
+    about: str
+    needs: tuple[Need, ...] = ()
+    timeout: int = TIMEOUT
+    package: str = ""
+    """What a C++ file finds by `find_package`."""
+
+
+class _Header(Value, kw_only=True):
+    level: Level
+    about: str
+    needs: str = ""
+    timeout: int = TIMEOUT
+    package: str = ""
+
+
+def built_in(folder: str) -> tuple[Test, ...]:
+    """A suite that is shipped with torchyard: `any` or `torch`."""
+    return read_suite(Path(data_path(f"smoke/{folder}")), prefix=folder)
+
+
+def read_suite(folder: Path, prefix: str = "") -> tuple[Test, ...]:
+    """All tests of a folder, by level and name."""
+    if not folder.is_dir():
+        msg = f"there is no folder `{folder}` with tests"
+        raise UsageError(msg)
+    prefix = prefix or folder.resolve().name
+    found = [_read(path, language, prefix) for path, language in _tests_in(folder)]
+    order = list(Level)
+    return tuple(sorted(found, key=lambda test: (order.index(test.level), test.name)))
+
+
+def _tests_in(folder: Path) -> Iterator[tuple[Path, Language]]:
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".py":
+            yield path, "python"
+        elif path.suffix == ".cpp":
+            yield path, "c++"
+        elif (path / BUILD_FILE).is_file():
+            yield path, "cmake"
+
+
+def _read(path: Path, language: Language, prefix: str) -> Test:
+    file = path / BUILD_FILE if language == "cmake" else path
+    sign = "//" if language == "c++" else "#"
+    pairs: dict[str, str] = {}
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if not line.startswith(sign):
+            break
+        pair = _PAIR.fullmatch(line.removeprefix(sign).strip())
+        if pair is None or pair[1] in pairs:
+            said = "is no `key: value`" if pair is None else "is there twice"
+            _refuse(file, f"line {number} of its header {said}", "see docs/how-to/smoke-a-package")
+        pairs[pair[1]] = pair[2]
+    header = _header(file, pairs)
+    if header.package and language != "c++":
+        _refuse(file, "`package` is for C++ files", "call find_package in the test itself")
+    return Test(
+        name=f"{prefix}/{path.stem}",
+        path=str(path.resolve()),
+        language=language,
+        level=header.level,
+        about=header.about,
+        needs=tuple(_needs(file, header.needs)),
+        timeout=header.timeout,
+        package=header.package,
+    )
+
+
+def _header(file: Path, pairs: dict[str, str]) -> _Header:
+    known = _Header.__struct_fields__
+    for key in pairs:
+        if key not in known:
+            _refuse(file, f"its header has the unknown key `{key}`", did_you_mean(key, known))
+    try:
+        header = msgspec.convert(pairs, _Header, strict=False)
+    except msgspec.ValidationError as error:
+        levels = ", ".join(Level)
+        hint = f"begin with `# level: …` ({levels}) and `# about: …`"
+        _refuse(file, f"its header is wrong: {error}", hint)
+    if header.timeout <= 0:
+        _refuse(file, "its timeout is no time at all", "give seconds, such as `# timeout: 60`")
+    return header
+
+
+def _needs(file: Path, words: str) -> Iterator[Need]:
+    for word in words.split():
+        if word not in list(Need):
+            _refuse(file, f"it needs the unknown `{word}`", did_you_mean(word, list(Need)))
+        yield Need(word)
+
+
+def _refuse(file: Path, why: str, hint: str | None) -> NoReturn:
+    msg = f"the test `{file}` can't be used: {why}"
+    raise UsageError(msg, hint=hint)

@@ -1,0 +1,108 @@
+"""`torchyard smoke`: install packages, and try them."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from torchyard.cli.options import json_option
+from torchyard.errors import SmokeError
+from torchyard.host.signals import end_tidily
+from torchyard.report.console import say, show, write
+
+
+@click.command("smoke")
+@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE…")
+@click.option(
+    "--level",
+    type=click.Choice(["import", "ops", "full"]),
+    default="ops",
+    show_default=True,
+    help="How much to try: each level has the tests of those before it.",
+)
+@click.option("--tests", metavar="DIR", help="Tests of your own, besides those for any package.")
+@click.option(
+    "--environment",
+    type=click.Choice(["clean", "hostile", "both"]),
+    default="both",
+    show_default=True,
+    help="What is around the package.",
+)
+@click.option(
+    "--installer",
+    type=click.Choice(["pip", "uv", "both"]),
+    default="both",
+    show_default=True,
+    help="What installs wheels.",
+)
+@click.option(
+    "--channel",
+    "channels",
+    multiple=True,
+    metavar="URL",
+    help="Where conda packages find what they need, besides the packages that are given.",
+)
+@click.option("--python", metavar="PATH", help="Interpreter for wheels; else one that fits.")
+@click.option(
+    "--timeout",
+    type=click.IntRange(min=1),
+    metavar="SECONDS",
+    help="Time for each test, in place of its own.",
+)
+@json_option
+def command(
+    *,
+    packages: tuple[str, ...],
+    level: str,
+    tests: str | None,
+    environment: str,
+    installer: str,
+    channels: tuple[str, ...],
+    python: str | None,
+    timeout: int | None,
+    as_json: bool,
+) -> None:
+    """Install packages into fresh environments, and try whether they work.
+
+    A wheel is installed by pip and by uv, a conda package into a prefix of its own, and a libtorch
+    zip is unpacked; each with what it declares to need, and nothing else. Then tests are run: in a
+    clean environment, and in one where all is wrong that users have met.
+    """
+    from torchyard.checks.smoke.installation import Installer
+    from torchyard.checks.smoke.known import load_known
+    from torchyard.checks.smoke.smoke import Request, smoke
+    from torchyard.checks.smoke.specimen import read_specimen
+    from torchyard.checks.smoke.suite import Level, read_suite
+    from torchyard.checks.smoke.surroundings import Environment
+    from torchyard.inspect.documents import encode
+    from torchyard.inspect.smoke_documents import smoke_document
+    from torchyard.inspect.smoke_reports import smoke_report
+
+    end_tidily()
+    both = (Installer.PIP, Installer.UV)
+    folder = Path(tests) if tests else None
+    request = Request(
+        level=Level(level),
+        environments=tuple(Environment) if environment == "both" else (Environment(environment),),
+        installers=both if installer == "both" else (Installer(installer),),
+        channels=channels,
+        python=python or "",
+        tests=read_suite(folder) if folder else (),
+        known=load_known(folder),
+        timeout=timeout,
+    )
+    specimens = [read_specimen(Path(package)) for package in packages]
+    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
+        tried = [
+            smoke(one, request, specimens, Path(scratch, str(number)), say)
+            for number, one in enumerate(specimens)
+        ]
+    document = smoke_document(tried, level)
+    if as_json:
+        write(encode(document))
+    else:
+        show(smoke_report(document))
+    failed = [one.file for one in tried if one.bad]
+    if failed:
+        msg = f"{', '.join(failed)} does not work: {sum(one.bad for one in tried)} tests failed"
+        raise SmokeError(msg, hint="the report above has what each of them said")

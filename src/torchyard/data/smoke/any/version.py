@@ -1,0 +1,17 @@
+# level: import
+# about: the version is the same in the file's name, the metadata and the module
+import importlib
+import importlib.metadata
+import os
+import re
+
+name = os.environ["TORCHYARD_SMOKE_NAME"]
+expected = os.environ["TORCHYARD_SMOKE_VERSION"]
+if os.environ["TORCHYARD_SMOKE_KIND"] == "wheel":
+    installed = importlib.metadata.version(name)
+    assert installed == expected, f"the metadata has {installed}, not {expected}"
+for module in os.environ["TORCHYARD_SMOKE_MODULES"].split():
+    if module == re.sub(r"[-_.]+", "_", name).lower():
+        own = str(getattr(importlib.import_module(module), "__version__", expected))
+        same = own == expected or own.partition("+")[0] == expected
+        assert same, f"{module}.__version__ is {own}, not {expected}"

@@ -1,0 +1,109 @@
+"""What came out of trying packages, as people read it."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from torchyard.checks.smoke.outcome import Outcome
+from torchyard.inspect.reports import plain_table
+from torchyard.inspect.smoke_documents import (
+    AttemptDocument,
+    SmokedDocument,
+    SmokeDocument,
+    SmokeRunDocument,
+)
+from torchyard.model.quantity import show_count
+
+_STYLES = {
+    Outcome.PASSED: "green",
+    Outcome.KNOWN: "yellow",
+    Outcome.NOT_RUN: "dim",
+}
+_BAD = "bold red"
+_SHOWN = 12
+"""How many of the last lines of a failed test people see; `--json` has more."""
+
+
+def smoke_report(document: SmokeDocument) -> RenderableType:
+    """A table of tests for each package, then what is to be known about them, then the verdict."""
+    parts: list[RenderableType] = []
+    for package in document.packages:
+        parts += [*_package(package), ""]
+    counts = [
+        show_count(count, outcome) if outcome == "test" else f"{count} {outcome}"
+        for outcome, count in document.outcomes.items()
+        if count
+    ]
+    verdict = "works" if document.works else "does not work"
+    what = show_count(len(document.packages), "package")
+    style = "bold green" if document.works else _BAD
+    parts.append(Text.assemble((f"{what}: {verdict}", style), f" ({', '.join(counts)})"))
+    return Group(*parts)
+
+
+def _package(package: SmokedDocument) -> Iterator[RenderableType]:
+    yield Text(package.file, style="bold")
+    yield ""
+    yield _table(package)
+    yield from _conditions(package)
+    for run in package.runs:
+        for one in run.tests:
+            if one.why or one.output:
+                yield from _told(run, one)
+
+
+def _table(package: SmokedDocument) -> RenderableType:
+    """A row for each test, a column for each run."""
+    table = plain_table()
+    table.add_column("test", overflow="fold")
+    rows: dict[str, list[Text]] = {}
+    for number, run in enumerate(package.runs):
+        table.add_column(f"{run.installer}\n{run.environment}", justify="right")
+        for one in run.tests:
+            cells = rows.setdefault(_name(one), [])
+            cells += [Text("·")] * (number - len(cells))
+            cells.append(_cell(one))
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    return table
+
+
+def _name(one: AttemptDocument) -> str:
+    return f"{one.test}, {one.variant}" if one.variant else one.test
+
+
+def _cell(one: AttemptDocument) -> Text:
+    """How long it took, if it passed; else what happened."""
+    if one.outcome == Outcome.PASSED:
+        return Text(f"{one.seconds:.1f} s", style=_STYLES[one.outcome])
+    return Text(one.outcome, style=_STYLES.get(one.outcome, _BAD))
+
+
+def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
+    """What was done to hostile environments, and what could not be."""
+    applied = {k: how for run in package.runs for k, how in run.applied.items()}
+    missing = {k: why for run in package.runs for k, why in run.not_applied.items()}
+    if not applied and not missing:
+        return
+    table = plain_table()
+    table.add_column("hostile", no_wrap=True)
+    table.add_column("how", overflow="fold")
+    for condition, how in applied.items():
+        table.add_row(condition, how)
+    for condition, why in missing.items():
+        table.add_row(condition, Text(f"not applied: {why}", style="yellow"))
+    yield ""
+    yield table
+
+
+def _told(run: SmokeRunDocument, one: AttemptDocument) -> Iterator[RenderableType]:
+    """Why a test failed or was not run, with the end of what it printed."""
+    style = _STYLES.get(one.outcome, _BAD)
+    where = f"{run.installer}, {run.environment}"
+    yield ""
+    yield Text.assemble((f"{_name(one)} {one.outcome}", style), f" ({where}): {one.why}")
+    lines = (one.output or "").splitlines()
+    if len(lines) > 1:
+        yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))
