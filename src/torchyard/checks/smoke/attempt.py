@@ -75,21 +75,14 @@ def _no_gpu(compute: str) -> str:
     return "this package is for no GPU" if compute == "cpu" else "no GPU is known to be for it"
 
 
-def attempt(
-    test: Test,
-    specimen: Specimen,
-    around: Surroundings,
-    folder: Path,
-    timeout: int | None,
-    variant: str = "",
-) -> Attempt:
+def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) -> Attempt:
     """Run a test, or tell why not."""
 
     def told(outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = "") -> Attempt:
         return Attempt(
             test=test.name,
             about=test.about,
-            variant=variant,
+            variant=around.variant,
             outcome=outcome,
             why=why,
             seconds=round(seconds, 2),
@@ -100,7 +93,6 @@ def attempt(
     if why:
         return told(Outcome.NOT_RUN, why)
     folder.mkdir(parents=True)
-    limit = timeout or test.timeout
     seconds = 0.0
     env = around.env | facts(specimen, around)
     for argv in _commands(test, around, folder):
@@ -108,13 +100,13 @@ def attempt(
             argv,
             cwd=folder,
             env=env,
-            seconds=limit - seconds,
+            seconds=test.timeout - seconds,
             wrapper=_wrapped(around, folder),
             is_python=test.language == "python",
         )
         seconds += trial.seconds
         if trial.late or trial.code:
-            outcome, why = _verdict(trial, limit)
+            outcome, why = _verdict(trial, test.timeout)
             return told(outcome, why, seconds, "\n".join(trial.lines[-_SHOWN:]))
     shutil.rmtree(folder, ignore_errors=True)
     return told(Outcome.PASSED, seconds=seconds)

@@ -12,16 +12,16 @@ from torchyard.checks.smoke.surroundings import Surroundings
 _RESOLUTIONS = {"oldest": "lowest", "newest": "highest"}
 
 
-def with_numpy(around: Surroundings, folder: Path) -> dict[str, Surroundings]:
-    """The same surroundings, each with another numpy, by what to call that.
+def with_numpy(around: Surroundings, folder: Path) -> list[Surroundings]:
+    """The same surroundings, each with another numpy.
 
     A conda environment has the numpy that its packages asked for, or none.
     """
     installation = around.installation
     if installation.installer == Installer.CONDA:
-        return {"": around}
+        return [around]
     folder.mkdir(exist_ok=True)
-    found = {}
+    found = []
     for which, resolution in _RESOLUTIONS.items():
         modules = folder / which
         if not modules.exists():
@@ -31,5 +31,7 @@ def with_numpy(around: Surroundings, folder: Path) -> dict[str, Surroundings]:
         version = info.name.removeprefix("numpy-").removesuffix(".dist-info")
         sites = [modules, *map(Path, installation.sites)]
         overlay = make_overlay(installation, folder / f"{around.environment}-{which}", sites)
-        found[f"numpy {version}"] = msgspec.structs.replace(around, installation=overlay)
+        found.append(
+            msgspec.structs.replace(around, installation=overlay, variant=f"numpy {version}")
+        )
     return found

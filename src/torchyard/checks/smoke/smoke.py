@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
+
 from torchyard.checks.smoke.attempt import attempt
 from torchyard.checks.smoke.conda import install_conda
 from torchyard.checks.smoke.hostile import hostile
@@ -79,6 +81,7 @@ class _Trier:
         self._request = request
         self._folder = folder
         self._tell = tell
+        self._count = 0
 
     def runs(self, installer: Installer, beside: Sequence[Specimen]) -> Iterator[Run]:
         """Install the package once, and try it in each environment."""
@@ -132,23 +135,22 @@ class _Trier:
     def _attempts(self, around: Surroundings) -> Iterator[Attempt]:
         suites = built_in("any") if around.installation.modules else ()
         suites += built_in("torch") if around.installation.is_torch else ()
-        tests = [one for one in (*suites, *self._request.tests) if self._takes(one)]
-        plain = {"": around}
-        numpies = plain
+        tests = [self._timed(one) for one in (*suites, *self._request.tests)]
+        tests = [one for one in tests if self._request.level.includes(one.level)]
+        numpies = [around]
         if around.installation.python and any(Need.NUMPY in test.needs for test in tests):
             numpies = with_numpy(around, self._folder / "numpy")
         for test in tests:
-            for variant, other in (numpies if Need.NUMPY in test.needs else plain).items():
-                yield self._attempt(test, other, variant)
+            for place in numpies if Need.NUMPY in test.needs else [around]:
+                yield self._attempt(test, place)
 
-    def _takes(self, test: Test) -> bool:
-        return self._request.level.includes(test.level)
+    def _timed(self, test: Test) -> Test:
+        return msgspec.structs.replace(test, timeout=self._request.timeout or test.timeout)
 
-    def _attempt(self, test: Test, around: Surroundings, variant: str = "") -> Attempt:
-        place = (
-            self._folder / "tests" / f"{around.environment}-{test.name}-{variant}".replace("/", "-")
-        )
-        found = attempt(test, self._specimen, around, place, self._request.timeout, variant)
+    def _attempt(self, test: Test, around: Surroundings) -> Attempt:
+        self._count += 1
+        place = self._folder / "tests" / str(self._count)
+        found = attempt(test, self._specimen, around, place)
         today = datetime.now(UTC).date()
         found = judge(found, self._specimen.title, around.environment, self._request.known, today)
         self._report(found, around)

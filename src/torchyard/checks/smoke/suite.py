@@ -114,7 +114,7 @@ def _read(path: Path, language: Language, prefix: str) -> Test:
     if header.package and language != "c++":
         _refuse(file, "`package` is for C++ files", "call find_package in the test itself")
     return Test(
-        name=f"{prefix}/{path.stem}",
+        name=f"{prefix}/{path.name}",
         path=str(path.resolve()),
         language=language,
         level=header.level,

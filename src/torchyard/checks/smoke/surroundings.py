@@ -3,8 +3,6 @@
 from enum import StrEnum
 from pathlib import Path
 
-import msgspec
-
 from torchyard.checks.smoke.installation import Installation
 from torchyard.model.values import Value
 from torchyard.toolchain.variables import SYSTEM_PATH
@@ -26,6 +24,8 @@ class Surroundings(Value, kw_only=True):
     environment: Environment
     installation: Installation
     env: dict[str, str]
+    variant: str = ""
+    """What is there besides: `numpy 1.23.2`."""
     wrapper: tuple[str, ...] = ()
     applied: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -42,7 +42,3 @@ def clean(installation: Installation, folder: Path) -> Surroundings:
         "LANG": "C.UTF-8",
     }
     return Surroundings(environment=Environment.CLEAN, installation=installation, env=env)
-
-
-def with_variables(around: Surroundings, more: dict[str, str]) -> Surroundings:
-    return msgspec.structs.replace(around, env=around.env | more)
