@@ -1,10 +1,5 @@
-"""A conda channel on disk, and prefixes installed from it, without any channel of others.
+"""A conda channel on disk, and prefixes installed from it, without any channel of others."""
 
-py-rattler may crash when its process ends, after all is done. So it runs in a child process whose
-output counts, not its exit code.
-"""
-
-import asyncio
 import json
 import os
 import shutil
@@ -16,6 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from rattler_build import assemble_package
+
+from torchyard.checks.smoke.conda import UNSOLVABLE, index_channel
+from torchyard.checks.smoke.conda import solve as solve_for
+from torchyard.checks.smoke.specimen import read_info
+from torchyard.errors import HostError
 
 SUBDIR = "linux-64"
 SYSTEM = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}
@@ -109,8 +109,7 @@ def make_package(
 
 def index(channel: Path) -> None:
     """Write the index of a channel, whose packages are in `channel / SUBDIR`."""
-    (channel / "noarch").mkdir(exist_ok=True)
-    _child("index", str(channel.absolute()))
+    index_channel(channel)
     listed = json.loads((channel / SUBDIR / "repodata.json").read_bytes())["packages.conda"]
     assert set(listed) == {path.name for path in (channel / SUBDIR).glob("*.conda")}
 
@@ -127,81 +126,18 @@ def solve_and_install(
     system: Mapping[str, str] = SYSTEM,
 ) -> Installed:
     """Choose packages and install them into a prefix."""
-    told = _child("install", str(channel.absolute()), str(prefix or ""), json.dumps(system), *specs)
-    answer = json.loads(told)
-    if "error" in answer:
-        raise UnsolvableError(answer["error"])
-    return Installed(answer["builds"])
+    sources, cache = [channel.absolute().as_uri()], channel.absolute() / ".cache"
+    try:
+        return Installed(solve_for(sources, specs, prefix, cache, system, exact=True))
+    except HostError as error:
+        if error.reason == UNSOLVABLE:
+            raise UnsolvableError(str(error)) from error
+        raise
 
 
 def run_exports(package: Path) -> list[str]:
     """What packages that are built against this one will depend on."""
-    return list(json.loads(_child("exports", str(package)))["weak"])
-
-
-def _child(*words: str) -> str:
-    """Run this file; it has done its work if its last line of output says so."""
-    done = subprocess.run(
-        [sys.executable, __file__, *words], capture_output=True, text=True, check=False
-    )
-    *lines, last = done.stdout.splitlines() or [""]
-    assert last == "done", done.stderr
-    return "\n".join(lines)
-
-
-async def _index(channel: str) -> None:
-    from rattler.index import index_fs  # noqa: PLC0415 - only in the child
-
-    await index_fs(Path(channel), write_shards=False)
-
-
-async def _install(channel: str, prefix: str, system: str, specs: Sequence[str]) -> None:
-    import rattler  # noqa: PLC0415 - only in the child
-    from rattler.exceptions import SolverError  # noqa: PLC0415
-
-    virtual = [
-        rattler.GenericVirtualPackage(
-            rattler.PackageName(name), rattler.Version(version), rattler.BuildString("0")
-        )
-        for name, version in json.loads(system).items()
-    ]
     try:
-        records = await rattler.solve(
-            [rattler.Channel(Path(channel).as_uri())],
-            list(specs),
-            gateway=rattler.Gateway(cache_dir=Path(channel, ".cache/repodata")),
-            platforms=["linux-64", "noarch"],
-            virtual_packages=virtual,
-        )
-    except SolverError as error:
-        print(json.dumps({"error": str(error)}))
-        return
-    if prefix:
-        cache = Path(channel, ".cache")
-        await rattler.install(records, prefix, cache_dir=cache, show_progress=False)
-    print(json.dumps({"builds": {record.name.normalized: str(record.build) for record in records}}))
-
-
-async def _exports(package: str) -> None:
-    from rattler.package_streaming import PackageArchive  # noqa: PLC0415 - only in the child
-
-    archive = await PackageArchive.from_path(package)
-    exports = await archive.run_exports_json()
-    print(json.dumps({"weak": exports.weak if exports else []}))
-
-
-async def _main(words: Sequence[str]) -> None:
-    match words:
-        case ["index", channel]:
-            await _index(channel)
-        case ["install", channel, prefix, system, *specs]:
-            await _install(channel, prefix, system, specs)
-        case ["exports", package]:
-            await _exports(package)
-        case _:
-            sys.exit(f"no such words: {words}")
-
-
-if __name__ == "__main__":
-    asyncio.run(_main(sys.argv[1:]))
-    print("done", flush=True)
+        return list(json.loads(read_info(package, "run_exports.json"))["weak"])
+    except KeyError:
+        return []

@@ -9,11 +9,15 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from zipfile import ZipFile
 
+import pytest
 from tests.helpers import ROOT
+
+from torchyard.host.work import locked
 
 SAMPLE = ROOT / "tests/projects/tinytorch"
 TORCHYARD = (sys.executable, "-m", "torchyard")
@@ -99,6 +103,19 @@ def copy_sample(folder: Path, *lines: str) -> Project:
     with project.file.open("a", encoding="utf-8") as file:
         file.write("\n".join(("", *lines, "")))
     return project
+
+
+@contextmanager
+def shared_sample(factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The one copy of the sample project that all processes of a test run build, in turns."""
+    shared = factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent
+    project = Project(shared / "recipe/tinytorch")
+    with locked(shared / "recipe.lock", wait=True):
+        if not project.folder.exists():
+            copy_sample(project.folder)
+        yield project
 
 
 def ninja_made(log: Path) -> Counter[tuple[str, ...]]:

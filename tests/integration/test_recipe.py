@@ -33,9 +33,9 @@ from tests.recipe import (
     ninja_made,
     outputs,
     run,
+    shared_sample,
 )
 
-from torchyard.host.work import locked
 from torchyard.toolchain.interpreters import interpreter_for
 from torchyard.toolchain.pypi import read_lock
 
@@ -92,13 +92,7 @@ def build(project: Project, pythons: list[str]) -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Build a part of the matrix, once for all processes of a test run."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    project = Project(shared / "recipe/tinytorch")
-    with locked(shared / "recipe.lock", wait=True):
-        if not project.folder.exists():
-            copy_sample(project.folder)
+    with shared_sample(tmp_path_factory) as project:
         build(project, MOST)
     return project
 

@@ -12,7 +12,6 @@ from torchyard.inspect.smoke_documents import (
     AttemptDocument,
     SmokedDocument,
     SmokeDocument,
-    SmokeRunDocument,
 )
 from torchyard.model.quantity import show_count
 
@@ -31,15 +30,14 @@ def smoke_report(document: SmokeDocument) -> RenderableType:
     parts: list[RenderableType] = []
     for package in document.packages:
         parts += [*_package(package), ""]
-    counts = [
-        show_count(count, outcome) if outcome == "test" else f"{count} {outcome}"
-        for outcome, count in document.outcomes.items()
-        if count
-    ]
-    verdict = "works" if document.works else "does not work"
-    what = show_count(len(document.packages), "package")
-    style = "bold green" if document.works else _BAD
-    parts.append(Text.assemble((f"{what}: {verdict}", style), f" ({', '.join(counts)})"))
+    works = [package.works for package in document.packages]
+    told = (
+        f"{show_count(sum(works), 'package')} of {len(works)} work"
+        if len(works) > 1
+        else ("it works" if document.works else "it does not work")
+    )
+    counts = ", ".join(f"{count} {name}" for name, count in document.outcomes.items() if count)
+    parts.append(Text.assemble((told, "bold green" if document.works else _BAD), f": {counts}"))
     return Group(*parts)
 
 
@@ -48,10 +46,7 @@ def _package(package: SmokedDocument) -> Iterator[RenderableType]:
     yield ""
     yield _table(package)
     yield from _conditions(package)
-    for run in package.runs:
-        for one in run.tests:
-            if one.why or one.output:
-                yield from _told(run, one)
+    yield from _told(package)
 
 
 def _table(package: SmokedDocument) -> RenderableType:
@@ -60,13 +55,13 @@ def _table(package: SmokedDocument) -> RenderableType:
     table.add_column("test", overflow="fold")
     rows: dict[str, list[Text]] = {}
     for number, run in enumerate(package.runs):
-        table.add_column(f"{run.installer}\n{run.environment}", justify="right")
+        table.add_column(f"{run.installer}\n{run.environment}", justify="right", no_wrap=True)
         for one in run.tests:
             cells = rows.setdefault(_name(one), [])
             cells += [Text("·")] * (number - len(cells))
             cells.append(_cell(one))
     for name, cells in rows.items():
-        table.add_row(name, *cells)
+        table.add_row(name, *cells, *(["·"] * (len(package.runs) - len(cells))))
     return table
 
 
@@ -83,27 +78,37 @@ def _cell(one: AttemptDocument) -> Text:
 
 def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
     """What was done to hostile environments, and what could not be."""
-    applied = {k: how for run in package.runs for k, how in run.applied.items()}
-    missing = {k: why for run in package.runs for k, why in run.not_applied.items()}
+    applied = {name: how for run in package.runs for name, how in run.applied.items()}
+    missing = {name: why for run in package.runs for name, why in run.not_applied.items()}
     if not applied and not missing:
         return
     table = plain_table()
     table.add_column("hostile", no_wrap=True)
     table.add_column("how", overflow="fold")
-    for condition, how in applied.items():
-        table.add_row(condition, how)
-    for condition, why in missing.items():
-        table.add_row(condition, Text(f"not applied: {why}", style="yellow"))
+    for name, how in applied.items():
+        table.add_row(name, how)
+    for name, why in missing.items():
+        table.add_row(name, Text(f"not applied: {why}", style="yellow"))
     yield ""
     yield table
 
 
-def _told(run: SmokeRunDocument, one: AttemptDocument) -> Iterator[RenderableType]:
-    """Why a test failed or was not run, with the end of what it printed."""
-    style = _STYLES.get(one.outcome, _BAD)
-    where = f"{run.installer}, {run.environment}"
-    yield ""
-    yield Text.assemble((f"{_name(one)} {one.outcome}", style), f" ({where}): {one.why}")
-    lines = (one.output or "").splitlines()
-    if len(lines) > 1:
-        yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))
+def _told(package: SmokedDocument) -> Iterator[RenderableType]:
+    """Why tests failed or were not run: once, and in which runs."""
+    runs: dict[tuple[str, Outcome, str], list[str]] = {}
+    outputs: dict[tuple[str, Outcome, str], str] = {}
+    for run in package.runs:
+        for one in run.tests:
+            if one.why:
+                key = (_name(one), one.outcome, one.why)
+                runs.setdefault(key, []).append(f"{run.installer} {run.environment}")
+                outputs.setdefault(key, one.output or "")
+    for key, where in runs.items():
+        name, outcome, why = key
+        style = _STYLES.get(outcome, _BAD)
+        yield ""
+        places = ", ".join(where)
+        yield Text.assemble((f"{name} {outcome}", style), (f" ({places})", "dim"), f": {why}")
+        lines = outputs[key].splitlines()
+        if len(lines) > 1:
+            yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))

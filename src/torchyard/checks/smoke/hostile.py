@@ -4,7 +4,7 @@ What can't be done on a machine is told with its reason, and never passed over.
 """
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
 from functools import cache
 from glob import glob
@@ -57,8 +57,13 @@ def _problems(table: Hostility) -> Iterator[str]:
         yield "has libraries that are not in order"
 
 
-def hostile(around: Surroundings, specimen: Specimen, folder: Path) -> Surroundings:
-    """Make everything around an installation as bad as can be."""
+def hostile(
+    around: Surroundings,
+    specimen: Specimen,
+    folder: Path,
+    conditions: Collection[Condition] = tuple(Condition),
+) -> Surroundings:
+    """Make everything around an installation as bad as can be, or only some of it."""
     makers: dict[Condition, _Make] = {
         Condition.PLATLIB: _split,
         Condition.LIBRARIES: _mislead,
@@ -69,6 +74,8 @@ def hostile(around: Surroundings, specimen: Specimen, folder: Path) -> Surroundi
     }
     around = msgspec.structs.replace(around, environment=Environment.HOSTILE)
     for condition, make in makers.items():
+        if condition not in conditions:
+            continue
         try:
             around, how = make(around, specimen, folder)
         except _ImpossibleError as error:

@@ -3,13 +3,14 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from torchyard.checks.smoke.attempt import attempt
 from torchyard.checks.smoke.conda import install_conda
-from torchyard.checks.smoke.hostile import hostile
+from torchyard.checks.smoke.hostile import Condition, hostile
 from torchyard.checks.smoke.install import (
     install_wheel,
     interpreter_of,
@@ -52,7 +53,21 @@ def smoke(
     for installer in _installers(specimen, request):
         place = folder / installer
         place.mkdir(parents=True)
-        runs += _Trier(specimen, request, place, tell).runs(installer, beside)
+        tell(f"{specimen.file}: installing by {installer}")
+        install = _installing(specimen, request, installer, beside)
+        began = time.monotonic()
+        try:
+            installation = install(place / "installed")
+        except HostError as error:
+            said = error.diagnostics[0]
+            failed = _built_in("install", began, f"{said.what}\n{said.hint or ''}".strip())
+            tell(f"  install failed: {failed.why}")
+            first, *_ = request.environments
+            runs.append(Run(installer=installer, environment=first, attempts=(failed,)))
+            continue
+        done = _built_in("install", began)
+        tell(f"  installed in {done.seconds:.1f} s")
+        runs += _Trier(specimen, request, installation, place, tell).runs(done)
     return Smoked(
         file=specimen.file,
         kind=specimen.kind.value,
@@ -73,61 +88,72 @@ def _installers(specimen: Specimen, request: Request) -> tuple[Installer, ...]:
             return (Installer.UNZIP,)
 
 
-class _Trier:
-    """One package by one installer, in a folder of its own."""
+def _installing(
+    specimen: Specimen, request: Request, installer: Installer, beside: Sequence[Specimen]
+) -> Callable[[Path], Installation]:
+    """What installs the package into a folder; a wheel needs a Python that it is for."""
+    match installer:
+        case Installer.CONDA:
+            given = [one for one in beside if one.kind == Kind.CONDA]
+            return partial(install_conda, specimen, given, request.channels)
+        case Installer.UNZIP:
+            return partial(unzip, specimen)
+        case Installer.PIP | Installer.UV:
+            wanted = Path(request.python) if request.python else None
+            return partial(install_wheel, specimen, interpreter_of(specimen, wanted), installer)
 
-    def __init__(self, specimen: Specimen, request: Request, folder: Path, tell: Tell) -> None:
+
+def _built_in(test: str, began: float, why: str = "") -> Attempt:
+    """What comes before all tests, and is told as one."""
+    lines = why.splitlines()
+    return Attempt(
+        test=test,
+        outcome=Outcome.FAILED if why else Outcome.PASSED,
+        seconds=round(time.monotonic() - began, 2),
+        why=lines[-1] if lines else "",
+        output=why,
+    )
+
+
+class _Trier:
+    """One package, once it is installed, and a folder for all that is made to try it."""
+
+    def __init__(
+        self,
+        specimen: Specimen,
+        request: Request,
+        installation: Installation,
+        folder: Path,
+        tell: Tell,
+    ) -> None:
         self._specimen = specimen
         self._request = request
+        self._installation = installation
         self._folder = folder
         self._tell = tell
         self._count = 0
 
-    def runs(self, installer: Installer, beside: Sequence[Specimen]) -> Iterator[Run]:
-        """Install the package once, and try it in each environment."""
-        began = time.monotonic()
-        self._tell(f"{self._specimen.file}: installing by {installer}")
-        done: list[Attempt] = []
-        try:
-            installation = self._install(installer, beside)
-        except HostError as error:
-            done.append(_built_in("install", began, str(error)))
-            first, *_ = self._request.environments
-            yield Run(installer=installer, environment=first, attempts=tuple(done))
-            return
-        done.append(_built_in("install", began))
+    def runs(self, installed: Attempt) -> Iterator[Run]:
+        """Try it in each environment."""
+        done = [installed]
         if self._specimen.kind == Kind.WHEEL:
             began = time.monotonic()
-            done.append(_built_in("requirements", began, unmet_requirements(installation)))
+            done.append(_built_in("requirements", began, unmet_requirements(self._installation)))
         for environment in self._request.environments:
-            around = self._around(environment, installation)
-            for one in done:
-                self._report(one, around)
+            around = self._around(environment)
             done += self._attempts(around)
             yield Run(
-                installer=installer,
+                installer=self._installation.installer,
                 environment=environment,
-                python=installation.version,
+                python=self._installation.version,
                 attempts=tuple(done),
                 applied=around.applied,
                 not_applied=around.missing,
             )
             done = []
 
-    def _install(self, installer: Installer, beside: Sequence[Specimen]) -> Installation:
-        place = self._folder / "installed"
-        match installer:
-            case Installer.CONDA:
-                return install_conda(self._specimen, beside, self._request.channels, place)
-            case Installer.UNZIP:
-                return unzip(self._specimen, place)
-            case Installer.PIP | Installer.UV:
-                wanted = Path(self._request.python) if self._request.python else None
-                python = interpreter_of(self._specimen, wanted)
-                return install_wheel(self._specimen, python, installer, place)
-
-    def _around(self, environment: Environment, installation: Installation) -> Surroundings:
-        around = clean(installation, self._folder / environment)
+    def _around(self, environment: Environment) -> Surroundings:
+        around = clean(self._installation, self._folder / environment)
         if environment == Environment.HOSTILE:
             return hostile(around, self._specimen, self._folder / environment)
         return around
@@ -148,28 +174,34 @@ class _Trier:
         return msgspec.structs.replace(test, timeout=self._request.timeout or test.timeout)
 
     def _attempt(self, test: Test, around: Surroundings) -> Attempt:
-        self._count += 1
-        place = self._folder / "tests" / str(self._count)
-        found = attempt(test, self._specimen, around, place)
+        found = attempt(test, self._specimen, around, self._place())
+        if found.outcome.is_bad and around.applied and not around.variant:
+            found = self._blame(test, found)
         today = datetime.now(UTC).date()
         found = judge(found, self._specimen.title, around.environment, self._request.known, today)
         self._report(found, around)
         return found
+
+    def _blame(self, test: Test, failed: Attempt) -> Attempt:
+        """Find out which condition alone makes a test fail, if it passes without any."""
+        for only in ((), *((condition,) for condition in Condition)):
+            around = clean(self._installation, self._folder / "blame")
+            around = hostile(around, self._specimen, self._place(), only)
+            if (
+                not around.missing
+                and attempt(test, self._specimen, around, self._place()).outcome.is_bad
+            ):
+                said = f"because of: {only[0]}" if only else "and so it does without any hostility"
+                return msgspec.structs.replace(failed, why=f"{failed.why} ({said})")
+        return failed
+
+    def _place(self) -> Path:
+        """A fresh name for a folder."""
+        self._count += 1
+        return self._folder / str(self._count)
 
     def _report(self, one: Attempt, around: Surroundings) -> None:
         name = f"{one.test} ({one.variant})" if one.variant else one.test
         why = f": {one.why}" if one.why else ""
         took = f" in {one.seconds:.1f} s" if one.seconds else ""
         self._tell(f"  {around.environment}: {name} {one.outcome}{took}{why}")
-
-
-def _built_in(test: str, began: float, why: str = "") -> Attempt:
-    """What comes before all tests, and is told as one."""
-    lines = why.splitlines()
-    return Attempt(
-        test=test,
-        outcome=Outcome.FAILED if why else Outcome.PASSED,
-        seconds=round(time.monotonic() - began, 2),
-        why=lines[-1] if lines else "",
-        output=why,
-    )

@@ -1,0 +1,16 @@
+# level: import
+# about: version, commit and compute platform are what the package's name promises
+import os
+import re
+
+import tinytorch as t
+
+expected = os.environ["TORCHYARD_SMOKE_VERSION"]
+assert t.__version__.partition("+")[0] == expected.partition("+")[0], t.__version__
+assert re.fullmatch("[0-9a-f]{40}|Unknown", t.version.git_version), t.version.git_version
+compute = os.environ["TORCHYARD_SMOKE_COMPUTE"]
+if compute == "cpu":
+    assert t.version.cuda is None, t.version.cuda
+    assert t.version.hip is None, t.version.hip
+elif compute.startswith("cu"):
+    assert (t.version.cuda or "").replace(".", "") == compute[2:], t.version.cuda
