@@ -13,12 +13,11 @@ from torchyard.inspect.smoke_documents import (
     SmokedDocument,
     SmokeDocument,
 )
-from torchyard.model.quantity import show_count
 
 _STYLES = {
     Outcome.PASSED: "green",
     Outcome.KNOWN: "yellow",
-    Outcome.NOT_RUN: "dim",
+    Outcome.NOT_RUN: "yellow",
 }
 _BAD = "bold red"
 _SHOWN = 12
@@ -31,11 +30,9 @@ def smoke_report(document: SmokeDocument) -> RenderableType:
     for package in document.packages:
         parts += [*_package(package), ""]
     works = [package.works for package in document.packages]
-    told = (
-        f"{show_count(sum(works), 'package')} of {len(works)} work"
-        if len(works) > 1
-        else ("it works" if document.works else "it does not work")
-    )
+    told = "it works" if document.works else "it does not work"
+    if len(works) > 1:
+        told = f"{sum(works)} of {len(works)} packages work"
     counts = ", ".join(f"{count} {name}" for name, count in document.outcomes.items() if count)
     parts.append(Text.assemble((told, "bold green" if document.works else _BAD), f": {counts}"))
     return Group(*parts)
@@ -94,21 +91,26 @@ def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
 
 
 def _told(package: SmokedDocument) -> Iterator[RenderableType]:
-    """Why tests failed or were not run: once, and in which runs."""
-    runs: dict[tuple[str, Outcome, str], list[str]] = {}
+    """Why tests failed, with the end of what they printed, and why others were not run."""
+    idle: dict[str, dict[str, None]] = {}
+    failed: dict[tuple[str, Outcome, str], list[str]] = {}
     outputs: dict[tuple[str, Outcome, str], str] = {}
     for run in package.runs:
         for one in run.tests:
-            if one.why:
-                key = (_name(one), one.outcome, one.why)
-                runs.setdefault(key, []).append(f"{run.installer} {run.environment}")
+            key = (_name(one), one.outcome, one.why or "")
+            if one.outcome == Outcome.NOT_RUN:
+                idle.setdefault(one.why or "", {})[_name(one)] = None
+            elif one.why:
+                failed.setdefault(key, []).append(f"{run.installer} {run.environment}")
                 outputs.setdefault(key, one.output or "")
-    for key, where in runs.items():
+    for why, names in idle.items():
+        yield ""
+        yield Text.assemble(("not run: ", "yellow"), f"{why}: {', '.join(names)}")
+    for key, where in failed.items():
         name, outcome, why = key
         style = _STYLES.get(outcome, _BAD)
         yield ""
-        places = ", ".join(where)
-        yield Text.assemble((f"{name} {outcome}", style), (f" ({places})", "dim"), f": {why}")
+        yield Text.assemble((f"{name} {outcome}", style), f" ({', '.join(where)}): {why}")
         lines = outputs[key].splitlines()
         if len(lines) > 1:
             yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))
