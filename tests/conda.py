@@ -14,8 +14,8 @@ from rattler_build import assemble_package
 
 from torchyard.checks.smoke.conda import UNSOLVABLE, index_channel
 from torchyard.checks.smoke.conda import solve as solve_for
-from torchyard.checks.smoke.specimen import read_info
 from torchyard.errors import HostError
+from torchyard.package.read import read_package
 
 SUBDIR = "linux-64"
 SYSTEM = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}
@@ -137,7 +137,5 @@ def solve_and_install(
 
 def run_exports(package: Path) -> list[str]:
     """What packages that are built against this one will depend on."""
-    try:
-        return list(json.loads(read_info(package, "run_exports.json"))["weak"])
-    except KeyError:
-        return []
+    exports = read_package(package).texts.get("info/run_exports.json", b"{}")
+    return list(json.loads(exports).get("weak", ()))

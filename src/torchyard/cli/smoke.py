@@ -74,7 +74,7 @@ def command(
     from torchyard.checks.smoke.specimen import read_specimen
     from torchyard.checks.smoke.suite import Level, read_suite
     from torchyard.checks.smoke.surroundings import Environment
-    from torchyard.inspect.documents import encode
+    from torchyard.inspect.document import encode
     from torchyard.inspect.smoke_documents import smoke_document
     from torchyard.inspect.smoke_reports import smoke_report
 

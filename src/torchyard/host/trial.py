@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import threading
-import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -57,7 +56,7 @@ def try_out(  # noqa: PLR0913 - a program, its surroundings, and how long
     """
     lines: deque[str] = deque(maxlen=_KEPT)
     child = Child([*wrapper, *argv], cwd=cwd, env=env)
-    late = threading.Event()
+    late, over = threading.Event(), threading.Event()
 
     def stop() -> None:
         late.set()
@@ -66,23 +65,27 @@ def try_out(  # noqa: PLR0913 - a program, its surroundings, and how long
         if is_python:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGABRT)
-            time.sleep(_LAST_WORDS)
+            over.wait(_LAST_WORDS)
         else:
             lines.extend(stacks_of(pid))
+        if over.is_set():
+            return  # its number may be another's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)
 
     timer = threading.Timer(seconds, stop)
     timer.daemon = True
+    timer.start()
     try:
         child.start()
-        timer.start()
         ended = child.watch(lines.append)
     except BaseException:
         child.stop()
         raise
     finally:
+        over.set()
         timer.cancel()
+        timer.join()
     code = ended.code
     if wrapper and code > _BY_SIGNAL:
         code = _BY_SIGNAL - code  # so a wrapper passes on that its program was killed

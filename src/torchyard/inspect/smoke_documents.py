@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
-from torchyard.inspect.documents import Document
+from torchyard.inspect.document import Document
 
 
 class AttemptDocument(Document, kw_only=True):

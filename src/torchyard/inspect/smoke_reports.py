@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from torchyard.checks.smoke.outcome import Outcome
-from torchyard.inspect.reports import plain_table
+from torchyard.inspect.layout import plain_table
 from torchyard.inspect.smoke_documents import (
     AttemptDocument,
     SmokedDocument,

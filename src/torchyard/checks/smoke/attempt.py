@@ -6,11 +6,12 @@ import shutil
 from pathlib import Path
 
 from torchyard.checks.smoke.outcome import Attempt, Outcome
-from torchyard.checks.smoke.specimen import Specimen, compute_row
+from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.suite import BUILD_FILE, Need, Test
 from torchyard.checks.smoke.surroundings import Surroundings
 from torchyard.host.process import own_program
 from torchyard.host.trial import Trial, try_out
+from torchyard.model.matrix import any_match
 from torchyard.package.policy import load_layouts
 from torchyard.toolchain.variables import SYSTEM_PATH
 
@@ -36,16 +37,17 @@ _DEVICES = {"cu": "nvidia[0-9]*", "rocm": "kfd", "xpu": "dri/renderD*"}
 
 def facts(specimen: Specimen, around: Surroundings) -> dict[str, str]:
     """What a test may ask for, as variables; what is not known is empty."""
-    row = compute_row(specimen.compute)
+    layouts = load_layouts()
+    rows = [row for row in layouts.compute.values() if any_match(specimen.compute, row.names)]
     known = {
         "KIND": specimen.kind.value,
         "NAME": around.installation.distribution or specimen.name,
         "VERSION": specimen.version,
         "COMPUTE": specimen.compute,
+        "COMMIT": specimen.commit,
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
-        "PREFIX": around.installation.prefix,
-        "SYSTEM": " ".join((*load_layouts().system, *(row.drivers if row else ()))),
+        "SYSTEM": " ".join((*layouts.system, *(name for row in rows for name in row.drivers))),
         "ENVIRONMENT": around.environment.value,
     }
     return {FACT + name: value for name, value in known.items()}

@@ -14,13 +14,14 @@ import msgspec
 
 from torchyard.checks.smoke.installation import Installer, dist_infos, recorded
 from torchyard.checks.smoke.overlay import make_overlay
-from torchyard.checks.smoke.specimen import Specimen, compute_row
+from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.surroundings import Environment, Surroundings
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
 from torchyard.model.values import Value
 from torchyard.package.contents import Kind
+from torchyard.package.policy import Layout, policy_for
 from torchyard.package.tables import parse_table
 
 
@@ -133,8 +134,7 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
 def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Surroundings, str]:
     """Put libraries with well-known names where the loader looks first, or nearly so."""
     names = load_hostility().libraries
-    row = compute_row(specimen.compute)
-    if row is not None and row.force_rpath and specimen.kind == Kind.WHEEL:
+    if _finds_its_own(specimen):
         names += around.installation.libraries
     elif specimen.compute != "cpu":
         msg = "only packages for cpu, and wheels for CUDA, can be safe from LD_LIBRARY_PATH"
@@ -151,6 +151,13 @@ def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Su
         link_or_copy(str(place / "empty.so"), str(place / name))
     env = around.env | {"LD_LIBRARY_PATH": str(place)}
     return msgspec.structs.replace(around, env=env), f"{len(names)} names in LD_LIBRARY_PATH"
+
+
+def _finds_its_own(specimen: Specimen) -> bool:
+    """Whether the policy for a package wants its folders to go before LD_LIBRARY_PATH."""
+    if specimen.kind is not Kind.WHEEL or not specimen.compute:
+        return False
+    return policy_for(Layout.WHEEL, specimen.compute, specimen.name).force_rpath
 
 
 def _preload(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:

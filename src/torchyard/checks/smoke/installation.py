@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from torchyard.model.values import Value
 
-_SUFFIX = re.compile(r"\.(py|(cpython-\w+-|abi3\.|abi3t\.)?[\w-]*so)")
+_SUFFIX = re.compile(r"\.(py|so|(cpython-[\w-]+|abi3t?)\.so)")
 _LIBRARY = re.compile(r"lib[^/]*\.so(\.[\d.]+)?")
 
 

@@ -1,42 +1,34 @@
 """A package to be tried: what its file says, before anything is installed."""
 
-import io
-import re
-import sys
-import tarfile
-import zipfile
-from collections.abc import Iterator
-from email.parser import HeaderParser
-from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NoReturn
 
-import msgspec
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
+from torchyard.checks.about import conda_index
+from torchyard.checks.expected import expected_of, order_of
 from torchyard.errors import HostError
-from torchyard.model.matrix import any_match
+from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
-from torchyard.package.contents import Kind
-from torchyard.package.policy import ComputeRow, load_layouts
-
-_COMPUTE = re.compile(r"\+(cpu|xpu|cu\d+|rocm[\d.]+)")
-_REQUIREMENT = re.compile(r"[A-Za-z0-9._-]+")
+from torchyard.package.contents import Contents, Kind
+from torchyard.package.read import read_package
 
 
 class Specimen(Value, kw_only=True):
-    """A package, by its name and what it says about itself."""
+    """A package, by its name and what it says about itself; empty where nothing tells."""
 
     path: str
     kind: Kind
     name: str
     version: str = ""
-    build: str = ""
-    """Of a conda package."""
-    subdir: str = ""
     compute: str = ""
-    """cpu, cu130, rocm7.2 …, or `cu13` if only that is known; empty if nothing tells."""
-    requires: tuple[str, ...] = ()
+    """cpu, cu130, rocm7.2 …"""
+    commit: str = ""
+    """What it was made from, if it carries its order."""
+    build: str = ""
+    subdir: str = ""
+    """Of a conda package."""
 
     @property
     def file(self) -> str:
@@ -54,128 +46,35 @@ class Specimen(Value, kw_only=True):
 
 
 def read_specimen(path: Path) -> Specimen:
-    """See what a package is, without unpacking it."""
-    try:
-        if path.suffix == ".whl":
-            return _wheel(path)
-        if path.suffix == ".conda":
-            return _conda(path)
-        if path.suffix == ".zip":
-            return _zip(path)
-    except FileNotFoundError as error:
-        msg = f"there is no file `{path}`"
-        raise HostError(msg) from error
-    except (zipfile.BadZipFile, InvalidWheelFilename, KeyError, ValueError) as error:
-        msg = f"`{path}` can't be read as a package: {error}"
-        raise HostError(msg, hint="`torchyard check` tells what is wrong with it") from error
-    msg = f"`{path}` is no package that can be tried"
-    raise HostError(msg, hint="give wheels, .conda packages or libtorch zips")
-
-
-def _wheel(path: Path) -> Specimen:
-    name, version, _, _ = parse_wheel_filename(path.name)
-    with zipfile.ZipFile(path) as archive:
-        (member,) = fnmatch_members(archive, "*.dist-info/METADATA")
-        metadata = HeaderParser().parsestr(archive.read(member).decode())
-    requires = tuple(metadata.get_all("Requires-Dist") or ())
+    """See what a package is; everything in it is read, and nothing unpacked."""
+    contents = read_package(path)
+    expected, index = expected_of(contents), conda_index(contents)
+    if contents.kind is Kind.CONDA and index is None:
+        _refuse(path, "it has no info/index.json that can be read")
+    if contents.kind is Kind.WHEEL:
+        try:
+            parse_wheel_filename(path.name)
+        except InvalidWheelFilename as error:
+            _refuse(path, str(error))
+    name = index.name if index else expected.name
     return Specimen(
-        path=str(path.resolve()),
-        kind=Kind.WHEEL,
-        name=name,
-        version=metadata["Version"] or str(version),
-        compute=_compute(path.name, requires),
-        requires=requires,
+        path=str(path.absolute()),
+        kind=contents.kind,
+        name=canonicalize_name(name) if contents.kind is Kind.WHEEL else name or path.stem,
+        version=index.version if index else expected.version,
+        compute=expected.compute,
+        commit=_commit(contents),
+        build=index.build if index else "",
+        subdir=index.subdir if index else "",
     )
 
 
-class _Index(msgspec.Struct):
-    """The part of a conda package's `index.json` that matters here."""
-
-    name: str
-    version: str
-    build: str
-    subdir: str
-    depends: tuple[str, ...] = ()
+def _refuse(path: Path, why: str) -> NoReturn:
+    msg = f"`{path}` can't be installed: {why}"
+    raise HostError(msg, hint="`torchyard check` tells what is wrong with it")
 
 
-def _conda(path: Path) -> Specimen:
-    index = msgspec.json.decode(read_info(path, "index.json"), type=_Index)
-    label = re.match(r"(cpu|cuda\d+|rocm\d+|xpu)", index.build)
-    return Specimen(
-        path=str(path.resolve()),
-        kind=Kind.CONDA,
-        name=index.name,
-        version=index.version,
-        build=index.build,
-        subdir=index.subdir,
-        compute=label[1].replace("cuda", "cu") if label else "",
-        requires=index.depends,
-    )
-
-
-def read_info(path: Path, name: str) -> bytes:
-    """A file of what a conda package says about itself."""
-    with zipfile.ZipFile(path) as archive:
-        (member,) = fnmatch_members(archive, "info-*.tar.zst")
-        packed = archive.read(member)
-    with tarfile.open(fileobj=io.BytesIO(_unpacked(packed))) as info:
-        file = info.extractfile(f"info/{name}")
-        return file.read() if file else b""
-
-
-def _unpacked(packed: bytes) -> bytes:
-    if sys.version_info >= (3, 14):
-        from compression import zstd  # noqa: PLC0415 - only conda packages need it
-    else:
-        from backports import zstd  # noqa: PLC0415
-    return zstd.decompress(packed)
-
-
-def _zip(path: Path) -> Specimen:
-    with zipfile.ZipFile(path) as archive:
-        versions = fnmatch_members(archive, "*/build-version")
-        version = archive.read(versions[0]).decode().strip() if versions else ""
-        roots = dict.fromkeys(name.partition("/")[0] for name in archive.namelist())
-    return Specimen(
-        path=str(path.resolve()),
-        kind=Kind.ZIP,
-        name=next(iter(roots)) if len(roots) == 1 else path.stem.partition("-")[0],
-        version=version,
-        compute=_compute(version or path.name, ()),
-    )
-
-
-def fnmatch_members(archive: zipfile.ZipFile, pattern: str) -> list[str]:
-    """The members of a zip whose names fit, none of them deeper than the pattern."""
-    return [
-        name
-        for name in archive.namelist()
-        if name.count("/") == pattern.count("/") and fnmatchcase(name, pattern)
-    ]
-
-
-def _compute(label: str, requires: tuple[str, ...]) -> str:
-    """By the version's label; or else by the wheels with CUDA's libraries that it needs."""
-    found = _COMPUTE.search(label)
-    if found:
-        return found[1]
-    names: set[str] = {
-        canonicalize_name(match[0]) for match in map(_REQUIREMENT.match, requires) if match
-    }
-    return next(_computes_needing(names), "")
-
-
-def _computes_needing(names: set[str]) -> Iterator[str]:
-    for name, row in load_layouts().compute.items():
-        brought = {wheel.distribution for wheel in row.wheels}
-        by_toolkit = "cuda-toolkit" in names and any(wheel.extra for wheel in row.wheels)
-        if by_toolkit or not names.isdisjoint(brought):
-            yield name.replace("cuda", "cu")
-
-
-def compute_row(compute: str) -> ComputeRow | None:
-    """What is known of the libraries of a compute platform; `cu13` is any CUDA 13."""
-    for name, row in load_layouts().compute.items():
-        if any_match(compute, row.names) or name.replace("cuda", "cu") == compute:
-            return row
-    return None
+def _commit(contents: Contents) -> str:
+    order = order_of(contents)
+    tasks = order.tasks if order else ()
+    return next((task.text("commit") for task in tasks if task.stage is Stage.SOURCE), "")

@@ -7,7 +7,9 @@ import tinytorch as t
 
 expected = os.environ["TORCHYARD_SMOKE_VERSION"]
 assert t.__version__.partition("+")[0] == expected.partition("+")[0], t.__version__
-assert re.fullmatch("[0-9a-f]{40}|Unknown", t.version.git_version), t.version.git_version
+commit = t.version.git_version
+assert re.fullmatch("[0-9a-f]{40}|Unknown", commit), commit
+assert os.environ["TORCHYARD_SMOKE_COMMIT"] in ("", commit), commit
 compute = os.environ["TORCHYARD_SMOKE_COMPUTE"]
 if compute == "cpu":
     assert t.version.cuda is None, t.version.cuda

@@ -10,6 +10,8 @@ if os.environ["TORCHYARD_SMOKE_KIND"] == "wheel":
     assert torch.__version__ == expected, f"it is {torch.__version__}, not {expected}"
 commit = torch.version.git_version
 assert re.fullmatch("[0-9a-f]{40}", commit), f"it was made from no commit: {commit}"
+ordered = os.environ["TORCHYARD_SMOKE_COMMIT"]
+assert ordered in ("", commit), f"it was made from {commit}, and not from {ordered}"
 
 compute = os.environ["TORCHYARD_SMOKE_COMPUTE"]
 cuda, hip = torch.version.cuda, torch.version.hip

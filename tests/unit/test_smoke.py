@@ -1,0 +1,310 @@
+"""Smoke: headers of tests, known failures, conditions, and how programs end."""
+
+import os
+import shutil
+import sys
+import time
+from datetime import date
+from pathlib import Path
+
+import pytest
+from tests.helpers import ROOT
+
+from torchyard.checks.smoke.hostile import Condition, hostile, load_hostility
+from torchyard.checks.smoke.installation import (
+    Installation,
+    Installer,
+    libraries_in,
+    modules_in,
+)
+from torchyard.checks.smoke.known import Known, judge, load_known
+from torchyard.checks.smoke.outcome import Attempt, Outcome
+from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.suite import Level, Need, built_in, read_suite
+from torchyard.checks.smoke.surroundings import clean
+from torchyard.errors import UsageError
+from torchyard.host.trial import try_out
+from torchyard.package.contents import Kind
+
+GOOD = "# level: ops\n# about: it is good\n"
+TODAY = date(2027, 1, 1)
+
+
+# ------------------------------------------------------------------------- test files
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_the_header_of_a_test_says_what_it_is(tmp_path: Path) -> None:
+    write(tmp_path, "b.py", f"{GOOD}# needs: numpy compiler\n# timeout: 7\nimport x\n# no: key\n")
+    write(tmp_path, "a.cpp", "// level: full\n// about: C++\n// package: Torch\nint main() {}\n")
+    write(tmp_path, "c/CMakeLists.txt", "# level: import\n# about: project\n")
+    write(tmp_path, "notes.txt", "no test")
+    write(tmp_path, "d/main.cpp", "no test")
+    third, second, first = (read_suite(tmp_path, "own")[number] for number in (2, 1, 0))
+    assert (first.name, first.language, first.level) == ("own/c", "cmake", Level.IMPORT)
+    assert (second.name, second.needs, second.timeout) == (
+        "own/b.py",
+        (Need.NUMPY, Need.COMPILER),
+        7,
+    )
+    assert (third.name, third.package, third.about) == ("own/a.cpp", "Torch", "C++")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import x\n", "missing required field `level`"),
+        ("# level: ops\n", "missing required field `about`"),
+        ("# level: all\n# about: x\n", "Invalid enum value 'all'"),
+        (f"{GOOD}# need: gpu\n", "unknown key `need`"),
+        (f"{GOOD}# needs: gpus\n", "unknown `gpus`"),
+        (f"{GOOD}# timeout: soon\n", "its header is wrong"),
+        (f"{GOOD}# timeout: 0\n", "no time at all"),
+        (f"{GOOD}# level: ops\n", "line 3 of its header is there twice"),
+        (f"{GOOD}# Copyright\n", "line 3 of its header is no `key: value`"),
+        (f"{GOOD}# package: Torch\n", "`package` is for C++ files"),
+    ],
+)
+def test_a_header_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    write(tmp_path, "test.py", text)
+    with pytest.raises(UsageError, match="can't be used") as error:
+        read_suite(tmp_path)
+    assert said in str(error.value)
+
+
+def test_a_word_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
+    write(tmp_path, "test.py", f"{GOOD}# needs: gpus\n")
+    with pytest.raises(UsageError) as error:
+        read_suite(tmp_path)
+    assert "gpu" in str(error.value.diagnostics[0].hint)
+
+
+@pytest.mark.parametrize("suite", ["any", "torch"])
+def test_the_suites_that_are_shipped_can_be_read(suite: str) -> None:
+    tests = built_in(suite)
+    assert len({test.name for test in tests}) == len(tests) > 2
+    assert tests[0].level is Level.IMPORT
+
+
+def test_the_suite_of_the_sample_can_be_read() -> None:
+    names = {test.name for test in read_suite(ROOT / "tests/projects/tinytorch/smoke")}
+    assert {"smoke/core.py", "smoke/consumer.cpp"} <= names
+
+
+def test_levels_include_those_before_them() -> None:
+    assert Level.FULL.includes(Level.IMPORT)
+    assert Level.OPS.includes(Level.OPS)
+    assert not Level.IMPORT.includes(Level.OPS)
+
+
+# --------------------------------------------------------------------- known failures
+
+FAILED = Attempt(test="own/a.py", outcome=Outcome.FAILED, why="it broke")
+ROW = Known(test="own/*", reason="upstream#1", until=date(2027, 2, 1), package="torch-2.13.*")
+
+
+def judged(attempt: Attempt, row: Known = ROW, package: str = "torch-2.13.0") -> Attempt:
+    return judge(attempt, package, "clean", (row,), TODAY)
+
+
+def test_a_known_failure_is_let_through_with_its_reason() -> None:
+    found = judged(FAILED)
+    assert found.outcome is Outcome.KNOWN
+    assert found.why == "upstream#1 (until 2027-02-01): it broke"
+
+
+def test_a_known_failure_that_has_expired_fails() -> None:
+    late = Known(test="own/*", reason="upstream#1", until=date(2026, 12, 31))
+    found = judged(FAILED, late)
+    assert found.outcome is Outcome.FAILED
+    assert "it was a known failure until 2026-12-31: upstream#1" in found.why
+
+
+def test_a_known_failure_that_passes_now_is_told() -> None:
+    found = judged(Attempt(test="own/a.py", outcome=Outcome.PASSED))
+    assert found.outcome is Outcome.PASSED
+    assert found.why.startswith("passes now: remove it")
+
+
+def test_other_packages_tests_and_environments_are_no_known_failures() -> None:
+    assert judged(FAILED, package="torch-2.14.0") == FAILED
+    assert judged(Attempt(test="any/a.py", outcome=Outcome.FAILED)).outcome is Outcome.FAILED
+    hostile_only = Known(test="*", reason="x", until=date(2028, 1, 1), environment="hostile")
+    assert judged(FAILED, hostile_only) == FAILED
+    idle = Attempt(test="own/a.py", outcome=Outcome.NOT_RUN, why="no GPU")
+    assert judged(idle) == idle
+
+
+def test_a_folder_of_tests_may_have_its_own_table(tmp_path: Path) -> None:
+    before = load_known(tmp_path)
+    text = '[[known]]\ntest = "own/*"\nreason = "r"\nuntil = 2027-02-01\n'
+    write(tmp_path, "known.toml", text)
+    assert [row.reason for row in load_known(tmp_path)[len(before) :]] == ["r"]
+    write(tmp_path, "known.toml", '[[known]]\ntest = "own/*"\nreason = "r"\n')
+    with pytest.raises(UsageError, match="missing required field `until`"):
+        load_known(tmp_path)
+
+
+# --------------------------------------------------------------------- what is installed
+
+
+def test_modules_are_what_can_be_imported() -> None:
+    files = [
+        "torch/__init__.py",
+        "torch/nn/__init__.py",
+        "torch.libs/libgomp.so.1",
+        "torch-2.13.0.dist-info/RECORD",
+        "single.py",
+        "_native.cpython-311-x86_64-linux-gnu.so",
+        "_stable.abi3.so",
+        "data/readme.txt",
+        "not-a-name.py",
+        "notes.txt",
+    ]
+    assert modules_in(files) == ("_native", "_stable", "single", "torch")
+    assert libraries_in(files) == ("libgomp.so.1",)
+
+
+# ------------------------------------------------------------------------- conditions
+
+
+def surroundings_of(compute: str, tmp_path: Path) -> tuple[Specimen, Installation]:
+    specimen = Specimen(path="x.zip", kind=Kind.ZIP, name="x", compute=compute)
+    (tmp_path / "env").mkdir()
+    return specimen, Installation(installer=Installer.UNZIP, prefix=str(tmp_path / "env"))
+
+
+def test_what_can_not_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    specimen, installation = surroundings_of("rocm7.2", tmp_path)
+    around = hostile(clean(installation, tmp_path / "a"), specimen, tmp_path / "b")
+    assert around.missing[Condition.NETWORK] == "there is no bwrap here"
+    assert around.missing[Condition.READ_ONLY] == "there is no bwrap here"
+    assert "unzip has one folder" in around.missing[Condition.PLATLIB]
+    assert "can be safe from LD_LIBRARY_PATH" in around.missing[Condition.LIBRARIES]
+    assert "HOME" not in around.env
+    assert set(around.applied) | set(around.missing) == set(Condition)
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
+def test_wrong_libraries_have_the_names_that_users_met(tmp_path: Path) -> None:
+    specimen, installation = surroundings_of("cpu", tmp_path)
+    place = tmp_path / "b"
+    place.mkdir()
+    around = clean(installation, tmp_path / "a")
+    around = hostile(around, specimen, place, [Condition.LIBRARIES])
+    folder = Path(around.env["LD_LIBRARY_PATH"])
+    assert all((folder / name).exists() for name in load_hostility().libraries)
+    assert set(around.applied) == {Condition.LIBRARIES}
+    assert around.env["HOME"]
+
+
+def test_a_clean_environment_has_nothing_of_the_callers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
+    _, installation = surroundings_of("cpu", tmp_path)
+    around = clean(installation, tmp_path / "a")
+    assert set(around.env) == {"PATH", "HOME", "TMPDIR", "LANG"}
+    assert Path(around.env["HOME"]).is_dir()
+
+
+# ------------------------------------------------------------------ how programs end
+
+PYTHON = (sys.executable, "-I", "-X", "faulthandler", "-c")
+
+
+def tried(tmp_path: Path, code: str, seconds: float = 20.0, *wrapper: str) -> tuple[str, int, bool]:
+    env = {"PATH": os.defpath}
+    argv = [*PYTHON, code]
+    trial = try_out(argv, cwd=tmp_path, env=env, seconds=seconds, wrapper=wrapper, is_python=True)
+    return "\n".join(trial.lines), trial.code, trial.late
+
+
+HANGS = """
+import threading, time
+def wait_for_nothing(): time.sleep(600)
+threading.Thread(target=wait_for_nothing).start()
+def hang(): wait_for_nothing()
+hang()
+"""
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        (),
+        pytest.param(
+            ("bwrap", "--die-with-parent", "--dev-bind", "/", "/", "--"),
+            marks=pytest.mark.skipif(shutil.which("bwrap") is None, reason="no bwrap here"),
+        ),
+    ],
+    ids=["bare", "wrapped"],
+)
+def test_a_hang_is_told_with_the_stacks_of_all_threads(
+    tmp_path: Path, wrapper: tuple[str, ...]
+) -> None:
+    text, _, late = tried(tmp_path, HANGS, 1.0, *wrapper)
+    assert late
+    assert "not done after 1 s" in text
+    assert "in hang" in text
+    assert text.count("in wait_for_nothing") == 2
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    [
+        (),
+        pytest.param(
+            ("bwrap", "--die-with-parent", "--dev-bind", "/", "/", "--"),
+            marks=pytest.mark.skipif(shutil.which("bwrap") is None, reason="no bwrap here"),
+        ),
+    ],
+    ids=["bare", "wrapped"],
+)
+def test_a_crash_names_the_signal_and_the_place(tmp_path: Path, wrapper: tuple[str, ...]) -> None:
+    code = "import ctypes\ndef fall(): ctypes.string_at(0)\nfall()\n"
+    env = {"PATH": os.defpath}
+    trial = try_out(
+        [*PYTHON, code], cwd=tmp_path, env=env, seconds=20, wrapper=wrapper, is_python=True
+    )
+    assert trial.signal == "SIGSEGV"
+    assert "in fall" in "\n".join(trial.lines)
+
+
+def test_what_a_program_left_running_is_ended(tmp_path: Path) -> None:
+    code = (
+        "import subprocess, sys\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(child.pid, flush=True)\n"
+        "child.wait()\n"
+    )
+    text, _, late = tried(tmp_path, code, 1.0)
+    assert late
+    pid = text.splitlines()[0]
+    until = time.monotonic() + 10
+    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < until:
+        if not Path(f"/proc/{pid}/cmdline").read_bytes():  # a zombie
+            break
+        time.sleep(0.05)
+    else:
+        assert not Path(f"/proc/{pid}").exists()
+
+
+def test_where_another_program_hangs_is_told(tmp_path: Path) -> None:
+    trial = try_out(["/bin/sleep", "600"], cwd=tmp_path, env={"PATH": os.defpath}, seconds=0.5)
+    assert trial.late
+    told = "\n".join(trial.lines)
+    assert "nanosleep" in told
+
+
+def test_a_program_that_ends_in_time_is_let_be(tmp_path: Path) -> None:
+    text, code, late = tried(tmp_path, "print('well')")
+    assert (text, code, late) == ("well", 0, False)
