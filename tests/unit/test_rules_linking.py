@@ -124,7 +124,7 @@ def test_linking_unresolved_says_in_which_process() -> None:
         }
     )
     [hit] = hits("linking-unresolved", subject_of(contents))
-    assert "any folder, as its rpath leads to none (when `thing/m.so` is loaded)" in hit.what
+    assert "any folder, as its rpath leads to none (when `thing/m.so` loads it)" in hit.what
 
 
 def test_a_policy_may_add_to_the_system() -> None:

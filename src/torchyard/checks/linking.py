@@ -108,7 +108,7 @@ def and_others(count: int) -> str:
 def _searched(link: Link) -> str:
     where = ", ".join(f"`{folder}`" for folder in link.searched)
     where = where or "any folder, as its rpath leads to none"
-    return where if link.process == link.file else f"{where} (when `{link.process}` is loaded)"
+    return f"{where} (when `{link.process}` loads it)" if link.process else where
 
 
 @rule("linking-orphan", Severity.WARNING, "it only makes the package larger")

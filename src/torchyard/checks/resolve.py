@@ -55,7 +55,8 @@ _MISSING = How.MISSING, ""
 class Link(NamedTuple):
     """That a file needs a library, and what comes of it.
 
-    `where` is a path, or names of packages; `searched` the folders that the loader looks into.
+    `where` is a path, or names of packages; `searched` the folders that the loader looks into. If
+    these depend on who has loaded the file, `process` is what it began with.
     """
 
     file: str
@@ -172,12 +173,13 @@ class Resolver:
     def _link(self, user: Loaded, library: str, names: set[str], root: str) -> Link:
         runpath = self.binaries[user.path].runpath
         searched = self._runpaths[user.path] if runpath else user.inherited
+        process = "" if runpath or root == user.path else root
         if library in names:
-            return Link(user.path, library, How.LOADED, "", searched, root)
+            return Link(user.path, library, How.LOADED, "", searched, process)
         key = searched, library
         if key not in self._known:
             self._known[key] = self._find(searched, library)
-        return Link(user.path, library, *self._known[key], searched, root)
+        return Link(user.path, library, *self._known[key], searched, process)
 
     def _find(self, searched: tuple[str, ...], library: str) -> tuple[How, str]:
         brought = []
