@@ -234,7 +234,7 @@ def test_an_extension_and_what_it_was_built_against(
 def test_a_wheel_as_an_extension(torchyard: Command, good: Path, renamed: Path) -> None:
     result = torchyard("diff", good, renamed, "--extension", good)
     assert result.code == 13
-    assert "and 1 of them are gone" in result.out
+    assert "and 1 of them is gone" in result.out
 
 
 def test_symbols_are_readable(torchyard: Command, good: Path, folder: Path) -> None:

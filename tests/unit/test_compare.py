@@ -5,7 +5,15 @@ from tests.shapes import METADATA, WHEEL, library, package, text
 
 from torchyard.checks.compare import Extension, Moved, Rewritten, Sizes, compare, will_load
 from torchyard.checks.expected import Expected
-from torchyard.package.contents import Binary, Contents, DeviceCode, File, Kind, VersionNeed
+from torchyard.package.contents import (
+    Binary,
+    Contents,
+    DeviceCode,
+    File,
+    Kind,
+    VersionNeed,
+    is_library,
+)
 
 NEXT = WHEEL.replace("2.13.0", "2.14.0")
 
@@ -138,6 +146,40 @@ def test_a_symbol_may_move_to_another_library() -> None:
         library("torch/lib/libc10.so"), library("torch/lib/b.so", exports=["c10_error"])
     )
     assert will_load(extension(), torch("c10_error"), after).loads
+
+
+def test_what_programs_export_is_not_for_extensions() -> None:
+    copy = library("torch/bin/test", exports=["malloc"])
+    before = package(library("torch/lib/libc10.so", exports=["c10_error"]), copy)
+    answer = will_load(extension(), before, torch("c10_error"))
+    assert answer.loads
+    assert answer.uses == 1
+
+
+def test_names_on_macos_are_paths() -> None:
+    wants = extension(library("ops.so", "@rpath/libc10.dylib"))
+    before = package(library("torch/lib/libc10.dylib"))
+    assert will_load(wants, before, before).loads
+    assert will_load(wants, before, torch()).reasons == (
+        "it needs libc10.dylib, which is no longer there",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("torch/lib/libc10.so", True),
+        ("lib/libgomp-a34b.so.1.0.0", True),
+        ("torch/_C.cp312-win_amd64.pyd", True),
+        ("c10.dll", True),
+        ("libc10.dylib", True),
+        ("torch/bin/protoc-3.13.0.0", False),
+        ("some.software-1.0.whl", False),
+        ("a.so/protoc", False),
+    ],
+)
+def test_libraries_are_known_by_their_names(name: str, expected: bool) -> None:
+    assert is_library(name) == expected
 
 
 def test_an_extension_minds_a_library_that_is_gone() -> None:

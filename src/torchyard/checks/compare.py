@@ -10,7 +10,7 @@ import msgspec
 from torchyard.checks.about import about_text, conda_index, fields_of
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.model.values import Value
-from torchyard.package.contents import Binary, Contents, File, Kind, VersionNeed
+from torchyard.package.contents import Binary, Contents, File, Kind, VersionNeed, is_library
 
 _PYTHON_TAG = re.compile(r"\.(cpython|cp)-?\d+t?(?=[-.])")
 _METADATA_FOLDER = re.compile(r"^[^/]+\.(dist-info|data)/")
@@ -254,12 +254,14 @@ def extension_of(contents: Contents) -> Extension:
     return Extension(contents.file_name, binaries, expected_of(contents))
 
 
-def _libraries(contents: Contents) -> Iterator[tuple[str, Binary]]:
-    """Every library of a package by the names that others can need it by."""
+def _libraries(contents: Contents) -> dict[str, Binary]:
+    """What of a package an extension can be linked with, by the names that it is needed by."""
+    found: dict[str, Binary] = {}
     for file in contents.files.values():
-        if file.binary:
-            for name in (file.binary.soname, _base(file.name)):
-                yield name, file.binary
+        if file.binary and is_library(file.name):
+            found[_base(file.name)] = file.binary
+            found[_base(file.binary.soname)] = file.binary
+    return found
 
 
 def _base(path: str) -> str:
@@ -267,10 +269,13 @@ def _base(path: str) -> str:
 
 
 def _exported(contents: Contents, wanted: set[str]) -> set[str]:
-    """Which of these symbols the libraries of a package export; one library at a time."""
+    """Which of these symbols the libraries of a package export.
+
+    Programs do not count: they export copies of what they have from libstdc++.
+    """
     found: set[str] = set()
     for file in contents.files.values():
-        if file.binary:
+        if file.binary and is_library(file.name):
             found |= wanted.intersection(_symbols(file.binary.exports))
     return found
 
@@ -279,9 +284,9 @@ def _library_reasons(
     binaries: Iterable[Binary], before: Contents, after: Contents
 ) -> Iterator[str]:
     """Libraries, and versions of them, that the first package has and the second has not."""
-    old, new = dict(_libraries(before)), dict(_libraries(after))
+    old, new = _libraries(before), _libraries(after)
     for binary in binaries:
-        for library in binary.needed:
+        for library in map(_base, binary.needed):
             if library in old and library not in new:
                 yield f"it needs {library}, which is no longer there"
         for library, version in binary.needs:
@@ -291,7 +296,9 @@ def _library_reasons(
 
 
 def _machine_reasons(binaries: Mapping[str, Binary], after: Contents) -> Iterator[str]:
-    there = {machine for _, binary in _libraries(after) for machine in binary.machine.split(",")}
+    there = {
+        machine for binary in _libraries(after).values() for machine in binary.machine.split(",")
+    }
     for name, binary in binaries.items():
         if there and there.isdisjoint(binary.machine.split(",")):
             has = ", ".join(sorted(there))

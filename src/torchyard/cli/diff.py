@@ -11,9 +11,9 @@ from torchyard.checks.compare import Extension, compare, extension_of, will_load
 from torchyard.cli.options import json_option
 from torchyard.cli.reading import read
 from torchyard.errors import CheckError, HostError
+from torchyard.package.contents import is_library
 from torchyard.report.console import show, write
 
-_LIBRARIES = (".so", ".pyd", ".dll", ".dylib")
 _MANGLED = re.compile(r"_Z[\w.$]+")
 
 
@@ -52,7 +52,7 @@ def command(*, before: Path, after: Path, extension: Path | None, as_json: bool)
 
 def _extension(path: Path) -> Extension:
     """Read what was built against a package: one library, or a package with some."""
-    if not path.name.endswith(_LIBRARIES):
+    if not is_library(path.name):
         return extension_of(read(path))
     from torchyard.package.library import read_library
 

@@ -173,5 +173,6 @@ def _answer(answer: Answer, readable: Mapping[str, str]) -> Iterator[RenderableT
     for reason in answer.reasons:
         yield _indented(reason, 2)
     if answer.symbols:
-        yield _indented(f"{uses}, and {len(answer.symbols):,} of them are gone:", 2)
+        verb = "is" if len(answer.symbols) == 1 else "are"
+        yield _indented(f"{uses}, and {len(answer.symbols):,} of them {verb} gone:", 2)
         yield from _listed(answer.symbols, "-", readable)

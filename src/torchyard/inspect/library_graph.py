@@ -7,6 +7,7 @@ from typing import NamedTuple
 from torchyard.inspect.check_documents import LibraryDocument, PackageDocument
 from torchyard.inspect.treemap import Rect
 from torchyard.model.quantity import show_count, show_size
+from torchyard.package.contents import is_library
 from torchyard.report.board import shorten
 
 _WIDTH, _LINE, _PAD = 164, 15, 6
@@ -17,7 +18,6 @@ _SHOWN = 4
 """How many libraries of one owner have a line of their own."""
 _FOLDED = 3
 """So many programs of one folder become one node."""
-_LIBRARIES = (".so", ".dylib", ".dll", ".pyd")
 _SWEEPS = 4
 
 
@@ -121,9 +121,8 @@ def _folds(libraries: Sequence[LibraryDocument]) -> dict[str, str]:
     """Programs that are drawn as their folder, because there are many of them."""
     folders: dict[str, list[str]] = {}
     for library in libraries:
-        folder, _, base = library.member.rpartition("/")
-        if not any(ending in base for ending in _LIBRARIES):
-            folders.setdefault(folder, []).append(library.member)
+        if not is_library(library.member):
+            folders.setdefault(library.member.rpartition("/")[0], []).append(library.member)
     return {
         member: folder
         for folder, members in folders.items()
@@ -137,7 +136,7 @@ def _own(library: LibraryDocument) -> Node:
     ceiling = glibc_ceiling(library)
     size = show_size(library.bytes) + (f", {ceiling}" if ceiling else "")
     title = f"{library.member}: {size}; needs {', '.join(library.needed) or 'nothing'}"
-    kind = "own" if any(ending in base for ending in _LIBRARIES) else "program"
+    kind = "own" if is_library(base) else "program"
     return Node(library.member, kind, (base, size), f"{title} ({folder})")
 
 

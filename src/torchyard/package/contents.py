@@ -1,9 +1,17 @@
 """What is in a package, as one pass over it finds it: plain values, whoever made the package."""
 
+import re
 from enum import StrEnum
 from typing import Literal, NamedTuple
 
 from torchyard.model.values import Value
+
+_LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|dll|pyd)\Z")
+
+
+def is_library(name: str) -> bool:
+    """Whether a file is one that others load, by the end of its name: `libc10.so.1`."""
+    return _LIBRARY.search(name) is not None
 
 
 class Kind(StrEnum):

@@ -18,7 +18,7 @@ def read_library(path: Path) -> Binary:
         member = Member(found, path.name, path.stat().st_size)
         for piece in _pieces(path):
             member.feed(piece)
-        binary = member.binary(lambda: _pieces(path))
+        binary = member.finish(lambda: _pieces(path))
     except OSError as error:
         msg = f"`{path}` can't be read: {error.strerror}"
         raise HostError(msg, hint="check its name and your permissions") from error

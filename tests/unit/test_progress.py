@@ -1,0 +1,76 @@
+"""How far a long reading is, on a terminal and elsewhere."""
+
+import fcntl
+import os
+import pty
+import struct
+import termios
+import time
+from collections.abc import Iterator
+from typing import NamedTuple, TextIO
+
+import pytest
+
+from torchyard.report.console import printable
+from torchyard.report.progress import Progress
+
+
+class Terminal(NamedTuple):
+    """A terminal of 30 columns: what is written there, and what a program sees as its end."""
+
+    end: int
+    stream: TextIO
+
+    def said(self) -> bytes:
+        os.set_blocking(self.end, False)
+        try:
+            return os.read(self.end, 4096)
+        except BlockingIOError:
+            return b""
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminal]:
+    own, other = pty.openpty()
+    fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 30, 0, 0))
+    monkeypatch.setenv("TERM", "xterm")
+    with os.fdopen(other, "w", encoding="utf-8") as stream:
+        yield Terminal(own, stream)
+    os.close(own)
+
+
+def test_a_line_is_drawn_and_taken_back(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr", terminal.stream)
+    with Progress("reading a package with a long name", 200) as progress:
+        progress(10)
+        assert terminal.said() == b""
+        time.sleep(0.25)
+        progress(40)
+        assert terminal.said() == b"\r\x1b[K 25% reading a package with a "
+    assert terminal.said() == b"\r\x1b[K"
+
+
+def test_what_is_quick_is_never_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", terminal.stream)
+    with Progress("reading", 0) as progress:
+        progress(10)
+    assert terminal.said() == b""
+
+
+@pytest.mark.parametrize("kind", ["dumb", "none"])
+def test_nothing_is_drawn_elsewhere(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("TERM", kind)
+    monkeypatch.setattr("sys.stderr", terminal.stream if kind == "dumb" else None)
+    with Progress("reading", 100) as progress:
+        time.sleep(0.25)
+        progress(50)
+    assert terminal.said() == b""
+
+
+def test_strangers_do_not_move_the_cursor() -> None:
+    assert printable("a\x1b[2Jb\r\n\u202ec") == "a\\x1b[2Jb\\r\\n\\u202ec"
+    assert printable("libtorch – ä") == "libtorch – ä"
