@@ -152,7 +152,7 @@ def test_only_some_rules(torchyard: Command, astray: Path) -> None:
     result = torchyard("check", astray, "--rule", "archive-*", "--rule", "record*")
     assert result.code == 0
     assert result.out.splitlines()[-1] == f"passed: nothing found in {astray.name}"
-    result = torchyard("check", astray, "--rule", "linking-enviroment")
+    result = torchyard("check", astray, "--rule", "linking-environments")
     assert result.code == 5
     assert "did you mean `linking-environment`?" in result.err
 

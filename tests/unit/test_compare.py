@@ -82,11 +82,12 @@ def test_a_wheel_and_a_conda_package_are_compared_below_site_packages() -> None:
     wheel = package(text("torch/__init__.py", digest="1"), library("torch/lib/libc10.so"))
     conda = package(
         text("lib/python3.12/site-packages/torch/__init__.py", digest="1"),
+        text("lib/python3.12/site-packages/torch-0.dist-info/METADATA", digest=METADATA.decode()),
         library("lib/libc10.so"),
         name="pytorch-2.13.0-h1_0.conda",
         kind=Kind.CONDA,
     )
-    assert compare(wheel, conda).same == 2
+    assert compare(wheel, conda).same == 3
 
 
 def test_what_changes_inside_a_library() -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -147,13 +147,14 @@ def _unpacked(contents: Contents) -> int:
     return sum(file.size for file in contents.files.values())
 
 
-def _places(contents: Contents, roots: Iterable[str]) -> dict[str, File]:
+def _places(contents: Contents, roots: Sequence[str]) -> dict[str, File]:
     """The files by where they belong, whatever version and Python it is; and below these roots."""
     places: dict[str, File] = {}
     for file in contents.files.values():
-        place = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", file.name))
+        place = _SITE_PACKAGES.sub("", file.name) if roots else file.name
+        place = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", place))
         for root in roots:
-            place = _SITE_PACKAGES.sub("", place).removeprefix(root)
+            place = place.removeprefix(root)
         places[file.name if place in places else place] = file
     return places
 

@@ -193,13 +193,13 @@ def _row(areas: Sequence[float], place: Rect) -> tuple[list[Rect], Rect]:
     x, y, width, height = place
     total, rects = sum(areas), []
     if width >= height:
-        thick = total / height if height else 0
+        thick = min(width, total / height) if height else 0
         for area in areas:
-            rects.append(Rect(x, y, thick, area / thick if thick else 0))
+            rects.append(Rect(x, y, thick, height * area / total if total else 0))
             y += rects[-1].height
         return rects, Rect(x + thick, place.y, max(0, width - thick), height)
-    thick = total / width if width else 0
+    thick = min(height, total / width) if width else 0
     for area in areas:
-        rects.append(Rect(x, y, area / thick if thick else 0, thick))
+        rects.append(Rect(x, y, width * area / total if total else 0, thick))
         x += rects[-1].width
     return rects, Rect(place.x, y + thick, width, max(0, height - thick))
