@@ -55,7 +55,7 @@ def test_label_platform(platform: str, binary: Binary, why: str) -> None:
         ("macosx_14_0_arm64", MAC),
         ("macosx_14_0_arm64", msgspec.structs.replace(MAC, machine="x86_64,arm64")),
         ("win_amd64", Binary(format="pe", machine="x86_64")),
-        ("manylinux_2_28_x86_64", Binary(format="elf", machine="machine 190")),
+        ("manylinux_2_28_x86_64", Binary(format="elf", machine="cuda")),
         ("strange_system", ARM),
     ],
 )

@@ -87,7 +87,8 @@ def versions(subject: Subject) -> Iterator[Hit]:
 
     A torch release is made and tested with one version of cuDNN, NCCL and the others. A wheel that
     carries its order must require exactly these, and libraries that it brings along must be of
-    them. The version of `cuda-toolkit` must be that of the compute platform: 13.0 for cu130.
+    them. The version of `cuda-toolkit` must be that of the compute platform: 13.0 for cu130; and
+    wheels that are for another one (`nvidia-cudnn-cu12`) must not be required at all.
 
     Mend the requirements, or the table that the release was planned with.
     """
@@ -104,10 +105,21 @@ def versions(subject: Subject) -> Iterator[Hit]:
             if told and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{told[1]}."):
                 what = f"is version {told[1]}, but {row.pin} {pin} is in the table"
                 yield Hit(what, resolver_of(subject).names[path], f"bring along {row.pin} {pin}")
+    for name in sorted(required.keys() & _wheels_of_others(subject.expected.compute)):
+        what = f"requires `{required[name]}`, but is for {subject.expected.compute}"
+        yield Hit(what, "", "require the wheels of the right CUDA")
     compute, toolkit = _CUDA.fullmatch(subject.expected.compute), required.get(TOOLKIT)
     if compute and toolkit and not _is_toolkit(toolkit.specifier, f"{compute[1]}.{compute[2]}"):
         what = f"requires `{toolkit}`, but is for {subject.expected.compute}"
         yield Hit(what, "", f"require {TOOLKIT}=={compute[1]}.{compute[2]}.*")
+
+
+def _wheels_of_others(compute: str) -> set[str]:
+    """Wheels with libraries that no package for a compute platform needs, if it is known."""
+    rows = load_layouts().compute.values()
+    own = [row for row in rows if any_match(compute, row.names)]
+    wheels = {wheel.distribution for wheel in load_layouts().wheels} if own else set()
+    return wheels - {wheel.distribution for row in own for wheel in row.wheels}
 
 
 def _is_pinned(requirement: Requirement, version: str) -> bool:

@@ -19,6 +19,7 @@ _MODULE = re.compile(
     r"\.(?:cpython-(?P<unix>\d+t?)d?-[^./]+|cp(?P<windows>\d+t?)-[^./]+|(?P<stable>abi3t?))"
     r"\.(?:so|pyd)$"
 )
+_CPYTHON = re.compile(r"cp\d+")
 _VERSION = re.compile(
     rb"^__version__\s*(?::[^=\n]*)?=\s*(?:\w+\s*=\s*)?(?P<q>['\"])(?P<text>.*?)(?P=q)", re.MULTILINE
 )
@@ -84,7 +85,8 @@ def label_python(subject: Subject) -> Iterator[Hit]:
 
     `_C.cpython-311-x86_64-linux-gnu.so` is seen by CPython 3.11 only, `_C.cpython-313t-…` by its
     free-threaded build only, and `_C.abi3.so` by all newer ones but free-threaded. Any other Python
-    does not find it: `import` fails with "No module named".
+    does not find it: `import` fails with "No module named". A wheel whose tags belong to different
+    Pythons, such as `cp311-cp312`, is installed by none.
 
     Build the module with the Python of the label. A package with modules of the stable ABI has the
     tag `abi3`.
@@ -92,11 +94,19 @@ def label_python(subject: Subject) -> Iterator[Hit]:
     expected = subject.expected
     if not expected.abi:
         return
+    if not _is_of_one_python(expected.python.split("."), expected.abi.split(".")):
+        yield Hit(f"no Python has the tag {expected.python} and the ABI {expected.abi}")
     for member in subject.contents.files:
         found = _MODULE.search(member)
         if found and not _fits(found, set(expected.abi.split("."))):
             what = f"the module is for {_spell(found)}, and the label says {expected.abi}"
             yield Hit(what, member)
+
+
+def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
+    """Whether some Python has one of the tags and of the ABIs; told for CPython's own ABIs only."""
+    own = [_CPYTHON.match(abi) for abi in abis]
+    return any(match is None or match[0] in pythons for match in own)
 
 
 def _spell(module: re.Match[str]) -> str:

@@ -124,6 +124,8 @@ def orphan(subject: Subject) -> Iterator[Hit]:
 
     Remove it, or link with it what needs it.
     """
+    if subject.contents.faults:
+        return  # what a file that can't be read needs is not known
     layouts = load_layouts()
     resolver = resolver_of(subject)
     if not any(is_program(path) or is_module(path, b) for path, b in resolver.binaries.items()):

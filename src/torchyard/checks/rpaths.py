@@ -28,16 +28,19 @@ class Wanted(NamedTuple):
 def wanted_of(subject: Subject) -> Wanted | None:
     """The policy of a package that torchyard made: it carries its order; None for all others."""
     contents, expected = subject.contents, subject.expected
-    if order_of(contents) is None:
+    order = order_of(contents)
+    if order is None:
         return None
-    package, root = package_folder(expected.name), ""
+    package, root = "", ""
     if contents.kind == Kind.ZIP:
-        package, root = "", next(iter(contents.files)).partition("/")[0] + "/"
+        root = next(iter(contents.files)).partition("/")[0] + "/"
     elif contents.kind == Kind.CONDA:
         package = _package_in_prefix(contents.files)
     try:
+        if contents.kind == Kind.WHEEL:  # whatever the file was renamed to
+            package = package_folder(order.task.facts["name"] if order.tasks else expected.name)
         return Wanted(policy_for(_LAYOUTS[contents.kind], expected.compute, package), root)
-    except DataError:
+    except (DataError, ValueError):  # or a scope that no plan would write
         return None
 
 

@@ -39,7 +39,7 @@ def _is_pe(piece: bytes | bytearray) -> bool:
 def _temporary() -> "_TemporaryFileWrapper[bytes]":
     from tempfile import NamedTemporaryFile  # noqa: PLC0415 - imports much, for few packages
 
-    return NamedTemporaryFile()  # noqa: SIM115 - `binary` closes it
+    return NamedTemporaryFile()
 
 
 class ForeignStream:
