@@ -107,6 +107,14 @@ def make_package(
     ).path
 
 
+def make_channel(channel: Path, tags: Sequence[str]) -> None:
+    """Make a channel with all that the sample project's packages need of others."""
+    for tag in tags:
+        make_python_package(tag, channel / SUBDIR)
+    make_package(channel / SUBDIR, "typing_extensions", "4.16.0", "0")
+    index(channel)
+
+
 def index(channel: Path) -> None:
     """Write the index of a channel, whose packages are in `channel / SUBDIR`."""
     index_channel(channel)
@@ -139,3 +147,8 @@ def run_exports(package: Path) -> list[str]:
     """What packages that are built against this one will depend on."""
     exports = read_package(package).texts.get("info/run_exports.json", b"{}")
     return list(json.loads(exports).get("weak", ()))
+
+
+if __name__ == "__main__":
+    known = ("cp310", "cp311", "cp312", "cp313")
+    make_channel(Path(sys.argv[1]), [tag for tag in known if find_python(tag)])

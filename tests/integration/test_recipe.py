@@ -16,8 +16,7 @@ from tests.conda import (
     SUBDIR,
     find_python,
     index,
-    make_package,
-    make_python_package,
+    make_channel,
     solve_and_install,
 )
 from tests.helpers import ROOT
@@ -105,8 +104,7 @@ def channel(built: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for tag in MOST:
         if find_python(tag) is None:
             pytest.skip(f"there is no {tag} here to make a conda package of")
-        make_python_package(tag, place)
-    make_package(place, "typing_extensions", "4.16.0", "0")
+    make_channel(channel, MOST)
     for blas in BLAS:
         cells = [*(f"{tag}/conda" for tag in MOST), "any/conda-libtorch"]
         jobs = [f"package:{PREFIX}/cpu-{blas}/{cell}" for cell in cells]

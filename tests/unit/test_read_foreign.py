@@ -4,17 +4,20 @@ import os
 import struct
 import subprocess
 import sys
+from importlib.metadata import distribution
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
-import setuptools
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
+
+LAUNCHERS = distribution("distlib")
+"""It brings small programs for Windows, which pip and virtualenv copy."""
 
 ARM64, X86_64 = 0x0100000C, 0x01000007
 DYLIB = 6
@@ -102,16 +105,17 @@ def test_a_library_for_two_machines(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "machine"),
-    [("cli-64.exe", "x86_64"), ("cli-32.exe", "i686"), ("cli-arm64.exe", "aarch64")],
+    [("t64.exe", "x86_64"), ("t32.exe", "i686"), ("t64-arm.exe", "aarch64")],
 )
 def test_a_program_of_windows(tmp_path: Path, name: str, machine: str) -> None:
-    binary = binary_of(Path(setuptools.__path__[0], name).read_bytes(), tmp_path)
-    assert (binary.format, binary.machine, binary.needed) == ("pe", machine, ("KERNEL32.dll",))
-    assert b"CreateProcessA\0" in binary.imports
+    binary = binary_of(Path(str(LAUNCHERS.locate_file(f"distlib/{name}"))).read_bytes(), tmp_path)
+    assert (binary.format, binary.machine) == ("pe", machine)
+    assert binary.needed == ("KERNEL32.dll", "SHLWAPI.dll")
+    assert b"CreateProcessW\0" in binary.imports
     assert binary.sections[".text"]
 
 
-PROGRAM = Path(setuptools.__path__[0], "cli-64.exe").read_bytes()
+PROGRAM = Path(str(LAUNCHERS.locate_file("distlib/t64.exe"))).read_bytes()
 
 
 @pytest.mark.parametrize(

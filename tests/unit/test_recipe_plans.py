@@ -242,7 +242,7 @@ def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:
 
 def test_steps_name_only_places_that_their_stage_has() -> None:
     for job in plan_with().jobs():
-        if job.stage in (Stage.CORE, Stage.BINDINGS, Stage.PACKAGE):
+        if job.stage is not Stage.SOURCE:
             for step in steps_of(order_of(plan_with(), job)):
                 for word in step.run:
                     assert set(words_in_braces(word)) <= {"self", *places_of(job.stage)}, word
@@ -256,10 +256,12 @@ def test_without_a_toolchain_there_are_no_steps() -> None:
 
 
 def test_stages_without_steps_are_told() -> None:
-    order = order_in(plan_with(), Stage.SMOKE, "cpu-openblas", "cp312", "wheel")
-    with pytest.raises(PlanError, match="does not know how to do stage `smoke`") as caught:
-        steps_of(order)
-    assert caught.value.diagnostics[0].hint == "give the commands in [[steps.smoke]]"
+    text = f'{TOOLED}\n[channel.nightly]\nurl = "file:///packages"\n'
+    plan = make_plan(yard_of(text), TABLES, EVERYTHING)
+    (job,) = [job for job in plan.jobs() if job.stage is Stage.PUBLISH]
+    with pytest.raises(PlanError, match="does not know how to do stage `publish`") as caught:
+        steps_of(order_of(plan, job))
+    assert caught.value.diagnostics[0].hint == "give the commands in [[steps.publish]]"
 
 
 # ------------------------------------------------------------------------------- sandbox

@@ -1,7 +1,9 @@
 """`torchyard smoke`: install packages, and try them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
@@ -9,6 +11,11 @@ from torchyard.cli.options import json_option
 from torchyard.errors import SmokeError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, show, write
+
+if TYPE_CHECKING:
+    from torchyard.checks.smoke.smoke import Request
+    from torchyard.checks.smoke.specimen import Specimen
+    from torchyard.inspect.smoke_documents import SmokeDocument
 
 
 @click.command("smoke")
@@ -70,15 +77,13 @@ def command(
     """
     from torchyard.checks.smoke.installation import Installer
     from torchyard.checks.smoke.known import load_known
-    from torchyard.checks.smoke.smoke import Request, smoke
+    from torchyard.checks.smoke.smoke import Request
     from torchyard.checks.smoke.specimen import read_specimen
     from torchyard.checks.smoke.suite import Level, read_suite
     from torchyard.checks.smoke.surroundings import Environment
     from torchyard.inspect.document import encode
-    from torchyard.inspect.smoke_documents import smoke_document
     from torchyard.inspect.smoke_reports import smoke_report
 
-    end_tidily()
     both = (Installer.PIP, Installer.UV)
     folder = Path(tests) if tests else None
     request = Request(
@@ -91,18 +96,34 @@ def command(
         known=load_known(folder),
         timeout=timeout,
     )
-    specimens = [read_specimen(Path(package)) for package in packages]
-    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
-        tried = [
-            smoke(one, request, specimens, Path(scratch, str(number)), say)
-            for number, one in enumerate(specimens)
-        ]
-    document = smoke_document(tried, level)
+    document = tried([read_specimen(Path(package)) for package in packages], request)
     if as_json:
         write(encode(document))
     else:
         show(smoke_report(document))
-    failed = [one.file for one in tried if one.bad]
+    refuse_failures(document)
+
+
+def tried(
+    specimens: Sequence["Specimen"], request: "Request", beside: Sequence["Specimen"] = ()
+) -> "SmokeDocument":
+    """Try packages, each of which may need the others, or those beside them."""
+    from torchyard.checks.smoke.smoke import smoke
+    from torchyard.inspect.smoke_documents import smoke_document
+
+    end_tidily()
+    there = (*specimens, *beside)
+    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
+        found = [
+            smoke(one, request, there, Path(scratch, str(number)), say)
+            for number, one in enumerate(specimens)
+        ]
+    return smoke_document(found, request.level)
+
+
+def refuse_failures(document: "SmokeDocument") -> None:
+    """Fail if a package does not work."""
+    failed = [package.file for package in document.packages if not package.works]
     if failed:
-        msg = f"{', '.join(failed)} does not work: {sum(one.bad for one in tried)} tests failed"
-        raise SmokeError(msg, hint="the report above has what each of them said")
+        msg = f"{', '.join(failed)} {'do' if len(failed) > 1 else 'does'} not work"
+        raise SmokeError(msg, hint="the report above has what each test said")

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -161,3 +162,81 @@ def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
 
     for path in pack(Path(order), Path(inputs), Path(scratch), Path(to)):
         click.echo(path.name)
+
+
+def _packages(folder: str) -> list[Path]:
+    return sorted(path for path in Path(folder).iterdir() if path.is_file())
+
+
+def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
+    """Write the files that an order carries."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@command.command("check")
+@click.option("--order", required=True)
+@click.option("--to", required=True)
+@click.argument("folder")
+def check_command(order: str, to: str, folder: str) -> None:
+    """Look into what a job made, and leave two reports: for machines, and for people."""
+    from torchyard.checks.rules import RULES
+    from torchyard.cli.check import checked, refuse_errors
+    from torchyard.inspect.check_html import check_page
+    from torchyard.inspect.check_reports import check_report
+    from torchyard.inspect.document import encode
+    from torchyard.package.read import read_package
+    from torchyard.report.console import show
+
+    task = _order(order).task
+    policy = task.text("policy")
+    for name in task.table("policy"):
+        policy = str(_lay_out(task.table("policy"), Path("policy").absolute()) / name)
+    contents = [read_package(path) for path in _packages(folder)]
+    document = checked(contents, policy)
+    Path(to, "check.json").write_bytes(encode(document))
+    Path(to, "check.html").write_text(check_page(document, contents, RULES), encoding="utf-8")
+    show(check_report(document))
+    refuse_errors(document)
+
+
+@command.command("smoke")
+@click.option("--order", required=True)
+@click.option("--inputs", required=True)
+@click.option("--channel", "channels", multiple=True)
+@click.option("--to", required=True)
+@click.argument("folder")
+def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
+    """Try what a job made, and leave a report; the build's other conda packages are made for it."""
+    from torchyard.checks.smoke.known import load_known
+    from torchyard.checks.smoke.smoke import Request
+    from torchyard.checks.smoke.specimen import read_specimen
+    from torchyard.checks.smoke.suite import Level, read_suite
+    from torchyard.cli.smoke import refuse_failures, tried
+    from torchyard.inspect.document import encode
+    from torchyard.inspect.smoke_reports import smoke_report
+    from torchyard.recipes.packing import pack_beside
+    from torchyard.report.console import show
+
+    task = _order(order).task
+    tests = _lay_out(task.table("tests"), Path("tests")) if task.table("tests") else None
+    request = Request(
+        level=Level(task.text("level")),
+        channels=channels,
+        tests=read_suite(tests) if tests else (),
+        known=load_known(tests),
+    )
+    beside = pack_beside(
+        Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
+    )
+    document = tried(
+        [read_specimen(path) for path in _packages(folder)],
+        request,
+        beside=[read_specimen(path) for path in beside],
+    )
+    Path(to, "smoke.json").write_bytes(encode(document))
+    show(smoke_report(document))
+    refuse_failures(document)

@@ -5,6 +5,7 @@ from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Step
 from torchyard.recipes import pytorch
+from torchyard.recipes.proof import proof
 from torchyard.recipes.source import snapshot
 
 
@@ -16,11 +17,18 @@ def steps_of(order: Order) -> tuple[Step, ...]:
         return tuple(step for step in given if isinstance(step, Step))
     if task.stage is Stage.SOURCE:
         return snapshot(task)
+    if task.stage in (Stage.CHECK, Stage.SMOKE):
+        return proof(task)
     steps = pytorch.steps(order) if task.recipe == "pytorch" else None
     if steps is not None:
         return steps
     msg = f"recipe `{task.recipe}` does not know how to do stage `{task.stage}` of {task.id}"
     raise PlanError(msg, hint=f"give the commands in [[steps.{task.stage}]]")
+
+
+def is_tried_by_us(task: Task) -> bool:
+    """Whether a job tries a package by steps of ours."""
+    return task.stage is Stage.SMOKE and "steps" not in task.settings
 
 
 def compiles_by_recipe(task: Task) -> bool:

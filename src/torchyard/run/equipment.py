@@ -4,7 +4,9 @@ This happens outside of any sandbox, with the caller's own settings for the netw
 none.
 """
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +17,7 @@ from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.yard import Sandbox
-from torchyard.recipes import compiles_by_recipe
+from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.pytorch import core_of, environment
 from torchyard.run.sandbox import work_path
 from torchyard.run.steps import Bench
@@ -25,14 +27,22 @@ if TYPE_CHECKING:
     from torchyard.toolchain.interpreters import Interpreter
 
 
+_WHEELS = "toolchain/wheels"
+_NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
+"""How a test says that it wants numpy."""
+
+
 def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[str, str]:
-    """Lay out a job's toolchain, if it compiles by a recipe; return the variables that show it."""
+    """Lay out what a recipe's steps compile with, or try; return the variables that show it."""
     order = place.order
-    if not compiles_by_recipe(order.task):
+    smokes = is_tried_by_us(order.task)
+    if not smokes and not compiles_by_recipe(order.task):
         return {}
     if sandbox.root is not None:
-        msg = f"{order.task.id} is compiled with this machine's toolchain, not with a root's"
+        msg = f"{order.task.id} needs this machine's compilers and Pythons, not a root's"
         raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
+    if smokes:
+        return _equip_smoke(place, work_path(sandbox, place.folder))
     # It takes longer to load than many a job takes that compiles nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.equip import equip  # noqa: PLC0415
@@ -55,6 +65,21 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
         digests=Digests(place.folder.parent / DIGESTS),
     )
     return tools | environment(order)
+
+
+def _equip_smoke(place: Workplace, seen_as: str) -> Mapping[str, str]:
+    """Let a wheel be tried without a network: with its Python, and all that it requires."""
+    task = place.order.task
+    wheels = sorted((place.folder / "inputs" / Stage.PACKAGE).glob("*.whl"))
+    if not wheels:
+        return {}
+    from torchyard.checks.smoke.wheelhouse import gather, offline  # noqa: PLC0415 - as above
+
+    interpreter = _interpreter(task)
+    numpy = task.facts["name"] == "torch" or any(map(_NUMPY.search, task.table("tests").values()))
+    folder = place.folder / _WHEELS
+    gather(wheels, interpreter, folder, numpy=numpy)
+    return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
 
 
 def _interpreter(task: Task) -> "Interpreter":

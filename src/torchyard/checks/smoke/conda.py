@@ -95,9 +95,14 @@ def install_conda(
     index_channel(channel)
     spec = f"{specimen.name} =={specimen.version} {specimen.build}"
     system = _driver(specimen.compute)
-    sources = (channel.absolute().as_uri(), *channels)
+    sources = (channel.absolute().as_uri(), *map(_address, channels))
     solve(sources, [spec], folder, folder.with_name("cache"), system)
     return _installed(specimen, folder)
+
+
+def _address(channel: str) -> str:
+    """The address of a channel, which may be given as a directory."""
+    return channel if "://" in channel else Path(channel).absolute().as_uri()
 
 
 def _driver(compute: str) -> dict[str, str]:
