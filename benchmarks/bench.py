@@ -12,9 +12,12 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import NamedTuple
+
+from wheels import LIBRARY, torch_wheel
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples/pytorch/torchyard.toml"
@@ -195,6 +198,54 @@ def write_wheel(rounds: int = 3, size: int = 100 * MEGABYTE) -> list[Result]:
     ]
 
 
+def retag(rounds: int = 5) -> list[Result]:
+    """Other labels for a real wheel, against unpacking it and packing it again."""
+    wheel = torch_wheel()
+    bare = [sys.executable, str(HERE / "wheels.py"), "repack", str(wheel), "out"]
+    ours = [str(TORCHYARD), "repair", str(wheel), "--to", "out", "--no-check"]
+    slow = _best_cpu(1, {"bare": bare})["bare"]
+    labels = {"retag": ["--platform-tag", "linux_x86_64"], "re-version": ["--version", "9.0"]}
+    best = _best_cpu(rounds, {name: [*ours, *options] for name, options in labels.items()})
+    return [
+        Result(
+            f"{name} of a wheel, to `wheel` itself, CPU",
+            seconds / slow,
+            "×",
+            0.01,
+            f"{seconds:.2f} s, unpack and pack {slow:.1f} s: {slow / seconds:.0f} times",
+        )
+        for name, seconds in best.items()
+    ]
+
+
+def repair(rounds: int = 7) -> list[Result]:
+    """One library of a real wheel, against `cp` and what must be done to that library."""
+    wheel = torch_wheel()
+    change = ("--rpath", "$ORIGIN:$ORIGIN/x", "--members", LIBRARY, "--no-check")
+    commands = {
+        "bare": [sys.executable, str(HERE / "wheels.py"), "bare", str(wheel), "out"],
+        "ours": [str(TORCHYARD), "repair", str(wheel), "--to", "out", *change],
+    }
+    best = _best_cpu(rounds, commands)
+    detail = f"{best['ours']:.2f} s, cp, inflate, patchelf, deflate {best['bare']:.2f} s"
+    return [Result("repair of a library, CPU", best["ours"] / best["bare"], "×", 1.3, detail)]
+
+
+def _best_cpu(rounds: int, commands: dict[str, list[str]]) -> dict[str, float]:
+    """The least processor time that each command takes, with an empty directory `out`."""
+    best = dict.fromkeys(commands, float("inf"))
+    for _ in range(rounds):
+        for name, command in commands.items():
+            with TemporaryDirectory() as folder:
+                Path(folder, "out").mkdir()
+                before = getrusage(RUSAGE_CHILDREN)
+                subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+                after = getrusage(RUSAGE_CHILDREN)
+            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            best[name] = min(best[name], used)
+    return best
+
+
 def _best(
     rounds: int, commands: dict[str, list[str]], folder: Path, fresh: Path | None = None
 ) -> dict[str, float]:
@@ -230,6 +281,8 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "empty-jobs": empty_jobs,
     "core-once": core_once,
     "write-wheel": write_wheel,
+    "retag": retag,
+    "repair": repair,
 }
 
 
