@@ -13,16 +13,15 @@ import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from time import perf_counter
 from typing import NamedTuple
-
-from wheels import LIBRARY, torch_wheel
 
 HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples/pytorch/torchyard.toml"
 TORCHYARD = Path(sysconfig.get_path("scripts")) / "torchyard"
 MEGABYTE = 2**20
+LIBRARY = "torch/lib/libtorch_python.so"
 
 
 class Result(NamedTuple):
@@ -198,6 +197,20 @@ def write_wheel(rounds: int = 3, size: int = 100 * MEGABYTE) -> list[Result]:
     ]
 
 
+def torch_wheel() -> Path:
+    """The wheel of `TORCHYARD_BENCH_WHEEL`, or torch 2.13.0 as pip finds it, downloaded once."""
+    given = os.environ.get("TORCHYARD_BENCH_WHEEL")
+    if given:
+        return Path(given)
+    cache = Path(gettempdir(), "torchyard-bench")
+    if not list(cache.glob("torch-*.whl")):
+        options = ("--no-deps", "--only-binary=:all:", "--dest", str(cache))
+        command = [sys.executable, "-m", "pip", "download", "torch==2.13.0", *options]
+        subprocess.run(command, check=True, stdout=sys.stderr)
+    (wheel,) = cache.glob("torch-*.whl")
+    return wheel
+
+
 def retag(rounds: int = 5) -> list[Result]:
     """Other labels for a real wheel, against unpacking it and packing it again."""
     wheel = torch_wheel()
@@ -223,7 +236,7 @@ def repair(rounds: int = 7) -> list[Result]:
     wheel = torch_wheel()
     change = ("--rpath", "$ORIGIN:$ORIGIN/x", "--members", LIBRARY, "--no-check")
     commands = {
-        "bare": [sys.executable, str(HERE / "wheels.py"), "bare", str(wheel), "out"],
+        "bare": [sys.executable, str(HERE / "wheels.py"), "bare", str(wheel), "out", LIBRARY],
         "ours": [str(TORCHYARD), "repair", str(wheel), "--to", "out", *change],
     }
     best = _best_cpu(rounds, commands)

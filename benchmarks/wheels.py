@@ -1,40 +1,25 @@
-"""A real wheel to measure with, and the bare work that others' promises are compared with.
+"""The bare work that repairs of a wheel are compared with.
 
-The wheel is that of `TORCHYARD_BENCH_WHEEL`, or torch 2.13.0 as pip finds it, downloaded once.
+python wheels.py repack WHEEL OUT           unpack it and pack it again
+python wheels.py bare WHEEL OUT MEMBER      copy it; unpack, change and pack one library
 """
 
 import os
 import subprocess
 import sys
-import tempfile
 import zipfile
 from pathlib import Path
 
 import deflate
 
-LIBRARY = "torch/lib/libtorch_python.so"
 _LEVEL = 6
 
 
-def torch_wheel() -> Path:
-    """Find the wheel of torch, or get it."""
-    given = os.environ.get("TORCHYARD_BENCH_WHEEL")
-    if given:
-        return Path(given)
-    cache = Path(tempfile.gettempdir(), "torchyard-bench")
-    if not list(cache.glob("torch-*.whl")):
-        options = ("--no-deps", "--only-binary=:all:", "--dest", str(cache))
-        command = [sys.executable, "-m", "pip", "download", "torch==2.13.0", *options]
-        subprocess.run(command, check=True, stdout=sys.stderr)
-    (wheel,) = cache.glob("torch-*.whl")
-    return wheel
-
-
-def bare(wheel: Path, out: Path) -> None:
+def bare(wheel: Path, out: Path, member: str) -> None:
     """Copy a wheel, and unpack, change and pack one of its libraries."""
     subprocess.run(["cp", wheel, out / wheel.name], check=True)
     with zipfile.ZipFile(wheel) as archive, wheel.open("rb") as file:
-        info = archive.getinfo(LIBRARY)
+        info = archive.getinfo(member)
         head = os.pread(file.fileno(), 30, info.header_offset)
         skipped = 30 + int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
         data = os.pread(file.fileno(), info.compress_size, info.header_offset + skipped)
@@ -53,4 +38,8 @@ def repack(wheel: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    {"bare": bare, "repack": repack}[sys.argv[1]](Path(sys.argv[2]), Path(sys.argv[3]))
+    what, wheel, out, *members = sys.argv[1:]
+    if what == "repack":
+        repack(Path(wheel), Path(out))
+    else:
+        bare(Path(wheel), Path(out), *members)

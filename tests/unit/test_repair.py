@@ -405,6 +405,19 @@ def test_names_that_are_none(name: str) -> None:
         WheelName.parse(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("a-1-0.conda", "is a conda package"), ("a.tar.gz", "no package that can be repaired")],
+)
+def test_other_packages_are_refused(
+    torchyard: Command, tmp_path: Path, name: str, message: str
+) -> None:
+    (tmp_path / name).write_bytes(b"")
+    done = torchyard("repair", tmp_path / name, "--to", tmp_path / "out", "--rpath", "$ORIGIN")
+    assert done.code == 2
+    assert message in done.err
+
+
 def test_a_package_is_never_replaced_by_its_repair(tmp_path: Path) -> None:
     path = make_wheel(tmp_path)
     before = path.read_bytes()
@@ -432,6 +445,18 @@ def test_the_command_tells_what_changed(torchyard: Command, tmp_path: Path) -> N
     lines = [line.split() for line in done.out.splitlines()]
     assert lines[0][0] == str(tmp_path / "out" / NAME.replace("+cpu", ""))
     assert ["tiny/version.py", "version", "1.2.0+cpu", "→", "1.2.0"] in lines
+
+
+def test_what_was_made_is_checked(torchyard: Command, tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, {**FILES, "evil.pth": b"import os\n"})
+    args = ("repair", path, "--to", tmp_path / "out", "--local", "none")
+    done = torchyard(*args)
+    assert done.code == 13
+    assert "evil.pth" in done.out
+    assert (tmp_path / "out" / NAME.replace("+cpu", "")).exists()
+    done = torchyard(*args, "--json")
+    assert done.code == 13
+    assert json.loads(done.out)["check"]["findings"]["error"] >= 1
 
 
 def test_the_command_prints_json(torchyard: Command, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`torchyard repair`: mend a package, and leave alone what is good."""
 
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def command(
         msg = "--members has no effect without --rpath, --needed or --strip"
         raise UsageError(msg, hint="say what to do with them")
     _refuse_twins(packages, operations)
+    gc.disable()  # packages have many members, and none of them is garbage
     done = [(package, repair(package, operations, to, compute=compute)) for package in packages]
     if not as_json:
         for _, repaired in done:

@@ -61,9 +61,7 @@ def repair(
     `compute` is what a package is compiled for, if its version does not tell; only the rules of
     policies ask for it.
     """
-    if path.suffix not in (".whl", ".zip"):
-        msg = f"`{path.name}` is neither a wheel nor a zip, and can't be repaired"
-        raise UsageError(msg, hint="build it again; conda packages are made from wheels' files")
+    _refuse_others(path.name)
     target = out / new_name(path.name, operations)
     if target.exists() and target.samefile(path):
         msg = f"`{target}` would replace the package that it is made from"
@@ -84,6 +82,16 @@ def repair(
             relink(draft, relinks, Path(scratch), compute)
         draft.write(target)
         return Repaired(target, tuple(draft.changes), write_debug(Path(scratch, "debug"), target))
+
+
+def _refuse_others(name: str) -> None:
+    if name.endswith((".conda", ".tar.bz2")):
+        msg = f"`{name}` is a conda package, whose files are compressed together: none can be kept"
+        hint = "unpack it with `cph extract`, change the files, and pack it with `cph create`"
+        raise UsageError(msg, hint=hint)
+    if not name.endswith((".whl", ".zip")):
+        msg = f"`{name}` is no package that can be repaired"
+        raise UsageError(msg, hint="name a wheel (.whl) or a libtorch archive (.zip)")
 
 
 def _retag(draft: Draft, new: str) -> None:
