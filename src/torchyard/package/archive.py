@@ -15,7 +15,6 @@ import os
 import shutil
 import stat
 import struct
-import zipfile
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -262,6 +261,8 @@ def unpack(archive: Path, folder: Path) -> None:
 
     An archive with links is refused: what is unpacked after one would be written where it leads.
     """
+    import zipfile  # noqa: PLC0415 - slow to import, and nobody else here needs it
+
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with zipfile.ZipFile(archive) as opened:

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from torchyard.errors import BuildError
 from torchyard.package.archive import Member, writing
 from torchyard.package.dist_info import updated_record
-from torchyard.package.raw_copy import Raw, raw_runs
+from torchyard.package.raw_copy import Raw
 from torchyard.package.unpacked import content_of
 from torchyard.package.zip_reader import Entry, read_directory
 
@@ -22,13 +21,6 @@ class Change(NamedTuple):
 
     member: str
     what: str
-
-
-class _Kept(NamedTuple):
-    """A member that is copied, and the name that it will have."""
-
-    entry: Entry
-    name: str
 
 
 class Draft:
@@ -106,24 +98,25 @@ class Draft:
                 archive.add([Member(own, new.encode())])
 
     def _items(self, record: str) -> Iterator[Member | Raw]:
-        for kept, group in groupby(self._members(record), lambda m: isinstance(m, _Kept)):
-            if kept:
-                yield from raw_runs(self.file, (m for m in group if isinstance(m, _Kept)))
-            else:
-                yield from (m for m in group if isinstance(m, Member))
-
-    def _members(self, record: str) -> Iterator[Member | _Kept]:
         """All members in their order; new ones are in front of what a wheel says of itself."""
+        run: list[Entry] = []  # an archive without faults has nothing between its members
         waiting = self.added
         for entry in self.entries.values():
-            if waiting and self.home and entry.name.startswith(self.home):
+            name = self.renamed(entry.name)
+            comes_home = bool(waiting and self.home and entry.name.startswith(self.home))
+            stays = name == entry.name != record and name not in self.sources
+            if run and (comes_home or not stays):
+                yield Raw(self.file, tuple(run))
+                run = []
+            if comes_home:
                 yield from waiting
                 waiting = []
-            name = self.renamed(entry.name)
-            if name is None or entry.name == record:
-                continue
-            if entry.name in self.sources:
+            if stays:
+                run.append(entry)
+            elif name is not None and entry.name in self.sources:
                 yield Member(name, self.sources[entry.name], bool(entry.mode & 0o100))
-            else:
-                yield _Kept(entry, name)
+            elif name is not None and entry.name != record:
+                yield Raw(self.file, (entry,), name)
+        if run:
+            yield Raw(self.file, tuple(run))
         yield from waiting

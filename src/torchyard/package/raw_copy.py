@@ -6,7 +6,7 @@ gets another name needs another header, and all get another place in the directo
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import BinaryIO, NamedTuple
 
@@ -35,21 +35,6 @@ class Raw(NamedTuple):
     def names(self) -> list[str]:
         """What the members will be called."""
         return [self.name] if self.name else [entry.name for entry in self.entries]
-
-
-def raw_runs(source: BinaryIO, members: Iterable[tuple[Entry, str]]) -> Iterator[Raw]:
-    """Join members, each with its name to be, that can be copied in one go."""
-    run: list[Entry] = []
-    for entry, name in members:
-        if run and (name != entry.name or run[-1].end != entry.header):
-            yield Raw(source, tuple(run))
-            run = []
-        if name != entry.name:
-            yield Raw(source, (entry,), name)
-        else:
-            run.append(entry)
-    if run:
-        yield Raw(source, tuple(run))
 
 
 def copy_raw(raw: Raw, to: BinaryIO) -> Iterator[bytes]:

@@ -5,9 +5,9 @@ Texts keep all that is not about the label, byte for byte. Nothing here reads or
 
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import NamedTuple
 
-from packaging.tags import parse_tag
 from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import BuildError, UsageError
@@ -72,7 +72,8 @@ class WheelName(NamedTuple):
 
 def wheel_text(text: bytes, tag: str) -> bytes:
     """WHEEL with other tags, at the place of the old ones."""
-    lines = b"".join(f"Tag: {one}\n".encode() for one in sorted(map(str, parse_tag(tag))))
+    several = product(*(part.split(".") for part in tag.split("-")))
+    lines = "".join(f"Tag: {one}\n" for one in sorted(map("-".join, several))).encode()
     new, count = _TAG_LINES.subn(lines, text.replace(b"\r\n", b"\n"), count=1)
     if not count:
         msg = "WHEEL has no line `Tag:`"
