@@ -31,8 +31,10 @@ _MACHINES |= {183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "
 
 _MOST_LINKS = 1 << 16
 _LONGEST_TABLE = 32 << 20
-_LONGEST_NOTE = 1 << 20
-_LONGEST_TEXTS = 4 << 20
+_LONGEST_ROWS = 8 << 20
+_LONGEST_DYNAMIC = 1 << 20
+_LONGEST_NOTES = 1 << 20
+_LONGEST_TEXTS = 16 << 20
 
 Read = Callable[[int, int], bytes]
 """The bytes from a place, so many of them; only asked for what lies in the file."""
@@ -106,14 +108,8 @@ class Image:
         if step < form.size:
             msg = f"rows of a table at {offset:#x} have only {step} bytes"
             raise ValueError(msg)
-        data = self.read(offset, self._bounded(count * step))
+        data = self.read(offset, _bounded(count * step, _LONGEST_ROWS))
         return [form.unpack_from(data, index * step) for index in range(count)]
-
-    def _bounded(self, size: int) -> int:
-        if size > _LONGEST_TABLE:
-            msg = f"a table of {size} bytes is too long"
-            raise ValueError(msg)
-        return size
 
     @cached_property
     def segments(self) -> list[Segment]:
@@ -136,18 +132,20 @@ class Image:
         count = count or first[5]  # too many for the header's field
         index = first[6] if self._names_index == _SHN_XINDEX else self._names_index
         rows = self.rows(shape, self.section_headers, count, step)
-        names = self.read(rows[index][4], self._bounded(rows[index][5]))
-        return [Section(text_at(names, r[0]), r[1], r[4], r[5], r[6]) for r in rows]
+        names = self.read(rows[index][4], _bounded(rows[index][5]))
+        return [Section(self._text(names, r[0]), r[1], r[4], r[5], r[6]) for r in rows]
 
     @cached_property
     def tags(self) -> dict[int, list[int]]:
         """The dynamic section: each tag with its values, in their order."""
         found: dict[int, list[int]] = {}
         shape = self.order + self.word * 2
-        for segment in self.segments:
-            if segment.kind != PT_DYNAMIC:
-                continue
-            size = self._bounded(segment.size)
+        segments = [segment for segment in self.segments if segment.kind == PT_DYNAMIC]
+        if len(segments) > 1:
+            msg = "it has more than one dynamic section"
+            raise ValueError(msg)
+        for segment in segments:
+            size = _bounded(segment.size, _LONGEST_DYNAMIC)
             part = self.read(segment.offset, size - size % struct.calcsize(shape))
             for tag, value in struct.iter_unpack(shape, part):
                 if tag == 0:
@@ -155,17 +153,28 @@ class Image:
                 found.setdefault(tag, []).append(value)
         return found
 
+    def _value(self, tag: int) -> int:
+        """The value of a tag that must be there, as another one is."""
+        if tag not in self.tags:
+            msg = f"its dynamic section lacks the tag {tag:#x}"
+            raise ValueError(msg)
+        return self.tags[tag][0]
+
     @cached_property
     def names(self) -> bytes:
         """The texts that the dynamic section refers to, one after another."""
         if _DT_STRTAB not in self.tags:
             return b""
         start = self.offset_of(self.tags[_DT_STRTAB][0])
-        return self.read(start, self._bounded(self.tags[_DT_STRSZ][0]))
+        return self.read(start, _bounded(self._value(_DT_STRSZ)))
 
     def name(self, start: int) -> str:
-        """One of these texts. Few bytes can be many texts, so there is an end to it."""
-        found = text_at(self.names, start)
+        """One of these texts."""
+        return self._text(self.names, start)
+
+    def _text(self, names: bytes, start: int) -> str:
+        """A text up to its end. Few bytes can be many texts, so there is an end to it."""
+        found = text_at(names, start)
         self._told += len(found)
         if self._told > _LONGEST_TEXTS:
             msg = "its texts are too long"
@@ -215,7 +224,7 @@ class Image:
         links = 0
         if _DT_VERNEED in self.tags:
             library = self.offset_of(self.tags[_DT_VERNEED][0])
-            for _ in range(_links(self.tags[_DT_VERNEEDNUM][0])):
+            for _ in range(_links(self._value(_DT_VERNEEDNUM))):
                 _, count, file, first, following = self.unpack("HHIII", library)
                 links = _links(links + 1 + count)
                 name = self.name(file)
@@ -232,7 +241,7 @@ class Image:
         found: dict[str, None] = {}
         if _DT_VERDEF in self.tags:
             place = self.offset_of(self.tags[_DT_VERDEF][0])
-            for _ in range(_links(self.tags[_DT_VERDEFNUM][0])):
+            for _ in range(_links(self._value(_DT_VERDEFNUM))):
                 _, flags, _, _, _, first, following = self.unpack("HHHHIII", place)
                 if not flags & _VER_FLG_BASE:
                     found[self.name(self.unpack("II", place + first)[0])] = None
@@ -240,9 +249,11 @@ class Image:
         return tuple(found)
 
     def build_id(self) -> str:
+        left = _LONGEST_NOTES
         for segment in self.segments:
-            if segment.kind != PT_NOTE or segment.size > _LONGEST_NOTE:
+            if segment.kind != PT_NOTE or segment.size > left:
                 continue
+            left -= segment.size
             data = self.read(segment.offset, segment.size)
             place = 0
             while place + 12 <= len(data):
@@ -273,20 +284,28 @@ class Image:
         start = self.offset_of(self.tags[_DT_GNU_HASH][0])
         buckets, first, filters, _ = self.unpack("IIII", start)
         place = start + 16 + filters * (8 if self.is_64 else 4)
-        size = self._bounded(buckets * 4)
-        table = struct.unpack(f"{self.order}{buckets}I", self.read(place, size))
-        last = max(table, default=0)
+        size = _bounded(buckets * 4)
+        table = struct.iter_unpack(f"{self.order}I", self.read(place, size))
+        (last,) = max(table, default=(0,))
         if last < first:
             return first
         chain = place + size + (last - first) * 4
-        while not self.unpack("I", chain)[0] & 1:
-            last, chain = last + 1, chain + 4
-        return last + 1
+        length = 0
+        while not self.unpack("I", chain + length * 4)[0] & 1:
+            length = _links(length + 1)
+        return last + length + 1
+
+
+def _bounded(size: int, most: int = _LONGEST_TABLE) -> int:
+    if size > most:
+        msg = f"a table of {size} bytes is too long"
+        raise ValueError(msg)
+    return size
 
 
 def _links(count: int) -> int:
     if count > _MOST_LINKS:
-        msg = f"a chain of {count} versions is too long"
+        msg = f"a chain of {count} links is too long"
         raise ValueError(msg)
     return count
 

@@ -16,7 +16,9 @@ _HEAD = 9 << 20
 _TAIL = 9 << 20
 _NEAR = 64 << 10
 """In front of the section headers are the sections' names."""
-_LONGEST_PART = 1 << 20
+_LONGEST_HEADERS = 8 << 20
+_LONGEST_PARTS = 1 << 20
+_MOST_PARTS = 64
 
 _LAST_LOCAL = 15
 """Up to here, a symbol's `info` says that it is of no use to other files."""
@@ -60,9 +62,13 @@ class ElfStream:
             image = Image(self._kept.read, self.size)
             step, count = image.section_shape
             start = image.section_headers
-            self._kept.want((max(0, start - _NEAR), min(self.size, start + step * count)))
-            for segment in image.segments:
-                if segment.kind in (PT_DYNAMIC, PT_NOTE) and segment.size <= _LONGEST_PART:
+            end = start + min(step * count, _LONGEST_HEADERS)
+            self._kept.want((max(0, start - _NEAR), min(self.size, end)))
+            pointed = [s for s in image.segments if s.kind in (PT_DYNAMIC, PT_NOTE)]
+            left = _LONGEST_PARTS
+            for segment in pointed[:_MOST_PARTS]:
+                if segment.size <= left:
+                    left -= segment.size
                     self._kept.want((segment.offset, segment.offset + segment.size))
         except (*DAMAGED, NotKept):
             return
