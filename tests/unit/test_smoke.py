@@ -195,10 +195,8 @@ def test_what_can_not_be_made_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
 def test_wrong_libraries_have_the_names_that_users_met(tmp_path: Path) -> None:
     specimen, installation = surroundings_of("cpu", tmp_path)
-    place = tmp_path / "b"
-    place.mkdir()
     around = clean(installation, tmp_path / "a")
-    around = hostile(around, specimen, place, [Condition.LIBRARIES])
+    around = hostile(around, specimen, tmp_path / "b", [Condition.LIBRARIES])
     folder = Path(around.env["LD_LIBRARY_PATH"])
     assert all((folder / name).exists() for name in load_hostility().libraries)
     assert set(around.applied) == {Condition.LIBRARIES}

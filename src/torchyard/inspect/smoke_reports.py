@@ -1,5 +1,6 @@
 """What came out of trying packages, as people read it."""
 
+import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
@@ -20,6 +21,9 @@ _STYLES = {
     Outcome.NOT_RUN: "yellow",
 }
 _BAD = "bold red"
+_DULL = re.compile(r"^\s*[~^]*\s*$|<frozen importlib")
+"""Lines that Python writes and nobody misses."""
+
 _SHOWN = 12
 """How many of the last lines of a failed test people see; `--json` has more."""
 
@@ -39,7 +43,8 @@ def smoke_report(document: SmokeDocument) -> RenderableType:
 
 
 def _package(package: SmokedDocument) -> Iterator[RenderableType]:
-    yield Text(package.file, style="bold")
+    pythons = dict.fromkeys(f", Python {run.python}" for run in package.runs if run.python)
+    yield Text.assemble((package.file, "bold"), *pythons)
     yield ""
     yield _table(package)
     yield from _conditions(package)
@@ -91,26 +96,29 @@ def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
 
 
 def _told(package: SmokedDocument) -> Iterator[RenderableType]:
-    """Why tests failed, with the end of what they printed, and why others were not run."""
+    """Why tests were not run, and why others failed, with the end of what they printed."""
     idle: dict[str, dict[str, None]] = {}
-    failed: dict[tuple[str, Outcome, str], list[str]] = {}
-    outputs: dict[tuple[str, Outcome, str], str] = {}
+    places: dict[tuple[str, Outcome, str], list[str]] = {}
+    outputs: dict[tuple[Outcome, str], str] = {}
     for run in package.runs:
         for one in run.tests:
-            key = (_name(one), one.outcome, one.why or "")
+            why = one.why or ""
             if one.outcome == Outcome.NOT_RUN:
-                idle.setdefault(one.why or "", {})[_name(one)] = None
-            elif one.why:
-                failed.setdefault(key, []).append(f"{run.installer} {run.environment}")
-                outputs.setdefault(key, one.output or "")
+                idle.setdefault(why, {})[_name(one)] = None
+            elif why:
+                key = (_name(one), one.outcome, why)
+                places.setdefault(key, []).append(f"{run.installer} {run.environment}")
+                outputs.setdefault((one.outcome, why), one.output or "")
     for why, names in idle.items():
         yield ""
         yield Text.assemble(("not run: ", "yellow"), f"{why}: {', '.join(names)}")
-    for key, where in failed.items():
-        name, outcome, why = key
+    alike: dict[tuple[Outcome, str, str], list[str]] = {}
+    for (name, outcome, why), where in places.items():
+        alike.setdefault((outcome, why, ", ".join(where)), []).append(name)
+    for (outcome, why, where), tests in alike.items():
         style = _STYLES.get(outcome, _BAD)
         yield ""
-        yield Text.assemble((f"{name} {outcome}", style), f" ({', '.join(where)}): {why}")
-        lines = outputs[key].splitlines()
+        yield Text.assemble((f"{', '.join(tests)} {outcome}", style), f" ({where}): {why}")
+        lines = [line for line in outputs[outcome, why].splitlines() if not _DULL.search(line)]
         if len(lines) > 1:
             yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))

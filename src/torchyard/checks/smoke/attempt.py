@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 from torchyard.checks.smoke.outcome import Attempt, Outcome
@@ -30,6 +31,8 @@ string(TOUPPER {package} _package)
 add_executable({name} {file})
 target_link_libraries({name} PRIVATE ${{${{_package}}_LIBRARIES}})
 """
+
+_ERROR = re.compile(r"\berror: |^CMake Error|undefined reference|^error")
 
 _DEVICES = {"cu": "nvidia[0-9]*", "rocm": "kfd", "xpu": "dri/renderD*"}
 """The device files by which a kind of GPU is seen."""
@@ -91,6 +94,11 @@ def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) 
             output=output,
         )
 
+    def short(text: str) -> str:
+        """Without the names of folders that will be gone, and are others each time."""
+        text = text.replace(str(folder), ".")
+        return text.replace(around.installation.prefix, "<environment>")
+
     why = lacking(test, specimen, around)
     if why:
         return told(Outcome.NOT_RUN, why)
@@ -108,8 +116,9 @@ def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) 
         )
         seconds += trial.seconds
         if trial.late or trial.code:
-            outcome, why = _verdict(trial, test.timeout)
-            return told(outcome, why, seconds, "\n".join(trial.lines[-_SHOWN:]))
+            outcome, why = _verdict(trial, test)
+            lines = "\n".join(trial.lines[-_SHOWN:])
+            return told(outcome, short(why), seconds, short(lines))
     shutil.rmtree(folder, ignore_errors=True)
     return told(Outcome.PASSED, seconds=seconds)
 
@@ -140,17 +149,19 @@ def _cmake() -> str:
     return beside if os.sep in beside else ""
 
 
-def _verdict(trial: Trial, limit: int) -> tuple[Outcome, str]:
+def _verdict(trial: Trial, test: Test) -> tuple[Outcome, str]:
     if trial.late:
-        return Outcome.TIMED_OUT, f"not done after {limit} s"
+        return Outcome.TIMED_OUT, f"not done after {test.timeout} s"
     if trial.signal:
         return Outcome.CRASHED, f"killed by {trial.signal}"
-    return Outcome.FAILED, _reason(trial)
+    return Outcome.FAILED, _reason(trial, test)
 
 
-def _reason(trial: Trial) -> str:
-    """The line of the output that says most: the last one, which in Python names the error."""
+def _reason(trial: Trial, test: Test) -> str:
+    """The line that says most: the last one, or a compiler's, linker's or CMake's first error."""
     said = [line.strip() for line in trial.lines if line.strip()]
-    errors = [line for line in said if re.search(r"\berror\b", line)]
-    (reason,) = (errors or said)[-1:] or [f"exit code {trial.code}"]
-    return reason
+    if test.language != "python":
+        for line, after in pairwise([*said, ""]):
+            if _ERROR.search(line):
+                return f"{line} {after}" if line.endswith(":") else line
+    return said[-1] if said else f"exit code {trial.code}"

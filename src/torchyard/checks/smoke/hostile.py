@@ -73,6 +73,7 @@ def hostile(
         Condition.READ_ONLY: _freeze,
         Condition.NETWORK: _cut_off,
     }
+    folder.mkdir(parents=True, exist_ok=True)
     around = msgspec.structs.replace(around, environment=Environment.HOSTILE)
     for condition, make in makers.items():
         if condition not in conditions:

@@ -132,6 +132,7 @@ class _Trier:
         self._folder = folder
         self._tell = tell
         self._count = 0
+        self._broken: set[str] = set()
 
     def runs(self, installed: Attempt) -> Iterator[Run]:
         """Try it in each environment."""
@@ -175,7 +176,9 @@ class _Trier:
 
     def _attempt(self, test: Test, around: Surroundings) -> Attempt:
         found = attempt(test, self._specimen, around, self._place())
-        if found.outcome.is_bad and around.applied and not around.variant:
+        if found.outcome.is_bad and around.environment == Environment.CLEAN:
+            self._broken.add(test.name)
+        elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
             found = self._blame(test, found)
         today = datetime.now(UTC).date()
         found = judge(found, self._specimen.title, around.environment, self._request.known, today)
@@ -183,17 +186,19 @@ class _Trier:
         return found
 
     def _blame(self, test: Test, failed: Attempt) -> Attempt:
-        """Find out which condition alone makes a test fail, if it passes without any."""
-        for only in ((), *((condition,) for condition in Condition)):
-            around = clean(self._installation, self._folder / "blame")
-            around = hostile(around, self._specimen, self._place(), only)
-            if (
-                not around.missing
-                and attempt(test, self._specimen, around, self._place()).outcome.is_bad
-            ):
-                said = f"because of: {only[0]}" if only else "and so it does without any hostility"
-                return msgspec.structs.replace(failed, why=f"{failed.why} ({said})")
+        """Find out which condition alone makes a test fail that passes without any."""
+        if self._fails(test, ()):
+            return failed
+        for condition in Condition:
+            if self._fails(test, (condition,)):
+                why = f"{failed.why} (because of: {condition})"
+                return msgspec.structs.replace(failed, why=why)
         return failed
+
+    def _fails(self, test: Test, conditions: tuple[Condition, ...]) -> bool:
+        around = clean(self._installation, self._folder / "blame")
+        around = hostile(around, self._specimen, self._place(), conditions)
+        return attempt(test, self._specimen, around, self._place()).outcome.is_bad
 
     def _place(self) -> Path:
         """A fresh name for a folder."""

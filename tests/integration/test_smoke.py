@@ -1,0 +1,379 @@
+"""`torchyard smoke` on real packages: what works passes, what is broken is told."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import jsonschema
+import pytest
+from tests.conda import SUBDIR, find_python, index, make_package, make_python_package
+from tests.helpers import ROOT
+from tests.recipe import PREFIX, SAMPLE, TORCHYARD, run, shared_sample
+from tests.smoke import change_wheel, compile_stub, extract, make_wheel
+
+from torchyard.errors import HostError, SmokeError
+from torchyard.host.work import locked
+
+pytestmark = pytest.mark.integration
+
+slow = pytest.mark.slow
+needs_gcc = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no compiler here")
+needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bwrap here")
+HEAD = "# level: import\n# about: a test\n"
+OFFLINE = {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
+TORCH = "2.13.0"
+CONDITIONS = {
+    "wrong libraries",
+    "other libgomp",
+    "split site-packages",
+    "read-only",
+    "no home",
+    "no network",
+}
+
+
+class Tried:
+    """What the command printed as JSON, and how it ended."""
+
+    def __init__(self, *words: object, env: Mapping[str, str] | None = None) -> None:
+        done = run(*TORCHYARD, "smoke", *words, "--json", env=env)
+        self.code, self.err = done.returncode, done.stderr
+        assert done.stdout, done.stderr
+        self.report = json.loads(done.stdout)
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """By test, or by environment and test if there are several runs."""
+        runs = [run for package in self.report["packages"] for run in package["runs"]]
+        return {
+            f"{run['environment']} {test['test']}" if len(runs) > 1 else test["test"]: test[
+                "outcome"
+            ]
+            for run in runs
+            for test in run["tests"]
+        }
+
+    def test(self, name: str, environment: str = "clean") -> dict[str, str]:
+        """The first run of a test in an environment."""
+        return next(
+            test
+            for package in self.report["packages"]
+            for run in package["runs"]
+            if run["environment"] == environment
+            for test in run["tests"]
+            if test["test"] == name
+        )
+
+
+def write_tests(folder: Path, **bodies: str) -> Path:
+    place = folder / "own"
+    place.mkdir()
+    for name, body in bodies.items():
+        (place / f"{name}.py").write_text(HEAD + body, encoding="utf-8")
+    return place
+
+
+def quick(*words: object) -> Tried:
+    return Tried(*words, "--installer", "uv", "--environment", "clean", env=OFFLINE)
+
+
+# ------------------------------------------------------------------- small packages
+
+
+def test_a_wheel_that_works_passes_by_both_installers(tmp_path: Path) -> None:
+    tried = Tried(make_wheel(tmp_path), env=OFFLINE)
+    assert tried.code == 0, tried.err
+    assert set(tried.outcomes.values()) == {"passed"}
+    (package,) = tried.report["packages"]
+    assert [(run["installer"], run["environment"]) for run in package["runs"]] == [
+        ("pip", "clean"),
+        ("pip", "hostile"),
+        ("uv", "clean"),
+        ("uv", "hostile"),
+    ]
+    names = [test["test"] for test in package["runs"][0]["tests"]]
+    assert names == [
+        "install",
+        "requirements",
+        "any/import.py",
+        "any/libraries.py",
+        "any/version.py",
+    ]
+    schema = json.loads((ROOT / "src/torchyard/data/schemas/smoke.json").read_text("utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(tried.report)
+
+
+def test_a_report_for_people(tmp_path: Path) -> None:
+    own = write_tests(tmp_path, bad="raise ValueError('this is why')\n")
+    words = (make_wheel(tmp_path), "--tests", own, "--installer", "uv")
+    done = run(*TORCHYARD, "smoke", *words, env={**OFFLINE, "COLUMNS": "60"})
+    assert done.returncode == SmokeError.exit_code
+    assert max(map(len, done.stdout.splitlines())) <= 60
+    assert "own/bad.py" in done.stdout
+    assert "ValueError: this is why" in done.stdout.replace("\n", " ")
+    assert "it does not work" in done.stdout
+    assert "clean: own/bad.py failed" in done.stderr
+    assert "error: demo_thing-1.0-py3-none-any.whl does not work" in done.stderr
+
+
+def test_a_version_that_is_another_is_found(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, {"demo_thing/__init__.py": '__version__ = "2.0"\n'})
+    tried = quick(wheel)
+    assert tried.code == SmokeError.exit_code
+    assert tried.test("any/version.py")["why"].endswith("demo_thing.__version__ is 2.0, not 1.0")
+
+
+def test_a_requirement_that_nobody_has_is_told(tmp_path: Path) -> None:
+    tried = quick(make_wheel(tmp_path, requires="torchyard-no-such-thing"))
+    assert tried.code == SmokeError.exit_code
+    assert tried.outcomes == {"install": "failed"}
+    assert "torchyard-no-such-thing" in tried.test("install")["output"]
+
+
+def test_tests_are_alone(tmp_path: Path) -> None:
+    own = write_tests(
+        tmp_path,
+        alone="""
+import os, sys
+assert not os.listdir(), os.listdir()
+known = {"PATH", "HOME", "TMPDIR", "LANG", "LC_CTYPE", "PWD"}
+others = {name for name in os.environ if not name.startswith("TORCHYARD_SMOKE_")} - known
+assert not others, others
+assert os.environ["TORCHYARD_SMOKE_NAME"] == "demo-thing"
+assert os.environ["TORCHYARD_SMOKE_VERSION"] == "1.0"
+assert os.path.dirname(__file__) not in sys.path
+try:
+    import torchyard
+except ImportError:
+    pass
+else:
+    raise AssertionError("torchyard can be imported")
+""",
+    )
+    tried = quick(make_wheel(tmp_path), "--tests", own)
+    assert tried.code == 0, tried.report
+
+
+@needs_gcc
+@needs_bwrap
+def test_a_hostile_environment_is_hostile(tmp_path: Path) -> None:
+    own = write_tests(
+        tmp_path,
+        libraries="import ctypes; ctypes.CDLL('libcudart.so.13').torchyard_is_no_such_library\n",
+        libgomp="assert 'libgomp.so.1' in open('/proc/self/maps').read()\n",
+        split="import demo_thing; assert '/lib64/' in demo_thing.__file__\n",
+        home="import os; assert 'HOME' not in os.environ\n",
+        frozen="""
+import demo_thing, os
+try:
+    open(os.path.join(os.path.dirname(demo_thing.__file__), "new"), "w")
+except OSError as error:
+    assert "Read-only" in str(error), error
+else:
+    raise AssertionError("it can be written to")
+""",
+        offline="""
+import socket
+interfaces = {name for _, name in socket.if_nameindex()}
+assert interfaces == {"lo"}, interfaces
+""",
+    )
+    words = ("--tests", own, "--installer", "uv", "--environment", "hostile")
+    tried = Tried(make_wheel(tmp_path, version="1.0+cpu"), *words, env=OFFLINE)
+    assert tried.code == 0, tried.report
+    (only,) = tried.report["packages"][0]["runs"]
+    assert set(only["applied"]) == CONDITIONS
+    assert only["not_applied"] == {}
+
+
+@needs_bwrap
+def test_the_condition_that_breaks_a_package_is_named(tmp_path: Path) -> None:
+    wheel = make_wheel(
+        tmp_path,
+        {"demo_thing/__init__.py": 'import os\n__version__ = "1.0+cpu"\nos.environ["HOME"]\n'},
+        version="1.0+cpu",
+    )
+    tried = Tried(wheel, "--installer", "uv", env=OFFLINE)
+    assert tried.code == SmokeError.exit_code
+    assert tried.test("any/import.py", "clean")["outcome"] == "passed"
+    failed = tried.test("any/import.py", "hostile")
+    assert failed["why"] == "KeyError: 'HOME' (because of: no home)"
+
+
+def test_hangs_and_crashes_are_told_with_their_places(tmp_path: Path) -> None:
+    own = write_tests(
+        tmp_path,
+        hang="import time\ndef wait_for_ever(): time.sleep(600)\nwait_for_ever()\n",
+        crash="import ctypes\ndef fall(): ctypes.string_at(0)\nfall()\n",
+    )
+    tried = quick(make_wheel(tmp_path), "--tests", own, "--timeout", "3")
+    assert tried.code == SmokeError.exit_code
+    hang, crash = tried.test("own/hang.py"), tried.test("own/crash.py")
+    assert (hang["outcome"], hang["why"]) == ("timed out", "not done after 3 s")
+    assert "in wait_for_ever" in hang["output"]
+    assert (crash["outcome"], crash["why"]) == ("crashed", "killed by SIGSEGV")
+    assert "in fall" in crash["output"]
+
+
+def test_known_failures_pass_and_expire(tmp_path: Path) -> None:
+    own = write_tests(tmp_path, old="assert False\n", new="assert False\n", fixed="pass\n")
+    rows = {"old": "2020-01-01", "new": "2999-01-01", "fixed": "2999-01-01"}
+    text = "".join(
+        f'[[known]]\ntest = "own/{name}.py"\nreason = "see #1"\nuntil = {until}\n'
+        for name, until in rows.items()
+    )
+    (own / "known.toml").write_text(text, encoding="utf-8")
+    tried = quick(make_wheel(tmp_path), "--tests", own)
+    assert tried.code == SmokeError.exit_code
+    outcomes = {name: tried.test(f"own/{name}.py")["outcome"] for name in rows}
+    assert outcomes == {"old": "failed", "new": "known", "fixed": "passed"}
+    assert tried.test("own/fixed.py")["why"].startswith("passes now: remove it")
+
+
+def test_a_wheel_for_another_system_is_refused(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, tag="cp311-cp311-macosx_11_0_arm64")
+    done = run(*TORCHYARD, "smoke", wheel)
+    assert done.returncode == HostError.exit_code
+    assert "no Python of this machine fits" in done.stderr
+
+
+def test_what_needs_a_gpu_is_told_as_not_run(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "gpu.py").write_text(f"{HEAD}# needs: gpu\nassert False\n", encoding="utf-8")
+    tried = quick(make_wheel(tmp_path, version="1.0+cpu"), "--tests", own)
+    assert tried.code == 0
+    assert tried.test("own/gpu.py")["why"] == "this package is for no GPU"
+
+
+@needs_gcc
+def test_a_library_of_the_system_that_not_every_system_has_is_found(tmp_path: Path) -> None:
+    """As when a package forgets to bring its libgomp, on a machine that has one."""
+    library = compile_stub(tmp_path, "libdemo_foreign.so", "int demo;\n")
+    code = f'__version__ = "1.0"\nimport ctypes\nctypes.CDLL("{library}")\n'
+    tried = quick(make_wheel(tmp_path, {"demo_thing/__init__.py": code}))
+    why = tried.test("any/libraries.py")["why"]
+    assert why == f"neither in this environment nor in every system: {library}"
+
+
+# ------------------------------------------------------------------------ tinytorch
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Each kind of package for cpu, and a channel with what conda's need."""
+    if not all(map(shutil.which, ("gcc", "bwrap"))) or find_python("cp311") is None:
+        pytest.skip("there is no gcc, no bwrap or no Python 3.11 here")
+    folder = tmp_path_factory.mktemp("tinytorch")
+    cells = ("cp311/wheel", "cp311/conda", "any/conda-libtorch", "any/conda-meta", "any/libtorch")
+    with shared_sample(tmp_path_factory) as project:
+        jobs = [f"package:{PREFIX}/cpu-openblas/{cell}" for cell in cells]
+        project.torchyard("build", *jobs, "-o", folder / "packages")
+    make_python_package("cp311", folder / "channel" / SUBDIR)
+    make_package(folder / "channel" / SUBDIR, "typing_extensions", "4.16.0", "0")
+    index(folder / "channel")
+    return folder
+
+
+@slow
+def test_all_packages_of_the_sample_work(packages: Path) -> None:
+    tried = Tried(
+        *sorted((packages / "packages").iterdir()),
+        *("--level", "full", "--tests", SAMPLE / "smoke"),
+        *("--channel", (packages / "channel").as_uri()),
+    )
+    assert tried.code == 0, tried.report
+    runs = [run for package in tried.report["packages"] for run in package["runs"]]
+    assert {run["installer"] for run in runs} == {"pip", "uv", "conda", "unzip"}
+    for each in runs:
+        outcomes = {test["test"]: test["outcome"] for test in each["tests"]}
+        assert outcomes["smoke/consumer.cpp"] == "passed"
+        assert outcomes["smoke/gpu.py"] == "not run"
+        assert outcomes["smoke/core.py"] == ("passed" if each["python"] else "not run")
+
+
+@slow
+def test_a_conda_package_without_its_channel_is_told(packages: Path) -> None:
+    (package,) = (packages / "packages").glob("tinytorch-1.2.0-*_py311_*.conda")
+    tried = Tried(package)
+    assert tried.code == SmokeError.exit_code
+    failed = tried.test("install")
+    assert failed["why"] == "name the channels that have what it needs by --channel"
+    assert "libtinytorch" in failed["output"]
+
+
+# ---------------------------------------------------------------------------- torch
+
+
+@pytest.fixture(scope="session")
+def torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel for cpu, from wherever pip is told to look, once for all processes."""
+    place = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        place = place.parent
+    folder = place / "torch"
+    with locked(place / "torch.lock", wait=True):
+        if not folder.exists():
+            pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")
+            argv = [*pip, "--dest", str(folder), f"torch=={TORCH}"]
+            done = subprocess.run(argv, check=False, capture_output=True, text=True)
+            if done.returncode:
+                pytest.skip(f"torch can't be had: {done.stderr}")
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+@slow
+@pytest.mark.parametrize("installer", ["pip", "uv"])
+def test_torch_works_in_clean_and_hostile_environments(torch: Path, installer: str) -> None:
+    tried = Tried(torch, "--level", "full", "--installer", installer)
+    assert tried.code == 0, tried.report
+    (package,) = tried.report["packages"]
+    for each in package["runs"]:
+        outcomes = {test["test"]: test["outcome"] for test in each["tests"]}
+        assert outcomes.pop("torch/gpu.py") == "not run"
+        assert set(outcomes.values()) == {"passed"}
+        assert "torch/compile.py" in outcomes
+    hostile = package["runs"][1]
+    assert set(hostile["applied"]) == CONDITIONS
+    numpy = {test["variant"] for test in hostile["tests"] if test["variant"]}
+    assert len(numpy) == 2
+
+
+def sabotaged(wheel: Path, folder: Path, changes: Mapping[str, Path | None]) -> Tried:
+    made = change_wheel(wheel, folder, changes)
+    words = ("--level", "import", "--installer", "uv", "--environment", "clean")
+    tried = Tried(made, *words)
+    assert tried.code == SmokeError.exit_code
+    return tried
+
+
+@slow
+def test_torch_without_its_libgomp_fails(torch: Path, tmp_path: Path) -> None:
+    """This machine may have one of its own: that is no help to others."""
+    tried = sabotaged(torch, tmp_path, {"torch/lib/libgomp.so.1": None})
+    assert "libgomp.so.1" in tried.test("any/libraries.py")["why"]
+
+
+@slow
+def test_torch_with_a_wrong_rpath_fails(torch: Path, tmp_path: Path) -> None:
+    member = "torch/lib/libtorch_python.so"
+    library = extract(torch, member, tmp_path / "out")
+    subprocess.run(["patchelf", "--set-rpath", "$ORIGIN/../libs", str(library)], check=True)
+    tried = sabotaged(torch, tmp_path, {member: library})
+    why = tried.test("any/import.py")["why"]
+    assert "cannot open shared object file" in why
+
+
+@slow
+@needs_gcc
+def test_torch_with_a_library_of_the_old_abi_fails(torch: Path, tmp_path: Path) -> None:
+    code = "#include <string>\nnamespace c10 { std::string name(std::string s) { return s; } }\n"
+    stub = compile_stub(tmp_path, "libc10.so", code, "-D_GLIBCXX_USE_CXX11_ABI=0")
+    tried = sabotaged(torch, tmp_path, {"torch/lib/libc10.so": stub})
+    why = tried.test("any/import.py")["why"]
+    assert "undefined symbol" in why
