@@ -54,7 +54,9 @@ def _header(
     choices: Choices, order: str, word: str, head: int, machine: int, end: int, count: int
 ) -> bytes:
     names_at = end + len(_TEXTS[0]) + -(end + len(_TEXTS[0])) % 8
-    ident = bytes((127, 69, 76, 70, 2 if word == "Q" else 1, 2 if order == ">" else 1, 1)) + bytes(9)
+    ident = bytes((127, 69, 76, 70, 2 if word == "Q" else 1, 2 if order == ">" else 1, 1)) + bytes(
+        9
+    )
     bits = 64 if word == "Q" else 32
     shapes = (56, 64) if word == "Q" else (32, 40)
     return ident + struct.pack(
@@ -130,7 +132,12 @@ def _dynamic(choices: Choices, shape: str, places: dict[str, int], names: int) -
 
 
 def _sections(
-    choices: Choices, order: str, word: str, places: dict[str, int], parts: dict[str, bytes], end: int
+    choices: Choices,
+    order: str,
+    word: str,
+    places: dict[str, int],
+    parts: dict[str, bytes],
+    end: int,
 ) -> tuple[bytes, list[bytes]]:
     """The texts of the sections' names, and the headers that follow them."""
     texts, _ = _TEXTS

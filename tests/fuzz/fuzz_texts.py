@@ -2,13 +2,13 @@
 
 from contextlib import suppress
 
-from tests.contents import ABOUT, CONDA_NAME, INDEX, SITE, WHEEL_NAME, conda, wheel
+from tests.contents import ABOUT, CONDA_NAME, SITE, WHEEL_NAME, conda, wheel
 from tests.fuzz.choices import Choices
 from tests.fuzz.laws import check_all
 
 from torchyard.errors import BuildError
 from torchyard.package.dist_info import parse_record
-from torchyard.package.wheel import metadata, parse_metadata
+from torchyard.package.wheel import parse_metadata
 
 TEXTS = (
     f"{ABOUT}/RECORD",

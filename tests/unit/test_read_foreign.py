@@ -16,9 +16,6 @@ from torchyard.package.contents import Binary, Contents, Fault, FaultKind
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
 
-LAUNCHERS = distribution("distlib")
-"""It brings small programs for Windows, which pip and virtualenv copy."""
-
 ARM64, X86_64 = 0x0100000C, 0x01000007
 DYLIB = 6
 
@@ -68,6 +65,11 @@ def fat(*parts: tuple[int, bytes]) -> bytes:
     return head + bytes(4096 - len(head)) + content
 
 
+def windows_program(name: str) -> bytes:
+    """One of those that distlib, and with it pip, puts in front of scripts."""
+    return Path(str(distribution("distlib").locate_file(f"distlib/{name}"))).read_bytes()
+
+
 def contents_of(data: bytes, folder: Path, limits: Limits | None = None) -> Contents:
     path = folder / "x.whl"
     with ZipFile(path, "w", ZIP_DEFLATED) as archive:
@@ -108,14 +110,14 @@ def test_a_library_for_two_machines(tmp_path: Path) -> None:
     [("t64.exe", "x86_64"), ("t32.exe", "i686"), ("t64-arm.exe", "aarch64")],
 )
 def test_a_program_of_windows(tmp_path: Path, name: str, machine: str) -> None:
-    binary = binary_of(Path(str(LAUNCHERS.locate_file(f"distlib/{name}"))).read_bytes(), tmp_path)
+    binary = binary_of(windows_program(name), tmp_path)
     assert (binary.format, binary.machine) == ("pe", machine)
     assert binary.needed == ("KERNEL32.dll", "SHLWAPI.dll")
     assert b"CreateProcessW\0" in binary.imports
     assert binary.sections[".text"]
 
 
-PROGRAM = Path(str(LAUNCHERS.locate_file("distlib/t64.exe"))).read_bytes()
+PROGRAM = windows_program("t64.exe")
 
 
 @pytest.mark.parametrize(
