@@ -12,7 +12,6 @@ import sys
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
-from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory, gettempdir
 from time import perf_counter
 from typing import NamedTuple
@@ -21,6 +20,8 @@ HERE = Path(__file__).parent
 EXAMPLE = HERE.parent / "examples/pytorch/torchyard.toml"
 TORCHYARD = Path(sysconfig.get_path("scripts")) / "torchyard"
 MEGABYTE = 2**20
+FOUND = 13
+"""How `torchyard check` ends if a package has errors, as torch's has."""
 LIBRARY = "torch/lib/libtorch_python.so"
 
 
@@ -244,18 +245,66 @@ def repair(rounds: int = 7) -> list[Result]:
     return [Result("repair of a library, CPU", best["ours"] / best["bare"], "×", 1.3, detail)]
 
 
+def check(rounds: int = 5) -> list[Result]:
+    """All rules over a real wheel, against reading it bare, and against what others do."""
+    wheel = str(torch_wheel())
+    commands = {
+        "ours": [str(TORCHYARD), "check", wheel],
+        "bare": [sys.executable, str(HERE / "wheels.py"), "inflate", wheel],
+        "unzip": ["unzip", "-tq", wheel],
+    }
+    best = _best_cpu(rounds, commands)
+    slow = _best_cpu(1, {"auditwheel": [sys.executable, "-m", "auditwheel", "show", wheel]})
+    ours, audit = best["ours"], slow["auditwheel"]
+    python = min(_used([sys.executable, "-c", "pass"]).memory for _ in range(3))
+    memory = max(_used(commands["ours"]).memory for _ in range(3)) - python
+    seconds = f"{ours:.2f} s"
+    return [
+        Result(
+            "check of a wheel, CPU",
+            ours / best["bare"],
+            "×",
+            1.4,
+            f"{seconds}, inflate and sha256 {best['bare']:.2f} s",
+        ),
+        Result("check, to unzip -tq", ours / best["unzip"], "×", 1, f"unzip {best['unzip']:.2f} s"),
+        Result(
+            "check, to auditwheel show",
+            ours / audit,
+            "×",
+            0.05,
+            f"{audit:.1f} s: {audit / ours:.0f} times",
+        ),
+        Result("check, memory beyond Python's", memory / MEGABYTE, "MB", 128, "peak"),
+    ]
+
+
+class Used(NamedTuple):
+    """Processor seconds of a process and its children, and the most memory that one had."""
+
+    seconds: float
+    memory: int
+
+
+def _used(command: list[str]) -> Used:
+    """Run a command with an empty directory `out`; what it found wrong does not matter here."""
+    with TemporaryDirectory() as folder:
+        Path(folder, "out").mkdir()
+        quiet = subprocess.DEVNULL
+        process = subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet)
+        _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, FOUND):
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return Used(usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+
+
 def _best_cpu(rounds: int, commands: dict[str, list[str]]) -> dict[str, float]:
-    """The least processor time that each command takes, with an empty directory `out`."""
+    """The least processor time that each command takes."""
     best = dict.fromkeys(commands, float("inf"))
     for _ in range(rounds):
         for name, command in commands.items():
-            with TemporaryDirectory() as folder:
-                Path(folder, "out").mkdir()
-                before = getrusage(RUSAGE_CHILDREN)
-                subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
-                after = getrusage(RUSAGE_CHILDREN)
-            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            best[name] = min(best[name], used)
+            best[name] = min(best[name], _used(command).seconds)
     return best
 
 
@@ -294,6 +343,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "empty-jobs": empty_jobs,
     "core-once": core_once,
     "write-wheel": write_wheel,
+    "check": check,
     "retag": retag,
     "repair": repair,
 }

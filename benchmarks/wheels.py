@@ -1,5 +1,6 @@
-"""The bare work that repairs of a wheel are compared with.
+"""The bare work that checks and repairs of a wheel are compared with.
 
+python wheels.py inflate WHEEL              unpack every member, and take its SHA-256
 python wheels.py repack WHEEL OUT           unpack it and pack it again
 python wheels.py bare WHEEL OUT MEMBER      copy it; unpack, change and pack one library
 """
@@ -8,11 +9,40 @@ import os
 import subprocess
 import sys
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import deflate
+from isal import igzip_lib
 
 _LEVEL = 6
+_SMALL = 1 << 20
+_IN, _OUT = 64 << 10, 256 << 10
+
+
+def inflate(wheel: Path) -> None:
+    """Unpack every member with the quickest library, and take its SHA-256; compare nothing."""
+    with zipfile.ZipFile(wheel) as archive:
+        entries = archive.infolist()
+    with wheel.open("rb") as file:
+        for info in entries:
+            head = os.pread(file.fileno(), 30, info.header_offset)
+            skipped = int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little")
+            place = info.header_offset + 30 + skipped
+            digest = sha256()
+            if info.file_size <= _SMALL:
+                data: bytes | bytearray = os.pread(file.fileno(), info.compress_size, place)
+                if info.compress_type == zipfile.ZIP_DEFLATED:
+                    data = deflate.deflate_decompress(data, max(info.file_size, 1))
+                digest.update(data)
+                continue
+            stream = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE)
+            while not stream.eof:
+                data = b""
+                if stream.needs_input:
+                    data = os.pread(file.fileno(), _IN, place)
+                    place += len(data)
+                digest.update(stream.decompress(data, _OUT))
 
 
 def bare(wheel: Path, out: Path, member: str) -> None:
@@ -38,8 +68,11 @@ def repack(wheel: Path, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    what, wheel, out, *members = sys.argv[1:]
-    if what == "repack":
-        repack(Path(wheel), Path(out))
-    else:
-        bare(Path(wheel), Path(out), *members)
+    what, wheel, *others = sys.argv[1:]
+    match what:
+        case "inflate":
+            inflate(Path(wheel))
+        case "repack":
+            repack(Path(wheel), Path(others[0]))
+        case _:
+            bare(Path(wheel), Path(others[0]), others[1])
