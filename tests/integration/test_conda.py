@@ -31,7 +31,7 @@ from tests.conda import (
 )
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
 
-from torchyard.errors import BuildError, HostError, StoreError
+from torchyard.errors import BuildError, StoreError
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.package.conda import Sources, assemble_conda
@@ -522,13 +522,13 @@ def test_a_package_may_be_anything(tmp_path: Path) -> None:
         carried_order(make_archive(tmp_path, order, "{}"))
     write(tmp_path / "secret", "{}")
     order.type, order.linkname = tarfile.SYMTYPE, str(tmp_path / "secret")
-    with pytest.raises(StoreError, match=r"can't be read: Input data was truncated"):
+    with pytest.raises(StoreError, match="can't be read as a package"):
         carried_order(make_archive(tmp_path, order))
-    with pytest.raises(StoreError, match="does not say how it was made"):
+    with pytest.raises(StoreError, match=r"can't be read as a package: metadata.json is missing"):
         carried_order(make_archive(tmp_path, tarfile.TarInfo("info/index.json"), "{}"))
     with zipfile.ZipFile(tmp_path / "half.conda", "w") as zipped:
         zipped.writestr("info-half.tar.zst", b"half")
-    with pytest.raises(HostError, match="can't be unpacked"):
+    with pytest.raises(StoreError, match="can't be read as a package"):
         carried_order(tmp_path / "half.conda")
 
 

@@ -324,12 +324,15 @@ def test_only_what_builds_makes_a_store(torchyard: Command, tmp_path: Path) -> N
         assert torchyard("store", "ls", "--store", url, "-f", file).code == 2
 
 
-def test_a_stage_that_nobody_explained(torchyard: Command, tmp_path: Path) -> None:
+def test_a_package_is_checked_by_us_unless_the_file_has_steps(
+    torchyard: Command, tmp_path: Path
+) -> None:
     file = make_yard(tmp_path, WORKS.replace("check = []", ""))
     run_all(torchyard, file)
     result = torchyard("run", PACKAGE.replace("package:", "check:"), "-f", file)
-    assert result.code == 4
-    assert "give the commands in [[steps.check]]" in result.err
+    assert result.code == 13
+    assert "error dist-info" in result.err
+    assert "look around: torchyard shell check:" in result.err
 
 
 def test_a_cell_is_not_a_job(torchyard: Command, tmp_path: Path) -> None:

@@ -12,11 +12,10 @@ from packaging.version import Version
 
 from torchyard.checks.about import conda_index, metadata_fields, values
 from torchyard.config.tables import load_tables
-from torchyard.model.order import Order
+from torchyard.model.order import ORDER, Order
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents, Kind
 
-_ORDER = "torchyard-order.json"
 _ZIP = re.compile(r"(?P<name>lib[^-]+)-(?:.+-)?(?P<version>\d[^-]*)(?:-debug)?\.zip")
 _CONDA = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)\.(?:conda|tar\.bz2)")
 _LOCAL = re.compile(r"(?:cpu|cu\d+|rocm\d+(?:\.\d+)*|xpu)(?![^.])")
@@ -127,14 +126,20 @@ def _required_compute(contents: Contents) -> str:
 
 def order_of(contents: Contents) -> Order | None:
     """The order from which torchyard made a package, if it carries one that can be read."""
-    places = (name for name in contents.texts if name.rpartition("/")[2] == _ORDER)
-    place = min(places, key=lambda name: name.count("/"), default=None)
-    if place is None:
+    text = order_text(contents)
+    if text is None:
         return None
     try:
-        return msgspec.json.decode(contents.texts[place], type=Order)
+        return msgspec.json.decode(text, type=Order)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def order_text(contents: Contents) -> bytes | None:
+    """The text of the order that a package carries."""
+    places = (name for name in contents.texts if name.rpartition("/")[2] == ORDER)
+    place = min(places, key=lambda name: name.count("/"), default=None)
+    return None if place is None else contents.texts[place]
 
 
 def _as_ordered(expected: Expected, order: Order) -> Expected:

@@ -14,6 +14,9 @@ from torchyard.model.step import FACTS, Setting
 from torchyard.model.values import Value
 from torchyard.model.yard import Sandbox, Source
 
+ORDER = "torchyard-order.json"
+"""What an order is called, in a job's directory and in the packages that carry it."""
+
 Payload = dict[str, str | int | list[str] | dict[str, Setting]]
 
 

@@ -2,22 +2,20 @@
 
 import zipfile
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from hashlib import file_digest
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import msgspec
 
-from torchyard.errors import HostError, StoreError
-from torchyard.host.process import capture
+from torchyard.checks.expected import order_text
+from torchyard.errors import StoreError
 from torchyard.model.event import Noted
-from torchyard.model.order import Order
+from torchyard.model.order import ORDER, Order
 from torchyard.model.result import File, Result
+from torchyard.package.read import read_package
 from torchyard.run.job import Conditions, run_job
 from torchyard.run.steps import Report
-from torchyard.run.workplace import ORDER
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
@@ -36,52 +34,21 @@ class Comparison(NamedTuple):
 
 
 def carried_order(package: Path) -> Order:
-    """The order that a package carries: wheels, conda packages and libtorch zips are all zips.
-
-    What a conda package says about itself is in an archive within the zip.
-    """
+    """The order that a package carries, whatever kind of package it is."""
+    contents = read_package(package)
+    text = order_text(contents)
     hint = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
-    try:
-        with zipfile.ZipFile(package) as archive:
-            order = _order_in(archive)
-        if order is not None:
-            return msgspec.json.decode(order, type=Order)
-    except zipfile.BadZipFile as error:
-        msg = f"`{package}` is no package that can carry its order: {error}"
-        raise StoreError(msg, hint=hint) from error
-    except msgspec.DecodeError as error:
-        msg = f"the order that `{package}` carries can't be read: {error}"
-        raise StoreError(msg, hint=hint) from error
+    if text is not None:
+        try:
+            return msgspec.json.decode(text, type=Order)
+        except msgspec.DecodeError as error:
+            msg = f"the order that `{package}` carries can't be read: {error}"
+            raise StoreError(msg, hint=hint) from error
+    for _, member, what in contents.faults:
+        msg = f"`{package}` can't be read as a package: {member or 'it'} {what}"
+        raise StoreError(msg, hint="`torchyard check` tells all that is wrong with it")
     msg = f"`{package}` does not say how it was made: there is no {ORDER} in it"
     raise StoreError(msg, hint=hint)
-
-
-def _order_in(archive: zipfile.ZipFile) -> bytes | None:
-    for name in archive.namelist():
-        if name.rpartition("/")[2] == ORDER:
-            return archive.read(name)
-        if fnmatchcase(name, "info-*.tar.zst"):
-            return _order_in_info(archive.read(name))
-    return None
-
-
-def _order_in_info(packed: bytes) -> bytes | None:
-    """Look into what a conda package says about itself; Python can't unpack it before 3.14.
-
-    Nothing of it is written to the disk: anybody may have made the package.
-    """
-    with TemporaryDirectory(prefix="torchyard-") as scratch:
-        folder = Path(scratch)
-        (folder / "info.tar.zst").write_bytes(packed)
-        tar = ["tar", "--zstd", "--file", "info.tar.zst"]
-        name = f"info/{ORDER}"
-        try:
-            if name not in capture([*tar, "--list"], cwd=folder).splitlines():
-                return None
-            return capture([*tar, "--extract", "--to-stdout", name], cwd=folder).encode()
-        except HostError as error:
-            msg = f"what a conda package says about itself can't be unpacked: {error}"
-            raise HostError(msg, hint="install tar and zstd") from error
 
 
 def rebuild(

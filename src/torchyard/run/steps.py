@@ -16,13 +16,14 @@ from torchyard.host.process import birth_of
 from torchyard.host.slots import is_old_make, makeflags
 from torchyard.host.work import disk_of
 from torchyard.model.event import Happening, Progress, Stepped, Stepping
+from torchyard.model.order import ORDER
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
 from torchyard.model.yard import Sandbox
 from torchyard.run.environment import compose
 from torchyard.run.log import Log
 from torchyard.run.sandbox import enclose, slots_path, work_path
-from torchyard.run.workplace import ORDER, State, Workplace
+from torchyard.run.workplace import State, Workplace
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")

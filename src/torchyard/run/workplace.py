@@ -22,14 +22,10 @@ import msgspec
 from torchyard.host.child import end_group
 from torchyard.host.process import group_is_running, may_be
 from torchyard.host.work import locked, replace_bytes
-from torchyard.model.order import Order, short_name
+from torchyard.model.order import ORDER, Order, short_name
 from torchyard.model.result import Usage
 from torchyard.model.values import Value
 from torchyard.model.yard import SandboxKind
-
-ORDER = "torchyard-order.json"
-"""What an order is called, in a job's directory and in the packages that carry it."""
-
 
 KEPT = "kept"
 """A file that says that somebody wants a job's directory to stay."""
