@@ -189,6 +189,21 @@ def test_bombs_are_left_early(
     assert "b" not in contents.files
 
 
+def test_more_members_than_any_package_has(tmp_path: Path) -> None:
+    contents = contents_of(OLD, tmp_path, ".tar.bz2", Limits(members=2))
+    assert [fault.kind for fault in contents.faults] == [FaultKind.BOMB]
+    assert set(contents.files) == set(INFO)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    for data, ending in ((GOOD, ".conda"), (OLD, ".tar.bz2")):
+        path = tmp_path / f"{STEM}{ending}"
+        path.write_bytes(data)
+        told: list[int] = []
+        read_package(path, progress=told.append)
+        assert 0.9 * len(data) < sum(told) <= len(data)
+
+
 @pytest.mark.parametrize("data", [b"", b"BZh9 and then nothing of that kind", OLD[:-20], OLD[:90]])
 def test_damaged_old_packages(tmp_path: Path, data: bytes) -> None:
     faults = contents_of(data, tmp_path, ".tar.bz2").faults

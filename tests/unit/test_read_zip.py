@@ -68,6 +68,7 @@ SIGNED = b"PK\7\x08"
     [
         pytest.param(make_zip([]), id="empty"),
         pytest.param(make_zip([A], End(comment=b"hello")), id="with a comment"),
+        pytest.param(make_zip([B._replace(content=GOOD)]), id="an archive in it"),
         pytest.param(make_zip([A], End(large=True)), id="ZIP64 end"),
         pytest.param(
             make_zip([A, B], End(large=True, members=MAX_16, size=MAX_32, start=MAX_32)),
@@ -122,9 +123,9 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
         pytest.param(GOOD[:40] + GOOD[41:], S, "is cut off", id="one byte missing"),
         pytest.param(b"#!python\n" + GOOD, S, "9 bytes are in front", id="something in front"),
         pytest.param(GOOD + b"more", S, "4 bytes follow the end record", id="something after"),
-        pytest.param(GOOD + GOOD, S, "more than one end record", id="two archives"),
+        pytest.param(GOOD + GOOD, S, "bytes are in front", id="two archives"),
         pytest.param(
-            make_zip([A], End(comment=GOOD)), S, "more than one end record", id="one in the comment"
+            make_zip([A], End(comment=GOOD)), S, "a second end record", id="one in the comment"
         ),
         pytest.param(
             make_zip([A], End(comment_size=9)), S, "which speaks of 9", id="comment missing"
@@ -322,12 +323,13 @@ def test_no_more_is_unpacked_than_was_said(tmp_path: Path) -> None:
         (Limits(harmless=1000, ratio=100), "a.txt unpacks to 100000 bytes, from "),
         (Limits(total=99_999), " its members are larger than any package"),
         (Limits(directory=10), " the directory takes 51 bytes"),
+        (Limits(members=0), " the archive has more than 0 members"),
     ],
 )
 def test_bombs_are_not_unpacked(tmp_path: Path, limits: Limits, what: str) -> None:
     data = make_zip([Made(content=bytes(100_000))])
     contents = contents_of(data, tmp_path, limits=limits)
-    (fault,) = contents.faults
+    fault = contents.faults[0]
     assert fault.kind is FaultKind.BOMB
     assert f"{fault.member} {fault.what}".startswith(what)
     assert not any(file.digest for file in contents.files.values())
@@ -376,6 +378,11 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told: list[int] = []
     read_package(path, progress=told.append)
     assert told == [PACKED, 12]
+    path.write_bytes(make_zip([Made(content=bytes(range(256)) * 9000, method=0)]))
+    told.clear()
+    read_package(path, progress=told.append)
+    assert len(told) > 5
+    assert sum(told) == 256 * 9000
 
 
 def test_what_is_no_package_at_all(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import deflate
 import msgspec
 
 from torchyard.package.contents import FaultKind, File
+from torchyard.package.inflate import Progress, nobody
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found, Member, Progress
+from torchyard.package.members import Found, Member
 from torchyard.package.tar_reader import Stream, TarError, TarMember, Type, tar_members
 from torchyard.package.zip_names import check_names
 from torchyard.package.zip_reader import STORED, Entry, read_directory
@@ -20,7 +21,7 @@ from torchyard.package.zstd import ZstdDecompressor, ZstdError
 _IN = 128 << 10
 _OUT = 256 << 10
 
-Unpack = Callable[[], Iterator[bytes]]
+Unpack = Callable[[Progress], Iterator[bytes]]
 """Gives what is inside of a compressed file, from its beginning."""
 
 
@@ -32,12 +33,11 @@ def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) ->
     handle = file.fileno()
     length = os.fstat(handle).st_size
 
-    def unpack() -> Iterator[bytes]:
-        pieces = _streams(bz2.BZ2Decompressor, _parts(handle, 0, length))
+    def unpack(progress: Progress) -> Iterator[bytes]:
+        pieces = _streams(bz2.BZ2Decompressor, _parts(handle, 0, length, progress))
         return _unpacked(pieces, length, limits)
 
-    check_names(_read_tar(unpack, "", found), found.faults)
-    progress(length)
+    check_names(_read_tar(unpack, progress, "", found), found.faults)
     return found
 
 
@@ -62,8 +62,8 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
             continue
         _check_sum(handle, entry, found)
         if entry.name.endswith(".tar.zst"):
-            inside += _read_tar(partial(_zstandard, handle, entry, limits), entry.name, found)
-        progress(entry.stored)
+            unpack = partial(_zstandard, handle, entry, limits)
+            inside += _read_tar(unpack, progress, entry.name, found)
     check_names(inside, found.faults)
     return found
 
@@ -76,13 +76,14 @@ def _check_sum(handle: int, entry: Entry, found: Found) -> None:
         found.faults.add(FaultKind.CONTENT, entry.name, "is not what was packed: its CRC differs")
 
 
-def _parts(handle: int, place: int, size: int) -> Iterator[bytes]:
+def _parts(handle: int, place: int, size: int, progress: Progress = nobody) -> Iterator[bytes]:
     end = place + size
     while place < end:
         piece = os.pread(handle, min(_IN, end - place), place)
         if not piece:
             return
         place += len(piece)
+        progress(len(piece))
         yield piece
 
 
@@ -121,8 +122,8 @@ def _streams(new: Callable[[], _Decompressor], parts: Iterator[bytes]) -> Iterat
         raise TarError(msg)
 
 
-def _zstandard(handle: int, entry: Entry, limits: Limits) -> Iterator[bytes]:
-    parts = _parts(handle, entry.data, entry.stored)
+def _zstandard(handle: int, entry: Entry, limits: Limits, progress: Progress) -> Iterator[bytes]:
+    parts = _parts(handle, entry.data, entry.stored, progress)
     return _unpacked(_streams(ZstdDecompressor, parts), entry.stored, limits)
 
 
@@ -142,12 +143,15 @@ def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[
         yield piece
 
 
-def _read_tar(unpack: Unpack, archive: str, found: Found) -> list[str]:
+def _read_tar(unpack: Unpack, progress: Progress, archive: str, found: Found) -> list[str]:
     """Read all members; returns their names."""
-    stream = Stream(unpack())
+    stream = Stream(unpack(progress))
     names: list[str] = []
     try:
         for member in tar_members(stream):
+            if len(names) == found.limits.members:
+                found.faults.add(FaultKind.BOMB, archive, f"has more than {len(names)} members")
+                break
             name = member.name.removeprefix("./")
             names.append(name)
             if member.type is not Type.FOLDER:
@@ -175,7 +179,7 @@ def _file(name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: Foun
         member.feed(piece)
 
     def again() -> Iterator[bytes]:
-        once_more = Stream(unpack())
+        once_more = Stream(unpack(nobody))
         once_more.skip_to(tar.place)
         return once_more.take(tar.size)
 

@@ -147,11 +147,11 @@ def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
         raise ValueError(msg)
     names = image.names
     find = names.index
-    exports: list[bytes] = []
-    imports: list[bytes] = []
+    found: tuple[list[bytes], list[bytes]] = ([], [])
     total = 0
     for first in range(0, count, _BATCH):
-        known = len(exports), len(imports)
+        exports: list[bytes] = []
+        imports: list[bytes] = []
         part = image.read(start + first * size, min(_BATCH, count - first) * size)
         for name, info, other, index in struct.iter_unpack(image.order + shape, part):
             if info <= _LAST_LOCAL:
@@ -161,8 +161,10 @@ def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
                 imports.append(text)
             elif other & 3 in _VISIBLE:
                 exports.append(text)
-        total += sum(map(len, exports[known[0] :])) + sum(map(len, imports[known[1] :]))
+        for all_of_them, more in zip(found, (exports, imports), strict=True):
+            all_of_them.append(b"".join(more))
+            total += len(all_of_them[-1])
         if total > most:
             msg = "the names of its symbols are too long"
             raise ValueError(msg)
-    return b"".join(exports), b"".join(imports)
+    return b"".join(found[0]), b"".join(found[1])

@@ -5,7 +5,7 @@ enough that the checksums, which follow, find them in the processor's cache.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import deflate
@@ -18,6 +18,14 @@ SMALL = 1 << 20
 _IN = 64 << 10
 _OUT = 256 << 10
 _IsalError = cast("type[Exception]", igzip_lib.IsalError)
+
+
+Progress = Callable[[int], None]
+"""Is told how many more bytes of the file have been read."""
+
+
+def nobody(_: int) -> None:
+    """Where nobody wants to know."""
 
 
 class BadDataError(Exception):
@@ -38,7 +46,7 @@ def whole(handle: int, entry: Entry) -> bytes | bytearray:
     return b"".join(pieces(handle, entry))
 
 
-def pieces(handle: int, entry: Entry) -> Iterator[bytes]:
+def pieces(handle: int, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
     """A member piece by piece; at most one byte more than it should have."""
     if entry.method == STORED:
         for place in range(entry.data, entry.data + entry.stored, _OUT):
@@ -46,6 +54,7 @@ def pieces(handle: int, entry: Entry) -> Iterator[bytes]:
             piece = os.pread(handle, size, place)
             if len(piece) < size:
                 raise BadDataError
+            progress(size)
             yield piece
         return
     stream = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE)
@@ -54,6 +63,7 @@ def pieces(handle: int, entry: Entry) -> Iterator[bytes]:
     while not stream.eof and left:
         data = os.pread(handle, min(_IN, end - place), place) if stream.needs_input else b""
         place += len(data)
+        progress(len(data))
         try:
             piece = stream.decompress(data, min(_OUT, left))
         except _IsalError:

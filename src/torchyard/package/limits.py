@@ -9,8 +9,9 @@ from torchyard.package.contents import Fault, FaultKind
 class Limits(Value, kw_only=True):
     """Sizes in bytes. What goes beyond one of them is a fault, and is not read."""
 
-    directory: int = 64 << 20
+    directory: int = 32 << 20
     """The list of members at the end of a zip archive."""
+    members: int = 100_000
     total: int = 64 << 30
     """All members, unpacked."""
     ratio: int = 250

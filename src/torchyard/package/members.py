@@ -19,9 +19,6 @@ _KEPT = re.compile(
 )
 _MOST_PASSES = 8
 
-Progress = Callable[[int], None]
-"""Is told how many more bytes of the file have been read."""
-
 Again = Callable[[], Iterable[bytes]]
 """Gives the pieces of a member once more."""
 
@@ -43,8 +40,8 @@ class Found:
 
     def keep(self, name: str, content: bytes) -> None:
         """Keep a member's text, unless there is too much already."""
-        if len(content) > self.limits.text or self._texts + len(content) > self.limits.texts:
-            self.faults.add(FaultKind.BOMB, name, "is too large for what it should be")
+        if self._texts + len(content) > self.limits.texts:
+            self.faults.add(FaultKind.BOMB, name, "is one text too many to be kept")
             return
         self._texts += len(content)
         self.texts[name] = content

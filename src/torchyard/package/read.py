@@ -11,8 +11,9 @@ from typing import BinaryIO
 
 from torchyard.errors import HostError, UsageError
 from torchyard.package.contents import Contents, Kind
+from torchyard.package.inflate import Progress, nobody
 from torchyard.package.limits import LIMITS, Limits
-from torchyard.package.members import Found, Progress
+from torchyard.package.members import Found
 from torchyard.package.zip_members import read_zip
 
 _KINDS = {".whl": Kind.WHEEL, ".zip": Kind.ZIP, ".conda": Kind.CONDA, ".tar.bz2": Kind.CONDA}
@@ -35,16 +36,14 @@ def _reader(kind: Kind) -> Callable[[BinaryIO, str, Limits, Progress], Found]:
     return read_conda
 
 
-def read_package(
-    path: Path, *, limits: Limits = LIMITS, progress: Progress | None = None
-) -> Contents:
+def read_package(path: Path, *, limits: Limits = LIMITS, progress: Progress = nobody) -> Contents:
     """Read all of a package. Raises only if there is no such file, or it can't be read."""
     kind = kind_of(path.name)
     try:
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             read = _reader(kind)
-            found = read(file, path.name, limits, progress or (lambda _: None))
+            found = read(file, path.name, limits, progress)
     except OSError as error:
         msg = f"`{path}` can't be read: {error.strerror}"
         raise HostError(msg, hint="check its name and your permissions") from error

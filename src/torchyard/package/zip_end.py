@@ -69,8 +69,8 @@ def _numbers(tail: bytes, place: int, faults: Faults) -> tuple[int, int, int]:
     if after != comment:
         what = f"{after} bytes follow the end record, which speaks of {comment}"
         faults.add(FaultKind.STRUCTURE, "", what)
-    if tail.count(_SIGNATURE) > 1:
-        what = "there is more than one end record: readers may differ in which they take"
+    if tail.find(_SIGNATURE, place + 4) >= 0:
+        what = "a second end record follows the first: readers differ in which they take"
         faults.add(FaultKind.STRUCTURE, "", what)
     if disk or start_disk or here != members:
         what = "the archive says that it is one of several parts"

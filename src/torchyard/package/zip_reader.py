@@ -84,12 +84,12 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
         faults.add(FaultKind.BOMB, "", what)
         return Directory((), end.start, end.comment, faults.all())
     data = os.pread(handle, end.size, end.start)
-    entries = [_entry(handle, row, end, faults) for row in _rows(data, end, faults)]
+    entries = [_entry(handle, row, end, faults) for row in _rows(data, end, limits, faults)]
     check_names([entry.name for entry in entries], faults)
     return Directory(_placed(entries, end, faults), end.start, end.comment, faults.all())
 
 
-def _rows(data: bytes, end: End, faults: Faults) -> Iterator[bytes]:
+def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[bytes]:
     """Cut the directory into its rows, up to the first that is none."""
     place = count = 0
     while place < len(data):
@@ -101,6 +101,9 @@ def _rows(data: bytes, end: End, faults: Faults) -> Iterator[bytes]:
         start, place = place, place + _CENTRAL.size + sum(sizes)
         if place > len(data):
             faults.add(FaultKind.STRUCTURE, "", "the directory's last member is cut off")
+            break
+        if count == limits.members:
+            faults.add(FaultKind.BOMB, "", f"the archive has more than {count} members")
             break
         count += 1
         yield data[start:place]
