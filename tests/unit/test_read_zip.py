@@ -125,7 +125,13 @@ S, N, X, C = FaultKind.STRUCTURE, FaultKind.NAME, FaultKind.BOMB, FaultKind.CONT
         pytest.param(GOOD + b"more", S, "4 bytes follow the end record", id="something after"),
         pytest.param(GOOD + GOOD, S, "bytes are in front", id="two archives"),
         pytest.param(
-            make_zip([A], End(comment=GOOD)), S, "a second end record", id="one in the comment"
+            make_zip([A], End(comment=GOOD)), S, "bytes are in front", id="one in the comment"
+        ),
+        pytest.param(
+            make_zip([A], End(comment=b"PK\5\6" + bytes(40))),
+            S,
+            "a second end record",
+            id="half of one",
         ),
         pytest.param(
             make_zip([A], End(comment_size=9)), S, "which speaks of 9", id="comment missing"
