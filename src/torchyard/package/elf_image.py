@@ -286,7 +286,7 @@ class Image:
         place = start + 16 + filters * (8 if self.is_64 else 4)
         size = _bounded(buckets * 4)
         table = struct.iter_unpack(f"{self.order}I", self.read(place, size))
-        (last,) = max(table, default=(0,))
+        last: int = max(table, default=(0,))[0]
         if last < first:
             return first
         chain = place + size + (last - first) * 4
