@@ -17,6 +17,7 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
+from benchmarks.bench import torch_wheel
 from tests.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError, SelectionError
@@ -365,3 +366,20 @@ def test_a_member_that_unpacks_to_more_than_4_gb(tmp_path: Path) -> None:
     with zipfile.ZipFile(done.path) as archive:
         assert archive.getinfo("libx/zeros").file_size == size
         assert archive.read("libx/build-version") == b"1.0+cu130\n"
+
+
+@pytest.mark.slow
+def test_a_real_torch_wheel(tmp_path: Path) -> None:
+    """Other labels for torch, which pip takes, and all of which is listed as it is."""
+    wheel = torch_wheel()
+    labels = (Retag(platform=f"linux_{platform.machine()}"), Reversion(version="99.0+test"))
+    done = do(wheel, tmp_path, *labels)
+    before, after = (zipfile.ZipFile(path).infolist() for path in (wheel, done.path))
+    kept = [
+        (old.CRC, old.compress_size, old.date_time) == (new.CRC, new.compress_size, new.date_time)
+        for old, new in zip(before, after, strict=True)
+    ]
+    assert kept.count(False) == 4  # METADATA, WHEEL, RECORD, version.py
+    options = ("install", "--dry-run", "--no-deps", "--no-index", "--ignore-installed")
+    said = run(sys.executable, "-m", "pip", *options, done.path)
+    assert "Would install torch-99.0+test" in said

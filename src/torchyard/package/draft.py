@@ -87,7 +87,7 @@ class Draft:
     def write(self, target: Path) -> None:
         """Write the package. If something is new, so is a wheel's RECORD, and it comes last."""
         record = f"{self.home}RECORD" if self.home and self.changes else ""
-        text = self.read(record).decode() if record else ""
+        text = self.read(record).decode(errors="surrogateescape") if record else ""
         for name in _SIGNATURES if record else ():
             self.remove(self.home + name, "it signed the old RECORD")
         with writing(target) as archive:
@@ -95,7 +95,7 @@ class Draft:
             if record:
                 own = self.renamed(record) or record
                 new = updated_record(text, written, own, self.renamed)
-                archive.add([Member(own, new.encode())])
+                archive.add([Member(own, new.encode(errors="surrogateescape"))])
 
     def _items(self, record: str) -> Iterator[Member | Raw]:
         """All members in their order; new ones are in front of what a wheel says of itself."""
