@@ -287,11 +287,15 @@ class Used(NamedTuple):
 
 
 def _used(command: list[str]) -> Used:
-    """Run a command with an empty directory `out`; what it found wrong does not matter here."""
+    """Run a command with an empty directory `out`; what it found wrong does not matter here.
+
+    Programs may keep their bytecode, as those do that are installed.
+    """
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with TemporaryDirectory() as folder:
         Path(folder, "out").mkdir()
         quiet = subprocess.DEVNULL
-        process = subprocess.Popen(command, cwd=folder, stdout=quiet, stderr=quiet)
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=quiet, stderr=quiet)
         _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode not in (0, FOUND):
