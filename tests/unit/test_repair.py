@@ -21,6 +21,7 @@ from tests.helpers import ROOT, Command
 
 from torchyard.errors import BuildError, UsageError
 from torchyard.package.operations import Operation, Retag, Reversion, SetRpath, Strip
+from torchyard.package.raw_copy import _row
 from torchyard.package.relabel import WheelName, metadata_text, version_text, wheel_text
 from torchyard.package.repair import new_name, repair
 from torchyard.package.zip_reader import read_directory
@@ -279,6 +280,25 @@ def test_what_only_gets_another_name_keeps_its_data(tmp_path: Path, streamed: bo
     )
     assert old[:26] == new[:26]
     assert old.partition(b"LICENSE, too")[2] == new.partition(b"LICENSE, too")[2]
+
+
+@pytest.mark.parametrize("size", [7, 5 << 30])
+@pytest.mark.parametrize("offset", [9, 6 << 30])
+def test_rows_tell_large_numbers_once(tmp_path: Path, size: int, offset: int) -> None:
+    """Some programs mark both sizes as too large if one of them is, or none is."""
+    with make_wheel(tmp_path).open("rb") as file:
+        entry = read_directory(file).entries[1]
+    wide = struct.pack("<HHQQ", 1, 16, size, 5)
+    row = bytearray(entry.row[: 46 + len(entry.raw_name)] + wide + entry.comment)
+    row[20:28] = b"\xff" * 8
+    row[30:32] = struct.pack("<H", len(wide))
+    entry = entry._replace(size=size, stored=5, extra=wide, row=bytes(row))
+    fields = struct.unpack_from("<4sHHHHHHIIIHHHHHII", _row(entry, entry.name, offset))
+    large = [number for number in (size, offset) if number > 0xFFFFFFFF]
+    extra = struct.pack(f"<HH{len(large)}Q", 1, 8 * len(large), *large) if large else b""
+    assert _row(entry, entry.name, offset).endswith(entry.raw_name + extra + entry.comment)
+    assert fields[8:10] == (5, min(size, 0xFFFFFFFF))
+    assert (fields[11], fields[16]) == (len(extra), min(offset, 0xFFFFFFFF))
 
 
 def test_new_members_are_written_as_ours_are(tmp_path: Path) -> None:

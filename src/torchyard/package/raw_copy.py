@@ -95,6 +95,7 @@ def _row(entry: Entry, name: str, offset: int) -> bytes:
     fields = list(_CENTRAL.unpack_from(row))
     fields[2] = max(fields[2], _ZIP64_VERSION) if large else fields[2]
     fields[3] = _flags(entry, name)
+    fields[8:10] = min(entry.stored, _MAX_32), min(entry.size, _MAX_32)
     fields[10:12] = len(name.encode()), len(extra)
     fields[16] = min(offset, _MAX_32)
     return _CENTRAL.pack(*fields) + name.encode() + extra + entry.comment
