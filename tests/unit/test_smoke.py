@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.helpers import ROOT
 
-from torchyard.checks.smoke.hostile import Condition, hostile, load_hostility
+from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
 from torchyard.checks.smoke.installation import (
     Installation,
     Installer,
@@ -21,7 +21,7 @@ from torchyard.checks.smoke.known import Known, judge, load_known
 from torchyard.checks.smoke.outcome import Attempt, Outcome
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.suite import Level, Need, built_in, read_suite
-from torchyard.checks.smoke.surroundings import clean
+from torchyard.checks.smoke.surroundings import Environment, plain
 from torchyard.errors import UsageError
 from torchyard.host.trial import try_out
 from torchyard.package.contents import Kind
@@ -183,7 +183,7 @@ def surroundings_of(compute: str, tmp_path: Path) -> tuple[Specimen, Installatio
 def test_what_can_not_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     specimen, installation = surroundings_of("rocm7.2", tmp_path)
-    around = hostile(clean(installation, tmp_path / "a"), specimen, tmp_path / "b")
+    around = hostile(plain(installation, tmp_path / "a"), specimen, tmp_path / "b", list(Condition))
     assert around.missing[Condition.NETWORK] == "there is no bwrap here"
     assert around.missing[Condition.READ_ONLY] == "there is no bwrap here"
     assert "unzip has one folder" in around.missing[Condition.PLATLIB]
@@ -195,12 +195,23 @@ def test_what_can_not_be_made_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler here")
 def test_wrong_libraries_have_the_names_that_users_met(tmp_path: Path) -> None:
     specimen, installation = surroundings_of("cpu", tmp_path)
-    around = clean(installation, tmp_path / "a")
+    around = plain(installation, tmp_path / "a")
     around = hostile(around, specimen, tmp_path / "b", [Condition.LIBRARIES])
     folder = Path(around.env["LD_LIBRARY_PATH"])
     assert all((folder / name).exists() for name in load_hostility().libraries)
     assert set(around.applied) == {Condition.LIBRARIES}
     assert around.env["HOME"]
+
+
+def test_what_a_package_can_not_survive_together_is_done_in_turns() -> None:
+    def conditions(compute: str, environment: Environment) -> frozenset[Condition]:
+        wheel = Specimen(path="x.whl", kind=Kind.WHEEL, name="x", compute=compute)
+        return conditions_of(environment, wheel)
+
+    assert conditions("cpu", Environment.HOSTILE) == set(Condition)
+    assert set(Condition) - conditions("cu130", Environment.HOSTILE) == {Condition.PLATLIB}
+    assert set(Condition) - conditions("cu130", Environment.SPLIT) == {Condition.LIBRARIES}
+    assert not conditions("cu130", Environment.CLEAN)
 
 
 def test_a_clean_environment_has_nothing_of_the_callers(
@@ -209,7 +220,7 @@ def test_a_clean_environment_has_nothing_of_the_callers(
     monkeypatch.setenv("PYTHONPATH", "/somewhere")
     monkeypatch.setenv("LD_LIBRARY_PATH", "/somewhere")
     _, installation = surroundings_of("cpu", tmp_path)
-    around = clean(installation, tmp_path / "a")
+    around = plain(installation, tmp_path / "a")
     assert set(around.env) == {"PATH", "HOME", "TMPDIR", "LANG"}
     assert Path(around.env["HOME"]).is_dir()
 

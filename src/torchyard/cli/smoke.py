@@ -88,7 +88,11 @@ def command(
     folder = Path(tests) if tests else None
     request = Request(
         level=Level(level),
-        environments=tuple(Environment) if environment == "both" else (Environment(environment),),
+        environments=(
+            (Environment.CLEAN, Environment.HOSTILE)
+            if environment == "both"
+            else (Environment(environment),)
+        ),
         installers=both if installer == "both" else (Installer(installer),),
         channels=channels,
         python=python or "",

@@ -113,8 +113,8 @@ def _told(package: SmokedDocument) -> Iterator[RenderableType]:
         yield ""
         yield Text.assemble(("not run: ", "yellow"), f"{why}: {', '.join(names)}")
     alike: dict[tuple[Outcome, str, str], list[str]] = {}
-    for (name, outcome, why), where in places.items():
-        alike.setdefault((outcome, why, ", ".join(where)), []).append(name)
+    for (name, outcome, why), listed in places.items():
+        alike.setdefault((outcome, why, ", ".join(listed)), []).append(name)
     for (outcome, why, where), tests in alike.items():
         style = _STYLES.get(outcome, _BAD)
         yield ""

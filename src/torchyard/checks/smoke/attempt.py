@@ -140,6 +140,7 @@ def _commands(test: Test, around: Surroundings, folder: Path) -> list[list[str]]
     build = str(folder / "build")
     roots = ";".join(around.installation.roots)
     configure = [_cmake(), "-G", "Ninja", "-S", str(source), "-B", build]
+    configure += ["-DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags"]  # else LD_LIBRARY_PATH wins
     configure += [f"-DCMAKE_PREFIX_PATH={roots}", f"-DCMAKE_MAKE_PROGRAM={own_program('ninja')}"]
     return [configure, [_cmake(), "--build", build], [f"{build}/{name}"]]
 

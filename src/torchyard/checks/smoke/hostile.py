@@ -58,13 +58,32 @@ def _problems(table: Hostility) -> Iterator[str]:
         yield "has libraries that are not in order"
 
 
+def conditions_of(environment: Environment, specimen: Specimen) -> frozenset[Condition]:
+    """What is wrong in an environment, such that a package can still work.
+
+    A wheel that finds libraries in other wheels does so by RPATH, which goes before
+    LD_LIBRARY_PATH, or by asking Python where these are, if site-packages is split. Nothing helps
+    against both at once: these have an environment each.
+    """
+    if environment is Environment.CLEAN:
+        return frozenset()
+    if not uses_other_wheels(specimen):
+        return frozenset(Condition) if environment is Environment.HOSTILE else frozenset()
+    other = Condition.PLATLIB if environment is Environment.HOSTILE else Condition.LIBRARIES
+    return frozenset(Condition) - {other}
+
+
+def uses_other_wheels(specimen: Specimen) -> bool:
+    """Whether a package's policy lets its libraries be in other wheels, found before all else."""
+    if specimen.kind is not Kind.WHEEL or not specimen.compute:
+        return False
+    return policy_for(Layout.WHEEL, specimen.compute, specimen.name).force_rpath
+
+
 def hostile(
-    around: Surroundings,
-    specimen: Specimen,
-    folder: Path,
-    conditions: Collection[Condition] = tuple(Condition),
+    around: Surroundings, specimen: Specimen, folder: Path, conditions: Collection[Condition]
 ) -> Surroundings:
-    """Make everything around an installation as bad as can be, or only some of it."""
+    """Make some of what is around an installation wrong."""
     makers: dict[Condition, _Make] = {
         Condition.PLATLIB: _split,
         Condition.LIBRARIES: _mislead,
@@ -74,7 +93,6 @@ def hostile(
         Condition.NETWORK: _cut_off,
     }
     folder.mkdir(parents=True, exist_ok=True)
-    around = msgspec.structs.replace(around, environment=Environment.HOSTILE)
     for condition, make in makers.items():
         if condition not in conditions:
             continue
@@ -135,7 +153,7 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
 def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Surroundings, str]:
     """Put libraries with well-known names where the loader looks first, or nearly so."""
     names = load_hostility().libraries
-    if _finds_its_own(specimen):
+    if uses_other_wheels(specimen):
         names += around.installation.libraries
     elif specimen.compute != "cpu":
         msg = "only packages for cpu, and wheels for CUDA, can be safe from LD_LIBRARY_PATH"
@@ -152,13 +170,6 @@ def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Su
         link_or_copy(str(place / "empty.so"), str(place / name))
     env = around.env | {"LD_LIBRARY_PATH": str(place)}
     return msgspec.structs.replace(around, env=env), f"{len(names)} names in LD_LIBRARY_PATH"
-
-
-def _finds_its_own(specimen: Specimen) -> bool:
-    """Whether the policy for a package wants its folders to go before LD_LIBRARY_PATH."""
-    if specimen.kind is not Kind.WHEEL or not specimen.compute:
-        return False
-    return policy_for(Layout.WHEEL, specimen.compute, specimen.name).force_rpath
 
 
 def _preload(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:

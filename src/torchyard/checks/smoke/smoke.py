@@ -1,7 +1,7 @@
 """Trying packages: install each, and run all tests that fit, in each environment."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,7 @@ import msgspec
 
 from torchyard.checks.smoke.attempt import attempt
 from torchyard.checks.smoke.conda import install_conda
-from torchyard.checks.smoke.hostile import Condition, hostile
+from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, uses_other_wheels
 from torchyard.checks.smoke.install import (
     install_wheel,
     interpreter_of,
@@ -23,7 +23,7 @@ from torchyard.checks.smoke.numpy import with_numpy
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.suite import Level, Need, Test, built_in
-from torchyard.checks.smoke.surroundings import Environment, Surroundings, clean
+from torchyard.checks.smoke.surroundings import Environment, Surroundings, plain
 from torchyard.errors import HostError
 from torchyard.model.values import Value
 from torchyard.package.contents import Kind
@@ -35,7 +35,7 @@ class Request(Value, kw_only=True):
     """How packages are to be tried. Installers are for wheels; the others have only one each."""
 
     level: Level = Level.OPS
-    environments: tuple[Environment, ...] = tuple(Environment)
+    environments: tuple[Environment, ...] = (Environment.CLEAN, Environment.HOSTILE)
     installers: tuple[Installer, ...] = (Installer.PIP, Installer.UV)
     channels: tuple[str, ...] = ()
     python: str = ""
@@ -140,7 +140,10 @@ class _Trier:
         if self._specimen.kind == Kind.WHEEL:
             began = time.monotonic()
             done.append(_built_in("requirements", began, unmet_requirements(self._installation)))
-        for environment in self._request.environments:
+        environments = self._request.environments
+        if Environment.HOSTILE in environments and uses_other_wheels(self._specimen):
+            environments += (Environment.SPLIT,)
+        for environment in environments:
             around = self._around(environment)
             done += self._attempts(around)
             yield Run(
@@ -154,10 +157,10 @@ class _Trier:
             done = []
 
     def _around(self, environment: Environment) -> Surroundings:
-        around = clean(self._installation, self._folder / environment)
-        if environment == Environment.HOSTILE:
-            return hostile(around, self._specimen, self._folder / environment)
-        return around
+        place = self._folder / environment
+        conditions = conditions_of(environment, self._specimen)
+        around = plain(self._installation, place, environment)
+        return hostile(around, self._specimen, place, conditions)
 
     def _attempts(self, around: Surroundings) -> Iterator[Attempt]:
         suites = built_in("any") if around.installation.modules else ()
@@ -179,24 +182,24 @@ class _Trier:
         if found.outcome.is_bad and around.environment == Environment.CLEAN:
             self._broken.add(test.name)
         elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
-            found = self._blame(test, found)
+            found = self._blame(test, found, conditions_of(around.environment, self._specimen))
         today = datetime.now(UTC).date()
         found = judge(found, self._specimen.title, around.environment, self._request.known, today)
         self._report(found, around)
         return found
 
-    def _blame(self, test: Test, failed: Attempt) -> Attempt:
+    def _blame(self, test: Test, failed: Attempt, conditions: Collection[Condition]) -> Attempt:
         """Find out which condition alone makes a test fail that passes without any."""
         if self._fails(test, ()):
             return failed
-        for condition in Condition:
+        for condition in sorted(conditions):
             if self._fails(test, (condition,)):
                 why = f"{failed.why} (because of: {condition})"
                 return msgspec.structs.replace(failed, why=why)
         return failed
 
     def _fails(self, test: Test, conditions: tuple[Condition, ...]) -> bool:
-        around = clean(self._installation, self._folder / "blame")
+        around = plain(self._installation, self._folder / "blame")
         around = hostile(around, self._specimen, self._place(), conditions)
         return attempt(test, self._specimen, around, self._place()).outcome.is_bad
 

@@ -9,10 +9,14 @@ from torchyard.toolchain.variables import SYSTEM_PATH
 
 
 class Environment(StrEnum):
-    """Whether everything is as it should be, or as bad as it was for somebody."""
+    """Whether everything is as it should be, or as bad as it was for somebody.
+
+    `split` is hostile, too: for wheels whose libraries are in other wheels.
+    """
 
     CLEAN = "clean"
     HOSTILE = "hostile"
+    SPLIT = "split"
 
 
 class Surroundings(Value, kw_only=True):
@@ -31,7 +35,9 @@ class Surroundings(Value, kw_only=True):
     missing: dict[str, str] = {}
 
 
-def clean(installation: Installation, folder: Path) -> Surroundings:
+def plain(
+    installation: Installation, folder: Path, environment: Environment = Environment.CLEAN
+) -> Surroundings:
     """The system's programs, a home of its own, and nothing of the caller's."""
     for name in ("home", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -41,4 +47,4 @@ def clean(installation: Installation, folder: Path) -> Surroundings:
         "TMPDIR": str(folder / "tmp"),
         "LANG": "C.UTF-8",
     }
-    return Surroundings(environment=Environment.CLEAN, installation=installation, env=env)
+    return Surroundings(environment=environment, installation=installation, env=env)

@@ -1,7 +1,12 @@
 """A very small PyTorch: numbers in lists, no tensors."""
 
-from . import _C, version  # noqa: TID252 - linted where it is not installed
-from ._C import (  # noqa: TID252
+from . import version  # noqa: TID252 - linted where it is not installed
+from ._preload import preload  # noqa: TID252
+
+preload()
+
+from . import _C  # noqa: E402, TID252
+from ._C import (  # noqa: E402, TID252
     Error,
     add,
     apply,
