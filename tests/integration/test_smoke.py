@@ -241,13 +241,18 @@ def test_a_wheel_for_another_system_is_refused(tmp_path: Path) -> None:
     assert "no Python of this machine fits" in done.stderr
 
 
-def test_what_needs_a_gpu_is_told_as_not_run(tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "gpu.py").write_text(f"{HEAD}# needs: gpu\nassert False\n", encoding="utf-8")
-    tried = quick(make_wheel(tmp_path, version="1.0+cpu"), "--tests", own)
+def test_what_can_not_be_run_is_told(tmp_path: Path) -> None:
+    own = write_tests(
+        tmp_path, gpu="# needs: gpu\nassert False\n", numpy="# needs: numpy\nassert False\n"
+    )
+    wheel = make_wheel(tmp_path, version="1.0+cpu")
+    words = ("--tests", own, "--installer", "uv", "--environment", "clean")
+    tried = Tried(wheel, *words, env={**OFFLINE, "UV_CACHE_DIR": str(tmp_path / "cache")})
     assert tried.code == 0
-    assert tried.test("own/gpu.py")["why"] == "this package is for no GPU"
+    gpu, numpy = tried.test("own/gpu.py"), tried.test("own/numpy.py")
+    assert (gpu["outcome"], gpu["why"]) == ("not run", "this package is for no GPU")
+    assert numpy["outcome"] == "not run"
+    assert numpy["why"].startswith("numpy can't be installed: ")
 
 
 @needs_gcc

@@ -68,9 +68,9 @@ def lacking(test: Test, specimen: Specimen, around: Surroundings) -> str:
         return "there is no cmake here"
     if Need.HEADERS in test.needs and not installation.include:
         return "this Python has no headers"
-    if Need.GPU in test.needs:
-        return _no_gpu(specimen.compute)
-    return ""
+    if Need.GPU in test.needs and (why := _no_gpu(specimen.compute)):
+        return why
+    return next((why for need, why in around.without.items() if need in test.needs), "")
 
 
 def _no_gpu(compute: str) -> str:

@@ -131,7 +131,6 @@ def _installed(specimen: Specimen, prefix: Path) -> Installation:
         base,
         python=str(program),
         version=python.version,
-        base=python.prefix,
         include=python.include if python.headers else "",
         sites=(str(site),),
         distribution=infos[0].partition("-")[0] if infos else "",

@@ -77,7 +77,6 @@ def install_wheel(
         prefix=str(folder),
         python=python,
         version=interpreter.version,
-        base=interpreter.prefix,
         include=interpreter.include if interpreter.headers else "",
         sites=(str(site),),
         distribution=specimen.name,

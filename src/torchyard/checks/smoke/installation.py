@@ -32,8 +32,6 @@ class Installation(Value, kw_only=True):
     """The environment's interpreter; empty if it has none."""
     version: str = ""
     """Of that Python."""
-    base: str = ""
-    """Where that Python itself is installed."""
     include: str = ""
     """Its headers, if they are there."""
     sites: tuple[str, ...] = ()

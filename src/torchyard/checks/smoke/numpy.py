@@ -7,19 +7,34 @@ import msgspec
 from torchyard.checks.smoke.install import uv
 from torchyard.checks.smoke.installation import Installer
 from torchyard.checks.smoke.overlay import make_overlay
+from torchyard.checks.smoke.suite import Need
 from torchyard.checks.smoke.surroundings import Surroundings
+from torchyard.errors import HostError
 
 _RESOLUTIONS = {"oldest": "lowest", "newest": "highest"}
 
 
 def with_numpy(around: Surroundings, folder: Path) -> list[Surroundings]:
-    """The same surroundings, each with another numpy.
+    """The same surroundings, each with another numpy; or once without any, and why.
 
     A conda environment has the numpy that its packages asked for, or none.
     """
     installation = around.installation
     if installation.installer == Installer.CONDA:
-        return [around]
+        there = any(Path(site, "numpy").is_dir() for site in installation.sites)
+        return [around if there else _without(around, "there is no numpy in this environment")]
+    try:
+        return _installed(around, folder)
+    except HostError as error:
+        return [_without(around, f"numpy can't be installed: {str(error).splitlines()[-1]}")]
+
+
+def _without(around: Surroundings, why: str) -> Surroundings:
+    return msgspec.structs.replace(around, without={Need.NUMPY: why})
+
+
+def _installed(around: Surroundings, folder: Path) -> list[Surroundings]:
+    installation = around.installation
     folder.mkdir(exist_ok=True)
     found = []
     for which, resolution in _RESOLUTIONS.items():

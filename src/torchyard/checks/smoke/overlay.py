@@ -7,7 +7,6 @@ from pathlib import Path
 import msgspec
 
 from torchyard.checks.smoke.installation import Installation
-from torchyard.host.files import link_or_copy
 
 
 def make_overlay(installation: Installation, folder: Path, sites: Sequence[Path]) -> Installation:
@@ -24,12 +23,3 @@ def make_overlay(installation: Installation, folder: Path, sites: Sequence[Path]
     return msgspec.structs.replace(
         installation, prefix=str(folder), python=str(python), sites=tuple(map(str, sites))
     )
-
-
-def link_tree(source: Path, target: Path) -> None:
-    """Give every file of a folder a second name in another one."""
-    for path, _, files in os.walk(source):
-        there = target / Path(path).relative_to(source)
-        there.mkdir(parents=True, exist_ok=True)
-        for name in files:
-            link_or_copy(f"{path}/{name}", f"{there}/{name}")

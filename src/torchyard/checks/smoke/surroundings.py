@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from torchyard.checks.smoke.installation import Installation
+from torchyard.checks.smoke.suite import Need
 from torchyard.model.values import Value
 from torchyard.toolchain.variables import SYSTEM_PATH
 
@@ -30,6 +31,8 @@ class Surroundings(Value, kw_only=True):
     env: dict[str, str]
     variant: str = ""
     """What is there besides: `numpy 1.23.2`."""
+    without: dict[Need, str] = {}
+    """What could not be had here, and why."""
     wrapper: tuple[str, ...] = ()
     applied: dict[str, str] = {}
     missing: dict[str, str] = {}
