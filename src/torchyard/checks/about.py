@@ -1,6 +1,7 @@
 """Where a package speaks of itself: the folder, the texts and the fields that rules look at."""
 
 import re
+from functools import lru_cache
 
 from torchyard.errors import BuildError
 from torchyard.package.conda_index import INDEX, CondaIndex, parse_index
@@ -33,6 +34,7 @@ def metadata_fields(contents: Contents) -> list[Field]:
     return fields_of(about_text(contents, "METADATA") or b"")
 
 
+@lru_cache(maxsize=4)
 def fields_of(text: bytes) -> list[Field]:
     """The fields of METADATA or WHEEL; none if a line of it is no field."""
     try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -13,6 +14,8 @@ from torchyard.checks.subject import Subject
 from torchyard.model.matrix import matches
 from torchyard.package.contents import Contents
 
+_MOST_HITS = 1000
+"""Of one rule, for one package."""
 _RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
@@ -54,10 +57,14 @@ def _find(subject: Subject) -> Iterator[Finding]:
         severity = _severity(rule, subject.policy)
         if severity is None:
             continue
-        for hit in rule.find(subject):
+        hits = list(islice(rule.find(subject), _MOST_HITS + 1))
+        for hit in hits[:_MOST_HITS]:
             yield Finding(
                 rule=rule.id, severity=severity, what=hit.what, member=hit.member, hint=hit.hint
             )
+        if len(hits) > _MOST_HITS:
+            what = f"there are more than {_MOST_HITS} of these, and only the first are told"
+            yield Finding(rule=rule.id, severity=severity, what=what)
 
 
 def _severity(rule: Rule, policy: CheckPolicy) -> Severity | None:

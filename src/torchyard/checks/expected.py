@@ -117,7 +117,7 @@ def _required_compute(contents: Contents) -> str:
         try:
             requirement = Requirement(text)
             found = _PINNED.match(str(requirement.specifier))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if found and "extra" not in str(requirement.marker or ""):
             pinned[requirement.name] = f"cu{found['major']}{found['minor']}"

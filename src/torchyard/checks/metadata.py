@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from math import prod
 
 from packaging.metadata import InvalidMetadata, Metadata
 from packaging.tags import parse_tag
@@ -29,6 +30,7 @@ from torchyard.package.wheel import Field, parse_metadata
 
 _LONG = 255
 """More than fits into the name of a file."""
+_MOST_TAGS = 10_000
 
 _BEFORE_LICENSES = frozenset(("1.0", "1.1", "1.2", "2.1", "2.2", "2.3"))
 
@@ -134,9 +136,13 @@ def wheel_tags(subject: Subject) -> Iterator[Hit]:
         return
     member = f"{dist_info(subject.contents)}/WHEEL"
     tags: set[str] = set()
-    for tag in values(fields_of(text), "Tag"):
+    spelt = values(fields_of(text), "Tag")
+    if sum(map(_breadth, spelt)) > _MOST_TAGS:
+        yield Hit(f"WHEEL stands for more than {_MOST_TAGS} tags", member)
+        return
+    for tag in spelt:
         try:
-            tags.update(_expanded(tag))
+            tags.update(map(str, parse_tag(tag)))
         except ValueError:
             yield Hit(f"this is no tag: {tag[:_LONG]}", member)
     named = set(map(str, promised))
@@ -146,11 +152,9 @@ def wheel_tags(subject: Subject) -> Iterator[Hit]:
         yield Hit(f"WHEEL has tags that the file's name has not: {', '.join(more)}", member)
 
 
-def _expanded(tag: str) -> list[str]:
-    """All tags that one with dots stands for; three long lists would stand for billions."""
-    if len(tag) > _LONG:
-        raise ValueError(tag)
-    return [str(one) for one in parse_tag(tag)]
+def _breadth(tag: str) -> int:
+    """How many tags one with dots stands for; three long lists stand for billions."""
+    return prod(part.count(".") + 1 for part in tag.split("-"))
 
 
 @rule("metadata-valid", Severity.ERROR, "installers and indexes refuse the metadata")
@@ -177,7 +181,7 @@ def metadata_valid(subject: Subject) -> Iterator[Hit]:
         for error in group.exceptions:
             if not _is_early(error, fields):
                 yield Hit(f"METADATA is not valid: {error}", member)
-    except ValueError as error:  # numbers of thousands of digits
+    except (ValueError, RecursionError) as error:  # thousands of digits, or of parentheses
         yield Hit(f"METADATA is not valid: {error}", member)
 
 

@@ -104,12 +104,11 @@ def folders(path: str, directories: str) -> tuple[str, ...]:
 
     What does not begin where the file lies can't be in a package.
     """
-    here = posixpath.dirname(path)
+    here = posixpath.dirname(path) or "."
     found = []
     for entry in directories.split(":"):
-        place, count = _ORIGIN.subn(here or ".", entry, count=1)
-        if count and _ORIGIN.match(entry):
-            found.append(posixpath.normpath(place))
+        if match := _ORIGIN.match(entry):
+            found.append(posixpath.normpath(here + entry[match.end() :]))
     return tuple(dict.fromkeys(found))
 
 

@@ -135,7 +135,7 @@ def requirements_of(
             requirement = Requirement(line)
             marker = requirement.marker
             holds = marker is None or marker.evaluate(dict(environment))
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # what METADATA may say is for another rule
         if holds:
             found[canonicalize_name(requirement.name)] = requirement

@@ -9,6 +9,7 @@ from torchyard.model.values import Value
 
 INDEX = "info/index.json"
 PATHS = "info/paths.json"
+_LONGEST_INDEX = 256 << 10
 
 
 class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
@@ -39,6 +40,9 @@ _Part = TypeVar("_Part", CondaIndex, _Paths)
 
 def parse_index(text: bytes) -> CondaIndex:
     """Read `info/index.json`."""
+    if len(text) > _LONGEST_INDEX:
+        msg = f"`{INDEX}` has {len(text)} bytes, more than any solver should have to read"
+        raise BuildError(msg, hint="write the package anew")
     return _decode(INDEX, text, CondaIndex)
 
 

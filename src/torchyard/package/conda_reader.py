@@ -148,7 +148,7 @@ def _read_tar(unpack: Unpack, progress: Progress, archive: str, found: Found) ->
     stream = Stream(unpack(progress))
     names: list[str] = []
     try:
-        for member in tar_members(stream):
+        for member in tar_members(stream, found.limits.directory):
             if len(names) == found.limits.members:
                 found.faults.add(FaultKind.BOMB, archive, f"has more than {len(names)} members")
                 break

@@ -18,6 +18,8 @@ _PTX, _CUBIN = 1, 2
 _EXACT, _FAMILY = 0x100000, 0x200000
 """Flags of a program: `sm_90a` runs on nothing but 9.0, `sm_100f` on 10.x."""
 _ALIGNED = 8
+_MOST = 1000
+"""There are some dozens of architectures."""
 
 
 class DeviceScan:
@@ -31,10 +33,16 @@ class DeviceScan:
         self._end = 0  # where the container ends whose programs are awaited, if not 0
 
     def found(self) -> tuple[DeviceCode, ...]:
+        """What was found. Raises `ValueError` if that is more than there can be."""
+        if len(self._found) > _MOST:
+            msg = f"it has code for more than {_MOST} architectures"
+            raise ValueError(msg)
         return tuple(code for _, code in sorted(self._found.items()))
 
     def _add(self, code: DeviceCode) -> None:
         key = (code.kind, code.arch)
+        if len(self._found) > _MOST:
+            return
         known = self._found.get(key, code._replace(programs=0, size=0))
         programs, size = known.programs + code.programs, known.size + code.size
         self._found[key] = known._replace(programs=programs, size=size)

@@ -16,6 +16,10 @@ _DIGITS = 19
 """Longer numbers are no sizes of files; reading them would take time for nothing."""
 
 
+_MOST_ROWS = 1 << 18
+_MOST_PROBLEMS = 100
+
+
 class Recorded(NamedTuple):
     """A row of RECORD. The digest is in hexadecimal digits; without one there is no algorithm."""
 
@@ -55,6 +59,9 @@ def parse_record(text: str) -> tuple[list[Recorded], list[str]]:
                 rows.append(_recorded(line))
             except ValueError as error:
                 problems.append(f"line {lines.line_num} of RECORD is no row: {error}")
+            if len(rows) == _MOST_ROWS or len(problems) == _MOST_PROBLEMS:
+                problems.append(f"what follows line {lines.line_num} of RECORD is not read")
+                break
     except csv.Error as error:
         problems.append(f"RECORD can't be read after line {lines.line_num}: {error}")
     return rows, problems

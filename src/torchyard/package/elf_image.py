@@ -30,6 +30,8 @@ _MACHINES = {3: "i686", 8: "mips", 20: "ppc", 21: "ppc64", 22: "s390x", 40: "arm
 _MACHINES |= {183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch64"}
 
 _MOST_LINKS = 1 << 16
+_LINK = 4
+"""The bytes of the shortest link that a chain can have."""
 _LONGEST_TABLE = 32 << 20
 _LONGEST_ROWS = 8 << 20
 _LONGEST_DYNAMIC = 1 << 20
@@ -224,9 +226,9 @@ class Image:
         links = 0
         if _DT_VERNEED in self.tags:
             library = self.offset_of(self.tags[_DT_VERNEED][0])
-            for _ in range(_links(self._value(_DT_VERNEEDNUM))):
+            for _ in range(self._links(self._value(_DT_VERNEEDNUM))):
                 _, count, file, first, following = self.unpack("HHIII", library)
-                links = _links(links + 1 + count)
+                links = self._links(links + 1 + count)
                 name = self.name(file)
                 version = library + first
                 for _ in range(count):
@@ -241,12 +243,19 @@ class Image:
         found: dict[str, None] = {}
         if _DT_VERDEF in self.tags:
             place = self.offset_of(self.tags[_DT_VERDEF][0])
-            for _ in range(_links(self._value(_DT_VERDEFNUM))):
+            for _ in range(self._links(self._value(_DT_VERDEFNUM))):
                 _, flags, _, _, _, first, following = self.unpack("HHHHIII", place)
                 if not flags & _VER_FLG_BASE:
                     found[self.name(self.unpack("II", place + first)[0])] = None
                 place += following
         return tuple(found)
+
+    def _links(self, count: int) -> int:
+        """So many links of a chain: each takes bytes, unless it leads to itself."""
+        if count > min(_MOST_LINKS, self.size // _LINK):
+            msg = f"a chain of {count} links is too long"
+            raise ValueError(msg)
+        return count
 
     def build_id(self) -> str:
         left = _LONGEST_NOTES
@@ -292,7 +301,7 @@ class Image:
         chain = place + size + (last - first) * 4
         length = 0
         while not self.unpack("I", chain + length * 4)[0] & 1:
-            length = _links(length + 1)
+            length = self._links(length + 1)
         return last + length + 1
 
 
@@ -301,13 +310,6 @@ def _bounded(size: int, most: int = _LONGEST_TABLE) -> int:
         msg = f"a table of {size} bytes is too long"
         raise ValueError(msg)
     return size
-
-
-def _links(count: int) -> int:
-    if count > _MOST_LINKS:
-        msg = f"a chain of {count} links is too long"
-        raise ValueError(msg)
-    return count
 
 
 def text_at(names: bytes, start: int) -> str:

@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import NamedTuple
 
+from torchyard.package.limits import LIMITS
+
 _BLOCK = 512
 _LONGEST_NOTE = 1 << 20
+_MOST_DIGITS = 20
 
 
 class Type(StrEnum):
@@ -24,7 +27,7 @@ class Type(StrEnum):
 
 _TYPES = {b"0": Type.FILE, b"\0": Type.FILE, b"7": Type.FILE, b"5": Type.FOLDER}
 _TYPES |= {b"2": Type.LINK, b"1": Type.SAME}
-_LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL = b"L", b"K", b"x", b"g"
+_NOTES = _LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL = b"L", b"K", b"x", b"g"
 
 
 class TarError(Exception):
@@ -75,9 +78,13 @@ class Stream:
             pass
 
 
-def tar_members(stream: Stream) -> Iterator[TarMember]:
-    """Read one header after another. Contents may be taken from the stream in between."""
+def tar_members(stream: Stream, most: int = LIMITS.directory) -> Iterator[TarMember]:
+    """Read one header after another. Contents may be taken from the stream in between.
+
+    All headers together may have so many bytes, at the most.
+    """
     notes: dict[str, str] = {}
+    headers = 0
     while True:
         block = stream.read(_BLOCK)
         if not block.strip(b"\0"):
@@ -88,7 +95,11 @@ def tar_members(stream: Stream) -> Iterator[TarMember]:
             raise TarError(msg)
         kind = block[156:157]
         size = _number(block[124:136])
-        if kind in (_LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL):
+        headers += _BLOCK + (size if kind in _NOTES else 0)
+        if headers > most:
+            msg = f"its headers take more than {most} bytes"
+            raise TarError(msg)
+        if kind in _NOTES:
             content = _note(stream, size)
             if kind == _NOTE:
                 notes |= _records(content)
@@ -112,10 +123,7 @@ def _member(block: bytes, kind: bytes, notes: dict[str, str], place: int) -> Tar
         raise TarError(msg)
     size = _number(block[124:136])
     if "size" in notes:
-        if not notes["size"].isdecimal():
-            msg = f"`{name}` has no size"
-            raise TarError(msg)
-        size = int(notes["size"])
+        size = _decimal(notes["size"])
     link = notes.get("linkpath", _text(block[157:257]))
     found = _TYPES[kind]
     if found is not Type.FILE:
@@ -140,16 +148,24 @@ def _note(stream: Stream, size: int) -> bytes:
 def _records(content: bytes) -> dict[str, str]:
     """Read the lines of a POSIX header: their length, a key, and a value."""
     found: dict[str, str] = {}
-    while content:
-        length = content.partition(b" ")[0]
-        if not length.isdigit() or not 0 < int(length) <= len(content):
+    place = 0
+    while place < len(content):
+        space = content.find(b" ", place, place + _MOST_DIGITS + 1)
+        end = place + _decimal(content[place : max(space, place)].decode(errors="replace"))
+        if not space < end <= len(content):
             msg = "one of its POSIX headers is damaged"
             raise TarError(msg)
-        line = content[len(length) + 1 : int(length)]
-        key, _, value = line.removesuffix(b"\n").partition(b"=")
+        key, _, value = content[space + 1 : end].removesuffix(b"\n").partition(b"=")
         found[_text(key)] = _text(value)
-        content = content[int(length) :]
+        place = end
     return found
+
+
+def _decimal(digits: str) -> int:
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _MOST_DIGITS):
+        msg = f"`{digits[:_MOST_DIGITS]}` in one of its POSIX headers is no number"
+        raise TarError(msg)
+    return int(digits)
 
 
 def _number(field: bytes) -> int:
@@ -157,11 +173,10 @@ def _number(field: bytes) -> int:
     if field[0] & 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")
-    try:
-        return int(digits or b"0", 8)
-    except ValueError:
+    if digits.strip(b"01234567"):
         msg = f"{digits!r} is no number"
-        raise TarError(msg) from None
+        raise TarError(msg)
+    return int(digits or b"0", 8)
 
 
 def _text(field: bytes) -> str:

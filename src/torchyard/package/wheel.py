@@ -53,6 +53,9 @@ _REPLACED = frozenset(("Name", "Version", "Requires-Dist", "Platform", "Supporte
 """Fields that are written anew, or left out because they would tell of the machine."""
 
 
+_LONGEST_FIELDS = 256 << 10
+
+
 class Field(NamedTuple):
     """A field of METADATA; a long value keeps its line breaks."""
 
@@ -128,17 +131,20 @@ def metadata(text: str, name: str, version: str, requires: Iterable[str]) -> byt
 def parse_metadata(text: str) -> tuple[list[Field], str]:
     """The fields of METADATA and the description below them."""
     head, _, description = text.replace("\r\n", "\n").partition("\n\n")
-    fields: list[Field] = []
-    for line in head.splitlines():
-        if line[:1].isspace() and fields:  # goes on with the field above
-            fields[-1] = fields[-1]._replace(value=f"{fields[-1].value}\n{line}")
+    if len(head) > _LONGEST_FIELDS:
+        msg = f"METADATA has fields of {len(head)} characters"
+        raise BuildError(msg, hint=f"no reader should have to take more than {_LONGEST_FIELDS}")
+    found: list[tuple[str, list[str]]] = []
+    for line in head.removesuffix("\n").split("\n") if head else ():
+        if line[:1].isspace() and found:  # goes on with the field above
+            found[-1][1].append(line)
             continue
         name, colon, value = line.partition(":")
         if not colon:
             msg = f"METADATA has a line that is no field: `{line}`"
             raise BuildError(msg, hint="the project's backend should have written `Name: value`")
-        fields.append(Field(name, value.strip()))
-    return fields, description
+        found.append((name, [value.strip()]))
+    return [Field(name, "\n".join(lines)) for name, lines in found], description
 
 
 def _rank(field: Field) -> tuple[int, str, str]:
