@@ -1,20 +1,37 @@
 """ELF files that are right in most places."""
 
 import struct
+from typing import NamedTuple
 
 from tests.fuzz.choices import Choices
 
 _HEADERS = 6
 _NAMES = b"\0liba.so\0libc.so.6\0GLIBC_2.34\0$ORIGIN/lib\0PyList_New\0_ZNSs4swapERSs\0libx.so\0"
-_TEXTS = (b"\0.dynsym\0.dynstr\0.dynamic\0.note\0.nv_fatbin\0.shstrtab\0", 7)
+_TEXTS = b"\0.dynsym\0.dynstr\0.dynamic\0.note\0.nv_fatbin\0.shstrtab\0"
+
+
+class _Shape(NamedTuple):
+    """How a file's class and byte order shape it."""
+
+    order: str
+    word: str
+
+    @property
+    def bits(self) -> int:
+        return 64 if self.word == "Q" else 32
+
+    @property
+    def head(self) -> int:
+        return 64 if self.word == "Q" else 52
 
 
 def build_elf(choices: Choices) -> bytes:
     """A library with a dynamic section, symbols, versions, notes and sections."""
-    word, bits = ("Q", 64) if choices.number() % 4 != 3 else ("I", 32)
+    word = "Q" if choices.number() % 4 != 3 else "I"
     order = "<>"[choices.number() % 8 == 7]
+    shape = _Shape(order, word)
+    bits, head = shape.bits, shape.head
     names = _NAMES + (choices.text() + b"\0" if choices.rarely() else b"")
-    head = 64 if bits == 64 else 52
     start = head + _HEADERS * (56 if bits == 64 else 32)
     parts = {
         "names": names,
@@ -34,7 +51,7 @@ def build_elf(choices: Choices) -> bytes:
     dynamic = _dynamic(choices, order + word * 2, places, len(names))
     places["dynamic"] = start + len(body)
     body += dynamic
-    sections = _sections(choices, order, word, places, parts, start + len(body))
+    sections = _sections(choices, shape, places, parts, start + len(body))
     size = start + len(body)
     segments = [
         (1, 0, choices.near(size, bits)),
@@ -44,30 +61,34 @@ def build_elf(choices: Choices) -> bytes:
         (choices.pick((0, 2, 4, 1)), choices.near(places["note"], bits), choices.number(2)),
         (0, 0, 0),
     ]
-    machine = choices.near(62, 16)
-    top = _header(choices, order, word, head, machine, len(body) + start, len(sections[1]))
-    top += b"".join(_segment(choices, order, word, *segment) for segment in segments)
+    top = _header(choices, shape, len(body) + start, len(sections[1]))
+    top += b"".join(_segment(choices, shape, segment) for segment in segments)
     return top + body + sections[0] + b"".join(sections[1])
 
 
-def _header(
-    choices: Choices, order: str, word: str, head: int, machine: int, end: int, count: int
-) -> bytes:
-    names_at = end + len(_TEXTS[0]) + -(end + len(_TEXTS[0])) % 8
-    ident = bytes((127, 69, 76, 70, 2 if word == "Q" else 1, 2 if order == ">" else 1, 1)) + bytes(
-        9
-    )
-    bits = 64 if word == "Q" else 32
+def _header(choices: Choices, shape: _Shape, end: int, count: int) -> bytes:
+    order, word = shape
+    machine = choices.near(62, 16)
+    texts = end + len(_TEXTS)
+    names_at = texts + -texts % 8
+    kind = (2 if word == "Q" else 1, 2 if order == ">" else 1, 1)
     shapes = (56, 64) if word == "Q" else (32, 40)
-    return ident + struct.pack(
-        f"{order}HHI{word * 3}IHHHHHH",
-        *(3, machine, 1, 0, choices.near(head, bits), choices.near(names_at, bits), 0, head),
-        *(choices.near(shapes[0], 16), choices.near(_HEADERS, 16)),
-        *(choices.near(shapes[1], 16), choices.near(count, 16), choices.near(count - 1, 16)),
+    places = choices.near(shape.head, shape.bits), choices.near(names_at, shape.bits)
+    return (
+        b"\x7fELF"
+        + bytes((*kind, *bytes(9)))
+        + struct.pack(
+            f"{order}HHI{word * 3}IHHHHHH",
+            *(3, machine, 1, 0, *places, 0, shape.head),
+            *(choices.near(shapes[0], 16), choices.near(_HEADERS, 16)),
+            *(choices.near(shapes[1], 16), choices.near(count, 16), choices.near(count - 1, 16)),
+        )
     )
 
 
-def _segment(choices: Choices, order: str, word: str, kind: int, offset: int, size: int) -> bytes:
+def _segment(choices: Choices, shape: _Shape, segment: tuple[int, int, int]) -> bytes:
+    kind, offset, size = segment
+    order, word = shape
     flags = choices.near(6)
     if word == "Q":
         place = choices.near(offset, 64)
@@ -121,8 +142,10 @@ def _dynamic(choices: Choices, shape: str, places: dict[str, int], names: int) -
         choices.pick(((0x6FFFFEF5, places["gnu_hash"]), (4, places["hash"]))),
         (30, 8),
     ]
-    for _ in range(choices.number() % 8):
-        rows.append((choices.pick((1, 15, 29, 22, 30)), choices.number() % names))
+    rows += [
+        (choices.pick((1, 15, 29, 22, 30)), choices.number() % names)
+        for _ in range(choices.number() % 8)
+    ]
     if choices.rarely() and rows:
         rows.remove(choices.pick(rows))
     bits = 64 if shape[-1] == "Q" else 32
@@ -132,16 +155,10 @@ def _dynamic(choices: Choices, shape: str, places: dict[str, int], names: int) -
 
 
 def _sections(
-    choices: Choices,
-    order: str,
-    word: str,
-    places: dict[str, int],
-    parts: dict[str, bytes],
-    end: int,
+    choices: Choices, shape: _Shape, places: dict[str, int], parts: dict[str, bytes], end: int
 ) -> tuple[bytes, list[bytes]]:
     """The texts of the sections' names, and the headers that follow them."""
-    texts, _ = _TEXTS
-    bits = 64 if word == "Q" else 32
+    bits = shape.bits
     known = [
         (0, 0, 0, 0, 0),
         (1, 11, places["symbols"], len(parts["symbols"]), 2),
@@ -149,15 +166,15 @@ def _sections(
         (17, 6, places["dynamic"], 16, 2),
         (26, 7, places["note"], len(parts["note"]), 0),
         (32, 1, 0, choices.number(2), 0),
-        (43, 3, end, len(texts), 0),
+        (43, 3, end, len(_TEXTS), 0),
     ]
-    shape = f"{order}II{word * 4}II{word * 2}"
+    form = f"{shape.order}II{shape.word * 4}II{shape.word * 2}"
     rows = [
         struct.pack(
-            shape,
+            form,
             *(choices.near(name), choices.near(kind), 0, 0),
             *(choices.near(offset, bits), choices.near(size, bits), choices.near(link), 0, 8, 0),
         )
         for name, kind, offset, size, link in known
     ]
-    return texts + bytes(-(end + len(texts)) % 8), rows
+    return _TEXTS + bytes(-(end + len(_TEXTS)) % 8), rows

@@ -11,6 +11,9 @@ from torchyard.package.contents import Binary, Contents
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
 
+MOST_MEMORY = 24 << 20
+"""What reading a small input may take, at the most."""
+
 SMALL = Limits(
     directory=4 << 10,
     total=1 << 20,

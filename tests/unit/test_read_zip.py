@@ -352,7 +352,7 @@ def test_faults_are_told_up_to_a_number(tmp_path: Path) -> None:
     faults = contents_of(make_zip(members), tmp_path, limits=Limits(faults=10)).faults
     assert [fault.what for fault in faults[9:]] == [
         "leads out of the package",
-        "there are 20 more faults",
+        "there are more faults than are told",
     ]
 
 

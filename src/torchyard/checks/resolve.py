@@ -105,10 +105,11 @@ def folders(path: str, directories: str) -> tuple[str, ...]:
     What does not begin where the file lies can't be in a package.
     """
     here = posixpath.dirname(path) or "."
-    found = []
-    for entry in directories.split(":"):
-        if match := _ORIGIN.match(entry):
-            found.append(posixpath.normpath(here + entry[match.end() :]))
+    found = (
+        posixpath.normpath(here + entry[match.end() :])
+        for entry in directories.split(":")
+        if (match := _ORIGIN.match(entry))
+    )
     return tuple(dict.fromkeys(found))
 
 

@@ -34,21 +34,18 @@ LIMITS = Limits()
 
 
 class Faults:
-    """Collects what is wrong; after so many, the rest is only counted."""
+    """Collects what is wrong; after so many, it is only told that there is more."""
 
     def __init__(self, most: int = LIMITS.faults, known: Iterable[Fault] = ()) -> None:
         self._most = most
         self._found = list(known)
-        self._more = 0
 
     def add(self, kind: FaultKind, member: str, what: str) -> None:
-        if len(self._found) < self._most:
+        if len(self._found) <= self._most:
             self._found.append(Fault(kind, member, what))
-        else:
-            self._more += 1
 
     def all(self) -> tuple[Fault, ...]:
-        if not self._more:
+        if len(self._found) <= self._most:
             return tuple(self._found)
-        rest = Fault(FaultKind.STRUCTURE, "", f"there are {self._more} more faults")
-        return (*self._found, rest)
+        more = Fault(FaultKind.STRUCTURE, "", "there are more faults than are told")
+        return (*self._found[: self._most], more)
