@@ -212,6 +212,7 @@ def test_what_a_package_can_not_survive_together_is_done_in_turns() -> None:
     assert set(Condition) - conditions("cu130", Environment.HOSTILE) == {Condition.PLATLIB}
     assert set(Condition) - conditions("cu130", Environment.SPLIT) == {Condition.LIBRARIES}
     assert not conditions("cu130", Environment.CLEAN)
+    assert conditions("xpu", Environment.HOSTILE) == set(Condition)
 
 
 def test_a_clean_environment_has_nothing_of_the_callers(

@@ -12,7 +12,6 @@ from torchyard.checks.smoke.suite import BUILD_FILE, Need, Test
 from torchyard.checks.smoke.surroundings import Surroundings
 from torchyard.host.process import own_program
 from torchyard.host.trial import Trial, try_out
-from torchyard.model.matrix import any_match
 from torchyard.package.policy import load_layouts
 from torchyard.toolchain.variables import SYSTEM_PATH
 
@@ -40,8 +39,7 @@ _DEVICES = {"cu": "nvidia[0-9]*", "rocm": "kfd", "xpu": "dri/renderD*"}
 
 def facts(specimen: Specimen, around: Surroundings) -> dict[str, str]:
     """What a test may ask for, as variables; what is not known is empty."""
-    layouts = load_layouts()
-    rows = [row for row in layouts.compute.values() if any_match(specimen.compute, row.names)]
+    drivers = (name for row in specimen.rules for name in row.drivers)
     known = {
         "KIND": specimen.kind.value,
         "NAME": around.installation.distribution or specimen.name,
@@ -50,7 +48,7 @@ def facts(specimen: Specimen, around: Surroundings) -> dict[str, str]:
         "COMMIT": specimen.commit,
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
-        "SYSTEM": " ".join((*layouts.system, *(name for row in rows for name in row.drivers))),
+        "SYSTEM": " ".join((*load_layouts().system, *drivers)),
         "ENVIRONMENT": around.environment.value,
     }
     return {FACT + name: value for name, value in known.items()}

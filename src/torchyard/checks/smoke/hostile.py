@@ -20,8 +20,6 @@ from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
 from torchyard.model.values import Value
-from torchyard.package.contents import Kind
-from torchyard.package.policy import Layout, policy_for
 from torchyard.package.tables import parse_table
 
 
@@ -67,17 +65,10 @@ def conditions_of(environment: Environment, specimen: Specimen) -> frozenset[Con
     """
     if environment is Environment.CLEAN:
         return frozenset()
-    if not uses_other_wheels(specimen):
+    if not specimen.uses_other_wheels:
         return frozenset(Condition) if environment is Environment.HOSTILE else frozenset()
     other = Condition.PLATLIB if environment is Environment.HOSTILE else Condition.LIBRARIES
     return frozenset(Condition) - {other}
-
-
-def uses_other_wheels(specimen: Specimen) -> bool:
-    """Whether a package's policy lets its libraries be in other wheels, found before all else."""
-    if specimen.kind is not Kind.WHEEL or not specimen.compute:
-        return False
-    return policy_for(Layout.WHEEL, specimen.compute, specimen.name).force_rpath
 
 
 def hostile(
@@ -143,7 +134,8 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
         if place.parent not in folders:
             place.parent.mkdir(parents=True, exist_ok=True)
             folders.add(place.parent)
-        link_or_copy(str(site / name), str(place))
+        if not place.exists() and (site / name).exists():  # two may have the same __init__.py
+            link_or_copy(str(site / name), str(place))
     for there in folders:
         compiled = site / there.relative_to(target) / "__pycache__"
         if there != target and compiled.is_dir() and not (there / "__pycache__").exists():
@@ -153,7 +145,7 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
 def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Surroundings, str]:
     """Put libraries with well-known names where the loader looks first, or nearly so."""
     names = load_hostility().libraries
-    if uses_other_wheels(specimen):
+    if specimen.uses_other_wheels:
         names += around.installation.libraries
     elif specimen.compute != "cpu":
         msg = "only packages for cpu, and wheels for CUDA, can be safe from LD_LIBRARY_PATH"
@@ -166,7 +158,7 @@ def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Su
     place.mkdir()
     (place / "empty.c").write_text("int torchyard_is_no_such_library;\n", encoding="utf-8")
     capture([compiler, "-shared", "-o", "empty.so", "empty.c"], cwd=place)
-    for name in names:
+    for name in dict.fromkeys(names):
         link_or_copy(str(place / "empty.so"), str(place / name))
     env = around.env | {"LD_LIBRARY_PATH": str(place)}
     return msgspec.structs.replace(around, env=env), f"{len(names)} names in LD_LIBRARY_PATH"

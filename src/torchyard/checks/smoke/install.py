@@ -90,13 +90,13 @@ def uv(*words: str, cwd: Path) -> str:
     return capture([own_program("uv"), *words], cwd=cwd, env=variables())
 
 
-def unmet_requirements(installation: Installation) -> str:
+def unmet_requirements(installation: Installation) -> HostError | None:
     """What is installed and does not fit together, as `pip check` would tell."""
     try:
         uv("pip", "check", "--python", installation.python, cwd=Path(installation.prefix))
     except HostError as error:
-        return str(error)
-    return ""
+        return error
+    return None
 
 
 def unzip(specimen: Specimen, folder: Path) -> Installation:

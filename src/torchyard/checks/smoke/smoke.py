@@ -10,7 +10,7 @@ import msgspec
 
 from torchyard.checks.smoke.attempt import attempt
 from torchyard.checks.smoke.conda import install_conda
-from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, uses_other_wheels
+from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile
 from torchyard.checks.smoke.install import (
     install_wheel,
     interpreter_of,
@@ -59,8 +59,7 @@ def smoke(
         try:
             installation = install(place / "installed")
         except HostError as error:
-            said = error.diagnostics[0]
-            failed = _built_in("install", began, f"{said.what}\n{said.hint or ''}".strip())
+            failed = _built_in("install", began, error)
             tell(f"  install failed: {failed.why}")
             first, *_ = request.environments
             runs.append(Run(installer=installer, environment=first, attempts=(failed,)))
@@ -103,15 +102,20 @@ def _installing(
             return partial(install_wheel, specimen, interpreter_of(specimen, wanted), installer)
 
 
-def _built_in(test: str, began: float, why: str = "") -> Attempt:
+def _built_in(test: str, began: float, error: HostError | None = None) -> Attempt:
     """What comes before all tests, and is told as one."""
-    lines = why.splitlines()
+    why = output = ""
+    if error is not None:
+        said = error.diagnostics[0]
+        output = said.what.strip()
+        *_, why = output.splitlines()
+        why = why.strip(" └├─│.") + (f"; {said.hint}" if said.hint else "")
     return Attempt(
         test=test,
-        outcome=Outcome.FAILED if why else Outcome.PASSED,
+        outcome=Outcome.FAILED if error else Outcome.PASSED,
         seconds=round(time.monotonic() - began, 2),
-        why=lines[-1] if lines else "",
-        output=why,
+        why=why,
+        output=output,
     )
 
 
@@ -141,7 +145,7 @@ class _Trier:
             began = time.monotonic()
             done.append(_built_in("requirements", began, unmet_requirements(self._installation)))
         environments = self._request.environments
-        if Environment.HOSTILE in environments and uses_other_wheels(self._specimen):
+        if Environment.HOSTILE in environments and self._specimen.uses_other_wheels:
             environments += (Environment.SPLIT,)
         for environment in environments:
             around = self._around(environment)

@@ -9,9 +9,11 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from torchyard.checks.about import conda_index
 from torchyard.checks.expected import expected_of, order_of
 from torchyard.errors import HostError
+from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents, Kind
+from torchyard.package.policy import ComputeRow, load_layouts
 from torchyard.package.read import read_package
 
 
@@ -38,6 +40,18 @@ class Specimen(Value, kw_only=True):
     def title(self) -> str:
         """For tables of known failures: `torch-2.13.0+cpu`."""
         return f"{self.name}-{self.version}" if self.version else self.name
+
+    @property
+    def rules(self) -> tuple[ComputeRow, ...]:
+        """What is known about libraries of its compute platform; hardly ever more than one."""
+        rows = load_layouts().compute.values()
+        return tuple(row for row in rows if any_match(self.compute, row.names))
+
+    @property
+    def uses_other_wheels(self) -> bool:
+        """Whether its libraries may be in other wheels, and are to be found before all else."""
+        forced = any(row.wheels and row.force_rpath for row in self.rules)
+        return self.kind is Kind.WHEEL and forced
 
     @property
     def tags(self) -> frozenset[Tag]:
