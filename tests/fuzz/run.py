@@ -53,7 +53,8 @@ def main(target: str, *arguments: str) -> None:
     has_file = any(Path(name).is_file() for name in files)
     folders = [] if has_file else [tempfile.mkdtemp(prefix="fuzz-")] * (not files)
     corpus = [] if has_file else [str(HERE / "corpus" / target)]
-    atheris.Setup([sys.argv[0], *OPTIONS, *arguments, *folders, *corpus], try_input)
+    itself = f"{sys.executable} {__file__} {target}"  # libFuzzer starts it again, with a shell
+    atheris.Setup([itself, *OPTIONS, *arguments, *folders, *corpus], try_input)
     atheris.Fuzz()
 
 
