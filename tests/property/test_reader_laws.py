@@ -85,7 +85,7 @@ def test_a_damaged_archive_is_told_and_never_raises(
 rows = st.builds(
     Written,
     texts.filter(lambda text: text and "\r" not in text),
-    st.integers(0, 10**18),
+    st.integers(0, 10**18 - 1),
     st.one_of(st.just(b""), st.binary(min_size=32, max_size=32)),
 )
 
