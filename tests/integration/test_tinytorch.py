@@ -140,7 +140,14 @@ def test_a_wheel_has_all_and_works(tools: Tools, built: Built, tmp_path: Path) -
     assert names == {
         *(
             f"tinytorch/{name}"
-            for name in ("__init__.py", "_C.pyi", "py.typed", "tt_config.py", "version.py")
+            for name in (
+                "__init__.py",
+                "_C.pyi",
+                "_preload.py",
+                "py.typed",
+                "tt_config.py",
+                "version.py",
+            )
         ),
         *(f"tinytorch/lib/libtt_{name}.so" for name in ("c10", "cpu", "python")),
         *(f"tinytorch/include/c10/{name}.h" for name in ("error", "registry", "version")),
