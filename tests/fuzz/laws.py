@@ -16,6 +16,7 @@ MOST_MEMORY = 24 << 20
 
 SMALL = Limits(
     directory=4 << 10,
+    members=12,
     total=1 << 20,
     ratio=20,
     harmless=64 << 10,
@@ -46,6 +47,7 @@ def check_all(contents: Contents, *others: Contents) -> None:
 def is_within_limits(contents: Contents) -> None:
     """What was read is no more than what was asked for."""
     assert len(contents.faults) <= SMALL.faults + 1
+    assert len(contents.files) <= SMALL.members
     assert all(len(text) <= SMALL.text for text in contents.texts.values())
     assert sum(map(len, contents.texts.values())) <= SMALL.texts
     assert contents.texts.keys() <= contents.files.keys()

@@ -4,6 +4,8 @@ import struct
 import time
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from tests.contents import ABOUT, METADATA, WHEEL, contents, findings, wheel
@@ -11,9 +13,11 @@ from tests.contents import ABOUT, METADATA, WHEEL, contents, findings, wheel
 from torchyard.package.contents import Fault, Kind
 from torchyard.package.device_code import DeviceScan
 from torchyard.package.elf_stream import ElfStream
-from torchyard.package.limits import LIMITS, Faults
+from torchyard.package.limits import LIMITS, Faults, Limits
 from torchyard.package.members import Found
+from torchyard.package.read import read_package
 from torchyard.package.tar_reader import Stream, TarError, tar_members
+from torchyard.package.zstd import compress
 
 PT_LOAD, PT_DYNAMIC, PT_NOTE = 1, 2, 4
 DT_SYMTAB, DT_GNU_HASH, DT_VERNEED, DT_VERNEEDNUM = 6, 0x6FFFFEF5, 0x6FFFFFFE, 0x6FFFFFFF
@@ -134,6 +138,16 @@ def tar_header(kind: bytes, size: bytes) -> bytes:
 def test_hostile_headers_of_a_tar_archive(pieces: list[bytes], what: str) -> None:
     with pytest.raises(TarError, match=what):
         list(tar_members(Stream(pieces), 64 << 10))
+
+
+def test_many_archives_in_a_conda_package_have_no_more_members_than_one(tmp_path: Path) -> None:
+    path = tmp_path / "a-1-0.conda"
+    inside = compress(tar_header(b"0", b"") * 8 + bytes(1024))
+    with ZipFile(path, "w") as archive:
+        for number in range(8):
+            archive.writestr(f"pkg-{number}.tar.zst", inside)
+    told = [fault.what for fault in read_package(path, limits=Limits(members=12)).faults]
+    assert any("too many members" in what for what in told)
 
 
 FIELDS = METADATA.partition(b"\n\n")[0]

@@ -37,7 +37,9 @@ def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) ->
         pieces = _streams(bz2.BZ2Decompressor, _parts(handle, 0, length, progress))
         return _unpacked(pieces, length, limits)
 
-    check_names(_read_tar(unpack, progress, "", found), found.faults)
+    inside: list[str] = []
+    _read_tar(unpack, progress, "", found, inside)
+    check_names(inside, found.faults)
     return found
 
 
@@ -63,7 +65,7 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
         _check_sum(handle, entry, found)
         if entry.name.endswith(".tar.zst"):
             unpack = partial(_zstandard, handle, entry, limits)
-            inside += _read_tar(unpack, progress, entry.name, found)
+            _read_tar(unpack, progress, entry.name, found, inside)
     check_names(inside, found.faults)
     return found
 
@@ -143,14 +145,17 @@ def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[
         yield piece
 
 
-def _read_tar(unpack: Unpack, progress: Progress, archive: str, found: Found) -> list[str]:
-    """Read all members; returns their names."""
+def _read_tar(
+    unpack: Unpack, progress: Progress, archive: str, found: Found, names: list[str]
+) -> None:
+    """Read all members, and add their names to those of the package's other archives."""
     stream = Stream(unpack(progress))
-    names: list[str] = []
     try:
         for member in tar_members(stream, found.limits.directory):
             if len(names) == found.limits.members:
-                found.faults.add(FaultKind.BOMB, archive, f"has more than {len(names)} members")
+                found.faults.add(
+                    FaultKind.BOMB, archive, f"has too many members: over {len(names)}"
+                )
                 break
             name = member.name.removeprefix("./")
             names.append(name)
@@ -160,7 +165,6 @@ def _read_tar(unpack: Unpack, progress: Progress, archive: str, found: Found) ->
         found.faults.add(FaultKind.BOMB, archive, str(error))
     except TarError as error:
         found.faults.add(FaultKind.STRUCTURE, archive, f"is damaged: {error}")
-    return names
 
 
 def _file(name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: Found) -> File:
