@@ -442,6 +442,13 @@ def test_metadata_is_the_same_for_all_wheels_of_a_version(tmp_path: Path) -> Non
     assert metadata(made.decode(), "tiny-torch", "1.2.0+cpu", []) == made
 
 
+def test_metadata_does_not_tell_which_backend_wrote_it() -> None:
+    """Backends differ in what they call dynamic, and wheels of two backends may be siblings."""
+    by_setuptools = METADATA.replace("Platform: linux", "Dynamic: license-file\nDynamic: summary")
+    made = [metadata(text, "tiny-torch", "1.2.0", []) for text in (METADATA, by_setuptools)]
+    assert made[0] == made[1]
+
+
 @pytest.mark.parametrize("text", ["Name: x\nnothing\n", "nothing"])
 def test_metadata_that_is_none(text: str) -> None:
     with pytest.raises(BuildError, match="no field: `nothing`"):

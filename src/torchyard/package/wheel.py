@@ -44,13 +44,14 @@ _FIELDS = (
     "Provides-Extra",
     "Provides-Dist",
     "Obsoletes-Dist",
-    "Dynamic",
     "Description-Content-Type",
 )
 """The order of the fields, whatever order a backend has; those not listed come last."""
 
-_REPLACED = frozenset(("Name", "Version", "Requires-Dist", "Platform", "Supported-Platform"))
-"""Fields that are written anew, or left out because they would tell of the machine."""
+_REPLACED = frozenset(
+    ("Name", "Version", "Requires-Dist", "Platform", "Supported-Platform", "Dynamic")
+)
+"""Fields that are written anew, or left out because they tell of the machine or the backend."""
 
 
 _LONGEST_FIELDS = 256 << 10
