@@ -2,12 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.faults import FaultyProxy
 from tests.helpers import Command, Output, call_main
 from tests.services import Place, S3Server
+from tests.wheels import CPU, shared_wheel
 
 settings.register_profile("local", deadline=None)
 settings.register_profile(
@@ -49,6 +51,12 @@ def s3_proxy(s3_server: S3Server) -> Iterator[FaultyProxy]:
     """Put a proxy in front of the server: `s3_place.behind(s3_proxy.endpoint)`."""
     with FaultyProxy(s3_server.endpoint) as proxy:
         yield proxy
+
+
+@pytest.fixture(scope="session")
+def torch_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Get a real wheel of 190 MB, for CPUs only; tests do not change it."""
+    return shared_wheel(tmp_path_factory, CPU, "3.11")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -17,7 +17,6 @@ from pathlib import Path
 from zlib import crc32
 
 import pytest
-from benchmarks.bench import torch_wheel
 from tests.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError, SelectionError
@@ -369,12 +368,11 @@ def test_a_member_that_unpacks_to_more_than_4_gb(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_torch_wheel(tmp_path: Path) -> None:
+def test_a_real_torch_wheel(torch_wheel: Path, tmp_path: Path) -> None:
     """Other labels for torch, which pip takes, and all of which is listed as it is."""
-    wheel = torch_wheel()
     labels = (Retag(platform=f"linux_{platform.machine()}"), Reversion(version="99.0+test"))
-    done = do(wheel, tmp_path, *labels)
-    before, after = (zipfile.ZipFile(path).infolist() for path in (wheel, done.path))
+    done = do(torch_wheel, tmp_path, *labels)
+    before, after = (zipfile.ZipFile(path).infolist() for path in (torch_wheel, done.path))
     kept = [
         (old.CRC, old.compress_size, old.date_time) == (new.CRC, new.compress_size, new.date_time)
         for old, new in zip(before, after, strict=True)

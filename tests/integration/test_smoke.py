@@ -1,10 +1,8 @@
 """`torchyard smoke` on real packages: what works passes, what is broken is told."""
 
 import json
-import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,7 +14,6 @@ from tests.recipe import PREFIX, SAMPLE, TORCHYARD, run, shared_sample
 from tests.smoke import change_wheel, compile_stub, extract, make_wheel
 
 from torchyard.errors import HostError, SmokeError
-from torchyard.host.work import locked
 
 pytestmark = pytest.mark.integration
 
@@ -25,7 +22,6 @@ needs_gcc = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no 
 needs_bwrap = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bwrap here")
 HEAD = "# level: import\n# about: a test\n"
 OFFLINE = {"PIP_NO_INDEX": "1", "UV_OFFLINE": "1"}
-TORCH = "2.13.0"
 CONDITIONS = {
     "wrong libraries",
     "other libgomp",
@@ -314,28 +310,10 @@ def test_a_conda_package_without_its_channel_is_told(packages: Path) -> None:
 # ---------------------------------------------------------------------------- torch
 
 
-@pytest.fixture(scope="session")
-def torch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel for cpu, from wherever pip is told to look, once for all processes."""
-    place = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        place = place.parent
-    folder = place / "torch"
-    with locked(place / "torch.lock", wait=True):
-        if not folder.exists():
-            pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps")
-            argv = [*pip, "--dest", str(folder), f"torch=={TORCH}"]
-            done = subprocess.run(argv, check=False, capture_output=True, text=True)
-            if done.returncode:
-                pytest.skip(f"torch can't be had: {done.stderr}")
-    (wheel,) = folder.glob("*.whl")
-    return wheel
-
-
 @slow
 @pytest.mark.parametrize("installer", ["pip", "uv"])
-def test_torch_works_in_clean_and_hostile_environments(torch: Path, installer: str) -> None:
-    tried = Tried(torch, "--level", "full", "--installer", installer)
+def test_torch_works_in_clean_and_hostile_environments(torch_wheel: Path, installer: str) -> None:
+    tried = Tried(torch_wheel, "--level", "full", "--installer", installer)
     assert tried.code == 0, tried.report
     (package,) = tried.report["packages"]
     for each in package["runs"]:
@@ -358,27 +336,27 @@ def sabotaged(wheel: Path, folder: Path, changes: Mapping[str, Path | None]) -> 
 
 
 @slow
-def test_torch_without_its_libgomp_fails(torch: Path, tmp_path: Path) -> None:
+def test_torch_without_its_libgomp_fails(torch_wheel: Path, tmp_path: Path) -> None:
     """This machine may have one of its own: that is no help to others."""
-    tried = sabotaged(torch, tmp_path, {"torch/lib/libgomp.so.1": None})
+    tried = sabotaged(torch_wheel, tmp_path, {"torch/lib/libgomp.so.1": None})
     assert "libgomp.so.1" in tried.test("any/libraries.py")["why"]
 
 
 @slow
-def test_torch_with_a_wrong_rpath_fails(torch: Path, tmp_path: Path) -> None:
+def test_torch_with_a_wrong_rpath_fails(torch_wheel: Path, tmp_path: Path) -> None:
     member = "torch/lib/libtorch_python.so"
-    library = extract(torch, member, tmp_path / "out")
+    library = extract(torch_wheel, member, tmp_path / "out")
     subprocess.run(["patchelf", "--set-rpath", "$ORIGIN/../libs", str(library)], check=True)
-    tried = sabotaged(torch, tmp_path, {member: library})
+    tried = sabotaged(torch_wheel, tmp_path, {member: library})
     why = tried.test("any/import.py")["why"]
     assert "cannot open shared object file" in why
 
 
 @slow
 @needs_gcc
-def test_torch_with_a_library_of_the_old_abi_fails(torch: Path, tmp_path: Path) -> None:
+def test_torch_with_a_library_of_the_old_abi_fails(torch_wheel: Path, tmp_path: Path) -> None:
     code = "#include <string>\nnamespace c10 { std::string name(std::string s) { return s; } }\n"
     stub = compile_stub(tmp_path, "libc10.so", code, "-D_GLIBCXX_USE_CXX11_ABI=0")
-    tried = sabotaged(torch, tmp_path, {"torch/lib/libc10.so": stub})
+    tried = sabotaged(torch_wheel, tmp_path, {"torch/lib/libc10.so": stub})
     why = tried.test("any/import.py")["why"]
     assert "undefined symbol" in why
