@@ -120,6 +120,15 @@ def test_names_in_the_middle_of_a_library_take_a_second_pass(tmp_path: Path) -> 
     assert binary.soname == "liby.so"
 
 
+@pytest.mark.parametrize("cut", [1, 3, 60])
+def test_a_library_whose_first_bytes_come_alone_is_one(tmp_path: Path, cut: int) -> None:
+    tar = tar_of({"libx.so": LIBRARY}, format=tarfile.GNU_FORMAT)
+    streams = bz2.compress(tar[: 512 + cut]) + bz2.compress(tar[512 + cut :])
+    binary = contents_of(streams, tmp_path, ".tar.bz2").files["libx.so"].binary
+    assert binary is not None
+    assert binary.soname == "libx.so"
+
+
 def flipped(data: bytes, place: int) -> bytes:
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 

@@ -5,6 +5,8 @@ import zlib
 from pathlib import Path
 
 import pytest
+from tests.made_elf import Made as Elf
+from tests.made_elf import make_elf
 from tests.made_zip import MAX_16, MAX_32, End, Made, make_zip
 
 from torchyard.errors import HostError, UsageError
@@ -312,6 +314,17 @@ def test_what_is_wrong_with_large_members(
     faults = contents_of(make_zip([member]), tmp_path).faults
     assert [(fault.kind, fault.member) for fault in faults] == [(kind, "a.txt")]
     assert what in faults[0].what
+
+
+def test_a_library_can_not_hide_behind_empty_blocks(tmp_path: Path) -> None:
+    """All of what is read at once unpacks to a single byte."""
+    library = make_elf(Elf(soname="libx.so")) + bytes(2 * SMALL)
+    stream = zlib.compressobj(6, zlib.DEFLATED, -15)
+    packed = b"\0\0\0\xff\xff" * 13106 + b"\0\1\0\xfe\xff" + library[:1]
+    packed += stream.compress(library[1:]) + stream.flush()
+    contents = contents_of(make_zip([Made(content=library, data=packed)]), tmp_path)
+    assert contents.faults == ()
+    assert contents.files["a.txt"].binary is not None
 
 
 def test_no_more_is_unpacked_than_was_said(tmp_path: Path) -> None:

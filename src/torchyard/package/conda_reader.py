@@ -12,7 +12,7 @@ import msgspec
 from torchyard.package.contents import FaultKind, File
 from torchyard.package.inflate import Progress, nobody
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found, Member
+from torchyard.package.members import Found, Member, with_start
 from torchyard.package.tar_reader import Stream, TarError, TarMember, Type, tar_members
 from torchyard.package.zip_names import check_names
 from torchyard.package.zip_reader import STORED, Entry, read_directory
@@ -179,13 +179,13 @@ def _file(name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: Foun
             return File(name=name, size=0)
         return msgspec.structs.replace(other, name=name)
     member = Member(found, name, tar.size)
-    for piece in stream.take(tar.size):
+    for piece in with_start(stream.take(tar.size)):
         member.feed(piece)
 
     def again() -> Iterator[bytes]:
         once_more = Stream(unpack(nobody))
         once_more.skip_to(tar.place)
-        return once_more.take(tar.size)
+        return with_start(once_more.take(tar.size))
 
     binary = member.finish(again)
     executable = bool(tar.mode & 0o111)

@@ -2,7 +2,7 @@
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 import deflate
@@ -18,9 +18,22 @@ _KEPT = re.compile(
     r"|build-version|build-hash|torchyard-order\.json)"
 )
 _MOST_PASSES = 8
+_START = 4096
 
 Again = Callable[[], Iterable[bytes]]
 """Gives the pieces of a member once more."""
+
+
+def with_start(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same bytes, but the first piece is long enough to tell what it is the beginning of."""
+    start = b""
+    for piece in pieces:
+        start += piece
+        if len(start) >= _START:
+            break
+    if start:
+        yield start
+    yield from pieces
 
 
 def is_kept(name: str) -> bool:

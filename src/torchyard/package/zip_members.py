@@ -6,7 +6,7 @@ from typing import BinaryIO, NamedTuple
 from torchyard.package.contents import FaultKind, File
 from torchyard.package.inflate import SMALL, BadDataError, Progress, pieces, whole
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found, Member
+from torchyard.package.members import Found, Member, with_start
 from torchyard.package.zip_reader import Entry, read_directory
 
 _LONGEST_TARGET = 4096
@@ -45,7 +45,7 @@ class _Reader(NamedTuple):
             stored=entry.stored,
             digest=member.digest if member else "",
             executable=bool(entry.mode & 0o111),
-            binary=member.finish(lambda: pieces(self.handle, entry)) if member else None,
+            binary=member.finish(lambda: with_start(pieces(self.handle, entry))) if member else None,
         )
 
     def _special(self, entry: Entry, *, is_link: bool) -> File:
@@ -68,7 +68,7 @@ class _Reader(NamedTuple):
                 member.feed(whole(self.handle, entry))
                 self.progress(entry.stored)
             else:
-                for piece in pieces(self.handle, entry, self.progress):
+                for piece in with_start(pieces(self.handle, entry, self.progress)):
                     member.feed(piece)
         except BadDataError:
             self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
