@@ -195,6 +195,21 @@ def test_a_version_inside_that_the_name_lacks_is_changed_too(tmp_path: Path) -> 
     assert check_wheel(done.path)["tiny/version.py"] == b'__version__: str = "1.2.0"\n'
 
 
+def test_a_name_that_was_part_of_an_address(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, name=NAME.replace("+", "%2B"))
+    done = repair(path, [Reversion(local="cu130")], tmp_path / "out")
+    assert done.path.name == NAME.replace("cpu", "cu130")
+    assert check_wheel(done.path)["tiny/version.py"].startswith(b"__version__ = '1.2.0+cu130'")
+
+
+def test_a_version_that_is_none_can_be_replaced(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path, name="tiny-new-3-cp311-cp311-linux_x86_64.whl")
+    done = repair(path, [Reversion(version="3.0")], tmp_path / "out")
+    assert done.path.name == "tiny-3.0-3-cp311-cp311-linux_x86_64.whl"
+    with pytest.raises(UsageError, match=r"`new\+x` is no version"):
+        repair(path, [Reversion(local="x")], tmp_path / "out")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from packaging.version import InvalidVersion, Version
-
 from torchyard.errors import BuildError, UsageError
+from torchyard.package.versions import is_version, parse_version
 
 _TAG_LINES = re.compile(rb"(?:^Tag:[^\n]*\n?)+", re.MULTILINE)
 _VERSION_LINE = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE)
@@ -23,8 +22,13 @@ _ASSIGNED = re.compile(
 _TAG = re.compile(r"\w+(\.\w+)*")
 
 
+def unquoted(file_name: str) -> str:
+    """A file name as it was before some program for downloads took it from an address."""
+    return file_name.replace("%2B", "+").replace("%2b", "+")
+
+
 class WheelName(NamedTuple):
-    """The parts of a wheel's file name, as they are spelt in it."""
+    """The parts of a wheel's file name, as they are spelt in it; but `%2B` is a plus."""
 
     distribution: str
     version: str
@@ -35,7 +39,7 @@ class WheelName(NamedTuple):
 
     @classmethod
     def parse(cls, file_name: str) -> "WheelName":
-        parts = file_name.removesuffix(".whl").split("-")
+        parts = unquoted(file_name).removesuffix(".whl").split("-")
         if len(parts) == len(cls._fields) - 1:
             parts.insert(2, "")
         if len(parts) != len(cls._fields) or not file_name.endswith(".whl"):
@@ -44,11 +48,6 @@ class WheelName(NamedTuple):
                 msg, hint="they look like torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl"
             )
         return cls(*parts)
-
-    @property
-    def stem(self) -> str:
-        """How the wheel's own folders begin: `torch-2.13.0+cpu`."""
-        return f"{self.distribution}-{self.version}"
 
     @property
     def tag(self) -> str:
@@ -97,14 +96,10 @@ def version_text(text: bytes, old: str, new: str) -> bytes:
 
     A version that is of something else is left alone.
     """
-    public = Version(old).public
 
     def replaced(found: re.Match[bytes]) -> bytes:
-        try:
-            told = Version(found[3].decode(errors="replace"))
-        except InvalidVersion:
-            return found[0]
-        return found[1] + found[2] + new.encode() + found[2] if told.public == public else found[0]
+        same = _is_same(found[3].decode(errors="replace"), old)
+        return found[1] + found[2] + new.encode() + found[2] if same else found[0]
 
     return _ASSIGNED.sub(replaced, text)
 
@@ -112,11 +107,14 @@ def version_text(text: bytes, old: str, new: str) -> bytes:
 def build_version_text(text: bytes, old: str, new: str) -> bytes:
     """The same for the file `build-version` of libtorch, which has nothing else in it."""
     told = text.strip().decode(errors="replace")
-    return (
-        text.replace(told.encode(), new.encode())
-        if told.partition("+")[0] == old.partition("+")[0]
-        else text
-    )
+    return text.replace(told.encode(), new.encode()) if _is_same(told, old) else text
+
+
+def _is_same(told: str, version: str) -> bool:
+    """Whether two texts are one version, whatever follows the +."""
+    if not (is_version(told) and is_version(version)):
+        return False
+    return parse_version(told).public == parse_version(version).public
 
 
 def _keeping_start(value: str) -> Callable[[re.Match[bytes]], bytes]:
@@ -126,11 +124,7 @@ def _keeping_start(value: str) -> Callable[[re.Match[bytes]], bytes]:
 def new_version(old: str, version: str | None, local: str | None) -> str:
     """A whole new version, or the old one with another local part; an empty one is left out."""
     asked = version if version is not None else _with_local(old, local or "")
-    try:
-        return str(Version(asked))
-    except InvalidVersion as error:
-        msg = f"`{asked}` is no version of a Python package"
-        raise UsageError(msg, hint="versions look like 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from error
+    return str(parse_version(asked, UsageError))
 
 
 def _with_local(old: str, local: str) -> str:

@@ -25,7 +25,7 @@ from torchyard.package.operations import (
 )
 from torchyard.package.policy import Layout, Policy, policy_for
 from torchyard.package.prepare import bring_along
-from torchyard.package.relabel import WheelName
+from torchyard.package.relabel import WheelName, unquoted
 from torchyard.package.unpacked import beginning_of, unpack_member
 from torchyard.package.vendor import Vendored, find_library, find_vendored, new_names
 from torchyard.package.versions import package_folder
@@ -95,7 +95,7 @@ def _asks_policy(operation: Relink) -> bool:
 
 def _policy(draft: Draft, compute: str) -> Policy:
     """The rules for a package. Its version tells what it is compiled for, unless it is said."""
-    found = _LOCAL.search(draft.path.name.replace("%2B", "+"))
+    found = _LOCAL.search(unquoted(draft.path.name))
     compute = compute or (found[1] if found else "")
     if not compute:
         msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"

@@ -10,8 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from packaging.version import InvalidVersion, Version
-
 from torchyard.errors import UsageError
 from torchyard.package.archive import write_debug
 from torchyard.package.draft import Change, Draft
@@ -21,9 +19,11 @@ from torchyard.package.relabel import (
     build_version_text,
     metadata_text,
     new_version,
+    unquoted,
     version_text,
     wheel_text,
 )
+from torchyard.package.versions import is_version
 
 _TELLS_VERSION = re.compile(r"[^/]+/(?:_?version\.py|build-version)")
 
@@ -46,9 +46,9 @@ def new_name(file_name: str, operations: Sequence[Operation]) -> str:
             elif isinstance(operation, Reversion):
                 name = name._replace(version=_version(name.version, operation))
         return str(name)
-    stem, dash, version = file_name.replace("%2B", "+").removesuffix(".zip").rpartition("-")
+    stem, dash, version = unquoted(file_name).removesuffix(".zip").rpartition("-")
     for operation in operations:
-        if isinstance(operation, Reversion) and _is_version(version):
+        if isinstance(operation, Reversion) and is_version(version):
             return f"{stem}{dash}{_version(version, operation)}.zip"
     return file_name
 
@@ -125,17 +125,11 @@ def _old_version(draft: Draft) -> str:
         return WheelName.parse(draft.path.name).version
     for name in draft.entries:
         if name.endswith("/build-version") and _TELLS_VERSION.fullmatch(name):
-            return draft.read(name).decode(errors="replace").strip()
-    return draft.path.stem.rpartition("-")[2].replace("%2B", "+")
+            told = draft.read(name).decode(errors="replace").strip()
+            if is_version(told):
+                return told
+    return unquoted(draft.path.stem).rpartition("-")[2]
 
 
 def _version(old: str, operation: Reversion) -> str:
     return new_version(old, operation.version, operation.local)
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True

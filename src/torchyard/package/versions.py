@@ -7,7 +7,7 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from torchyard.errors import ConfigError
+from torchyard.errors import ConfigError, TorchyardError
 
 _GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
 
@@ -21,18 +21,27 @@ class Tags(NamedTuple):
 
 def local_version(version: str, compute: str) -> str:
     """A version with the compute platform that it is built for: `2.13.0+cu130`."""
-    if _version(version).local:
+    if parse_version(version).local:
         msg = f"the version `{version}` says already what it is built for"
         raise ConfigError(msg, hint="leave out what follows the `+`; the compute goes there")
-    return str(_version(f"{version}+{compute}"))
+    return str(parse_version(f"{version}+{compute}"))
 
 
-def _version(text: str) -> Version:
+def parse_version(text: str, error: type[TorchyardError] = ConfigError) -> Version:
+    """Read a version. Raises an error of the kind that fits where the text comes from."""
     try:
         return Version(text)
-    except InvalidVersion as error:
+    except InvalidVersion as why:
         msg = f"`{text}` is no version of a Python package"
-        raise ConfigError(msg, hint="versions look like 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from error
+        raise error(msg, hint="versions look like 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from why
+
+
+def is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def wheel_tags(python: str) -> Tags:
@@ -53,7 +62,7 @@ def package_folder(name: str) -> str:
 
 def wheel_stem(name: str, version: str) -> str:
     """The beginning of a wheel's name and of its folders: `my_torch-1.2.0+cpu`."""
-    return f"{canonicalize_name(name).replace('-', '_')}-{_version(version)}"
+    return f"{canonicalize_name(name).replace('-', '_')}-{parse_version(version)}"
 
 
 def wheel_name(name: str, version: str, tags: Tags, platform_tag: str) -> str:
@@ -62,4 +71,4 @@ def wheel_name(name: str, version: str, tags: Tags, platform_tag: str) -> str:
 
 def libtorch_name(name: str, version: str) -> str:
     """The name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`."""
-    return f"lib{name}-shared-with-deps-{_version(version)}.zip"
+    return f"lib{name}-shared-with-deps-{parse_version(version)}.zip"
