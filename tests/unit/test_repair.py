@@ -232,6 +232,21 @@ def test_texts_keep_their_line_ends() -> None:
     )
 
 
+    assert wheel_text(b"A: 1\r\nTag: a-b-c\r\n", "d-e-f.g") == (
+        b"A: 1\r\nTag: d-e-f\r\nTag: d-e-g\r\n"
+    )
+
+
+def test_no_old_tag_stays() -> None:
+    text = b"Wheel-Version: 1.0\nTag: a-b-c\nTag: a-b-d\nBuild: 1\nTag: e-f-g\n"
+    assert wheel_text(text, "x-y-z") == b"Wheel-Version: 1.0\nTag: x-y-z\nBuild: 1\n"
+
+
+def test_a_long_line_takes_no_time() -> None:
+    text = b"__version__:" + b" " * 1_000_000
+    assert version_text(text, "1", "2") == text
+
+
 def test_texts_that_are_none() -> None:
     with pytest.raises(BuildError, match="no line `Tag:`"):
         wheel_text(b"Wheel-Version: 1.0\n", "py3-none-any")

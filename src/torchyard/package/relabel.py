@@ -11,11 +11,11 @@ from typing import NamedTuple
 from torchyard.errors import BuildError, UsageError
 from torchyard.package.versions import is_version, parse_version
 
-_TAG_LINES = re.compile(rb"(?:^Tag:[^\n]*\n?)+", re.MULTILINE)
+_TAG_LINE = re.compile(rb"^Tag:[^\n]*\n?", re.MULTILINE)
 _VERSION_LINE = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE)
 _HEAD = re.compile(rb"\A.*?(?=\r?\n\r?\n|\Z)", re.DOTALL)
 _ASSIGNED = re.compile(
-    rb"""^(__version__(?:[ \t]*:[^=\n]*)?[ \t]*=[ \t]*(?:\w+[ \t]*=[ \t]*)*)"""
+    rb"""^(__version__(?:[ \t]*+:[^=\n]*+)?+[ \t]*+=[ \t]*+(?:\w++[ \t]*+=[ \t]*+)*+)"""
     rb"""(["'])([^"'\n]+)\2""",
     re.MULTILINE,
 )
@@ -70,14 +70,15 @@ class WheelName(NamedTuple):
 
 
 def wheel_text(text: bytes, tag: str) -> bytes:
-    """WHEEL with other tags, at the place of the old ones."""
+    """WHEEL with other tags, at the place of the first old one."""
     several = product(*(part.split(".") for part in tag.split("-")))
-    lines = "".join(f"Tag: {one}\n" for one in sorted(map("-".join, several))).encode()
-    new, count = _TAG_LINES.subn(lines, text.replace(b"\r\n", b"\n"), count=1)
-    if not count:
+    first = _TAG_LINE.search(text)
+    if first is None:
         msg = "WHEEL has no line `Tag:`"
         raise BuildError(msg, hint="it is no wheel that an installer would take; build it anew")
-    return new
+    end = "\r\n" if first[0].endswith(b"\r\n") else "\n"
+    lines = "".join(f"Tag: {one}{end}" for one in sorted(map("-".join, several)))
+    return text[: first.start()] + lines.encode() + _TAG_LINE.sub(b"", text[first.end() :])
 
 
 def metadata_text(text: bytes, version: str) -> bytes:
