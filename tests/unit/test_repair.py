@@ -20,6 +20,8 @@ from packaging.utils import parse_wheel_filename
 from tests.helpers import ROOT, Command
 
 from torchyard.errors import BuildError, UsageError
+from torchyard.package.archive import Written
+from torchyard.package.dist_info import updated_record
 from torchyard.package.operations import Operation, Retag, Reversion, SetRpath, Strip
 from torchyard.package.raw_copy import _row
 from torchyard.package.relabel import WheelName, metadata_text, version_text, wheel_text
@@ -283,6 +285,18 @@ def test_a_zip_gets_another_version(tmp_path: Path) -> None:
     }
     with pytest.raises(UsageError, match="is no wheel"):
         repair(path, [Retag(abi="abi3")], tmp_path / "out")
+
+
+def test_a_row_of_record_that_is_there_twice_does_not_keep_its_old_digest() -> None:
+    text = "a,sha256=x,1\nb,,\na,sha256=x,1\nRECORD,,\n"
+    new = updated_record(text, [Written("a", 2, b"..")], "RECORD", lambda name: name)
+    assert new == "a,sha256=Li4,2\nb,,\nRECORD,,\n"
+
+
+@pytest.mark.parametrize("text", ['"' + "a" * 200_000 + '",,', "a\rb,,"])
+def test_rows_of_record_that_are_none(text: str) -> None:
+    with pytest.raises(BuildError, match="RECORD has a line that is no row"):
+        updated_record(text, [], "RECORD", lambda name: f"new/{name}")
 
 
 # --------------------------------------------------------------------------------- raw copies

@@ -95,6 +95,7 @@ def updated_record(
     Rows of all others stay as they are. It lists itself last.
     """
     written = {file.name: file for file in files}
+    left = dict(written)
     lines: list[str] = []
     for line in text.replace("\r\n", "\n").split("\n"):
         name = _name(line)
@@ -102,18 +103,27 @@ def updated_record(
         if new is None or new == own_name or not line:
             continue
         if new in written:
-            lines.append(_line(*_row(written.pop(new))))
+            if new in left:  # else the row is there twice
+                lines.append(_line(*_row(left.pop(new))))
         elif new != name:
-            lines.append(_line(new, *next(csv.reader([line]))[1:]))
+            lines.append(_line(new, *_columns(line)[1:]))
         else:
             lines.append(f"{line}\n")
-    lines += [_line(*_row(file)) for file in written.values()]
+    lines += [_line(*_row(file)) for file in left.values()]
     return "".join((*lines, _line(own_name, "", "")))
 
 
 def _name(line: str) -> str:
     """The name in a row, quickly: hardly any is quoted."""
-    return next(csv.reader([line]))[0] if line.startswith('"') else line.partition(",")[0]
+    return _columns(line)[0] if line.startswith('"') else line.partition(",")[0]
+
+
+def _columns(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error as error:
+        msg = f"RECORD has a line that is no row: {line[:80]!r}: {error}"
+        raise BuildError(msg, hint="it is no wheel that an installer would take") from error
 
 
 def _line(*columns: str) -> str:
