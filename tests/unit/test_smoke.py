@@ -289,6 +289,17 @@ def test_a_crash_names_the_signal_and_the_place(tmp_path: Path, wrapper: tuple[s
     assert "in fall" in "\n".join(trial.lines)
 
 
+def test_an_exit_code_that_is_no_signal_stays_one(tmp_path: Path) -> None:
+    text, code, _ = tried(tmp_path, "print('so', flush=True); raise SystemExit(-1)", 20, "env")
+    assert (text, code) == ("so", 255)
+
+
+def test_a_signal_without_a_name_has_a_number(tmp_path: Path) -> None:
+    argv = [*PYTHON, "import os; os.kill(os.getpid(), 40)"]
+    trial = try_out(argv, cwd=tmp_path, env={"PATH": os.defpath}, seconds=20)
+    assert trial.signal == "signal 40"
+
+
 def test_what_a_program_left_running_is_ended(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys\n"

@@ -25,6 +25,10 @@ _DEBUGGERS = (
 )
 
 
+_NAMES = {one.value: one.name for one in signal.Signals}
+"""Real-time signals have numbers only."""
+
+
 class Trial(NamedTuple):
     """How a program ended. A negative code is the number of the signal that killed it."""
 
@@ -36,7 +40,9 @@ class Trial(NamedTuple):
     @property
     def signal(self) -> str:
         """The name of the signal that killed it, if one did."""
-        return signal.Signals(-self.code).name if self.code < 0 else ""
+        if self.code >= 0:
+            return ""
+        return _NAMES.get(-self.code, f"signal {-self.code}")
 
 
 def try_out(  # noqa: PLR0913 - a program, its surroundings, and how long
@@ -87,7 +93,7 @@ def try_out(  # noqa: PLR0913 - a program, its surroundings, and how long
         timer.cancel()
         timer.join()
     code = ended.code
-    if wrapper and code > _BY_SIGNAL:
+    if wrapper and code - _BY_SIGNAL in signal.valid_signals():
         code = _BY_SIGNAL - code  # so a wrapper passes on that its program was killed
     return Trial(code, ended.seconds, tuple(lines), late.is_set())
 
