@@ -300,10 +300,12 @@ def test_a_signal_without_a_name_has_a_number(tmp_path: Path) -> None:
     assert trial.signal == "signal 40"
 
 
-def test_what_a_program_left_running_is_ended(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_apart", [False, True], ids=["group", "session"])
+def test_what_a_program_left_running_is_ended(tmp_path: Path, is_apart: bool) -> None:
     code = (
         "import subprocess, sys\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "argv = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        f"child = subprocess.Popen(argv, start_new_session={is_apart})\n"
         "print(child.pid, flush=True)\n"
         "child.wait()\n"
     )
@@ -317,6 +319,22 @@ def test_what_a_program_left_running_is_ended(tmp_path: Path) -> None:
         time.sleep(0.05)
     else:
         assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="no bwrap here")
+@pytest.mark.parametrize("code", [200, 255])
+def test_a_large_exit_code_is_no_signal(tmp_path: Path, code: int) -> None:
+    wrapper = ("bwrap", "--die-with-parent", "--dev-bind", "/", "/", "--")
+    env = {"PATH": os.defpath}
+    argv = ["/bin/sh", "-c", f"exit {code}"]
+    trial = try_out(argv, cwd=tmp_path, env=env, seconds=20, wrapper=wrapper)
+    assert (trial.code, trial.signal) == (code, "")
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(tmp_path: Path) -> None:
+    argv = ["/bin/sh", "-c", "kill -40 $$"]
+    trial = try_out(argv, cwd=tmp_path, env={"PATH": os.defpath}, seconds=20)
+    assert trial.signal == "signal 40"
 
 
 def test_where_another_program_hangs_is_told(tmp_path: Path) -> None:

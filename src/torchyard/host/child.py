@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -161,14 +161,14 @@ def end_group(group: int, has_ended: Callable[[], bool]) -> None:
 def memory_of(pid: int) -> int:
     """Bytes of memory that a process and its descendants have now."""
     total = 0
-    for process in _family(pid):
+    for process in family(pid):
         with contextlib.suppress(Exception):  # it may have ended meanwhile
             total += process.memory_info().rss
     return total
 
 
-def _family(pid: int) -> list["psutil.Process"]:
-    """A process and its descendants."""
+def family(pid: int) -> list["psutil.Process"]:
+    """A process and its descendants: those that it started, and those that they did."""
     import psutil  # noqa: PLC0415 - 30 ms that a step of a moment does not need
 
     try:
@@ -178,21 +178,18 @@ def _family(pid: int) -> list["psutil.Process"]:
         return []
 
 
-def descendants(pid: int) -> list[int]:
-    """The processes that a process started, and those that they did; nearest first."""
-    return [process.pid for process in _family(pid)[1:]]
+def kill_all(processes: Iterable["psutil.Process"]) -> None:
+    """Kill processes, whatever groups they are in; never another one that has got a number."""
+    import psutil  # noqa: PLC0415 - as above
 
-
-def kill_family(pid: int) -> None:
-    """Kill a process and all its descendants, whatever groups they are in."""
-    for process in _family(pid):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(process.pid, signal.SIGKILL)
+    for process in processes:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def resume_family(pid: int) -> None:
     """Let a process and all its descendants go on that were paused."""
-    for process in _family(pid):
+    for process in family(pid):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(process.pid, signal.SIGCONT)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.host.child import GRACE, kill_family
+from torchyard.host.child import GRACE, family, kill_all
 
 
 class Heard(NamedTuple):
@@ -83,4 +83,4 @@ class Pool:
     def kill(self) -> None:
         """End every program and all that it started, at once."""
         for pid in self.pids():
-            kill_family(pid)
+            kill_all(family(pid))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.host.child import Child, descendants
+from torchyard.host.child import Child, family, kill_all
 
 _KEPT = 400
 """How many of a program's last lines are kept."""
@@ -66,7 +66,8 @@ def try_out(  # noqa: PLR0913 - a program, its surroundings, and how long
 
     def stop() -> None:
         late.set()
-        pid = _inner(child.pid) if wrapper else child.pid
+        started = family(child.pid)[1:]
+        pid = started[0].pid if wrapper and started else child.pid
         lines.append(f"-- not done after {seconds:g} s; where it is:")
         if is_python:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -74,6 +75,7 @@ def try_out(  # noqa: PLR0913 - a program, its surroundings, and how long
             over.wait(_LAST_WORDS)
         else:
             lines.extend(stacks_of(pid))
+        kill_all(started)  # what has a session of its own is in no group of ours
         if over.is_set():
             return  # its number may be another's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -130,9 +132,3 @@ def _waits_of(pid: int) -> list[str]:
             place = (thread / "wchan").read_text(encoding="utf-8").strip("0") or "no system call"
             told.append(f"Thread {thread.name} ({name}) in {place}")
     return told
-
-
-def _inner(pid: int) -> int:
-    """The program that a wrapper runs."""
-    below = descendants(pid)
-    return below[0] if below else pid
