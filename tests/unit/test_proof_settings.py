@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from tests.helpers import Command
 
+from torchyard.checks.smoke.suite import read_suite
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
-from torchyard.errors import ConfigError, HostError
+from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.host.files import read_folder
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
@@ -71,10 +73,13 @@ def test_jobs_have_the_texts_of_a_policy_and_of_tests(folder: Path) -> None:
     check = job_of(plan, Stage.CHECK, "cp312", "wheel").settings
     assert check.values == {"policy": {"checks.toml": 'budget = "1 GB"\n'}}
     smoke = job_of(plan, Stage.SMOKE, "cp312", "wheel").settings
-    tests = {"add.py": "# level: ops\n", "consumer/main.cpp": "// level: full\n"}
+    tests = {
+        "smoke/add.py": "# level: ops\n",
+        "smoke/consumer/main.cpp": "// level: full\n",
+    }
     assert smoke.values == {"level": "ops", "tests": tests}
     (said,) = smoke.history["tests"]
-    assert said.text.startswith("add.py consumer/main.cpp (")
+    assert said.text.startswith("smoke/add.py smoke/consumer/main.cpp (")
     assert str(said.origin) == "torchyard.toml:22"
 
 
@@ -119,6 +124,44 @@ def test_a_missing_policy_or_folder_is_told(folder: Path) -> None:
     (folder / "torchyard.toml").write_text(f'{FILE}[smoke]\ntests = "nowhere"\n')
     with pytest.raises(HostError, match=r"there is no directory `.*nowhere`"):
         plan_in(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("checks.toml", 'severity = { linking-rpth = "off" }', "there is no rule `linking-rpth`"),
+        ("smoke/add.py", "# level: opps", "its header is wrong"),
+        ("smoke/known.toml", "[[known]]", "the table of known failures"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_built(
+    torchyard: Command, folder: Path, name: str, text: str, said: str
+) -> None:
+    (folder / "smoke/consumer/main.cpp").unlink()
+    (folder / "smoke/add.py").write_text("# level: ops\n# about: adds\n")
+    (folder / name).write_text(f"{text}\n")
+    result = torchyard("build", "-f", folder / "torchyard.toml", "--any-platform")
+    assert result.code in {ConfigError.exit_code, UsageError.exit_code}
+    assert said in result.err
+    assert not (folder / ".torchyard").exists()
+
+
+def test_a_policy_of_another_name_is_told_before_anything_is_built(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "torchyard.toml").write_text(f'{FILE}[check]\npolicy = "strickt"\n')
+    result = torchyard("build", "-f", tmp_path / "torchyard.toml", "--any-platform")
+    assert result.code == UsageError.exit_code
+    assert "there is no policy `strickt`" in result.err
+    assert "strict" in result.err
+
+
+def test_tests_have_the_same_names_wherever_they_are_run(folder: Path) -> None:
+    (folder / "smoke/add.py").write_text("# level: ops\n# about: adds\n")
+    (folder / "smoke/consumer/main.cpp").unlink()
+    given = job_of(plan_in(folder), Stage.SMOKE, "cp312", "wheel").settings.values["tests"]
+    assert isinstance(given, dict)
+    assert [test.name for test in read_suite(folder / "smoke")] == list(given)
 
 
 def test_words_that_say_nothing_are_refused(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def command(
     plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
     _refuse_foreign(plan, any_platform=any_platform)
     _refuse_inside(yard, file, output)
+    _refuse_proof(yard, file)
     store = open_store(store_url, file, yard)
     home = Path(home_of(file))
     slots = slots or processors()
@@ -130,6 +131,22 @@ def _refuse_inside(yard: Yard, file: str, output: str | None) -> None:
         if Path(absolute(output)).is_relative_to(source.resolve()):
             msg = f"`{output}` is inside the source directory, and would be part of the next build"
             raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")
+
+
+def _refuse_proof(yard: Yard, file: str) -> None:
+    """Refuse a policy or tests that are wrong at once, and not after hours of compiling."""
+    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.checks.smoke.known import load_known
+    from torchyard.checks.smoke.suite import read_suite
+
+    if Stage.CHECK not in yard.steps and yard.check.text:
+        parse_policy(yard.check.policy, yard.check.text)
+    elif Stage.CHECK not in yard.steps:
+        load_policy(yard.check.policy)
+    if Stage.SMOKE not in yard.steps and yard.smoke.folder:
+        tests = Path(absolute(file)).parent / yard.smoke.folder
+        read_suite(tests)
+        load_known(tests)
 
 
 def build_plan(plan: Plan, store: Store, options: Options, *, as_json: bool) -> None:

@@ -222,7 +222,8 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
     from torchyard.report.console import show
 
     task = _order(order).task
-    tests = _lay_out(task.table("tests"), Path("tests")) if task.table("tests") else None
+    given = task.table("tests")  # all in one folder, whose name is part of theirs
+    tests = _lay_out(given, Path("tests")) / min(given).partition("/")[0] if given else None
     request = Request(
         level=Level(task.text("level")),
         channels=channels,

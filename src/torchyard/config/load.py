@@ -9,7 +9,16 @@ from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
-from torchyard.host.files import basename, dirname, exists, isdir, join, read_folder, read_text
+from torchyard.host.files import (
+    basename,
+    dirname,
+    exists,
+    isdir,
+    join,
+    read_folder,
+    read_text,
+    realpath,
+)
 from torchyard.model.yard import Yard
 
 
@@ -44,7 +53,10 @@ def _with_proof(yard: Yard, base: str) -> Yard:
         text = read_text(join(base, check.policy))
         check = msgspec.structs.replace(check, policy=basename(check.policy), text=text)
     if smoke.folder:
-        smoke = msgspec.structs.replace(smoke, tests=read_folder(join(base, smoke.folder)))
+        folder = realpath(join(base, smoke.folder))
+        name = basename(folder)  # which tests are called after
+        tests = {f"{name}/{path}": text for path, text in read_folder(folder).items()}
+        smoke = msgspec.structs.replace(smoke, tests=tests)
     return msgspec.structs.replace(yard, check=check, smoke=smoke)
 
 

@@ -6,7 +6,7 @@ longer than reading its configuration does.
 
 import errno
 import os
-from os.path import basename, dirname, exists, isdir, join
+from os.path import basename, dirname, exists, isdir, join, realpath
 
 from torchyard.errors import BuildError, HostError
 
@@ -23,6 +23,7 @@ __all__ = [
     "read_data",
     "read_folder",
     "read_text",
+    "realpath",
     "write_text",
 ]
 
@@ -92,7 +93,7 @@ def link_or_copy(source: str, place: str) -> None:
 
     Another file at that place is never written to: it may be the same as one elsewhere.
     """
-    real = os.path.realpath(source)
+    real = realpath(source)
     try:
         try:
             os.link(real, place)
