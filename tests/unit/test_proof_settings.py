@@ -130,7 +130,7 @@ def test_a_missing_policy_or_folder_is_told(folder: Path) -> None:
     ("name", "text", "said"),
     [
         ("checks.toml", 'severity = { linking-rpth = "off" }', "there is no rule `linking-rpth`"),
-        ("smoke/add.py", "# level: opps", "its header is wrong"),
+        ("smoke/add.py", "# level: all", "its header is wrong"),
         ("smoke/known.toml", "[[known]]", "the table of known failures"),
     ],
 )

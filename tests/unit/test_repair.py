@@ -233,7 +233,6 @@ def test_texts_keep_their_line_ends() -> None:
         b"Name: a\r\nVersion: 2\r\n\r\nText\r\n"
     )
 
-
     assert wheel_text(b"A: 1\r\nTag: a-b-c\r\n", "d-e-f.g") == (
         b"A: 1\r\nTag: d-e-f\r\nTag: d-e-g\r\n"
     )

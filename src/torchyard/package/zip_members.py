@@ -45,7 +45,9 @@ class _Reader(NamedTuple):
             stored=entry.stored,
             digest=member.digest if member else "",
             executable=bool(entry.mode & 0o111),
-            binary=member.finish(lambda: with_start(pieces(self.handle, entry))) if member else None,
+            binary=member.finish(lambda: with_start(pieces(self.handle, entry)))
+            if member
+            else None,
         )
 
     def _special(self, entry: Entry, *, is_link: bool) -> File:
