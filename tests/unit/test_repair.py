@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 from tests.helpers import ROOT, Command
+from tests.made_zip import MAX_32, Made, make_zip
 
 from torchyard.errors import BuildError, UsageError
 from torchyard.package.archive import Written
 from torchyard.package.dist_info import updated_record
+from torchyard.package.limits import LIMITS
 from torchyard.package.operations import Operation, Retag, Reversion, SetRpath, Strip
 from torchyard.package.raw_copy import _row
 from torchyard.package.relabel import WheelName, metadata_text, version_text, wheel_text
@@ -290,6 +292,29 @@ def test_a_row_of_record_that_is_there_twice_does_not_keep_its_old_digest() -> N
     text = "a,sha256=x,1\nb,,\na,sha256=x,1\nRECORD,,\n"
     new = updated_record(text, [Written("a", 2, b"..")], "RECORD", lambda name: name)
     assert new == "a,sha256=Li4,2\nb,,\nRECORD,,\n"
+
+
+def test_a_text_that_is_none_is_not_unpacked(tmp_path: Path) -> None:
+    large = FILES[f"{HOME}METADATA"] + b"." * LIMITS.text
+    path = make_wheel(tmp_path, {**FILES, f"{HOME}METADATA": large})
+    with pytest.raises(BuildError, match=f"unpacks to {len(large)} bytes, and {LIMITS.text} is"):
+        repair(path, [Reversion(local="")], tmp_path / "out")
+
+
+def test_a_library_that_is_none_is_not_unpacked(tmp_path: Path) -> None:
+    size = LIMITS.harmless + 4
+    path = tmp_path / "x.zip"
+    path.write_bytes(make_zip([Made(content=b"\x7fELF" + bytes(LIMITS.harmless))]))
+    with pytest.raises(BuildError, match=f"unpacks to {size} bytes, and {LIMITS.harmless} is"):
+        repair(path, [Strip()], tmp_path / "out")
+
+
+def test_members_that_are_larger_than_any_package(tmp_path: Path) -> None:
+    size = struct.pack("<HHQ", 1, 8, LIMITS.total + 1)
+    path = tmp_path / "x.zip"
+    path.write_bytes(make_zip([Made(size=MAX_32, extra=size, own_extra=size)]))
+    with pytest.raises(BuildError, match="larger than any package"):
+        repair(path, [Strip()], tmp_path / "out")
 
 
 @pytest.mark.parametrize("text", ['"' + "a" * 200_000 + '",,', "a\rb,,"])

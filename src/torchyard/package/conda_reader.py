@@ -136,7 +136,7 @@ class _BombError(TarError):
 def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[bytes]:
     """Pass on what is unpacked, up to where no package goes."""
     total = 0
-    most = min(limits.total, max(limits.harmless, stored * limits.ratio))
+    most = min(limits.total, limits.most(stored))
     for piece in pieces:
         total += len(piece)
         if total > most:

@@ -29,6 +29,10 @@ class Limits(Value, kw_only=True):
     """A Mach-O or PE file."""
     faults: int = 1000
 
+    def most(self, stored: int) -> int:
+        """What so many stored bytes may unpack to."""
+        return max(self.harmless, stored * self.ratio)
+
 
 LIMITS = Limits()
 

@@ -10,6 +10,7 @@ from isal import igzip_lib
 
 from torchyard.errors import BuildError
 from torchyard.package.inflate import BadDataError, pieces
+from torchyard.package.limits import LIMITS
 from torchyard.package.zip_reader import STORED, Entry
 
 _ENOUGH = 512
@@ -29,16 +30,24 @@ def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:
 
 
 def content_of(file: BinaryIO, entry: Entry) -> bytes:
-    """A member as a whole; meant for small ones."""
+    """A member as a whole; one that is larger than any text is refused."""
+    _refuse_more(entry, LIMITS.text)
     return b"".join(_sound_pieces(file, entry))
 
 
 def unpack_member(file: BinaryIO, entry: Entry, to: Path) -> None:
     """Write a member to a file."""
+    _refuse_more(entry, LIMITS.most(entry.stored))
     to.parent.mkdir(parents=True, exist_ok=True)
     with to.open("wb", buffering=0) as out:
         for piece in _sound_pieces(file, entry):
             out.write(piece)
+
+
+def _refuse_more(entry: Entry, most: int) -> None:
+    if entry.size > most:
+        msg = f"`{entry.name}` unpacks to {entry.size} bytes, and {most} is the most"
+        raise BuildError(msg, hint="no package needs that: find out who made it")
 
 
 def _sound_pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:

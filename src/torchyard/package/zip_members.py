@@ -1,10 +1,11 @@
 """Reading the members of wheels and zip archives, one after another as they lie in the file."""
 
 import stat
+from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
 from torchyard.package.contents import FaultKind, File
-from torchyard.package.inflate import SMALL, BadDataError, Progress, pieces, whole
+from torchyard.package.inflate import SMALL, BadDataError, Progress, nobody, pieces, whole
 from torchyard.package.limits import Faults, Limits
 from torchyard.package.members import Found, Member, with_start
 from torchyard.package.zip_reader import Entry, read_directory
@@ -70,7 +71,7 @@ class _Reader(NamedTuple):
                 member.feed(whole(self.handle, entry))
                 self.progress(entry.stored)
             else:
-                for piece in with_start(pieces(self.handle, entry, self.progress)):
+                for piece in self._pieces(entry, self.progress):
                     member.feed(piece)
         except BadDataError:
             self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
@@ -86,9 +87,11 @@ class _Reader(NamedTuple):
             return member
         return None
 
+    def _pieces(self, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
+        return with_start(pieces(self.handle, entry, progress))
+
     def _is_bomb(self, entry: Entry) -> bool:
-        limits = self.found.limits
-        if entry.size <= limits.harmless or entry.size <= entry.stored * limits.ratio:
+        if entry.size <= self.found.limits.most(entry.stored):
             return False
         self._fault(FaultKind.BOMB, entry, f"unpacks to {entry.size} bytes, from {entry.stored}")
         return True
