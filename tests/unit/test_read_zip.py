@@ -100,6 +100,21 @@ SIGNED = b"PK\7\x08"
             for sign in (SIGNED, b"")
             for shape in ("<III", "<IQQ")
         ),
+        *(
+            pytest.param(
+                make_zip(
+                    [
+                        DESCRIBED._replace(
+                            content=b"", method=0, descriptor=sign + bytes(struct.calcsize(shape))
+                        ),
+                        B,
+                    ]
+                ),
+                id=f"descriptor {sign!r} {shape} of nothing",
+            )
+            for sign in (SIGNED, b"")
+            for shape in ("<III", "<IQQ")
+        ),
         pytest.param(make_zip([Made(name="ä".encode(), flags=0x800)]), id="a name in UTF-8"),
         pytest.param(
             make_zip([Made(name=b"d/", content=b"", method=0), Made(name=b"d/x")]), id="a directory"

@@ -209,10 +209,13 @@ def _judged(handle: int, entry: Entry, end: End, faults: Faults) -> Entry:
 
 
 def _descriptor(data: bytes, entry: Entry, faults: Faults) -> int:
-    """Find out how long the numbers that follow a member's data are; all four ways are in use."""
+    """Find out how long the numbers that follow a member's data are; all four ways are in use.
+
+    The longer ones go first: nothing but an empty member's zeros fits both.
+    """
     wanted = (entry.crc, entry.stored, entry.size)
     for prefix in (b"PK\x07\x08", b""):
-        for shape in ("<III", "<IQQ"):
+        for shape in ("<IQQ", "<III"):
             length = len(prefix) + struct.calcsize(shape)
             if not data.startswith(prefix) or len(data) < length:
                 continue
