@@ -129,6 +129,29 @@ def test_a_library_whose_first_bytes_come_alone_is_one(tmp_path: Path, cut: int)
     assert binary.soname == "libx.so"
 
 
+@pytest.mark.parametrize("name", [".", "./", "./lib", "lib/", "lib"])
+def test_directories_may_be_listed_in_any_way(tmp_path: Path, name: str) -> None:
+    tar = bytearray(tar_of({}, [(name, "", tarfile.DIRTYPE)], tarfile.GNU_FORMAT)[:512])
+    tar[:100] = name.encode().ljust(100, b"\0")  # tarfile adds a slash
+    tar[148:156] = b"%06o\0 " % sum(tar[:148] + b" " * 8 + tar[156:])
+    tar += tar_of({"./lib/a": b"1"})
+    contents = contents_of(bz2.compress(tar), tmp_path, ".tar.bz2")
+    assert contents.faults == ()
+    assert list(contents.files) == ["lib/a"]
+
+
+@pytest.mark.parametrize("key", ["comment", "path", "size", "linkpath"])
+def test_a_header_for_all_members_may_be_a_comment_only(tmp_path: Path, key: str) -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", pax_headers={key: "1"}) as archive:
+        archive.addfile(tarfile.TarInfo("a"))
+    faults = contents_of(bz2.compress(out.getvalue()), tmp_path, ".tar.bz2").faults
+    told = [fault.what for fault in faults]
+    assert told == (
+        [] if key == "comment" else [f"is damaged: a POSIX header gives all members one {key}"]
+    )
+
+
 def flipped(data: bytes, place: int) -> bytes:
     return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
 

@@ -158,8 +158,10 @@ def _read_tar(
                 )
                 break
             name = member.name.removeprefix("./")
-            names.append(name)
-            if member.type is not Type.FOLDER:
+            if member.type is Type.FOLDER:  # with or without a slash; `./` is the root itself
+                names += [f"{name.removesuffix('/')}/"] if name not in ("", ".") else []
+            else:
+                names.append(name)
                 found.files[name] = _file(name, member, stream, unpack, found)
     except _BombError as error:
         found.faults.add(FaultKind.BOMB, archive, str(error))

@@ -27,6 +27,7 @@ class Type(StrEnum):
 
 _TYPES = {b"0": Type.FILE, b"\0": Type.FILE, b"7": Type.FILE, b"5": Type.FOLDER}
 _TYPES |= {b"2": Type.LINK, b"1": Type.SAME}
+_FACTS = frozenset(("path", "linkpath", "size"))
 _NOTES = _LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL = b"L", b"K", b"x", b"g"
 
 
@@ -103,7 +104,9 @@ def tar_members(stream: Stream, most: int = LIMITS.directory) -> Iterator[TarMem
             content = _note(stream, size)
             if kind == _NOTE:
                 notes |= _records(content)
-            elif kind != _NOTE_FOR_ALL:
+            elif kind == _NOTE_FOR_ALL:
+                _refuse_facts(_records(content))
+            else:
                 field = "path" if kind == _LONG_NAME else "linkpath"
                 notes[field] = _text(content)
             continue
@@ -159,6 +162,13 @@ def _records(content: bytes) -> dict[str, str]:
         found[_text(key)] = _text(value)
         place = end
     return found
+
+
+def _refuse_facts(records: dict[str, str]) -> None:
+    """What is for all members may be a comment: not all readers believe that it is more."""
+    for key in sorted(_FACTS & records.keys()):
+        msg = f"a POSIX header gives all members one {key}"
+        raise TarError(msg)
 
 
 def _decimal(digits: str) -> int:
