@@ -88,6 +88,14 @@ def test_text_relocations(tag: tuple[int, int]) -> None:
     assert not binary_of(make_elf(Made(tags=[(DT["flags"], 8)]))).text_relocations
 
 
+def test_sections_may_have_no_names() -> None:
+    data = bytearray(make_elf(FULL))
+    data[62:64] = bytes(2)  # which section has them
+    binary = binary_of(bytes(data))
+    assert binary.soname == "libx.so.1"
+    assert binary.sections == {}
+
+
 def test_a_file_without_gnu_hash() -> None:
     assert not binary_of(make_elf(Made(gnu_hash=False))).gnu_hash
 

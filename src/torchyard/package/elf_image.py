@@ -134,6 +134,8 @@ class Image:
         count = count or first[5]  # too many for the header's field
         index = first[6] if self._names_index == _SHN_XINDEX else self._names_index
         rows = self.rows(shape, self.section_headers, count, step)
+        if not index:  # the sections have no names
+            return [Section("", r[1], r[4], r[5], r[6]) for r in rows]
         names = self.read(rows[index][4], _bounded(rows[index][5]))
         return [Section(self._text(names, r[0]), r[1], r[4], r[5], r[6]) for r in rows]
 
