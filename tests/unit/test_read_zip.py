@@ -13,6 +13,7 @@ from torchyard.errors import HostError, UsageError
 from torchyard.package.contents import Contents, FaultKind, Kind
 from torchyard.package.inflate import SMALL
 from torchyard.package.limits import Limits
+from torchyard.package.members import is_kept
 from torchyard.package.read import read_package
 from torchyard.package.zip_reader import read_directory
 
@@ -404,6 +405,11 @@ def test_small_files_that_speak_of_the_package_are_kept(tmp_path: Path) -> None:
     contents = contents_of(make_zip(members), tmp_path, limits=Limits(texts=36))
     assert list(contents.texts) == names[:2]
     assert {fault.kind for fault in contents.faults} == {X}
+
+
+def test_names_that_no_system_bears_take_no_time() -> None:
+    assert is_kept("config" * 600 + ".py")
+    assert not any(is_kept("config" * 10_000 + str(number)) for number in range(1000))
 
 
 def test_progress_is_told(tmp_path: Path) -> None:

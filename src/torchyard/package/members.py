@@ -19,6 +19,8 @@ _KEPT = re.compile(
 )
 _MOST_PASSES = 8
 _START = 4096
+_LONGEST_NAME = 4096
+"""What systems bear; to search much longer ones would take seconds."""
 
 Again = Callable[[], Iterable[bytes]]
 """Gives the pieces of a member once more."""
@@ -38,7 +40,7 @@ def with_start(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def is_kept(name: str) -> bool:
     """Whether a file speaks of the package, or of how to compile against it."""
-    return _KEPT.fullmatch(name) is not None
+    return len(name) < _LONGEST_NAME and _KEPT.fullmatch(name) is not None
 
 
 class Found:
