@@ -220,6 +220,18 @@ def test_debug_information_is_taken_out_and_kept(built: Built, wheel: Path, tmp_
     assert any("stripped of" in change.what for change in done.changed)
 
 
+def test_debug_information_lies_where_its_library_will(built: Built, tmp_path: Path) -> None:
+    path = tmp_path / f"tinytorch-1.2.0+cpu-{TAG}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(built.install / "lib/libc10.so", "tinytorch-1.2.0+cpu.data/platlib/a.so")
+        archive.writestr(f"{HOME}/METADATA", "Version: 1.2.0+cpu\n")
+        archive.writestr(f"{HOME}/RECORD", "")
+    done = repair(path, [Strip(), Reversion(local="cu130")], tmp_path / "out")
+    assert done.debug is not None
+    names = zipfile.ZipFile(done.debug).namelist()
+    assert names == ["tinytorch-1.2.0+cu130.data/platlib/a.so.debug"]
+
+
 def test_files_that_others_rearranged_survive_being_stripped(
     built: Built, wheel: Path, tmp_path: Path
 ) -> None:
@@ -230,14 +242,23 @@ def test_files_that_others_rearranged_survive_being_stripped(
     assert answer_of(second, tmp_path / "site") == "42\n"
 
 
-def test_a_zip_is_mended(built: Built, tmp_path: Path) -> None:
+@pytest.mark.parametrize("top", ["libtiny/", ""])
+def test_a_zip_is_mended(built: Built, tmp_path: Path, top: str) -> None:
     path = tmp_path / "libtiny-shared-with-deps-1.2.0+cpu.zip"
-    zip_folder(built.install, path, "libtiny/")
+    zip_folder(built.install, path, top)
     done = do(path, tmp_path / "out", SetRpath(), Bundle(folders=(built.vendor,)))
-    home = unpacked(done.path, tmp_path / "there") / "libtiny"
+    home = unpacked(done.path, tmp_path / "there") / top
     home = home.rename(tmp_path / "elsewhere")
     assert subprocess.run([home / "bin/tool"], check=False, env={}).returncode == 42
     assert elf_of(home / "bin/tool").runpath == "$ORIGIN:$ORIGIN/../lib"
+
+
+def test_a_zip_may_be_a_single_library(built: Built, tmp_path: Path) -> None:
+    path = tmp_path / "libc10-1.0+cpu.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(built.install / "lib/libc10.so", "libc10.so")
+    done = do(path, tmp_path / "out", SetRpath())
+    assert elf_of(unpacked(done.path, tmp_path / "there") / "libc10.so").runpath.startswith("$ORI")
 
 
 def test_everything_at_once_gives_the_same_bytes(built: Built, wheel: Path, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ class Library(NamedTuple):
 
 _ELF = b"\x7fELF"
 _LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
-_BESIDE = re.compile(r"[^/]+\.data/(?:platlib|purelib)/")
+_BESIDE = re.compile(r"\A[^/]+\.data/(?:platlib|purelib)/")
 """Folders of a wheel whose files are installed as if they were not in one."""
 
 
@@ -68,7 +68,8 @@ def relink(draft: Draft, operations: Sequence[Relink], scratch: Path, compute: s
         told = []
         if _is_stripped(library, operations):
             size = library.path.stat().st_size
-            strip(library.path, scratch / "debug" / f"{library.member}{DEBUG_SUFFIX}")
+            name = draft.renamed(library.member) or library.member
+            strip(library.path, scratch / "debug" / f"{name}{DEBUG_SUFFIX}")
             less = size - library.path.stat().st_size
             told = [f"stripped of {show_size(less)}"] if less > 0 else []
         rewrite(library.path, _rewrite(library, operations, policy, names))
@@ -108,6 +109,7 @@ def _policy(draft: Draft, compute: str) -> Policy:
 
 def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]:
     """Unpack the members of some names that the loader has to do with."""
+    root = _root(draft)
     found = [
         entry
         for entry in draft.entries.values()
@@ -120,20 +122,20 @@ def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]
         elf = read_elf(path)
         if elf is None or not elf.dynamic:
             return None
-        return Library(entry.name, _installed(draft, entry.name), path, elf)
+        return Library(entry.name, _installed(entry.name, root), path, elf)
 
     with ThreadPoolExecutor(processors()) as pool:
         return [library for library in pool.map(unpack, found) if library]
 
 
 def _root(draft: Draft) -> str:
-    """The folder of the archive that stands for the root of what is installed."""
-    return "" if draft.home else next(iter(draft.entries)).partition("/")[0] + "/"
+    """The one folder of a zip that all is in, which stands for the root of what is installed."""
+    top, *others = {name.partition("/")[:2] for name in draft.entries} or {("", "")}
+    return "" if draft.home or others or not top[1] else f"{top[0]}/"
 
 
-def _installed(draft: Draft, member: str) -> PurePosixPath:
-    place = _BESIDE.sub("", member, count=1) if draft.home else member
-    return PurePosixPath(place.removeprefix(_root(draft)))
+def _installed(member: str, root: str) -> PurePosixPath:
+    return PurePosixPath(_BESIDE.sub("", member, count=1).removeprefix(root))
 
 
 def _refuse_lone_globs(libraries: Sequence[Library], operations: Iterable[Relink]) -> None:
