@@ -5,6 +5,7 @@ import io
 import os
 import stat
 import tempfile
+import threading
 import zipfile
 from base64 import urlsafe_b64encode
 from hashlib import sha256
@@ -328,6 +329,25 @@ def test_files_get_second_names_and_are_never_replaced(tmp_path: Path) -> None:
                 link_or_copy(str(link), str(copy))
     with pytest.raises(FileNotFoundError):
         link_or_copy(str(tmp_path / "gone"), str(tmp_path / "other"))
+
+
+def test_two_writers_of_one_archive_do_not_mix(tmp_path: Path) -> None:
+    path = tmp_path / "x.zip"
+
+    def write(name: str) -> None:
+        with writing(path) as archive:
+            archive.add([Member(name, b"1")])
+
+    other = threading.Thread(target=write, args=("second",))
+    with writing(path) as archive:
+        other.start()
+        other.join(0.2)
+        assert other.is_alive()
+        archive.add([Member("first", bytes(100))])
+    other.join()
+    assert zipfile.ZipFile(path).namelist() == ["second"]
+    assert path.stat().st_mode & 0o111 == 0
+    assert [file.name for file in tmp_path.iterdir()] == ["x.zip"]
 
 
 def test_bad_members_leave_no_archive(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 def _lock(path: Path, *, wait: bool) -> int | None:
     """Lock a file; one that was removed while we waited for it locks nobody else out."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

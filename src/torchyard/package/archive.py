@@ -27,6 +27,7 @@ import deflate
 
 from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import processors
+from torchyard.host.work import locked
 from torchyard.package.raw_copy import Raw, copy_raw
 
 _LEVEL = 6
@@ -117,17 +118,20 @@ def write_debug(debug: Path, package: Path) -> Path | None:
 
 @contextmanager
 def writing(out: Path) -> "Iterator[ZipWriter]":
-    """Write an archive, which gets its name only once it is whole."""
-    out.parent.mkdir(parents=True, exist_ok=True)
+    """Write an archive, which gets its name only once it is whole.
+
+    Whoever else writes one of the same name waits.
+    """
     beside = out.with_name(f".{out.name}.part")
-    try:
-        with beside.open("wb") as file:
-            writer = ZipWriter(file)
-            yield writer
-            writer.close()
-        beside.replace(out)
-    finally:
-        beside.unlink(missing_ok=True)
+    with locked(beside, wait=True):
+        try:
+            with beside.open("wb") as file:
+                writer = ZipWriter(file)
+                yield writer
+                writer.close()
+            beside.replace(out)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 class ZipWriter:
