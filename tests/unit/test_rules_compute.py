@@ -2,8 +2,9 @@ import msgspec
 import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
 
-from torchyard.checks.compute import architectures, wanted_architectures
+from torchyard.checks.compute import architectures
 from torchyard.checks.subject import Subject
+from torchyard.model.archs import device_codes
 from torchyard.package.contents import Binary
 
 
@@ -22,11 +23,13 @@ def thing(
     [
         (("8.0", "12.0+PTX"), {"sm_80", "sm_120", "compute_120"}),
         (("9.0a",), {"sm_90a"}),
+        (("9.0a+PTX",), {"sm_90a", "compute_90a"}),
         (("gfx90a", "gfx1100"), {"gfx90a", "gfx1100"}),
+        (("gfx90a:xnack+", "gfx908:sramecc+:xnack-"), {"gfx90a:xnack+", "gfx908:sramecc+:xnack-"}),
     ],
 )
 def test_arch_lists_are_spelt_as_in_the_code(archs: tuple[str, ...], expected: set[str]) -> None:
-    assert wanted_architectures(archs) == expected
+    assert set(device_codes(archs)) == expected
 
 
 def test_architectures_are_listed_with_their_sizes() -> None:
@@ -44,6 +47,9 @@ def test_architectures_are_listed_with_their_sizes() -> None:
         (["sm_80", "sm_90", "compute_90"], "8.0 9.0+PTX", ""),
         (["sm_80", "sm_90", "sm_90a"], "8.0 9.0", ""),
         (["gfx90a"], "gfx90a", ""),
+        (["gfx90a:xnack+", "gfx90a:xnack-"], "gfx90a:xnack+ gfx90a:xnack-", ""),
+        (["gfx90a", "gfx90a:xnack+"], "gfx90a", ""),
+        (["gfx90a:xnack-"], "gfx90a:xnack+", "lacks code for gfx90a:xnack+ and has code for"),
         (["sm_80", "sm_90"], "", ""),
         (["sm_80"], "8.0 9.0", "lacks code for sm_90; asked for: 8.0, 9.0"),
         (["sm_80", "sm_90"], "8.0 9.0+PTX", "lacks code for compute_90"),

@@ -11,6 +11,7 @@ from torchyard.checks.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.siblings import TOOLKIT, is_vendors, siblings_of
 from torchyard.checks.subject import Subject
+from torchyard.model.archs import device_codes
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary, Contents, Kind
 from torchyard.package.policy import load_layouts
@@ -18,8 +19,8 @@ from torchyard.package.policy import load_layouts
 _CUDA = re.compile(r"cu(\d\d)(\d)")
 _CUDART = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
 _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
-_FEATURES = re.compile(r"(?<=\d)[af]$")
-"""What follows an architecture whose own features are used: `sm_90a`, `sm_100f`."""
+_FEATURES = re.compile(r"(?<=\d)[af]$|:.*")
+"""What follows an architecture whose own features are used: `sm_90a`, `gfx90a:xnack+`."""
 
 
 def architectures(contents: Contents) -> dict[str, dict[str, int]]:
@@ -32,18 +33,6 @@ def architectures(contents: Contents) -> dict[str, dict[str, int]]:
     return found
 
 
-def wanted_architectures(archs: tuple[str, ...]) -> set[str]:
-    """What an arch list of the matrix means: `9.0+PTX` is machine code and PTX for 9.0."""
-    found = set()
-    for arch in archs:
-        base, _, ptx = arch.partition("+")
-        number = base.replace(".", "")
-        found.add(base if base.startswith("gfx") else f"sm_{number}")
-        if ptx:
-            found.add(f"compute_{number}")
-    return found
-
-
 @rule("compute-archs", Severity.ERROR, "it does not run on a GPU that it is for")
 def archs(subject: Subject) -> Iterator[Hit]:
     """A library's code is not for the GPUs that the package should be for.
@@ -51,15 +40,16 @@ def archs(subject: Subject) -> Iterator[Hit]:
     Each library with code for GPUs must have it for every architecture of the order, and for no
     other: what is missing fails on that GPU with "no kernel image is available", or is compiled
     from PTX for minutes at the first use; what is too much makes the package larger by hundreds of
-    megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is asked for) may be
-    there as well, and libraries of NVIDIA's are not measured. Packages without an order promise
+    megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is asked for, or
+    `gfx90a:xnack+` where gfx90a is) may be there as well, and libraries of NVIDIA's are not
+    measured. Packages without an order promise
     nothing.
 
     Compile with the right list: TORCH_CUDA_ARCH_LIST, or PYTORCH_ROCM_ARCH.
     """
     if not subject.expected.archs:
         return
-    wanted = wanted_architectures(subject.expected.archs)
+    wanted = set(device_codes(subject.expected.archs))
     resolver = resolver_of(subject)
     for path, binary in resolver.binaries.items():
         if not binary.device or is_vendors(posixpath.basename(path)):

@@ -9,13 +9,13 @@ import msgspec
 
 from torchyard.errors import BuildError
 from torchyard.host.files import read_data
+from torchyard.model.archs import device_codes
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.toolchain.cmake import Configured
 
 _FALSE = frozenset(("", "0", "off", "no", "false", "n", "ignore"))
 _TRUE = frozenset(("1", "on", "yes", "true", "y"))
-_PTX = "+PTX"
 
 
 class Asked(Value, kw_only=True):
@@ -110,22 +110,10 @@ def _archs(configured: Configured, archs: Sequence[str], fact: str) -> Iterator[
     """Compare architectures with those of the compile lines, or else with the cache."""
     if not archs:
         return
-    wanted, got = set(_codes(archs)), set(configured.device_code())
+    wanted, got = set(device_codes(archs)), set(configured.device_code())
     where = "the compile lines make code for"
     if not got:
         name, value = _said(configured, fact)
-        got, where = set(_codes(re.split(r"[;, ]+", value))), f"{name} has"
+        got, where = set(device_codes(re.split(r"[;, ]+", value))), f"{name} has"
     if got != wanted:
         yield f"device code should be {' '.join(sorted(wanted))}; {where} {' '.join(sorted(got))}"
-
-
-def _codes(archs: Sequence[str]) -> Iterator[str]:
-    """What an architecture is called on a compile line: `9.0+PTX` is sm_90 and compute_90."""
-    for arch in archs:
-        number = arch.removesuffix(_PTX).replace(".", "")
-        if number.startswith("gfx"):
-            yield number
-        elif number:
-            yield f"sm_{number}"
-            if arch.endswith(_PTX):
-                yield f"compute_{number}"
