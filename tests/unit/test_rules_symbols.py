@@ -47,7 +47,10 @@ def test_a_platform_tag_promises_a_glibc(tag: str, glibc: str) -> None:
     [
         (("manylinux_2_28_x86_64",), "GLIBC_2.28", False),
         (("manylinux_2_28_x86_64",), "GLIBC_2.29", True),
-        (("manylinux_2_30_x86_64",), "GLIBC_2.28", False),
+        (("manylinux_2_30_x86_64",), "GLIBC_2.30", False),
+        (("manylinux_2_30_x86_64",), "GLIBC_2.31", True),
+        (("manylinux_2_30_x86_64",), "GLIBCXX_3.4.26", True),
+        (("manylinux_2_99_x86_64",), "GLIBC_2.99", False),
         (("manylinux_2_28_x86_64",), "GLIBCXX_3.4.24", False),
         (("manylinux_2_28_x86_64",), "GLIBCXX_3.4.25", True),
         (("manylinux_2_28_x86_64",), "CXXABI_1.3.13", True),

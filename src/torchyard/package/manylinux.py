@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import pairwise
 
+import msgspec
+
 from torchyard.errors import BuildError
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
@@ -65,7 +67,8 @@ def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
 def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tuple[str, set[str]]:
     """The oldest glibc that platform tags promise to work with, and the versions that it lacks.
 
-    Without a manylinux tag nothing is promised.
+    Without a manylinux tag nothing is promised. A tag may name a glibc that no policy is for: it
+    has its own symbols, and libstdc++ and the others are those of the policy before it.
     """
     promised = [glibc for tag in platform_tags if (glibc := promised_glibc(tag))]
     if not promised:
@@ -75,7 +78,9 @@ def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tupl
     policies = [first, *(p for p in later if _numbers(p.glibc) <= _numbers(glibc))]
     words = {word for policy in policies for word in policy.words}
     asked = {v for v in versions if v.partition("_")[0] in first.newest} - words
-    return glibc, {version for version in asked if not policies[-1].allows(version)}
+    newest = policies[-1].newest | {"GLIBC": glibc}
+    policy = msgspec.structs.replace(policies[-1], newest=newest)
+    return glibc, {version for version in asked if not policy.allows(version)}
 
 
 def promised_glibc(platform_tag: str) -> str:
