@@ -308,3 +308,37 @@ def test_linking_openmp() -> None:
     static = {**files, "thing/lib/libb.so": library(exports=["x", "__kmpc_fork_call"])}
     [hit] = hits("linking-openmp", subject_of(package(static)))
     assert "the one inside libb.so" in hit.what
+    plain = {**files, "thing/lib/libb.so": library(exports=["wrap_GOMP_parallel"])}
+    assert not hits("linking-openmp", subject_of(package(plain)))
+
+
+def test_a_runtime_with_its_full_version_is_the_same_one() -> None:
+    files: dict[str, Binary | str] = {
+        "bin/program": library("libgomp.so.1", runpath="$ORIGIN/../lib"),
+        "lib/libgomp.so.1": "libgomp.so.1.0.0",
+        "lib/libgomp.so.1.0.0": library(soname="libgomp.so.1"),
+        "lib/libgomp-plugin-nvptx.so.1": library("libgomp.so.1"),
+    }
+    contents = package(files, kind=Kind.ZIP, name="libthing.zip")
+    assert not hits("linking-openmp", subject_of(contents))
+
+
+def test_what_belongs_to_a_runtime_is_no_second_one() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library("libomp.so", "libomptarget.so"),
+        "thing/lib/libomp.so": library(exports=["__kmpc_fork_call"]),
+        "thing/lib/libomptarget.so": library("libomp.so"),
+    }
+    assert not hits("linking-openmp", subject_of(package(files)))
+
+
+def test_musl_is_on_systems_that_a_musllinux_tag_is_for() -> None:
+    contents = wheel(libmore=library("libc.musl-x86_64.so.1", "libz.so.1"))
+    [hit] = hits("linking-unresolved", subject_of(contents))
+    assert "libc.musl-x86_64.so.1" in hit.what
+    expected = msgspec.structs.replace(EXPECTED, platforms=("musllinux_1_2_x86_64",))
+    alone = package({"thing/m.so": library("libc.musl-x86_64.so.1", "libz.so.1")})
+    assert not hits("linking-unresolved", subject_of(alone, expected))
+    bare = package({"thing/m.so": library("libstdc++.so.6")})
+    [hit] = hits("linking-unresolved", subject_of(bare, expected))
+    assert "libstdc++.so.6" in hit.what

@@ -1,18 +1,27 @@
 """Rules about how the libraries of a package find each other, and those of others."""
 
 import posixpath
+import re
 from collections.abc import Iterable, Iterator
 
-from torchyard.checks.resolve import How, Link, is_module, is_program, links_of, resolver_of
+from torchyard.checks.resolve import (
+    How,
+    Link,
+    Resolver,
+    is_module,
+    is_program,
+    links_of,
+    resolver_of,
+)
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.siblings import siblings_of
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.conda_table import load_conda_table
-from torchyard.package.contents import Binary, Kind
+from torchyard.package.contents import Kind
 from torchyard.package.policy import load_layouts
 
-_OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
+_OPENMP = re.compile(rb"(?:^|\0)(?:GOMP_parallel|__kmpc_fork_call)\0")
 """What an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
 
 
@@ -24,12 +33,12 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     RPATH, and then where the system has its own. It is found if it is in the package; in a package
     that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), or that is
     checked together with this one; or if every system has it: glibc and the others of the manylinux
-    lists, the GPU's driver, and what the policy adds under `system`. A library of the same name
-    that is in the process already will do, too: one that was loaded on the way from the same
-    program or extension module, or before it by Python code: the package's own, as torch does with
-    `libtorch_global_deps.so`, or by importing a `torch` that it requires. The files of a conda
-    package's dependencies are not known: unless all of them are checked together with it, they are
-    trusted to bring what is looked for in `lib`.
+    lists (musl and zlib for a wheel with a musllinux tag), the GPU's driver, and what the policy
+    adds under `system`. A library of the same name that is in the process already will do, too: one
+    that was loaded on the way from the same program or extension module, or before it by Python
+    code: the package's own, as torch does with `libtorch_global_deps.so`, or by importing a `torch`
+    that it requires. The files of a conda package's dependencies are not known: unless all of them
+    are checked together with it, they are trusted to bring what is looked for in `lib`.
 
     Whoever imports the package, or starts the program, gets "cannot open shared object file".
 
@@ -181,17 +190,20 @@ def openmp(subject: Subject) -> Iterator[Hit]:
     """
     globs = load_layouts().openmp
     users: dict[str, str] = {}
-    for path, binary in resolver_of(subject).binaries.items():
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
         name = posixpath.basename(path)
         for runtime in (name, *binary.needed):
             if any_match(runtime, globs):
-                users.setdefault(runtime, path)
-        if not any_match(name, globs) and _defines_openmp(binary):
+                users.setdefault(_loaded_as(resolver, runtime), path)
+        if not any_match(name, globs) and _OPENMP.search(binary.exports):
             users.setdefault(f"the one inside {name}", path)
     if len(users) > 1:
         told = ", ".join(f"`{name}` ({path})" for name, path in sorted(users.items()))
         yield Hit(f"there are {len(users)} OpenMP runtimes: {told}", "", "let all use one of them")
 
 
-def _defines_openmp(binary: Binary) -> bool:
-    return any(name in binary.exports for name in _OPENMP)
+def _loaded_as(resolver: Resolver, library: str) -> str:
+    """What a library is known as in a process: its soname, if it has one."""
+    path = resolver.by_name.get(library)
+    return (resolver.binaries[path].soname if path else "") or library

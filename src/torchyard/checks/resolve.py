@@ -119,7 +119,9 @@ class Resolver:
     def __init__(self, subject: Subject, siblings: Siblings) -> None:
         layouts = load_layouts()
         self.siblings = siblings
-        self.system = (*layouts.system, *layouts.drivers, *subject.policy.system)
+        is_musl = any(tag.startswith("musllinux_") for tag in subject.expected.platforms)
+        system = layouts.musl if is_musl else layouts.system
+        self.system = (*system, *layouts.drivers, *subject.policy.system)
         self.names = installed(subject.contents)
         self.files = subject.contents.files
         self.binaries: dict[str, Binary] = {}

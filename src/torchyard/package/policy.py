@@ -81,6 +81,7 @@ class Layouts(Value, kw_only=True):
     """The whole table."""
 
     system: tuple[str, ...]
+    musl: tuple[str, ...]
     keep_names: tuple[str, ...]
     imported: tuple[ImportedRow, ...]
     preloads: tuple[str, ...]
