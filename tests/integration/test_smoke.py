@@ -242,13 +242,15 @@ def test_what_can_not_be_run_is_told(tmp_path: Path) -> None:
         tmp_path, gpu="# needs: gpu\nassert False\n", numpy="# needs: numpy\nassert False\n"
     )
     wheel = make_wheel(tmp_path, version="1.0+cpu")
-    words = ("--tests", own, "--installer", "uv", "--environment", "clean")
+    words = ("--tests", own, "--installer", "uv")
     tried = Tried(wheel, *words, env={**OFFLINE, "UV_CACHE_DIR": str(tmp_path / "cache")})
     assert tried.code == 0
-    gpu, numpy = tried.test("own/gpu.py"), tried.test("own/numpy.py")
-    assert (gpu["outcome"], gpu["why"]) == ("not run", "this package is for no GPU")
-    assert numpy["outcome"] == "not run"
-    assert numpy["why"].startswith("numpy can't be installed: ")
+    for environment in ("clean", "hostile"):
+        gpu = tried.test("own/gpu.py", environment)
+        numpy = tried.test("own/numpy.py", environment)
+        assert (gpu["outcome"], gpu["why"]) == ("not run", "this package is for no GPU")
+        assert numpy["outcome"] == "not run"
+        assert numpy["why"].startswith("numpy can't be installed: ")
 
 
 @needs_gcc

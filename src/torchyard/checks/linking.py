@@ -1,7 +1,6 @@
 """Rules about how the libraries of a package find each other, and those of others."""
 
 import posixpath
-import re
 from collections.abc import Iterable, Iterator
 
 from torchyard.checks.resolve import (
@@ -21,7 +20,7 @@ from torchyard.package.conda_table import load_conda_table
 from torchyard.package.contents import Kind
 from torchyard.package.policy import load_layouts
 
-_OPENMP = re.compile(rb"(?:^|\0)(?:GOMP_parallel|__kmpc_fork_call)\0")
+_OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
 """What an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
 
 
@@ -196,11 +195,15 @@ def openmp(subject: Subject) -> Iterator[Hit]:
         for runtime in (name, *binary.needed):
             if any_match(runtime, globs):
                 users.setdefault(_loaded_as(resolver, runtime), path)
-        if not any_match(name, globs) and _OPENMP.search(binary.exports):
+        if not any_match(name, globs) and _defines_openmp(binary.exports):
             users.setdefault(f"the one inside {name}", path)
     if len(users) > 1:
         told = ", ".join(f"`{name}` ({path})" for name, path in sorted(users.items()))
         yield Hit(f"there are {len(users)} OpenMP runtimes: {told}", "", "let all use one of them")
+
+
+def _defines_openmp(exports: bytes) -> bool:
+    return exports.startswith(_OPENMP) or any(b"\0" + name in exports for name in _OPENMP)
 
 
 def _loaded_as(resolver: Resolver, library: str) -> str:

@@ -39,7 +39,7 @@ def _installed(around: Surroundings, folder: Path) -> list[Surroundings]:
     found = []
     for which, resolution in _RESOLUTIONS.items():
         modules = folder / which
-        if not modules.exists():
+        if not list(modules.glob("numpy-*.dist-info")):  # uv leaves a folder when it fails
             words = ["--resolution", resolution, "--only-binary", ":all:", "--target", str(modules)]
             uv("pip", "install", "-q", "--python", installation.python, *words, "numpy", cwd=folder)
         (info,) = modules.glob("numpy-*.dist-info")
