@@ -230,6 +230,15 @@ def test_known_failures_pass_and_expire(tmp_path: Path) -> None:
     assert tried.test("own/fixed.py")["why"].startswith("passes now: remove it")
 
 
+def test_what_is_required_may_be_known_to_be_missing(tmp_path: Path) -> None:
+    own = write_tests(tmp_path)
+    row = '[[known]]\ntest = "install"\nreason = "see #1"\nuntil = 2999-01-01\n'
+    (own / "known.toml").write_text(row, encoding="utf-8")
+    tried = quick(make_wheel(tmp_path, requires="torchyard-no-such-thing"), "--tests", own)
+    assert tried.code == 0, tried.report
+    assert tried.outcomes == {"install": "known"}
+
+
 def test_a_wheel_for_another_system_is_refused(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, tag="cp311-cp311-macosx_11_0_arm64")
     done = run(*TORCHYARD, "smoke", wheel)

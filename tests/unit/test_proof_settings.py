@@ -131,7 +131,7 @@ def test_a_missing_policy_or_folder_is_told(folder: Path) -> None:
     [
         ("checks.toml", 'severity = { linking-rpth = "off" }', "there is no rule `linking-rpth`"),
         ("smoke/add.py", "# level: all", "its header is wrong"),
-        ("smoke/known.toml", "[[known]]", "the table of known failures"),
+        ("smoke/known.toml", "[[known]]", "lacks the required key"),
     ],
 )
 def test_what_is_wrong_is_told_before_anything_is_built(

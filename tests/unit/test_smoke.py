@@ -17,12 +17,12 @@ from torchyard.checks.smoke.installation import (
     libraries_in,
     modules_in,
 )
-from torchyard.checks.smoke.known import Known, judge, load_known
-from torchyard.checks.smoke.outcome import Attempt, Outcome
+from torchyard.checks.smoke.known import Known, judge, load_known, tell_unused
+from torchyard.checks.smoke.outcome import Attempt, Outcome, Run
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.suite import Level, Need, built_in, read_suite
 from torchyard.checks.smoke.surroundings import Environment, plain
-from torchyard.errors import UsageError
+from torchyard.errors import ConfigError, UsageError
 from torchyard.host.trial import try_out
 from torchyard.package.contents import Kind
 
@@ -126,10 +126,36 @@ def test_a_known_failure_that_has_expired_fails() -> None:
     assert "it was a known failure until 2026-12-31: upstream#1" in found.why
 
 
-def test_a_known_failure_that_passes_now_is_told() -> None:
-    found = judged(Attempt(test="own/a.py", outcome=Outcome.PASSED))
-    assert found.outcome is Outcome.PASSED
-    assert found.why.startswith("passes now: remove it")
+def test_of_several_rows_the_one_that_holds_longest_counts() -> None:
+    late = Known(test="own/*", reason="old", until=date(2026, 12, 31))
+    found = judge(FAILED, "torch-2.13.0", "clean", (late, ROW), TODAY)
+    assert found.outcome is Outcome.KNOWN
+    assert found.why.startswith("upstream#1 ")
+
+
+def told(*outcomes: Outcome) -> list[str]:
+    """What is said of tests that are all known to fail, in one environment after the other."""
+    runs = [
+        Run(
+            installer="uv",
+            environment=environment,
+            attempts=(Attempt(test="own/a.py", outcome=outcome),),
+        )
+        for environment, outcome in zip(("clean", "hostile"), outcomes, strict=True)
+    ]
+    return [run.attempts[0].why for run in tell_unused(runs, "torch-2.13.0", (ROW,))]
+
+
+def test_a_known_failure_that_passes_now_is_told_once() -> None:
+    why, more = told(Outcome.PASSED, Outcome.PASSED)
+    assert why.startswith("passes now: remove it")
+    assert not more
+    assert told(Outcome.NOT_RUN, Outcome.PASSED)[1] == why
+
+
+def test_a_known_failure_that_passes_elsewhere_is_still_known() -> None:
+    assert told(Outcome.PASSED, Outcome.KNOWN) == ["", ""]
+    assert told(Outcome.NOT_RUN, Outcome.NOT_RUN) == ["", ""]
 
 
 def test_other_packages_tests_and_environments_are_no_known_failures() -> None:
@@ -147,7 +173,10 @@ def test_a_folder_of_tests_may_have_its_own_table(tmp_path: Path) -> None:
     write(tmp_path, "known.toml", text)
     assert [row.reason for row in load_known(tmp_path)[len(before) :]] == ["r"]
     write(tmp_path, "known.toml", '[[known]]\ntest = "own/*"\nreason = "r"\n')
-    with pytest.raises(UsageError, match="missing required field `until`"):
+    with pytest.raises(ConfigError, match="lacks the required key `until`"):
+        load_known(tmp_path)
+    write(tmp_path, "known.toml", text.replace('"r"', '" "'))
+    with pytest.raises(ConfigError, match="a known failure needs a reason"):
         load_known(tmp_path)
 
 

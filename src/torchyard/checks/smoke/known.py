@@ -1,13 +1,15 @@
 """Failures that are known and accepted for a time: tables with a reason and a last day."""
 
-import tomllib
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.smoke.outcome import Attempt, Outcome
-from torchyard.errors import UsageError
+from torchyard.checks.smoke.outcome import Attempt, Outcome, Run
+from torchyard.config.decode import decode_as
+from torchyard.config.document import Document
+from torchyard.errors import ConfigError, Diagnostic
 from torchyard.host.files import data_path, read_text
 from torchyard.model.matrix import matches
 from torchyard.model.values import Value
@@ -46,28 +48,50 @@ def load_known(tests: Path | None) -> tuple[Known, ...]:
 
 
 def _read(path: Path) -> tuple[Known, ...]:
-    try:
-        return msgspec.convert(tomllib.loads(read_text(str(path))), _Table).known
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        msg = f"the table of known failures `{path}` is malformed: {error}"
-        hint = "each [[known]] has test, reason and until; package and environment if need be"
-        raise UsageError(msg, hint=hint) from error
+    document = Document(str(path), read_text(str(path)))
+    rows = decode_as(document, _Table).known
+    hint = "say why this is accepted, for those who read the report"
+    wrong = [
+        Diagnostic(
+            "a known failure needs a reason", document.span(("known", index, "reason")), hint
+        )
+        for index, row in enumerate(rows)
+        if not row.reason.strip()
+    ]
+    if wrong:
+        raise ConfigError.of(wrong)
+    return rows
 
 
 def judge(
     attempt: Attempt, package: str, environment: str, known: tuple[Known, ...], today: date
 ) -> Attempt:
-    """Let a known failure pass, and tell when a row is of no more use."""
+    """Let a known failure pass; of several rows about it, the one that holds longest counts."""
+    fitting = [row for row in known if row.is_about(attempt, package, environment)]
+    if not fitting or not attempt.outcome.is_bad:
+        return attempt
+    row = max(fitting, key=lambda row: row.until)
+    if row.until < today:
+        said = f"{attempt.why}; it was a known failure until {row.until}: {row.reason}"
+        return msgspec.structs.replace(attempt, why=said)
+    said = f"{row.reason} (until {row.until}): {attempt.why}"
+    return msgspec.structs.replace(attempt, outcome=Outcome.KNOWN, why=said)
+
+
+def tell_unused(runs: Sequence[Run], package: str, known: tuple[Known, ...]) -> tuple[Run, ...]:
+    """Tell once of each row that all it is about passes now."""
+    told = list(runs)
     for row in known:
-        if not row.is_about(attempt, package, environment):
-            continue
-        if attempt.outcome == Outcome.PASSED:
-            said = f"passes now: remove it from the known failures ({row.reason})"
-            return msgspec.structs.replace(attempt, why=said)
-        if attempt.outcome.is_bad and row.until < today:
-            said = f"{attempt.why}; it was a known failure until {row.until}: {row.reason}"
-            return msgspec.structs.replace(attempt, why=said)
-        if attempt.outcome.is_bad:
-            said = f"{row.reason} (until {row.until}): {attempt.why}"
-            return msgspec.structs.replace(attempt, outcome=Outcome.KNOWN, why=said)
-    return attempt
+        about = [
+            (index, place)
+            for index, run in enumerate(told)
+            for place, one in enumerate(run.attempts)
+            if one.outcome is not Outcome.NOT_RUN and row.is_about(one, package, run.environment)
+        ]
+        if about and all(told[i].attempts[p].outcome is Outcome.PASSED for i, p in about):
+            index, place = about[0]
+            attempts = list(told[index].attempts)
+            why = f"passes now: remove it from the known failures ({row.reason})"
+            attempts[place] = msgspec.structs.replace(attempts[place], why=why)
+            told[index] = msgspec.structs.replace(told[index], attempts=tuple(attempts))
+    return tuple(told)

@@ -18,7 +18,7 @@ from torchyard.checks.smoke.install import (
     unzip,
 )
 from torchyard.checks.smoke.installation import Installation, Installer
-from torchyard.checks.smoke.known import Known, judge
+from torchyard.checks.smoke.known import Known, judge, tell_unused
 from torchyard.checks.smoke.numpy import with_numpy
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
 from torchyard.checks.smoke.specimen import Specimen
@@ -59,9 +59,9 @@ def smoke(
         try:
             installation = install(place / "installed")
         except HostError as error:
-            failed = _built_in("install", began, error)
-            tell(f"  install failed: {failed.why}")
             first, *_ = request.environments
+            failed = _judged(_built_in("install", began, error), specimen, first, request)
+            tell(f"  install {failed.outcome}: {failed.why}")
             runs.append(Run(installer=installer, environment=first, attempts=(failed,)))
             continue
         done = _built_in("install", began)
@@ -73,8 +73,16 @@ def smoke(
         name=specimen.name,
         version=specimen.version,
         compute=specimen.compute,
-        runs=tuple(runs),
+        runs=tell_unused(runs, specimen.title, request.known),
     )
+
+
+def _judged(
+    found: Attempt, specimen: Specimen, environment: Environment, request: Request
+) -> Attempt:
+    """What came out of a test today, in view of the failures that are known."""
+    today = datetime.now(UTC).date()
+    return judge(found, specimen.title, environment, request.known, today)
 
 
 def _installers(specimen: Specimen, request: Request) -> tuple[Installer, ...]:
@@ -143,7 +151,8 @@ class _Trier:
         done = [installed]
         if self._specimen.kind == Kind.WHEEL:
             began = time.monotonic()
-            done.append(_built_in("requirements", began, unmet_requirements(self._installation)))
+            met = _built_in("requirements", began, unmet_requirements(self._installation))
+            done.append(_judged(met, self._specimen, self._request.environments[0], self._request))
         environments = self._request.environments
         if Environment.HOSTILE in environments and self._specimen.uses_other_wheels:
             environments += (Environment.SPLIT,)
@@ -187,8 +196,7 @@ class _Trier:
             self._broken.add(test.name)
         elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
             found = self._blame(test, found, conditions_of(around.environment, self._specimen))
-        today = datetime.now(UTC).date()
-        found = judge(found, self._specimen.title, around.environment, self._request.known, today)
+        found = _judged(found, self._specimen, around.environment, self._request)
         self._report(found, around)
         return found
 
