@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _SLIM = frozenset(bytes.fromhex(word) for word in ("feedface", "feedfacf", "cefaedfe", "cffaedfe"))
 _FAT = bytes.fromhex("cafebabe")
+_MAGICS = (*_SLIM, _FAT, b"MZ")
 _MOST_SLICES = 16
 """Files of Java begin like fat ones, but with their version, which is larger, as the number."""
 _SMALL = 8 << 20
@@ -21,6 +22,8 @@ _SMALL = 8 << 20
 
 def is_foreign(piece: bytes | bytearray) -> bool:
     """Whether a file begins like a program or library of macOS or Windows."""
+    if not piece.startswith(_MAGICS):
+        return False
     return bytes(piece[:4]) in _SLIM or _is_fat(piece) or _is_pe(piece)
 
 

@@ -14,8 +14,8 @@ from torchyard.package.foreign import ForeignStream, is_foreign
 from torchyard.package.limits import Faults, Limits
 
 _KEPT = re.compile(
-    r"info/.*|(.*/)?([^/]+\.dist-info/.*|[^/]*\.(cmake|pc|la|pth)|_?version\.py|[^/]*config[^/]*\.py"
-    r"|build-version|build-hash|torchyard-order\.json)"
+    r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash"
+    r"|torchyard-order\.json"
 )
 _MOST_PASSES = 8
 _START = 4096
@@ -40,7 +40,11 @@ def with_start(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 def is_kept(name: str) -> bool:
     """Whether a file speaks of the package, or of how to compile against it."""
-    return len(name) < _LONGEST_NAME and _KEPT.fullmatch(name) is not None
+    if len(name) >= _LONGEST_NAME:
+        return False
+    if name.startswith("info/") or ".dist-info/" in name:
+        return True
+    return _KEPT.fullmatch(name[name.rfind("/") + 1 :]) is not None
 
 
 class Found:
@@ -100,6 +104,8 @@ class Found:
 
 class Member:
     """A member that passes by in pieces: its digests, its text, and what kind of binary it is."""
+
+    __slots__ = ("_found", "_hash", "_name", "_size", "_stream", "_text", "crc", "passed")
 
     def __init__(self, found: Found, name: str, size: int) -> None:
         self._found = found
