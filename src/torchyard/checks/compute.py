@@ -3,6 +3,7 @@
 import posixpath
 import re
 from collections.abc import Iterator
+from functools import cache
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
@@ -175,6 +176,7 @@ def platforms_of(path: str, binary: Binary) -> dict[str, str]:
     return found
 
 
+@cache
 def _drivers(computes: str) -> tuple[str, ...]:
     rows = load_layouts().compute.items()
     return tuple(d for name, row in rows if any_match(name, [computes]) for d in row.drivers)

@@ -86,8 +86,9 @@ class DeviceScan:
         page = start + -(self._base + start) % BUNDLE_ALIGNED
         firsts = data[page:found:BUNDLE_ALIGNED]
         if b"_" in firsts or b"C" in firsts:
-            for at in range(page, found, BUNDLE_ALIGNED):
-                if is_bundle(data, at):
+            for index, letter in enumerate(firsts):
+                at = page + index * BUNDLE_ALIGNED
+                if letter in b"_C" and is_bundle(data, at):
                     return at
         last = len(data) - (self._base + len(data)) % _ALIGNED
         if found == len(data) and first <= last < found and _MAGIC.startswith(data[last:][:4]):

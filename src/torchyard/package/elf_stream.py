@@ -141,7 +141,8 @@ class _Kept:
 def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
     """The names that others can use, and those that others must have."""
     start, count = image.symbol_table()
-    size, shape = (24, "IBBH16x") if image.is_64 else (16, "I8xBBH")
+    form = struct.Struct(image.order + ("IBBH16x" if image.is_64 else "I8xBBH"))
+    size = form.size
     if count * size > most:
         msg = f"{count} symbols are too many"
         raise ValueError(msg)
@@ -150,18 +151,12 @@ def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
     found: tuple[list[bytes], list[bytes]] = ([], [])
     total = 0
     for first in range(0, count, _BATCH):
-        exports: list[bytes] = []
-        imports: list[bytes] = []
         part = image.read(start + first * size, min(_BATCH, count - first) * size)
-        for name, info, other, index in struct.iter_unpack(image.order + shape, part):
-            if info <= _LAST_LOCAL:
-                continue
-            text = names[name : find(0, name, name + _LONGEST_NAME) + 1]
-            if not index:
-                imports.append(text)
-            elif other & 3 in _VISIBLE:
-                exports.append(text)
-        for all_of_them, more in zip(found, (exports, imports), strict=True):
+        rows = [row for row in form.iter_unpack(part) if row[1] > _LAST_LOCAL]
+        exported = [row[0] for row in rows if row[3] and row[2] & 3 in _VISIBLE]
+        imported = [row[0] for row in rows if not row[3]]
+        for all_of_them, starts in zip(found, (exported, imported), strict=True):
+            more = [names[at : find(0, at, at + _LONGEST_NAME) + 1] for at in starts]
             all_of_them.append(b"".join(more))
             total += len(all_of_them[-1])
         if total > most:
