@@ -97,8 +97,8 @@ def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[byt
             what = f"the directory has something else than a member after {count} members"
             faults.add(FaultKind.STRUCTURE, "", what)
             break
-        sizes = _SIZES.unpack_from(data, place + 28)
-        start, place = place, place + _CENTRAL.size + sum(sizes)
+        name, extra, comment = _SIZES.unpack_from(data, place + 28)
+        start, place = place, place + _CENTRAL.size + name + extra + comment
         if place > len(data):
             faults.add(FaultKind.STRUCTURE, "", "the directory's last member is cut off")
             break
