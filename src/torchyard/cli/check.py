@@ -1,5 +1,6 @@
 """`torchyard check`: what is wrong with packages, wherever they come from."""
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -42,6 +43,7 @@ def command(
     """
     from torchyard.inspect.document import encode
 
+    gc.disable()  # packages have many members, and none of them is garbage
     contents = [read(path) for path in packages]
     document = checked(contents, policy_name, globs)
     if html is not None:
