@@ -19,11 +19,12 @@ from packaging.utils import parse_wheel_filename
 
 from torchyard.errors import BuildError, ConfigError, DataError, HostError
 from torchyard.host.files import link_or_copy, read_data
-from torchyard.package.archive import Member, ZipWriter, members_of, unpack, writing
+from torchyard.package.archive import Member, ZipWriter, members_of, writing
 from torchyard.package.elf import read_elf, section_names, symbols
 from torchyard.package.libtorch import write_libtorch
 from torchyard.package.manylinux import parse_manylinux, true_tag
 from torchyard.package.policy import Layout, parse_layouts, policy_for
+from torchyard.package.unpacked import unpack
 from torchyard.package.vendor import vendored_name
 from torchyard.package.versions import (
     Tags,
@@ -306,6 +307,9 @@ def test_unpacking_leaves_nothing_else(tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "a") as zipped:
         zipped.writestr(link, "/etc")
     with pytest.raises(BuildError, match=r"some\.whl` has a link, `link`"):
+        unpack(archive, folder)
+    archive.write_bytes(archive.read_bytes()[:-30])
+    with pytest.raises(BuildError, match=r"some\.whl` can't be unpacked: the archive has no end"):
         unpack(archive, folder)
 
 

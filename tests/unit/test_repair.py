@@ -459,7 +459,7 @@ def damaged(tmp_path: Path, change: str) -> Path:
 @pytest.mark.parametrize("change", ["cut", "in front", "name", "escape"])
 def test_archives_that_are_no_good_are_refused(tmp_path: Path, change: str) -> None:
     path = damaged(tmp_path, change)
-    with pytest.raises(BuildError, match="can't be repaired: "):
+    with pytest.raises(BuildError, match="can't be unpacked: "):
         repair(path, [Retag(platform="any")], tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 

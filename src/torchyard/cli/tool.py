@@ -140,7 +140,7 @@ def bind_command(core: str, build: str) -> None:
 @click.argument("folder")
 def unpack_command(core: str, to: str, folder: str) -> None:
     """Take the wheel in a directory apart, if nothing of the core was made again for it."""
-    from torchyard.package.archive import unpack
+    from torchyard.package.unpacked import unpack
     from torchyard.toolchain.ninja import Bound
 
     Bound(Path(core)).check(Path("build"))

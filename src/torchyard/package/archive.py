@@ -12,8 +12,6 @@ compressed in threads (libdeflate runs without Python's lock) and written in ord
 
 import mmap
 import os
-import shutil
-import stat
 import struct
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -258,22 +256,3 @@ def _pack(source: Path | bytes) -> _Packed:
         digest = sha256(content).digest()
         data = deflate.deflate_compress(content, _LEVEL)
     return _Packed(data if len(data) < size else None, size, crc, digest)
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive, with its files' modes; nothing else will be in the folder.
-
-    An archive with links is refused: what is unpacked after one would be written where it leads.
-    """
-    import zipfile  # noqa: PLC0415 - slow to import, and nobody else here needs it
-
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with zipfile.ZipFile(archive) as opened:
-        for info in opened.infolist():
-            if stat.S_ISLNK(info.external_attr >> 16):
-                msg = f"`{archive.name}` has a link, `{info.filename}`, which wheels may not have"
-                raise BuildError(msg, hint="let the project's backend pack the file itself")
-            path = Path(opened.extract(info, folder))
-            if not info.is_dir():
-                path.chmod(0o755 if info.external_attr >> 16 & 0o100 else 0o644)

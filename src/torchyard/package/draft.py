@@ -8,10 +8,9 @@ from typing import BinaryIO, NamedTuple
 from torchyard.errors import BuildError
 from torchyard.package.archive import Member, writing
 from torchyard.package.dist_info import updated_record
-from torchyard.package.limits import LIMITS
 from torchyard.package.raw_copy import Raw
-from torchyard.package.unpacked import content_of
-from torchyard.package.zip_reader import Entry, read_directory
+from torchyard.package.unpacked import content_of, sound_entries
+from torchyard.package.zip_reader import Entry
 
 _DIST_INFO = re.compile(r"[^/]+\.dist-info/")
 _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
@@ -30,15 +29,7 @@ class Draft:
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
         self.file = file
-        directory = read_directory(file)
-        for fault in directory.faults:
-            where = f"{fault.member} " if fault.member else ""
-            msg = f"`{path.name}` can't be repaired: {where}{fault.what}"
-            raise BuildError(msg, hint="an archive that is no good must be made anew")
-        if sum(entry.size for entry in directory.entries) > LIMITS.total:
-            msg = f"`{path.name}` can't be repaired: its members are larger than any package"
-            raise BuildError(msg, hint="find out who made it")
-        self.entries = {entry.name: entry for entry in directory.entries}
+        self.entries = {entry.name: entry for entry in sound_entries(path.name, file)}
         self.home = self._dist_info() if path.suffix == ".whl" else ""
         """The folder in which a wheel speaks of itself, with a slash; a zip has none."""
         self.sources: dict[str, Path | bytes] = {}

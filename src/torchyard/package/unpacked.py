@@ -1,7 +1,10 @@
-"""Single members of a zip archive, for those who need only a few; damaged ones are errors."""
+"""Members of a zip archive as files; whatever is wrong with it is an error."""
 
 import os
+import shutil
+import stat
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -9,13 +12,53 @@ import deflate
 from isal import igzip_lib
 
 from torchyard.errors import BuildError
+from torchyard.host.machine import processors
 from torchyard.package.inflate import BadDataError, pieces
 from torchyard.package.limits import LIMITS
-from torchyard.package.zip_reader import STORED, Entry
+from torchyard.package.zip_reader import STORED, Entry, read_directory
 
 _ENOUGH = 512
 """How many stored bytes give a few unpacked ones, whatever tables they begin with."""
+_PLAIN = (0, stat.S_IFREG, stat.S_IFDIR)
 _IsalError = cast("type[Exception]", igzip_lib.IsalError)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive, with its files' modes; nothing else will be in the folder.
+
+    An archive with links is refused: what is unpacked after one would be written where it leads.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with archive.open("rb") as file, ThreadPoolExecutor(processors()) as pool:
+        entries = sound_entries(archive.name, file)
+        for entry in entries:
+            if stat.S_IFMT(entry.mode) not in _PLAIN:
+                msg = f"`{archive.name}` has a link, `{entry.name}`, or something that is no file"
+                raise BuildError(msg, hint="let the project's backend pack the file itself")
+
+        def write(entry: Entry) -> None:
+            path = folder / entry.name
+            if entry.name.endswith("/"):
+                path.mkdir(parents=True, exist_ok=True)
+                return
+            unpack_member(file, entry, path)
+            path.chmod(0o755 if entry.mode & 0o100 else 0o644)
+
+        list(pool.map(write, entries))
+
+
+def sound_entries(name: str, file: BinaryIO) -> tuple[Entry, ...]:
+    """The members of an archive; one that could be read in two ways is refused."""
+    directory = read_directory(file)
+    for fault in directory.faults:
+        where = f"{fault.member} " if fault.member else ""
+        msg = f"`{name}` can't be unpacked: {where}{fault.what}"
+        raise BuildError(msg, hint="an archive that is no good must be made anew")
+    if sum(entry.size for entry in directory.entries) > LIMITS.total:
+        msg = f"`{name}` can't be unpacked: its members are larger than any package"
+        raise BuildError(msg, hint="find out who made it")
+    return directory.entries
 
 
 def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:

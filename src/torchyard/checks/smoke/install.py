@@ -17,7 +17,7 @@ from torchyard.checks.smoke.installation import (
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.errors import HostError
 from torchyard.host.process import capture, own_program
-from torchyard.package.archive import unpack
+from torchyard.package.unpacked import unpack
 from torchyard.toolchain.interpreters import Interpreter, ask, find_interpreters
 
 _UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
