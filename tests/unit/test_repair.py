@@ -206,6 +206,21 @@ def test_a_name_that_was_part_of_an_address(tmp_path: Path) -> None:
     assert check_wheel(done.path)["tiny/version.py"].startswith(b"__version__ = '1.2.0+cu130'")
 
 
+def test_one_label_after_another(tmp_path: Path) -> None:
+    path = repaired(tmp_path, Reversion(version="3.0"), Retag(abi="none"), Reversion(local="x"))
+    assert path.name == "tiny-3.0+x-3-cp311-none-linux_x86_64.whl"
+    check_wheel(path)
+
+
+def test_versions_that_are_far_too_long(tmp_path: Path) -> None:
+    text = b"__version__ = '" + b"1" * 5000 + b"'\n"
+    path = make_wheel(tmp_path, {**FILES, "tiny/version.py": text})
+    done = repair(path, [Reversion(local="x")], tmp_path / "out")
+    assert check_wheel(done.path)["tiny/version.py"] == text
+    with pytest.raises(UsageError, match="1` is no version"):
+        repair(path, [Reversion(version="1" * 5000)], tmp_path / "out")
+
+
 def test_a_version_that_is_none_can_be_replaced(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, name="tiny-new-3-cp311-cp311-linux_x86_64.whl")
     done = repair(path, [Reversion(version="3.0")], tmp_path / "out")

@@ -5,7 +5,7 @@ ways is refused: a copy would look as if it were in order.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -43,14 +43,10 @@ def new_name(file_name: str, operations: Sequence[Operation]) -> str:
         for operation in operations:
             if isinstance(operation, Retag):
                 name = name.retagged(operation.python, operation.abi, operation.platform)
-            elif isinstance(operation, Reversion):
-                name = name._replace(version=_version(name.version, operation))
-        return str(name)
+        return str(name._replace(version=_version(name.version, operations)))
     stem, dash, version = unquoted(file_name).removesuffix(".zip").rpartition("-")
-    for operation in operations:
-        if isinstance(operation, Reversion) and is_version(version):
-            return f"{stem}{dash}{_version(version, operation)}.zip"
-    return file_name
+    new = _version(version, operations) if is_version(version) else version
+    return f"{stem}{dash}{new}.zip" if new != version else file_name
 
 
 def repair(
@@ -68,11 +64,10 @@ def repair(
         raise UsageError(msg, hint="write to another directory: --to DIR")
     with path.open("rb") as file, TemporaryDirectory(prefix="torchyard-repair-") as scratch:
         draft = Draft(path, file)
-        for operation in operations:
-            if isinstance(operation, Retag):
-                _retag(draft, target.name)
-            elif isinstance(operation, Reversion):
-                _reversion(draft, operation)
+        if any(isinstance(operation, Retag) for operation in operations):
+            _retag(draft, target.name)
+        if any(isinstance(operation, Reversion) for operation in operations):
+            _reversion(draft, operations)
         relinks = [o for o in operations if isinstance(o, Relink)]
         if relinks:
             from torchyard.package.relink import (  # noqa: PLC0415 - a third of the time to start
@@ -103,10 +98,10 @@ def _retag(draft: Draft, new: str) -> None:
     draft.replace(member, wheel_text(draft.read(member), tag), f"tags {was} → {tag}")
 
 
-def _reversion(draft: Draft, operation: Reversion) -> None:
+def _reversion(draft: Draft, operations: Iterable[Operation]) -> None:
     """Change the version wherever the package tells it."""
     old = _old_version(draft)
-    new = _version(old, operation)
+    new = _version(old, operations)
     what = f"version {old} → {new}"
     for name in filter(_TELLS_VERSION.fullmatch, draft.entries):
         change = build_version_text if name.endswith("build-version") else version_text
@@ -131,5 +126,9 @@ def _old_version(draft: Draft) -> str:
     return unquoted(draft.path.stem).rpartition("-")[2]
 
 
-def _version(old: str, operation: Reversion) -> str:
-    return new_version(old, operation.version, operation.local)
+def _version(version: str, operations: Iterable[Operation]) -> str:
+    """What becomes of a version; as it is spelt, if nothing does."""
+    for operation in operations:
+        if isinstance(operation, Reversion):
+            version = new_version(version, operation.version, operation.local)
+    return version

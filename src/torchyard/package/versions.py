@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from torchyard.errors import ConfigError, TorchyardError
 
@@ -31,15 +31,15 @@ def parse_version(text: str, error: type[TorchyardError] = ConfigError) -> Versi
     """Read a version. Raises an error of the kind that fits where the text comes from."""
     try:
         return Version(text)
-    except InvalidVersion as why:
+    except ValueError as why:  # or it has a number of thousands of digits
         msg = f"`{text}` is no version of a Python package"
         raise error(msg, hint="versions look like 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from why
 
 
 def is_version(text: str) -> bool:
     try:
-        Version(text)
-    except InvalidVersion:
+        parse_version(text)
+    except ConfigError:
         return False
     return True
 
