@@ -221,6 +221,17 @@ def test_bombs_are_left_early(
     assert "b" not in contents.files
 
 
+def test_libraries_can_not_be_read_again_forever(tmp_path: Path) -> None:
+    made = Made(soname="liby.so", filler=bytes(10 << 20), names_last=True, sections=False)
+    library = make_elf(made) + bytes(10 << 20)
+    data = conda_of(tar_of(INFO), tar_of({f"{number}.so": library for number in range(4)}))
+    few, many = (Limits(total=total << 20, harmless=1 << 30) for total in (150, 1000))
+    faults = contents_of(data, tmp_path, limits=few).faults
+    assert [fault.kind for fault in faults] == [FaultKind.BOMB]
+    assert "unpacked too often" in faults[0].what
+    assert contents_of(data, tmp_path, limits=many).faults == ()
+
+
 def test_more_members_than_any_package_has(tmp_path: Path) -> None:
     contents = contents_of(OLD, tmp_path, ".tar.bz2", Limits(members=2))
     assert [fault.kind for fault in contents.faults] == [FaultKind.BOMB]

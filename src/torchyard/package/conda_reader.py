@@ -145,10 +145,27 @@ def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[
         yield piece
 
 
+def _bounded(unpack: Unpack, most: int) -> Unpack:
+    """Unpack so many bytes at the most, however often: each library may have to be read again."""
+    total = 0
+
+    def bounded(progress: Progress) -> Iterator[bytes]:
+        nonlocal total
+        for piece in unpack(progress):
+            total += len(piece)
+            if total > most:
+                msg = f"must be unpacked too often to be read: to more than {most} bytes"
+                raise _BombError(msg)
+            yield piece
+
+    return bounded
+
+
 def _read_tar(
     unpack: Unpack, progress: Progress, archive: str, found: Found, names: list[str]
 ) -> None:
     """Read all members, and add their names to those of the package's other archives."""
+    unpack = _bounded(unpack, found.limits.total)
     stream = Stream(unpack(progress))
     try:
         for member in tar_members(stream, found.limits.directory):
