@@ -422,6 +422,15 @@ def test_a_package_that_is_as_it_should_be_is_copied(tmp_path: Path, operation: 
     assert done.path.read_bytes() == source.read_bytes()
 
 
+def test_the_comment_of_an_archive_stays(tmp_path: Path) -> None:
+    path = make_wheel(tmp_path)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.comment = b"made by hand"
+    done = repair(path, [Reversion(local="")], tmp_path / "out")
+    assert zipfile.ZipFile(done.path).comment == b"made by hand"
+    check_wheel(done.path)
+
+
 def test_signatures_of_the_old_record_are_left_out(tmp_path: Path) -> None:
     source = make_wheel(tmp_path, {**FILES, f"{HOME}RECORD.jws": b"{}"})
     done = repair(source, [Retag(platform="any")], tmp_path / "out")

@@ -115,7 +115,7 @@ def write_debug(debug: Path, package: Path) -> Path | None:
 
 
 @contextmanager
-def writing(out: Path) -> "Iterator[ZipWriter]":
+def writing(out: Path, comment: bytes = b"") -> "Iterator[ZipWriter]":
     """Write an archive, which gets its name only once it is whole.
 
     Whoever else writes one of the same name waits.
@@ -124,7 +124,7 @@ def writing(out: Path) -> "Iterator[ZipWriter]":
     with locked(beside, wait=True):
         try:
             with beside.open("wb") as file:
-                writer = ZipWriter(file)
+                writer = ZipWriter(file, comment)
                 yield writer
                 writer.close()
             beside.replace(out)
@@ -135,8 +135,9 @@ def writing(out: Path) -> "Iterator[ZipWriter]":
 class ZipWriter:
     """Writes members in the order in which they are added."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, comment: bytes = b"") -> None:
         self._file = file
+        self._comment = comment
         self._directory: list[bytes] = []
         self._names: set[str] = set()
 
@@ -181,12 +182,13 @@ class ZipWriter:
         if count >= _MAX_16 or start >= _MAX_32 or size >= _MAX_32:
             end = start + size
             versions = (_UNIX | _ZIP64_VERSION, _ZIP64_VERSION)
-            row = (b"PK\x06\x06", 44, *versions, 0, 0, count, count, size, start)
-            self._file.write(struct.pack("<4sQHHIIQQQQ", *row))
+            large = (b"PK\x06\x06", 44, *versions, 0, 0, count, count, size, start)
+            self._file.write(struct.pack("<4sQHHIIQQQQ", *large))
             self._file.write(struct.pack("<4sIQI", b"PK\x06\x07", 0, end, 1))
         few = min(count, _MAX_16)
         sizes = min(size, _MAX_32), min(start, _MAX_32)
-        self._file.write(struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, few, few, *sizes, 0))
+        row = (b"PK\x05\x06", 0, 0, few, few, *sizes, len(self._comment))
+        self._file.write(struct.pack("<4sHHHHIIH", *row) + self._comment)
 
     def _claim(self, *names: str) -> None:
         for name in names:

@@ -9,7 +9,7 @@ from torchyard.errors import BuildError
 from torchyard.package.archive import Member, writing
 from torchyard.package.dist_info import updated_record
 from torchyard.package.raw_copy import Raw
-from torchyard.package.unpacked import content_of, sound_entries
+from torchyard.package.unpacked import content_of, sound_directory
 from torchyard.package.zip_reader import Entry
 
 _DIST_INFO = re.compile(r"[^/]+\.dist-info/")
@@ -29,7 +29,9 @@ class Draft:
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
         self.file = file
-        self.entries = {entry.name: entry for entry in sound_entries(path.name, file)}
+        directory = sound_directory(path.name, file)
+        self.entries = {entry.name: entry for entry in directory.entries}
+        self._comment = directory.comment
         self.home = self._dist_info() if path.suffix == ".whl" else ""
         """The folder in which a wheel speaks of itself, with a slash; a zip has none."""
         self.sources: dict[str, Path | bytes] = {}
@@ -85,7 +87,7 @@ class Draft:
         text = self.read(record).decode(errors="surrogateescape") if record else ""
         for name in _SIGNATURES if record else ():
             self.remove(self.home + name, "it signed the old RECORD")
-        with writing(target) as archive:
+        with writing(target, self._comment) as archive:
             written = archive.add(self._items(record))
             if record:
                 own = self.renamed(record) or record

@@ -15,7 +15,7 @@ from torchyard.errors import BuildError
 from torchyard.host.machine import processors
 from torchyard.package.inflate import BadDataError, pieces
 from torchyard.package.limits import LIMITS
-from torchyard.package.zip_reader import STORED, Entry, read_directory
+from torchyard.package.zip_reader import STORED, Directory, Entry, read_directory
 
 _ENOUGH = 512
 """How many stored bytes give a few unpacked ones, whatever tables they begin with."""
@@ -31,7 +31,7 @@ def unpack(archive: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with archive.open("rb") as file, ThreadPoolExecutor(processors()) as pool:
-        entries = sound_entries(archive.name, file)
+        entries = sound_directory(archive.name, file).entries
         for entry in entries:
             if stat.S_IFMT(entry.mode) not in _PLAIN:
                 msg = f"`{archive.name}` has a link, `{entry.name}`, or something that is no file"
@@ -48,7 +48,7 @@ def unpack(archive: Path, folder: Path) -> None:
         list(pool.map(write, entries))
 
 
-def sound_entries(name: str, file: BinaryIO) -> tuple[Entry, ...]:
+def sound_directory(name: str, file: BinaryIO) -> Directory:
     """The members of an archive; one that could be read in two ways is refused."""
     directory = read_directory(file)
     for fault in directory.faults:
@@ -58,7 +58,7 @@ def sound_entries(name: str, file: BinaryIO) -> tuple[Entry, ...]:
     if sum(entry.size for entry in directory.entries) > LIMITS.total:
         msg = f"`{name}` can't be unpacked: its members are larger than any package"
         raise BuildError(msg, hint="find out who made it")
-    return directory.entries
+    return directory
 
 
 def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:

@@ -25,7 +25,6 @@ _SIZES = struct.Struct("<HHH")
 _MAX_32 = 0xFFFF_FFFF
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _DESCRIPTOR, _PATCH = 0x8, 0x20
-_UNIX = 3
 
 
 class Entry(NamedTuple):
@@ -33,7 +32,8 @@ class Entry(NamedTuple):
 
     `header` is where its own header begins, `data` where its stored bytes do, and `end` where its
     record does end, with the descriptor that may follow the bytes. `row` is all that the directory
-    says, as it stands there.
+    says, as it stands there. The `mode` is that of Unix, wherever the archive was made: installers
+    do not ask either. It is 0 if there is none.
     """
 
     name: str
@@ -46,27 +46,17 @@ class Entry(NamedTuple):
     header: int
     data: int
     end: int
-    time: int
-    date: int
-    made_by: int
-    internal: int
-    external: int
+    mode: int
     extra: bytes
     comment: bytes
     row: bytes
     sound: bool
 
-    @property
-    def mode(self) -> int:
-        """The mode of Unix; 0 if the archive was made elsewhere."""
-        return self.external >> 16 if self.made_by >> 8 == _UNIX else 0
-
 
 class Directory(NamedTuple):
-    """All members in the order of the directory, which begins at `start`; and what is wrong."""
+    """All members in the order of the directory, the archive's comment, and what is wrong."""
 
     entries: tuple[Entry, ...]
-    start: int
     comment: bytes
     faults: tuple[Fault, ...]
 
@@ -78,15 +68,15 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
     length = os.fstat(handle).st_size
     end = find_end(handle, length, faults)
     if end is None:
-        return Directory((), length, b"", faults.all())
+        return Directory((), b"", faults.all())
     if end.size > limits.directory:
         what = f"the directory takes {end.size} bytes, more than any package needs"
         faults.add(FaultKind.BOMB, "", what)
-        return Directory((), end.start, end.comment, faults.all())
+        return Directory((), end.comment, faults.all())
     data = os.pread(handle, end.size, end.start)
     entries = [_entry(handle, row, end, faults) for row in _rows(data, end, limits, faults)]
     check_names([entry.name for entry in entries], faults)
-    return Directory(_placed(entries, end, faults), end.start, end.comment, faults.all())
+    return Directory(_placed(entries, end, faults), end.comment, faults.all())
 
 
 def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[bytes]:
@@ -114,8 +104,8 @@ def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[byt
 
 def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
     """Read a member's row, and compare it with the member's own header."""
-    _, made_by, _, flags, method, time, date, crc, stored, size, *more = _CENTRAL.unpack_from(row)
-    name_size, extra_size, _, disk, internal, external, header = more
+    _, _, _, flags, method, _, _, crc, stored, size, *more = _CENTRAL.unpack_from(row)
+    name_size, extra_size, _, disk, _, external, header = more
     name_end = _CENTRAL.size + name_size
     raw_name = row[_CENTRAL.size : name_end]
     name = decoded(raw_name, flags, faults)
@@ -139,11 +129,7 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
         header,
         begin,
         begin + stored,
-        time,
-        date,
-        made_by,
-        internal,
-        external,
+        external >> 16,
         extra,
         comment,
         row,
