@@ -71,15 +71,17 @@ def read_folder(path: str) -> dict[str, str]:
         msg = f"there is no directory `{path}`"
         raise HostError(msg)
     found: dict[str, str] = {}
+    size = 0
     for top, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if name not in _NOT_TEXT)
         for name in sorted(files):
             whole = join(top, name)
+            size += os.stat(whole).st_size if exists(whole) else 0
+            if size > _FOLDER:
+                msg = f"the files in `{path}` have {size:,} bytes or more; {_FOLDER:,} is the most"
+                hint = "keep what is large elsewhere: these files go with every job"
+                raise HostError(msg, hint=hint)
             found[os.path.relpath(whole, path)] = read_text(whole)
-    size = sum(map(len, found.values()))
-    if size > _FOLDER:
-        msg = f"the files in `{path}` have {size:,} bytes, and {_FOLDER:,} is the most"
-        raise HostError(msg, hint="keep what is large elsewhere: these files go with every job")
     return dict(sorted(found.items()))
 
 
