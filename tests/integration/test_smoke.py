@@ -162,7 +162,16 @@ def test_a_hostile_environment_is_hostile(tmp_path: Path) -> None:
         libraries="import ctypes; ctypes.CDLL('libcudart.so.13').torchyard_is_no_such_library\n",
         libgomp="assert 'libgomp.so.1' in open('/proc/self/maps').read()\n",
         split="import demo_thing; assert '/lib64/' in demo_thing.__file__\n",
-        home="import os; assert 'HOME' not in os.environ\n",
+        home="""
+import os, pathlib
+assert "HOME" not in os.environ
+try:
+    (pathlib.Path.home() / ".cache").mkdir()
+except NotADirectoryError:
+    pass
+else:
+    raise AssertionError(f"there is a home at {pathlib.Path.home()}")
+""",
         frozen="""
 import demo_thing, os
 try:

@@ -218,6 +218,7 @@ def test_what_can_not_be_made_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "unzip has one folder" in around.missing[Condition.PLATLIB]
     assert "can be safe from LD_LIBRARY_PATH" in around.missing[Condition.LIBRARIES]
     assert "HOME" not in around.env
+    assert "there is no bwrap here" in around.applied[Condition.HOME]
     assert set(around.applied) | set(around.missing) == set(Condition)
 
 

@@ -3,6 +3,7 @@
 What can't be done on a machine is told with its reason, and never passed over.
 """
 
+import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from enum import StrEnum
@@ -173,9 +174,17 @@ def _preload(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings,
     return msgspec.structs.replace(around, env=env), f"{found[0]} in LD_PRELOAD"
 
 
-def _evict(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+def _evict(around: Surroundings, _: Specimen, folder: Path) -> tuple[Surroundings, str]:
+    """Take the home away, and not only its name: else the caller's own would be found and used."""
     env = {name: value for name, value in around.env.items() if name != "HOME"}
-    return msgspec.structs.replace(around, env=env), "HOME is not set"
+    around = msgspec.structs.replace(around, env=env)
+    users = folder / "passwd"
+    users.write_text(f"nobody:x:{os.getuid()}:{os.getgid()}::{os.devnull}:/bin/sh\n", "utf-8")
+    try:
+        around = _shut_in(around, "--ro-bind", str(users), "/etc/passwd")
+    except _ImpossibleError as error:
+        return around, f"HOME is not set; the user still has one: {error}"
+    return around, "HOME is not set, and bwrap lets the user have none"
 
 
 def _freeze(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
