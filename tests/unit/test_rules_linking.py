@@ -31,6 +31,8 @@ def wheel(**libraries: Binary) -> Contents:
         ("c.so", "$ORIGIN/lib", ("lib",)),
         ("a/b/c.so", "/usr/lib:lib::$ORIGINAL/lib", ()),
         ("a/c.so", "$ORIGIN/../../lib", ("../lib",)),
+        ("a/c.so", "$ORIGIN/../../..", ("../../../lib",)),
+        ("a/c.so", "$ORIGIN/../../../../x", ("../../../x",)),
     ],
 )
 def test_directories_are_relative_to_where_a_file_lies(
@@ -187,6 +189,14 @@ def test_linking_rpath_outside(entry: str) -> None:
     bad = package({"thing/m.so": library(runpath=f"$ORIGIN:{entry}")})
     [hit] = hits("linking-rpath-outside", subject_of(bad))
     assert hit.what == f"looks for libraries in `{entry}`, outside of what is installed"
+
+
+@pytest.mark.parametrize("entry", ["$ORIGIN/../../..", "$ORIGIN/../../../../lib"])
+def test_the_lib_of_an_environment_is_not_outside(entry: str) -> None:
+    files: dict[str, Binary | str] = {"thing/m.so": library(runpath=f"$ORIGIN:{entry}")}
+    assert not hits("linking-rpath-outside", subject_of(package(files)))
+    conda = package(files, kind=Kind.CONDA, name="thing-1.0-0.conda")
+    assert hits("linking-rpath-outside", subject_of(conda))
 
 
 def test_linking_rpath() -> None:

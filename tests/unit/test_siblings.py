@@ -163,3 +163,15 @@ def test_damaged_metadata_asks_for_nothing() -> None:
 )
 def test_nvidias_libraries_are_known_by_their_names(library: str, expected: bool) -> None:
     assert is_vendors(library) == expected
+
+
+def test_files_of_a_wheels_data_folder_are_where_they_are_installed() -> None:
+    user = package(
+        {"thing/lib/liba.so": library("libsycl.so.8", runpath="$ORIGIN/../../../..")},
+        requires=["intel-sycl-rt"],
+    )
+    name = "intel_sycl_rt-2025.2-py2.py3-none-manylinux_2_28_x86_64.whl"
+    files: dict[str, Binary | str] = {"intel_sycl_rt-2025.2.data/data/lib/libsycl.so.8": library()}
+    assert hits("linking-unresolved", subject_of(user))
+    brought = package(files, name=name)
+    assert not hits("linking-unresolved", subject_of(user, others=[brought]))

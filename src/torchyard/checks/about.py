@@ -8,7 +8,11 @@ from torchyard.package.conda_index import INDEX, CondaIndex, parse_index
 from torchyard.package.contents import Contents, Kind
 from torchyard.package.wheel import Field, parse_metadata
 
+_DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
 _SITE = re.compile(r"lib/python\d[^/]*/site-packages/|Lib/site-packages/|site-packages/")
+
+PREFIX = "../../.."
+"""From site-packages to where Python is installed: `lib/python3.12/site-packages`."""
 
 
 def dist_infos(contents: Contents) -> list[str]:
@@ -71,3 +75,17 @@ def in_site_packages(contents: Contents, member: str) -> str | None:
             return member[found.end() :] if found else None
         case Kind.ZIP:
             return None
+
+
+def installed(contents: Contents) -> dict[str, str]:
+    """Where each file lies once it is installed, from the root of that; by this, their names."""
+    if contents.kind != Kind.WHEEL:
+        return {name: name for name in contents.files}
+    return {_moved(name) if ".data/" in name else name: name for name in contents.files}
+
+
+def _moved(name: str) -> str:
+    match = _DATA.fullmatch(name)
+    if match is None or match[1] in ("purelib", "platlib"):
+        return match[2] if match else name
+    return f"{PREFIX}/bin/{match[2]}" if match[1] == "scripts" else f"{PREFIX}/{match[2]}"

@@ -18,20 +18,20 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from torchyard.checks.about import PREFIX, installed
 from torchyard.checks.siblings import Siblings, siblings_of
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.contents import Binary
 from torchyard.package.policy import load_layouts
 
-_DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
 _MODULE = re.compile(r"\.(?:abi3|cpython-[\w-]+)\.so$")
 _ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
+_LIB = re.compile(r"^\.\./\.\.(?=$|/(?!\.\.))")
+"""The environment's `lib`, from site-packages, which has this name and a longer one."""
+
 _LINKS = 8
 """How many links in a row are followed."""
-
-_PREFIX = "../../.."
-"""From site-packages to where Python is installed: `lib/python3.12/site-packages`."""
 
 
 class How(StrEnum):
@@ -85,20 +85,6 @@ def is_module(path: str, binary: Binary) -> bool:
     return bool(named) or b"PyInit_" in binary.exports
 
 
-def installed(contents: Contents) -> dict[str, str]:
-    """Where each file lies once it is installed, from the root of that; by this, their names."""
-    if contents.kind != Kind.WHEEL:
-        return {name: name for name in contents.files}
-    return {_moved(name) if ".data/" in name else name: name for name in contents.files}
-
-
-def _moved(name: str) -> str:
-    match = _DATA.fullmatch(name)
-    if match is None or match[1] in ("purelib", "platlib"):
-        return match[2] if match else name
-    return f"{_PREFIX}/bin/{match[2]}" if match[1] == "scripts" else f"{_PREFIX}/{match[2]}"
-
-
 def folders(path: str, directories: str) -> tuple[str, ...]:
     """The folders that a list of directories stands for, for a file that is installed at a path.
 
@@ -106,7 +92,7 @@ def folders(path: str, directories: str) -> tuple[str, ...]:
     """
     here = posixpath.dirname(path) or "."
     found = (
-        posixpath.normpath(here + entry[match.end() :])
+        _LIB.sub(f"{PREFIX}/lib", posixpath.normpath(here + entry[match.end() :]))
         for entry in directories.split(":")
         if (match := _ORIGIN.match(entry))
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from torchyard.checks.about import PREFIX
 from torchyard.checks.expected import order_of
 from torchyard.checks.linking import and_others
 from torchyard.checks.resolve import folders, is_program, resolver_of
@@ -61,8 +62,9 @@ def _written(binary: Binary) -> str:
 def outside(subject: Subject) -> Iterator[Hit]:
     """A file looks for libraries outside of where packages are installed.
 
-    An rpath should begin with `$ORIGIN`, the folder of the file, and stay inside of site-packages;
-    in a conda package, inside of the prefix. An absolute directory is one of the machine that
+    An rpath should begin with `$ORIGIN`, the folder of the file, and stay inside of site-packages,
+    or lead to the environment's `lib`, where wheels such as Intel's put their libraries; in a conda
+    package it should stay inside of the prefix. An absolute directory is one of the machine that
     compiled it: elsewhere it does not exist, or holds something else, and whoever can write to it
     decides what is loaded. An empty entry, and one without `$ORIGIN`, means whatever directory the
     program was started in.
@@ -70,8 +72,9 @@ def outside(subject: Subject) -> Iterator[Hit]:
     Remove the entry: `torchyard repair --rpath` writes a new list.
     """
     groups: dict[tuple[str, ...], list[str]] = {}
+    lib = f"{PREFIX}/lib" if subject.contents.kind == Kind.WHEEL else ""
     for path, binary in resolver_of(subject).binaries.items():
-        if bad := _outside(path, _written(binary)):
+        if bad := _outside(path, _written(binary), lib):
             groups.setdefault(bad, []).append(path)
     for entries, paths in groups.items():
         told = ", ".join(f"`{entry}`" for entry in entries)
@@ -83,14 +86,16 @@ def outside(subject: Subject) -> Iterator[Hit]:
         )
 
 
-def _outside(path: str, directories: str) -> tuple[str, ...]:
+def _outside(path: str, directories: str, lib: str) -> tuple[str, ...]:
     """The entries of a list that lead away from where packages are installed."""
     if not directories:
         return ()
     bad = []
     for entry in directories.split(":"):
         place = folders(path, entry)
-        if not place or (place[0].startswith("..") and not path.startswith("..")):
+        if not place or (
+            place[0].startswith("..") and not path.startswith("..") and place[0] != lib
+        ):
             bad.append(entry)
     return tuple(bad)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.about import conda_index, metadata_fields, values
+from torchyard.checks.about import conda_index, installed, metadata_fields, values
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Contents, Kind
@@ -39,9 +39,11 @@ class Siblings:
         self.requirements = requirements_of(contents, _environment(subject))
         self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
         self.given: dict[str, list[Contents]] = {}
+        self._places: dict[str, set[str]] = {}
         for other in subject.others:
             if other.kind == self.kind:
                 self.given.setdefault(name_of(other), []).append(other)
+                self._places.setdefault(name_of(other), set()).update(installed(other))
         self._rows: list[WheelRow] = []
         self._imported: list[ImportedRow] = []
         if self.kind == Kind.WHEEL:
@@ -84,7 +86,7 @@ class Siblings:
 
     def _is_given(self, name: str, path: str) -> bool:
         """Whether one of the packages of a name that are given together has a file."""
-        return any(path in other.files for other in self.given[name])
+        return path in self._places[name]
 
     def anywhere(self, library: str) -> list[WheelRow]:
         """The wheels of the tables that have a library, wherever it is looked for."""
