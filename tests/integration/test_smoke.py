@@ -281,6 +281,22 @@ def test_a_library_of_the_system_that_not_every_system_has_is_found(tmp_path: Pa
     assert why == f"neither in this environment nor in every system: {library}"
 
 
+@needs_gcc
+def test_what_a_driver_needs_is_no_matter_of_the_package(tmp_path: Path) -> None:
+    """As when the system's HIP brings libdrm and libnuma."""
+    other = compile_stub(tmp_path, "libdemo_foreign.so", "int demo;\n")
+    needs = ("-Wl,--no-as-needed", f"-Wl,-rpath,{tmp_path}", str(other))
+    driver = compile_stub(tmp_path, "libamdhip64.so.5", "int hip;\n", *needs)
+    code = '__version__ = "{}"\nimport ctypes\nctypes.CDLL("{}")\n'
+    told = {}
+    for version in ("1.0+rocm5.2", "1.0+cpu"):
+        files = {"demo_thing/__init__.py": code.format(version, driver)}
+        tried = quick(make_wheel(tmp_path, files, version=version))
+        told[version] = tried.test("any/libraries.py").get("why")
+    missing = f"neither in this environment nor in every system: {driver}, {other}"
+    assert told == {"1.0+rocm5.2": None, "1.0+cpu": missing}
+
+
 # ------------------------------------------------------------------------ tinytorch
 
 
