@@ -9,12 +9,15 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import _core
 from tests.made_elf import DT, Made, make_elf
 
+from torchyard.package import elf_stream, members
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind, VersionNeed
 from torchyard.package.elf import read_elf
 from torchyard.package.elf_image import DAMAGED
 from torchyard.package.elf_stream import ElfStream, NotKept
+from torchyard.package.library import read_library
 from torchyard.package.limits import LIMITS, Limits
 from torchyard.package.read import read_package
 
@@ -224,3 +227,16 @@ def test_a_sparse_library_of_hundreds_of_megabytes(tmp_path: Path) -> None:
     contents = read_package(path)
     assert contents.faults == ()
     assert contents.files["x.so"].binary == binary_of(first)
+
+
+@pytest.mark.parametrize("around", [512, 4096])
+def test_tables_far_from_both_ends_are_found_in_a_few_passes(
+    monkeypatch: pytest.MonkeyPatch, around: int
+) -> None:
+    """As in wheels whose symbols lie behind 20 MB of code: they were once called damaged."""
+    library = Path(_core.__file__)
+    wanted = read_library(library)
+    monkeypatch.setattr(elf_stream, "_HEAD", 512)
+    monkeypatch.setattr(elf_stream, "_TAIL", 512)
+    monkeypatch.setattr(members, "_AROUND", around)
+    assert read_library(library) == wanted

@@ -18,6 +18,7 @@ _KEPT = re.compile(
     r"|torchyard-order\.json"
 )
 _MOST_PASSES = 8
+_AROUND, _MOST_AROUND = 1 << 20, 8 << 20
 _START = 4096
 _LONGEST_NAME = 4096
 """What systems bear; to search much longer ones would take seconds."""
@@ -90,16 +91,22 @@ class Found:
     def _elf(self, stream: ElfStream, again: Again) -> Binary:
         """Read an ELF file; should parts of it be missing, it has to pass again."""
         wanted: list[Part] = []
-        for _ in range(_MOST_PASSES):
+        for number in range(_MOST_PASSES):
             try:
                 return stream.binary()
             except NotKept as error:
-                wanted.append(error.part)
+                wanted.append(_widened(error.part, number, stream.size))
             stream = ElfStream(stream.size, self.limits, tuple(wanted))
             for piece in again():
                 stream.feed(piece)
         msg = "its parts lie too far apart"
         raise ValueError(msg)
+
+
+def _widened(part: Part, number: int, size: int) -> Part:
+    """A part with what is around it, more each time: tables lie beside each other."""
+    more = min(_AROUND << number, _MOST_AROUND)
+    return max(0, part[0] - more), min(size, part[1] + more)
 
 
 class Member:
