@@ -2,7 +2,6 @@
 
 import gc
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -10,6 +9,7 @@ import click
 from torchyard.checks.policy import CheckPolicy
 from torchyard.cli.options import json_option, policy_option
 from torchyard.cli.reading import read
+from torchyard.cli.today import today
 from torchyard.errors import CheckError, SelectionError
 from torchyard.host.files import write_text
 from torchyard.inspect.check_documents import CheckDocument
@@ -69,8 +69,8 @@ def checked(
     from torchyard.inspect.check_documents import check_document
 
     policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
-    today = datetime.now(tz=UTC).date()
-    return check_document(check(contents, policy, today), policy, policy_name, today)
+    day = today()
+    return check_document(check(contents, policy, day), policy, policy_name, day)
 
 
 def refuse_errors(document: CheckDocument) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchyard.cli.options import json_option
+from torchyard.cli.today import today
 from torchyard.errors import SmokeError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, show, write
@@ -97,6 +98,7 @@ def command(
         channels=channels,
         python=python or "",
         tests=read_suite(folder) if folder else (),
+        today=today(),
         known=load_known(folder),
         timeout=timeout,
     )
