@@ -9,7 +9,7 @@ import click
 from torchyard.checks.policy import CheckPolicy
 from torchyard.cli.options import json_option, policy_option
 from torchyard.cli.reading import read
-from torchyard.cli.today import today
+from torchyard.cli.today import current_date
 from torchyard.errors import CheckError, SelectionError
 from torchyard.host.files import write_text
 from torchyard.inspect.check_documents import CheckDocument
@@ -69,7 +69,7 @@ def checked(
     from torchyard.inspect.check_documents import check_document
 
     policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
-    day = today()
+    day = current_date()
     return check_document(check(contents, policy, day), policy, policy_name, day)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchyard.cli.options import json_option
-from torchyard.cli.today import today
+from torchyard.cli.today import current_date
 from torchyard.errors import SmokeError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, show, write
@@ -98,7 +98,7 @@ def command(
         channels=channels,
         python=python or "",
         tests=read_suite(folder) if folder else (),
-        today=today(),
+        today=current_date(),
         known=load_known(folder),
         timeout=timeout,
     )

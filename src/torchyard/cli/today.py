@@ -3,6 +3,6 @@
 from datetime import UTC, date, datetime
 
 
-def today() -> date:
+def current_date() -> date:
     """The same day for everybody, wherever they are."""
     return datetime.now(tz=UTC).date()

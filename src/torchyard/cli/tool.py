@@ -216,7 +216,7 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
     from torchyard.checks.smoke.specimen import read_specimen
     from torchyard.checks.smoke.suite import Level, read_suite
     from torchyard.cli.smoke import refuse_failures, tried
-    from torchyard.cli.today import today
+    from torchyard.cli.today import current_date
     from torchyard.inspect.document import encode
     from torchyard.inspect.smoke_reports import smoke_report
     from torchyard.recipes.packing import pack_beside
@@ -229,7 +229,7 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
         level=Level(task.text("level")),
         channels=channels,
         tests=read_suite(tests) if tests else (),
-        today=today(),
+        today=current_date(),
         known=load_known(tests),
     )
     beside = pack_beside(
