@@ -74,6 +74,7 @@ def test_explain(
     width: int,
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setattr("torchyard.plan.settings.__version__", "0.1.0")  # it is in fingerprints
     out = torchyard("explain", identifier, "-f", "example.toml").out
     assert max(map(len, out.splitlines())) <= width
     assert out == snapshot

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.helpers import Command
 
+from torchyard import __version__
 from torchyard.checks.smoke.suite import read_suite
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
@@ -30,6 +31,9 @@ blas = ["mkl"]
 python = ["cp312"]
 package = ["wheel", "conda", "conda-libtorch"]
 """
+OURS = {"torchyard": __version__}
+"""Its rules and tests are others with each version."""
+
 PROOF = """
 [check]
 policy = "checks.toml"
@@ -64,23 +68,36 @@ def job_of(plan: Plan, stage: Stage, python: str, package: str) -> Job:
 def test_a_file_that_says_nothing_is_checked_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "torchyard.toml").write_text(FILE)
     plan = plan_in(tmp_path)
-    assert job_of(plan, Stage.CHECK, "cp312", "wheel").settings.values == {"policy": "default"}
-    assert job_of(plan, Stage.SMOKE, "cp312", "wheel").settings.values == {"level": "full"}
+    assert job_of(plan, Stage.CHECK, "cp312", "wheel").settings.values == {
+        **OURS,
+        "policy": "default",
+    }
+    assert job_of(plan, Stage.SMOKE, "cp312", "wheel").settings.values == {**OURS, "level": "full"}
 
 
 def test_jobs_have_the_texts_of_a_policy_and_of_tests(folder: Path) -> None:
     plan = plan_in(folder)
     check = job_of(plan, Stage.CHECK, "cp312", "wheel").settings
-    assert check.values == {"policy": {"checks.toml": 'budget = "1 GB"\n'}}
+    assert check.values == {**OURS, "policy": {"checks.toml": 'budget = "1 GB"\n'}}
     smoke = job_of(plan, Stage.SMOKE, "cp312", "wheel").settings
     tests = {
         "smoke/add.py": "# level: ops\n",
         "smoke/consumer/main.cpp": "// level: full\n",
     }
-    assert smoke.values == {"level": "ops", "tests": tests}
+    assert smoke.values == {**OURS, "level": "ops", "tests": tests}
     (said,) = smoke.history["tests"]
     assert said.text.startswith("smoke/add.py smoke/consumer/main.cpp (")
     assert str(said.origin) == "torchyard.toml:22"
+
+
+def test_another_torchyard_proves_packages_again_and_builds_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    monkeypatch.setattr("torchyard.plan.settings.__version__", "99.0")
+    after = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    changed = {identifier for identifier in before if before[identifier] != after[identifier]}
+    assert changed == {name for name in before if name.startswith(("check:", "smoke:"))}
 
 
 def test_only_conda_packages_have_channels(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, assert_never
 
+from torchyard import __version__
 from torchyard.model.canonical import canonical_json, fingerprint
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
@@ -139,6 +140,7 @@ class SettingsMaker:
 
     def _say_check(self, draft: "_Draft") -> None:
         check, origin = self.yard.check, self.yard.origin("check.policy")
+        self._say_version(draft)
         if check.text:
             draft.say_files("policy", {check.policy: check.text}, origin)
         else:
@@ -146,11 +148,16 @@ class SettingsMaker:
 
     def _say_smoke(self, draft: "_Draft", form: Format | None) -> None:
         smoke = self.yard.smoke
+        self._say_version(draft)
         draft.say("level", smoke.level, self.yard.origin("smoke.level"))
         if smoke.tests:
             draft.say_files("tests", smoke.tests, self.yard.origin("smoke.tests"))
         if form is Format.CONDA and smoke.channels:
             draft.say("channels", smoke.channels, self.yard.origin("smoke.channels"))
+
+    def _say_version(self, draft: "_Draft") -> None:
+        """Rules, policies and tests that are shipped are those of one torchyard."""
+        draft.say("torchyard", __version__, Origin("torchyard"))
 
     def _say_libraries(self, draft: "_Draft", compute: str, variant: str) -> None:
         release = self._release(variant)
