@@ -17,7 +17,7 @@ from tests.fuzz.laws import check_all, read_bytes
 
 from torchyard.errors import BuildError
 from torchyard.package.archive import Written
-from torchyard.package.contents import Contents
+from torchyard.package.contents import Contents, FaultKind
 from torchyard.package.dist_info import parse_record, record
 from torchyard.package.inflate import BadDataError, pieces, whole
 from torchyard.package.read import read_package
@@ -63,7 +63,7 @@ def contents_of(data: bytes) -> Contents:
 @given(archives, st.sampled_from((ZIP_STORED, ZIP_DEFLATED)))
 def test_an_archive_holds_what_was_put_in(members: dict[str, bytes], method: int) -> None:
     contents = contents_of(zipped(members, method))
-    assert contents.faults == ()
+    assert all(fault.kind is FaultKind.BINARY for fault in contents.faults)  # some begin like one
     found = {name: (file.size, file.digest) for name, file in contents.files.items()}
     assert found == {n: (len(data), sha256(data).hexdigest()) for n, data in members.items()}
 

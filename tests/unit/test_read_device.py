@@ -2,6 +2,8 @@
 
 import struct
 import zlib
+from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from hypothesis import given
@@ -12,6 +14,7 @@ from torchyard.package.contents import DeviceCode
 from torchyard.package.device_code import DeviceScan
 from torchyard.package.elf_stream import ElfStream
 from torchyard.package.limits import LIMITS
+from torchyard.package.read import read_package
 from torchyard.package.zstd import compress
 
 MAGIC = b"\x50\xed\x55\xba"
@@ -152,3 +155,16 @@ def test_a_library_tells_its_programs() -> None:
     stream = ElfStream(len(data), LIMITS)
     stream.feed(data)
     assert stream.binary().device == NVIDIA_CODE
+
+
+@pytest.mark.parametrize("name", ["lib/libcuda_part.so", "lib/libplain.so"])
+def test_device_code_is_found_whatever_a_library_is_called(tmp_path: Path, name: str) -> None:
+    """A name only tells whether to look for it at once, or when the file passes again."""
+    made = Made(needed=("libcudart.so.13",), filler=NVIDIA)
+    unaligned = make_elf(made).index(NVIDIA)
+    data = make_elf(made._replace(filler=bytes(-unaligned % 8) + NVIDIA))
+    with ZipFile(tmp_path / "x.zip", "w") as archive:
+        archive.writestr(name, data)
+    binary = read_package(tmp_path / "x.zip").files[name].binary
+    assert binary is not None
+    assert binary.device == NVIDIA_CODE

@@ -6,7 +6,9 @@ AMD's GPUs, which begin at multiples of 4096 (see `bundles`). Whatever was found
 itself: its programs' bytes are jumped over.
 """
 
+import re
 import struct
+from collections.abc import Iterable
 
 from torchyard.package.bundles import BUNDLE_ALIGNED, Short, bundle_at, is_bundle
 from torchyard.package.contents import DeviceCode
@@ -20,6 +22,34 @@ _EXACT, _FAMILY = 0x100000, 0x200000
 _ALIGNED = 8
 _MOST = 1000
 """There are some dozens of architectures."""
+
+
+_LIKELY = re.compile(r"cuda|cu\d|cudnn|cublas|nv|nccl|hip|roc|gpu|triton|kernel", re.IGNORECASE)
+_FATBIN = re.compile(r"fat_?bin", re.IGNORECASE)
+_LOADERS = (
+    "libcuda.",
+    "libcudart.",
+    "libnvrtc.",
+    "libamdhip64.",
+    "libhiprtc.",
+    "libhsa-",
+)
+
+
+def is_likely_in(name: str) -> bool:
+    """Whether a file is worth searching as it passes, going by its name.
+
+    If it is not, and yet `may_be_in`, it has to pass again: so this is a matter of time only.
+    """
+    return _LIKELY.search(name) is not None
+
+
+def may_be_in(sections: Iterable[str], needed: Iterable[str]) -> bool:
+    """Whether a library has sections for device code, or none at all, or loads code itself."""
+    names = list(sections)
+    if not names or any(map(_FATBIN.search, names)):
+        return True
+    return any(library.startswith(_LOADERS) for library in needed)
 
 
 class DeviceScan:

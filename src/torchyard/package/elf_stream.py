@@ -39,10 +39,13 @@ class NotKept(Exception):  # noqa: N818 - no error: the file must be read again
 
 
 class ElfStream:
-    """An ELF file of a known size that passes by in pieces."""
+    """An ELF file of a known size that passes by in pieces; `searched` for device code, or not."""
 
-    def __init__(self, size: int, limits: Limits, wanted: tuple[Part, ...] = ()) -> None:
+    def __init__(
+        self, size: int, limits: Limits, wanted: tuple[Part, ...] = (), *, searched: bool = True
+    ) -> None:
         self.size = size
+        self.searched = searched
         self._limits = limits
         self._kept = _Kept([(0, min(size, _HEAD)), (max(0, size - _TAIL), size), *wanted])
         self._device = DeviceScan()
@@ -51,7 +54,8 @@ class ElfStream:
     def feed(self, piece: bytes) -> None:
         """Take the next piece; the first must hold at least the file's header."""
         self._kept.feed(piece)
-        self._device.feed(piece)
+        if self.searched:
+            self._device.feed(piece)
         if not self._started:
             self._started = True
             self._keep_more()

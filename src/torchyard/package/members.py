@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 
 import deflate
+import msgspec
 
 from torchyard.package.contents import Binary, FaultKind, File
+from torchyard.package.device_code import DeviceScan, is_likely_in, may_be_in
 from torchyard.package.elf_image import DAMAGED, MAGIC
 from torchyard.package.elf_stream import ElfStream, NotKept, Part
 from torchyard.package.foreign import ForeignStream, is_foreign
@@ -46,6 +48,11 @@ def is_kept(name: str) -> bool:
     if name.startswith("info/") or ".dist-info/" in name:
         return True
     return _KEPT.fullmatch(name[name.rfind("/") + 1 :]) is not None
+
+
+def is_plain(name: str, start: bytes | bytearray) -> bool:
+    """Whether a file is of no interest but for its digest, going by its name and its beginning."""
+    return not (start.startswith(MAGIC) or is_foreign(start) or is_kept(name))
 
 
 class Found:
@@ -89,6 +96,16 @@ class Found:
         return binary
 
     def _elf(self, stream: ElfStream, again: Again) -> Binary:
+        """Read an ELF file; if it may have device code, and nobody looked, it has to pass again."""
+        binary = self._whole_elf(stream, again)
+        if stream.searched or not may_be_in(binary.sections, binary.needed):
+            return binary
+        scan = DeviceScan()
+        for piece in again():
+            scan.feed(piece)
+        return msgspec.structs.replace(binary, device=scan.found())
+
+    def _whole_elf(self, stream: ElfStream, again: Again) -> Binary:
         """Read an ELF file; should parts of it be missing, it has to pass again."""
         wanted: list[Part] = []
         for number in range(_MOST_PASSES):
@@ -96,7 +113,7 @@ class Found:
                 return stream.binary()
             except NotKept as error:
                 wanted.append(_widened(error.part, number, stream.size))
-            stream = ElfStream(stream.size, self.limits, tuple(wanted))
+            stream = ElfStream(stream.size, self.limits, tuple(wanted), searched=stream.searched)
             for piece in again():
                 stream.feed(piece)
         msg = "its parts lie too far apart"
@@ -138,7 +155,7 @@ class Member:
     def _begin(self, piece: bytes | bytearray) -> None:
         limits = self._found.limits
         if piece.startswith(MAGIC):
-            self._stream = ElfStream(self._size, limits)
+            self._stream = ElfStream(self._size, limits, searched=is_likely_in(self._name))
         elif is_foreign(piece):
             self._stream = ForeignStream(bytes(piece), self._size, limits)
         if is_kept(self._name) and self._size <= limits.text:

@@ -1,13 +1,16 @@
 """Reading the members of wheels and zip archives, one after another as they lie in the file."""
 
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import BinaryIO, NamedTuple
 
-from torchyard.package.contents import FaultKind, File
+import deflate
+
+from torchyard.package.contents import Binary, FaultKind, File
 from torchyard.package.inflate import SMALL, BadDataError, Progress, nobody, pieces, whole
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found, Member, with_start
+from torchyard.package.members import Found, Member, is_plain, with_start
 from torchyard.package.zip_reader import Entry, read_directory
 
 _LONGEST_TARGET = 4096
@@ -27,6 +30,16 @@ def read_zip(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> F
     return found
 
 
+class Learnt(NamedTuple):
+    """What is learnt of a member's content."""
+
+    digest: str = ""
+    binary: Binary | None = None
+
+
+NOTHING = Learnt()
+
+
 class _Reader(NamedTuple):
     """Reads one member after another, and collects what is wrong with them."""
 
@@ -39,16 +52,14 @@ class _Reader(NamedTuple):
         kind = stat.S_IFMT(entry.mode)
         if kind and kind != stat.S_IFREG:
             return self._special(entry, is_link=kind == stat.S_IFLNK)
-        member = self._passed(entry)
+        digest, binary = self._passed(entry)
         return File(
             name=entry.name,
             size=entry.size,
             stored=entry.stored,
-            digest=member.digest if member else "",
+            digest=digest,
             executable=bool(entry.mode & 0o111),
-            binary=member.finish(lambda: with_start(pieces(self.handle, entry)))
-            if member
-            else None,
+            binary=binary,
         )
 
     def _special(self, entry: Entry, *, is_link: bool) -> File:
@@ -56,36 +67,52 @@ class _Reader(NamedTuple):
         target = ""
         if not self.links or not is_link or entry.size > _LONGEST_TARGET:
             self._fault(FaultKind.NAME, entry, "is a link, or no file at all")
-        elif self._passed(entry):
+        elif self._passed(entry) != NOTHING:
             target = whole(self.handle, entry).decode(errors="backslashreplace")
             self.found.check_link(entry.name, target)
         return File(name=entry.name, size=entry.size, stored=entry.stored, link=target)
 
-    def _passed(self, entry: Entry) -> Member | None:
-        """Let a member pass; None if it is not what the archive says."""
+    def _passed(self, entry: Entry) -> Learnt:
+        """Let a member pass; nothing is learnt of one that is not what the archive says."""
         if not entry.sound or self._is_bomb(entry):
-            return None
-        member = Member(self.found, entry.name, entry.size)
+            return NOTHING
         try:
             if entry.size <= SMALL and entry.stored <= SMALL:
-                member.feed(whole(self.handle, entry))
+                data = whole(self.handle, entry)
                 self.progress(entry.stored)
+                if is_plain(entry.name, data):  # as most are
+                    return self._plain(entry, data)
+                parts: Iterable[bytes | bytearray] = (data,)
             else:
-                for piece in self._pieces(entry, self.progress):
-                    member.feed(piece)
+                parts = self._pieces(entry, self.progress)
+            member = Member(self.found, entry.name, entry.size)
+            for part in parts:
+                member.feed(part)
         except BadDataError:
             self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
-            return None
-        if member.passed > entry.size:
+            return NOTHING
+        if not self._is_right(entry, member.passed, member.crc):
+            return NOTHING
+        return Learnt(member.digest, member.finish(lambda: self._pieces(entry)))
+
+    def _plain(self, entry: Entry, data: bytes | bytearray) -> Learnt:
+        """A small member that nobody looks into."""
+        if not self._is_right(entry, len(data), deflate.crc32(data)):
+            return NOTHING
+        return Learnt(sha256(data).hexdigest())
+
+    def _is_right(self, entry: Entry, passed: int, crc: int) -> bool:
+        """Whether what came out of a member is what was put in."""
+        if passed > entry.size:
             self._fault(FaultKind.BOMB, entry, f"unpacks to more than {entry.size} bytes")
-        elif member.passed < entry.size:
-            what = f"unpacks to {member.passed} bytes instead of {entry.size}"
+        elif passed < entry.size:
+            what = f"unpacks to {passed} bytes instead of {entry.size}"
             self._fault(FaultKind.CONTENT, entry, what)
-        elif member.crc != entry.crc:
+        elif crc != entry.crc:
             self._fault(FaultKind.CONTENT, entry, "is not what was packed: its CRC differs")
         else:
-            return member
-        return None
+            return True
+        return False
 
     def _pieces(self, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
         return with_start(pieces(self.handle, entry, progress))
