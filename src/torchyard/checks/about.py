@@ -1,6 +1,7 @@
 """Where a package speaks of itself: the folder, the texts and the fields that rules look at."""
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from torchyard.errors import BuildError
@@ -16,8 +17,12 @@ PREFIX = "../../.."
 
 
 def dist_infos(contents: Contents) -> list[str]:
-    """The folders `*.dist-info` at the root of a wheel."""
-    tops = {name.partition("/")[0] for name in contents.files if ".dist-info/" in name}
+    """The folders `*.dist-info` at the root of a wheel; nearly always their texts were kept."""
+    return _folders(contents.texts) or _folders(contents.files)
+
+
+def _folders(names: Iterable[str]) -> list[str]:
+    tops = {name.partition("/")[0] for name in names if ".dist-info/" in name}
     return sorted(top for top in tops if top.endswith(".dist-info"))
 
 

@@ -135,9 +135,9 @@ def pth_file(subject: Subject) -> Iterator[Hit]:
 
     Do what it does when the package is imported. If there is no other way, allow it in the policy.
     """
-    for member in subject.contents.files:
+    for member in filter(lambda name: name.endswith(".pth"), subject.contents.files):
         path = in_site_packages(subject.contents, member)
-        if path is not None and path.endswith(".pth") and "/" not in path:
+        if path is not None and "/" not in path:
             yield Hit("this file is run by every Python that starts", member)
 
 
