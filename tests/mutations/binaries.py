@@ -293,6 +293,12 @@ SYMBOLS = [
             STABLE_MODULE, code=MODULE_CODE + calling("PyModule_AddObjectRef", "PyType_GetName")
         ),
     ),
+    _stable(
+        "function that may be a stranger's",
+        "symbols-python-unsure",
+        needing(STABLE_MODULE, "libstranger.so", code=MODULE_CODE + calling("PyUnicode_AsUTF8")),
+        "linking-unresolved",
+    ),
     _wheel(
         "free-threaded code",
         "symbols-python",

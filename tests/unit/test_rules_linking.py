@@ -149,6 +149,17 @@ def test_linking_undeclared() -> None:
         assert not hits("linking-unresolved", subject_of(contents))
 
 
+def test_a_required_wheel_that_is_not_at_hand_may_have_what_is_looked_for_in_its_folder() -> None:
+    user: dict[str, Binary | str] = {
+        "thing/m.so": library("libother.so.1", runpath="$ORIGIN/../other")
+    }
+    other = package({"other/libelse.so": library()}, name="other-1.0-py3-none-any.whl")
+    assert not hits("linking-unresolved", subject_of(package(user, requires=["Other>=1"])))
+    assert hits("linking-unresolved", subject_of(package(user, requires=["another"])))
+    together = subject_of(package(user, requires=["other"]), others=(other,))
+    assert hits("linking-unresolved", together), "it is at hand, and has no such library"
+
+
 def test_linking_environment() -> None:
     assert not hits("linking-environment", subject_of(wheel()))
     contents = package({"thing/m.so": library("liba.so"), "thing/lib/liba.so": library()})

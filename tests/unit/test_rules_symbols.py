@@ -148,6 +148,16 @@ def test_symbols_abi_leaves_nvidias_libraries_alone() -> None:
     assert not hits("symbols-abi", subject_of(package(files)))
 
 
+def test_a_bundled_libstdcxx_may_have_both_strings() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/lib/liba.so": library(exports=[NEW]),
+        "thing.libs/libstdc++-5d72f927.so.6.0.33": library(exports=[OLD, NEW]),
+    }
+    assert not hits("symbols-abi", subject_of(package(files)))
+    files["thing.libs/libother.so"] = library(exports=[OLD])
+    assert len(hits("symbols-abi", subject_of(package(files)))) == 1
+
+
 # --------------------------------------------------------------------------------------- exports
 
 
@@ -163,6 +173,10 @@ def test_symbols_abi_leaves_nvidias_libraries_alone() -> None:
         ),
         ("symbols-leaked", "_ZNSt10filesystem10remove_allERKNS_7__cxx114pathE"),
         ("symbols-leaked", "_ZN6google8protobuf7Message5ClearEv"),
+        (
+            "symbols-leaked",
+            "_ZN6google8protobuf5Arena18CreateMaybeMessageINS0_3AnyEJEEEPT_PS1_DpOT0_",
+        ),
     ],
 )
 def test_symbols_forbidden_and_symbols_leaked(rule: str, name: str) -> None:
@@ -171,8 +185,11 @@ def test_symbols_forbidden_and_symbols_leaked(rule: str, name: str) -> None:
     assert name in hit.what
     assert not hits(rule, one(library(exports=["first", f"my{name}", f"{name}$"])))
     assert not hits(rule, one(library(imports=[name])))
-    own = package({"thing/lib/libstdc++.so.6": library(exports=[name])})
-    assert not hits(rule, subject_of(own))
+    for own in ("libstdc++.so.6", "libstdc++-5d72f927.so.6.0.33"):
+        assert not hits(rule, subject_of(package({f"thing/{own}": library(exports=[name])})))
+    by_soname = package({"thing/libcxx.so": library(exports=[name], soname="libstdc++.so.6")})
+    assert not hits(rule, subject_of(by_soname))
+    assert hits(rule, subject_of(package({"thing/libstdc++fake.so": library(exports=[name])})))
 
 
 @pytest.mark.parametrize(
@@ -181,6 +198,10 @@ def test_symbols_forbidden_and_symbols_leaked(rule: str, name: str) -> None:
         "_ZNSt10filesystem7__cxx114pathD1Ev",
         "_ZNSt10filesystem7__cxx1128recursive_directory_iteratorC1ERKNS0_4pathE",
         "_ZN10onnx_torch10GraphProtoC1EPN6google8protobuf5ArenaEb",
+        "_ZN6google8protobuf5Arena18CreateMaybeMessageIN10onnx_torch9TypeProtoEJEEEPT_PS1_DpOT0_",
+        "_ZN6google8protobuf5Arena13CopyConstructIN5arrow6flight8protocol8LocationEEEPvPS1_PKv",
+        "_ZN6google8protobuf5Arena16DefaultConstructI9NodeProtoEEPvPS1_",
+        "_ZN6google8protobuf8internal8byteswapILi4EEEvPv",
     ],
 )
 def test_what_every_compiler_leaves_behind_is_no_leak(name: str) -> None:
@@ -243,6 +264,35 @@ def test_symbols_python_in_the_stable_abi() -> None:
     assert hits("symbols-python", module("PyType_FromMetaclass", abi="abi3", python="cp310"))
 
 
+def test_functions_that_another_library_may_define() -> None:
+    """As those of shiboken, which begin like Python's."""
+    expected = msgspec.structs.replace(EXPECTED, abi="abi3", python="cp310")
+    user = library("libother.so.1", runpath="$ORIGIN/../other", imports=["PyMethod_New"])
+    contents = package({"thing/_C.abi3.so": user}, requires=["other"])
+    alone = subject_of(contents, expected)
+    assert not hits("symbols-python", alone)
+    [hit] = hits("symbols-python-unsure", alone)
+    assert hit.what.endswith("stable ABI of Python 3.10, unless `libother.so.1` has it")
+    for names, rules in (
+        (["PyMethod_New"], []),
+        (["OtherMethod_New"], ["symbols-python"]),
+    ):
+        brought: dict[str, Binary | str] = {"other/libother.so.1": library(exports=names)}
+        other = package(brought, name="other-1.0-py3-none-any.whl")
+        together = subject_of(contents, expected, others=(other,))
+        both = ("symbols-python", "symbols-python-unsure")
+        assert [rule for rule in both if hits(rule, together)] == rules
+
+
+@pytest.mark.parametrize("needed", ["libc.so.6", "libtorch_python.so", "libcudart.so.13"])
+def test_what_is_known_defines_no_functions_of_python(needed: str) -> None:
+    expected = msgspec.structs.replace(EXPECTED, abi="abi3", python="cp310")
+    user = library(needed, imports=["_PyObject_GetState"])
+    subject = subject_of(package({"thing/_C.abi3.so": user}, requires=["torch"]), expected)
+    assert hits("symbols-python", subject)
+    assert not hits("symbols-python-unsure", subject)
+
+
 def test_symbols_python_free_threaded() -> None:
     free, locked = ("_Py_DecRefShared", "_Py_Dealloc"), ("_Py_Dealloc", "PyList_New")
     assert not hits("symbols-python", module(*free, abi="cp313t", python="cp313"))
@@ -265,7 +315,7 @@ def test_symbols_python_without_libpython() -> None:
 
 def test_symbols_python_core() -> None:
     binary = library(imports=["PyList_New"])
-    for name in ("libtorch_python.so", "_C.so", "program"):
+    for name in ("libtorch_python.so", "libpyside6.abi3.so.6.9", "_C.so", "program"):
         assert not hits("symbols-python-core", subject_of(package({f"thing/{name}": binary})))
     [hit] = hits("symbols-python-core", one(binary))
     assert hit.what == "uses 1 functions of Python: PyList_New …"

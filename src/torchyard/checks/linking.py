@@ -30,10 +30,10 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
 
     The loader looks for each library that a file needs in the directories of the file's RUNPATH or
     RPATH, and then where the system has its own. It is found if it is in the package; in a package
-    that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), or that is
-    checked together with this one; or if every system has it: glibc and the others of the manylinux
-    lists (musl and zlib for a wheel with a musllinux tag), the GPU's driver, and what the policy
-    adds under `system`. A library of the same name that is in the process already will do, too: one
+    that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), that is checked
+    together with this one, or that is not, and whose folder the file looks into; or if every system
+    has it: glibc and the others of the manylinux lists (musl and zlib for a wheel with a musllinux
+    tag), the GPU's driver, and what the policy adds under `system`. A library of the same name that is in the process already will do, too: one
     that was loaded on the way from the same program or extension module, or before it by Python
     code: the package's own, as torch does with `libtorch_global_deps.so`, or by importing a `torch`
     that it requires. The files of a conda package's dependencies are not known: unless all of them

@@ -1,8 +1,9 @@
 """The packages that lie beside a package once it is installed, and what they bring."""
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 from packaging.requirements import Requirement
@@ -11,7 +12,7 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.about import conda_index, installed, metadata_fields, values
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Contents, Kind
+from torchyard.package.contents import Binary, Contents, Kind
 from torchyard.package.policy import ImportedRow, WheelRow, load_layouts
 
 TOOLKIT = "cuda-toolkit"
@@ -60,9 +61,18 @@ class Siblings:
             for row in self._rows
             if row.folder == folder and any_match(library, row.libraries)
         ]
+        if not names and (owner := self._owner(folder)):
+            names.append(owner)
         if not names and self.kind == Kind.CONDA and self.trusts_dependencies and folder == "lib":
             return Brought(tuple(sorted(self.requirements)), declared=True)
         return self._brought(names)
+
+    def _owner(self, folder: str) -> str:
+        """A required wheel of which nothing is known but that a folder has its name."""
+        name = canonicalize_name(folder.partition("/")[0])
+        known = {*self.given, *(row.distribution for row in self._rows)}
+        known.update(row.distribution for row in self._imported)
+        return name if name in self.requirements and name not in known else ""
 
     def imported(self, library: str) -> Brought | None:
         """Who has loaded a library before anybody can ask for it."""
@@ -91,6 +101,18 @@ class Siblings:
     def anywhere(self, library: str) -> list[WheelRow]:
         """The wheels of the tables that have a library, wherever it is looked for."""
         return [row for row in self._rows if any_match(library, row.libraries)]
+
+    @cached_property
+    def libraries(self) -> dict[str, Binary]:
+        """The libraries of required packages that are given together, by their file names."""
+        return {
+            posixpath.basename(name): file.binary
+            for distribution, packages in self.given.items()
+            if distribution in self.requirements
+            for other in packages
+            for name, file in other.files.items()
+            if file.binary is not None
+        }
 
     @property
     def trusts_dependencies(self) -> bool:

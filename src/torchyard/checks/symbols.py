@@ -146,12 +146,16 @@ def abi(subject: Subject) -> Iterator[Hit]:
     with `__cxx11`; with `=0` they have the old ones. Functions that take a string can only be
     called by code that was compiled the same way. So all libraries of a package must be of one
     kind, the one that its CMake files or its name (`cxx11-abi`) tell others to use. What NVIDIA's
-    libraries show is their own affair.
+    libraries show is their own affair, and libstdc++ has both kinds.
 
     Compile everything with the same setting.
     """
     resolver = resolver_of(subject)
-    own = {p: b for p, b in resolver.binaries.items() if not is_vendors(posixpath.basename(p))}
+    own = {
+        path: binary
+        for path, binary in resolver.binaries.items()
+        if not is_vendors(posixpath.basename(path)) and not _is_runtime(path, binary)
+    }
     exported = {path: strings_in(binary.exports) for path, binary in own.items()}
     label = _label(subject)
     new = [path for path, strings in exported.items() if strings.new]
@@ -212,13 +216,18 @@ def leaked(subject: Subject) -> Iterator[Hit]:
     yield from _exports(subject, load_symbols().leaked)
 
 
+def _is_runtime(path: str, binary: Binary) -> bool:
+    """Whether a library is the one that the functions belong to, by its name or its soname."""
+    exceptions = load_symbols().exceptions
+    return any(any_match(name, exceptions) for name in (posixpath.basename(path), binary.soname))
+
+
 def _exports(subject: Subject, rows: Iterable[Export]) -> Iterator[Hit]:
     resolver = resolver_of(subject)
-    exceptions = load_symbols().exceptions
     for row in rows:
         pattern = re.compile(rb"\0(?:%b)(?=\0)" % row.pattern.encode())
         for path, binary in resolver.binaries.items():
-            if is_program(path) or any_match(posixpath.basename(path), exceptions):
+            if is_program(path) or _is_runtime(path, binary):
                 continue
             names = [match[0][1:] for match in pattern.finditer(b"\0" + binary.exports)]
             if names:
