@@ -234,7 +234,7 @@ LINKING = [
     ),
     _stable(
         "rpath that leads too high",
-        "linking-rpath-outside",
+        "linking-rpath-above",
         relinked(STABLE_SO, Rewrite(rpath="$ORIGIN/../../../lib")),
     ),
     Mutation(

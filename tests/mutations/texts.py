@@ -175,7 +175,9 @@ TEXTS = [
     _wheel("renamed version", "dist-info", renamed("1.2.0", "1.3.0"), "metadata-name"),
     _wheel("renamed project", "dist-info", renamed("tinytorch", "torchtiny"), "metadata-name"),
     _wheel("no WHEEL", "wheel-file", removing("/WHEEL")),
-    _wheel("purelib with libraries", "wheel-file", replacing("/WHEEL", "lib: false", "lib: true")),
+    _wheel(
+        "purelib with libraries", "wheel-purelib", replacing("/WHEEL", "lib: false", "lib: true")
+    ),
     _wheel(
         "wheel of the future", "wheel-file", replacing("/WHEEL", "Version: 1.0", "Version: 2.0")
     ),
@@ -204,7 +206,7 @@ TEXTS = [
     ),
     _wheel("no bill of materials", "sbom-missing", removing(".cdx.json")),
     _wheel("over its budget", "size-budget", larger),
-    _wheel("libraries in a wheel for any platform", "label-platform", for_any_platform),
+    _wheel("libraries in a wheel for any platform", "label-any", for_any_platform),
     _wheel("module of another Python", "label-python", with_other_module),
     _wheel("tags of two Pythons", "label-python", for_no_python),
     _wheel("version.py lies", "label-version", replacing("version.py", "'1.2.0+", "'1.2.9+")),

@@ -21,6 +21,7 @@ from tests.contents import (
 )
 
 from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.rule import Severity
 from torchyard.checks.rules import RULES
 from torchyard.checks.table import parse_rule_table
 from torchyard.errors import DataError
@@ -206,8 +207,16 @@ def test_wheel_file() -> None:
     assert "line that is no field" in told(b"nonsense")
     assert "Wheel-Version should be 1.0, not 2.0" in told(WHEEL.replace(b"1.0", b"2.0"))
     assert "not missing" in told(WHEEL.replace(b"Wheel-Version: 1.0\n", b""))
-    assert f"true, but there is {MODULE}" in told(WHEEL.replace(b"false", b"true"))
     assert "should be true or false" in told(WHEEL.replace(b"false", b"maybe"))
+
+
+def test_wheel_purelib() -> None:
+    pure = {f"{ABOUT}/WHEEL": WHEEL.replace(b"false", b"True")}
+    (found,) = findings(wheel(pure))
+    assert (found.rule, found.severity) == ("wheel-purelib", Severity.WARNING)
+    assert found.what == f"Root-Is-Purelib is true, but there is {MODULE}"
+    assert found_by("wheel-purelib", wheel({**pure, MODULE: None})) == []
+    assert found_by("wheel-purelib", wheel()) == []
 
 
 def test_wheel_tags() -> None:

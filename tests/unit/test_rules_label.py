@@ -10,14 +10,17 @@ from tests.contents import (
     MODULE,
     SITE,
     VERSION,
+    WHEEL,
     WHEEL_NAME,
     conda,
     contents,
+    findings,
     found_by,
     wheel,
 )
 
 from torchyard.checks.expected import Expected, expected_of
+from torchyard.checks.rule import Severity
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Binary, Kind
@@ -37,7 +40,6 @@ def _wheel_for(platform: str) -> str:
         ("manylinux_2_28_x86_64", ARM, "an ELF file for aarch64, not an ELF file for x86_64"),
         ("manylinux_2_28_x86_64", MAC, "not an ELF file for x86_64"),
         ("win_amd64", LIBRARY, "not a PE file for x86_64"),
-        ("any", LIBRARY, "in a package for any machine"),
         ("macosx_11_0_arm64", MAC, "needs macOS 14.0, and the tag says 11.0"),
         ("macosx_14_0_universal2", MAC, "not a Mach-O file for aarch64 and x86_64"),
     ],
@@ -66,15 +68,27 @@ def test_programs_that_fit_the_platform(platform: str, binary: Binary) -> None:
 def test_a_package_for_any_machine_may_have_launchers() -> None:
     launcher = {MODULE: None, "tiny/cli-64.exe": Binary(format="pe", machine="x86_64")}
     about = {f"{ABOUT}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\n"}
-    assert found_by("label-platform", wheel(launcher, name=_wheel_for("any"))) == []
-    assert found_by("wheel-file", wheel({**launcher, **about}, name=_wheel_for("any"))) == []
+    for rule in ("label-any", "label-platform", "wheel-file"):
+        assert found_by(rule, wheel({**launcher, **about}, name=_wheel_for("any"))) == []
+    assert found_by("wheel-purelib", wheel({**launcher, **about})) == []
     assert len(found_by("label-platform", wheel(launcher))) == 1
+
+
+def test_label_any() -> None:
+    """Told once, and not also as a wrong platform, a wrong Python or a wrong folder."""
+    helper = "tiny/helper.cp39-win_amd64.pyd"
+    about = WHEEL.replace(b"false", b"true").replace(b"manylinux_2_28_x86_64", b"any")
+    changes = {MODULE: None, helper: Binary(format="pe", machine="x86_64"), f"{ABOUT}/WHEEL": about}
+    [found] = findings(wheel(changes, name=_wheel_for("any")))
+    assert (found.rule, found.severity, found.member) == ("label-any", Severity.WARNING, helper)
+    assert found.what == "a PE file, in a package for any machine"
+    assert found_by("label-any", wheel()) == []
 
 
 def test_label_platform_of_conda_packages() -> None:
     assert found_by("label-platform", conda()) == []
     assert len(found_by("label-platform", conda({"lib/libx.so": ARM}))) == 1
-    assert len(found_by("label-platform", conda(index={**INDEX, "subdir": "noarch"}))) == 1
+    assert len(found_by("label-any", conda(index={**INDEX, "subdir": "noarch"}))) == 1
 
 
 @pytest.mark.parametrize(

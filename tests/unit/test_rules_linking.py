@@ -191,23 +191,72 @@ def test_what_python_code_loads_first_is_no_luck() -> None:
     assert hit.member == "torch/program"
 
 
+def test_a_plugin_finds_the_module_that_opens_it() -> None:
+    files: dict[str, Binary | str] = {
+        "thing/_C/libthing.so": library(exports=["PyInit_libthing"]),
+        "thing/plugins/libmore.so": library("libthing.so"),
+    }
+    assert not hits("linking-environment", subject_of(package(files)))
+    files["thing/plugins/more.so"] = library("libthing.so")
+    [hit] = hits("linking-environment", subject_of(package(files)))
+    assert hit.member == "thing/plugins/more.so", "it may be imported first"
+    files["thing/_C/libthing.so"] = library()
+    assert len(links_missed(package(files))) == 2
+
+
+def links_missed(contents: Contents) -> list[str]:
+    return [link.file for link in links_of(subject_of(contents)) if link.how is How.ELSEWHERE]
+
+
 @pytest.mark.parametrize(
-    "entry", ["/opt/lib", "", ".", "lib", "$ORIGIN/../../lib", "$ORIGIN/../../../etc"]
+    ("entry", "told"),
+    [
+        ("/opt/lib", "`/opt/lib`"),
+        ("", "the current directory (an empty entry)"),
+        (".", "`.`"),
+        ("lib", "`lib`"),
+        ("/a:/b:/a:/c:/d:/e", "`/a`, `/b`, `/c` and 2 more"),
+    ],
 )
-def test_linking_rpath_outside(entry: str) -> None:
+def test_linking_rpath_outside(entry: str, told: str) -> None:
     good = package({"thing/m.so": library(runpath="$ORIGIN/../nvidia/lib")})
     assert not hits("linking-rpath-outside", subject_of(good))
     bad = package({"thing/m.so": library(runpath=f"$ORIGIN:{entry}")})
     [hit] = hits("linking-rpath-outside", subject_of(bad))
-    assert hit.what == f"looks for libraries in `{entry}`, outside of what is installed"
+    assert hit.what == f"looks for libraries in {told}, outside of what is installed"
+    assert not hits("linking-rpath-above", subject_of(bad))
+
+
+def test_linking_rpath_above() -> None:
+    good = package({"thing/m.so": library(runpath="$ORIGIN/../nvidia/lib")})
+    assert not hits("linking-rpath-above", subject_of(good))
+    bad = package({"thing/m.so": library(runpath="$ORIGIN:$ORIGIN/../../lib")})
+    [hit] = hits("linking-rpath-above", subject_of(bad))
+    assert hit.what == (
+        "looks for libraries in `$ORIGIN/../../lib` (`../lib`), above site-packages"
+    )
+    assert not hits("linking-rpath-outside", subject_of(bad))
+
+
+@pytest.mark.parametrize(
+    ("path", "failing"),
+    [
+        ("thing/more/_C.cpython-312-x86_64-linux-gnu.so", "; importing `thing.more._C` would fail"),
+        ("thing/program", "; starting `thing/program` would fail"),
+        ("thing/liba.so", ""),
+    ],
+)
+def test_linking_unresolved_says_what_would_fail(path: str, failing: str) -> None:
+    [hit] = hits("linking-unresolved", subject_of(package({path: library("libnobody.so")})))
+    assert hit.what.endswith(f"and not every system has it{failing}")
 
 
 @pytest.mark.parametrize("entry", ["$ORIGIN/../../..", "$ORIGIN/../../../../lib"])
-def test_the_lib_of_an_environment_is_not_outside(entry: str) -> None:
+def test_the_lib_of_an_environment_is_not_above(entry: str) -> None:
     files: dict[str, Binary | str] = {"thing/m.so": library(runpath=f"$ORIGIN:{entry}")}
-    assert not hits("linking-rpath-outside", subject_of(package(files)))
+    assert not hits("linking-rpath-above", subject_of(package(files)))
     conda = package(files, kind=Kind.CONDA, name="thing-1.0-0.conda")
-    assert hits("linking-rpath-outside", subject_of(conda))
+    assert hits("linking-rpath-above", subject_of(conda))
 
 
 def test_linking_rpath() -> None:

@@ -36,31 +36,52 @@ _FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
 def label_platform(subject: Subject) -> Iterator[Hit]:
     """A library or program is not for the platform of the package's label.
 
-    Installers choose by the label, and the loader refuses the file afterwards. A wheel for `any`
-    platform must have none at all, but for Windows' launchers (`.exe`), which installers copy. On
-    macOS, no file may want a newer system than the label. Code for GPUs does not count.
+    Installers choose by the label, and the loader refuses the file afterwards. On macOS, no file
+    may want a newer system than the label. Code for GPUs does not count.
 
     Build for the platform of the label, or retag the package with what it really is.
     """
-    table = load_rule_table()
-    rows = [(tag, table.platform(tag)) for tag in subject.expected.platforms]
-    told: set[tuple[str, str]] = set()
+    rows = [(tag, load_rule_table().platform(tag)) for tag in subject.expected.platforms]
+    for member, binary in _programs(subject):
+        problems = (_misfit(binary, tag, row) for tag, row in rows if row and row.machines)
+        for problem in dict.fromkeys(filter(None, problems)):
+            yield Hit(problem, member)
+
+
+@rule("label-any", Severity.WARNING, "it works on some machines only, and the label says on any")
+def label_any(subject: Subject) -> Iterator[Hit]:
+    """A package for any platform has libraries or programs, which are for one.
+
+    Who installs it on another machine gets files that can't be loaded there. That is all right if
+    the package brings one for each system, or does without: debuggers do so with the helpers by
+    which they attach to a process. Windows' launchers (`.exe`), which installers copy, and code for
+    GPUs do not count.
+
+    Give the package the platform that it is for, unless its code chooses among them.
+    """
+    if _is_for_any(subject):
+        launchers = load_rule_table().launchers
+        for member, binary in _programs(subject):
+            if not any_match(member, launchers):
+                what = f"{_FORMATS[binary.format]} file, in a package for any machine"
+                yield Hit(what, member, "give the package the platform that it is for")
+
+
+def _is_for_any(subject: Subject) -> bool:
+    rows = map(load_rule_table().platform, subject.expected.platforms)
+    return any(row is not None and not row.machines for row in rows)
+
+
+def _programs(subject: Subject) -> Iterator[tuple[str, Binary]]:
+    """The files that are for a machine, not for its GPU."""
+    devices = load_rule_table().devices
     for member, file in subject.contents.files.items():
-        if file.binary is None or file.binary.machine in table.devices:
-            continue
-        for tag, row in rows:
-            if row is None or (not row.machines and any_match(member, table.launchers)):
-                continue
-            problem = _misfit(file.binary, tag, row)
-            if problem and (member, problem) not in told:
-                told.add((member, problem))
-                yield Hit(problem, member)
+        if file.binary is not None and file.binary.machine not in devices:
+            yield member, file.binary
 
 
 def _misfit(binary: Binary, tag: str, row: PlatformRow) -> str:
     """Why a file does not belong into a package with a tag; empty if it does."""
-    if not row.machines:
-        return f"{_FORMATS[binary.format]} file, in a package for any machine"
     machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}
     if binary.format != row.format or not machines.issuperset(row.machines):
         wanted = " and ".join(row.machines)
@@ -89,10 +110,10 @@ def label_python(subject: Subject) -> Iterator[Hit]:
     Pythons, such as `cp311-cp312`, is installed by none.
 
     Build the module with the Python of the label. A package with modules of the stable ABI has the
-    tag `abi3`.
+    tag `abi3`. Modules in a package for any platform are told by `label-any`.
     """
     expected = subject.expected
-    if not expected.abi:
+    if not expected.abi or _is_for_any(subject):
         return
     if not _is_of_one_python(expected.python.split("."), expected.abi.split(".")):
         yield Hit(f"no Python has the tag {expected.python} and the ABI {expected.abi}")

@@ -24,7 +24,7 @@ _OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
 """What an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
 
 
-@rule("linking-unresolved", Severity.ERROR, "importing the package would fail")
+@rule("linking-unresolved", Severity.ERROR, "what needs it can't be imported or started")
 def unresolved(subject: Subject) -> Iterator[Hit]:
     """A library that a file needs is nowhere to be found.
 
@@ -33,13 +33,15 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
     that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), that is checked
     together with this one, or that is not, and whose folder the file looks into; or if every system
     has it: glibc and the others of the manylinux lists (musl and zlib for a wheel with a musllinux
-    tag), the GPU's driver, and what the policy adds under `system`. A library of the same name that is in the process already will do, too: one
-    that was loaded on the way from the same program or extension module, or before it by Python
-    code: the package's own, as torch does with `libtorch_global_deps.so`, or by importing a `torch`
-    that it requires. The files of a conda package's dependencies are not known: unless all of them
-    are checked together with it, they are trusted to bring what is looked for in `lib`.
+    tag), the GPU's driver, and what the policy adds under `system`. A library of the same name that
+    is in the process already will do, too: one that was loaded on the way from the same program or
+    extension module, or before it by Python code: the package's own, as torch does with
+    `libtorch_global_deps.so`, or by importing a `torch` that it requires. The files of a conda
+    package's dependencies are not known: unless all of them are checked together with it, they are
+    trusted to bring what is looked for in `lib`.
 
-    Whoever imports the package, or starts the program, gets "cannot open shared object file".
+    Whoever imports the module, or starts the program, gets "cannot open shared object file". That
+    is not always the whole package: a module may be one that is only tried.
 
     Put the library into the package (`torchyard repair --bundle`), require the package that has it,
     or do not link with it.
@@ -54,7 +56,8 @@ def unresolved(subject: Subject) -> Iterator[Hit]:
         elif any_match(link.library, (g for globs in layouts.opens.values() for g in globs)):
             why = f"{why}; it is one that others open by name"
         yield Hit(
-            f"needs `{link.library}`, which is not in {_searched(link)}: {why}{others}",
+            f"needs `{link.library}`, which is not in {_searched(link)}: {why}"
+            f"{_failing(resolver_of(subject), link)}{others}",
             resolver_of(subject).names[link.file],
             "bring it along, require the package that has it, or do not link with it",
         )
@@ -84,7 +87,8 @@ def environment(subject: Subject) -> Iterator[Hit]:
 
     The file has no directory in its RUNPATH or RPATH that leads to the library, and nothing that is
     certain to be loaded before brings it into the process. So it works only if LD_LIBRARY_PATH
-    leads there, or if something else happens to be imported first.
+    leads there, or if something else happens to be imported first. A plugin that needs an extension
+    module is not meant: only that module opens it.
 
     Give the file an rpath that leads to the library, such as `$ORIGIN/lib`: `torchyard repair
     --rpath` does it.
@@ -113,24 +117,36 @@ def and_others(count: int) -> str:
     return f"; so do {count} others" if count > 1 else "; so does 1 other" if count else ""
 
 
+def _failing(resolver: Resolver, link: Link) -> str:
+    """Say what can't be done without a library, if it is a module or a program that needs it."""
+    path = link.process or link.file
+    if is_program(path):
+        return f"; starting `{path}` would fail"
+    if is_module(path, resolver.binaries[path]):
+        module = path.partition(".")[0].replace("/", ".")
+        return f"; importing `{module}` would fail"
+    return ""
+
+
 def _searched(link: Link) -> str:
     where = ", ".join(f"`{folder}`" for folder in link.searched)
     where = where or "any folder, as its rpath leads to none"
     return f"{where} (when `{link.process}` loads it)" if link.process else where
 
 
-@rule("linking-orphan", Severity.WARNING, "it only makes the package larger")
+@rule("linking-orphan", Severity.NOTE, "unless it is opened by name, it is of no use")
 def orphan(subject: Subject) -> Iterator[Hit]:
     """A shared library is in the package that nothing in it needs or is known to open.
 
-    It was brought along by mistake, or for something that is not linked with it any more. All who
+    Either Python code or another library opens it by name, which can't be seen from outside; or it
+    was brought along by mistake, or for something that is not linked with it any more. Then all who
     install the package pay for it, and its own defects go unnoticed, as nobody ever loads it.
     Extension modules and programs are not meant, nor a library that needs others of the package:
-    that is one of the project's own, for those who link with it or open it. Libraries that others
-    open by name are listed in torchyard's `layouts.toml`. In a package with libraries alone, all
-    are there for others.
+    that is one of the project's own, for those who link with it or open it. Some libraries that
+    others open by name are listed in torchyard's `layouts.toml`. In a package with libraries alone,
+    all are there for others.
 
-    Remove it, or link with it what needs it.
+    Look for its name in the sources. If nothing opens it, remove it.
     """
     if subject.contents.faults:
         return  # what a file that can't be read needs is not known
@@ -150,7 +166,7 @@ def orphan(subject: Subject) -> Iterator[Hit]:
             yield Hit(
                 "nothing in the package needs this library, nor is known to open it",
                 resolver.names[path],
-                "remove it, or link with it what needs it",
+                "remove it, unless something opens it by name",
             )
 
 

@@ -75,11 +75,9 @@ def _is_version(version: str, other: str) -> bool:
 def wheel_file(subject: Subject) -> Iterator[Hit]:
     """WHEEL, the file about the format of a wheel, is missing or wrong.
 
-    It must have a `Wheel-Version` of 1, and `Root-Is-Purelib: false` if there is any library or
-    program: otherwise these are installed where only Python files belong, which some systems keep
-    apart. Windows' launchers (`.exe`), which installers copy, do not count.
+    It must have a `Wheel-Version` of 1, and say once of `Root-Is-Purelib` whether it is true.
 
-    Build the wheel with a backend that knows it has extension modules.
+    Build the wheel with a backend that follows the specification.
     """
     contents = subject.contents
     folder = dist_info(contents)
@@ -96,12 +94,29 @@ def wheel_file(subject: Subject) -> Iterator[Hit]:
     purelib = [value.lower() for value in values(fields, "Root-Is-Purelib")]
     if purelib not in (["true"], ["false"]):
         yield Hit("Root-Is-Purelib should be true or false, once", member)
-    elif purelib == ["true"]:
-        launchers = load_rule_table().launchers
-        binaries = (name for name, file in contents.files.items() if file.binary)
-        binary = next((name for name in binaries if not any_match(name, launchers)), None)
-        if binary is not None:
-            yield Hit(f"Root-Is-Purelib is true, but there is {binary}", member)
+
+
+@rule("wheel-purelib", Severity.WARNING, "libraries are installed where only Python files belong")
+def wheel_purelib(subject: Subject) -> Iterator[Hit]:
+    """A wheel with libraries or programs says that it has nothing but Python files.
+
+    `Root-Is-Purelib: true` lets installers put all of it into the folder for Python files, which
+    some systems keep apart from the one for libraries and share between machines. On most systems
+    both are one folder, so it goes unnoticed. Windows' launchers (`.exe`), which installers copy,
+    do not count, nor wheels whose tag is `any`: these `label-any` tells.
+
+    Build the wheel with a backend that knows it has extension modules.
+    """
+    contents = subject.contents
+    purelib = values(fields_of(about_text(contents, "WHEEL") or b""), "Root-Is-Purelib")
+    if [value.lower() for value in purelib] != ["true"] or "any" in subject.expected.platforms:
+        return
+    launchers = load_rule_table().launchers
+    binaries = (name for name, file in contents.files.items() if file.binary)
+    binary = next((name for name in binaries if not any_match(name, launchers)), None)
+    if binary is not None:
+        what = f"Root-Is-Purelib is true, but there is {binary}"
+        yield Hit(what, f"{dist_info(contents)}/WHEEL", "write `Root-Is-Purelib: false`")
 
 
 def _fields(contents: Contents, name: str) -> list[Field] | str:

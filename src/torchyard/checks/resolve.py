@@ -4,7 +4,7 @@ Every program of a package is a process, and so is every extension module and ev
 opened by name, after what Python code loads before it. In a process the loader takes, for each
 library that is needed,
 
-- one of that name that is in the process already,
+- one of that name that is in the process already; so is an extension module that a plugin needs,
 - a file in the directories of the one that needs it: its RUNPATH, or, if it has none, its RPATH
   and those of whoever loaded it,
 - what the system has.
@@ -167,7 +167,15 @@ class Resolver:
         key = searched, library
         if key not in self._known:
             self._known[key] = self._find(searched, library)
-        return Link(user.path, library, *self._known[key], searched, process)
+        how, where = self._known[key]
+        if how is How.ELSEWHERE and self._is_plugin(user.path, where):
+            how, where = How.LOADED, ""
+        return Link(user.path, library, how, where, searched, process)
+
+    def _is_plugin(self, path: str, owner: str) -> bool:
+        """Whether only an extension module can have opened a library, which so is loaded."""
+        is_used_alone = is_program(path) or is_module(path, self.binaries[path])
+        return not is_used_alone and is_module(owner, self.binaries[owner])
 
     def _find(self, searched: tuple[str, ...], library: str) -> tuple[How, str]:
         brought = []

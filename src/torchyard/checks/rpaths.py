@@ -1,6 +1,6 @@
 """Rules about the directories that libraries look into: their rpaths."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -17,6 +17,9 @@ from torchyard.package.versions import package_folder
 
 _LAYOUTS = {Kind.WHEEL: Layout.WHEEL, Kind.ZIP: Layout.LIBTORCH, Kind.CONDA: Layout.CONDA}
 _SITE = "site-packages/"
+_ROOTS = {Kind.WHEEL: "site-packages", Kind.ZIP: "what is unpacked", Kind.CONDA: "the prefix"}
+_MOST_ENTRIES = 3
+"""How many entries of an rpath are told before the others are only counted."""
 
 
 class Wanted(NamedTuple):
@@ -60,44 +63,72 @@ def _written(binary: Binary) -> str:
 
 @rule("linking-rpath-outside", Severity.ERROR, "it may load a stranger's library, or none")
 def outside(subject: Subject) -> Iterator[Hit]:
-    """A file looks for libraries outside of where packages are installed.
+    """A file looks for libraries in a directory that has nothing to do with where it lies.
 
-    An rpath should begin with `$ORIGIN`, the folder of the file, and stay inside of site-packages,
-    or lead to the environment's `lib`, where wheels such as Intel's put their libraries; in a conda
-    package it should stay inside of the prefix. An absolute directory is one of the machine that
-    compiled it: elsewhere it does not exist, or holds something else, and whoever can write to it
-    decides what is loaded. An empty entry, and one without `$ORIGIN`, means whatever directory the
-    program was started in.
+    An rpath should begin with `$ORIGIN`, the folder of the file. An absolute directory is one of
+    the machine that compiled it: elsewhere it does not exist, or holds something else, and whoever
+    can write to it decides what is loaded. An empty entry, and one without `$ORIGIN`, means
+    whatever directory the program was started in.
 
     Remove the entry: `torchyard repair --rpath` writes a new list.
     """
-    groups: dict[tuple[str, ...], list[str]] = {}
+    for told, member, others in _entries(subject, _outside):
+        what = f"looks for libraries in {told}, outside of what is installed{others}"
+        yield Hit(what, member, "let every entry begin with $ORIGIN")
+
+
+@rule("linking-rpath-above", Severity.WARNING, "it may load a library of the system by mistake")
+def above(subject: Subject) -> Iterator[Hit]:
+    """A file looks for libraries above the folder that packages are installed into.
+
+    An rpath that begins with `$ORIGIN` should stay inside of site-packages, or lead to the
+    environment's `lib`, where wheels such as Intel's put their libraries; in a conda package it
+    should stay inside of the prefix. What lies above is not the package's: mostly the directory
+    does not exist, as there is one `..` too many, and what is looked for there is found elsewhere
+    or not at all.
+
+    Correct the entry, or remove it: `torchyard repair --rpath` writes a new list.
+    """
+    root = _ROOTS[subject.contents.kind]
     lib = f"{PREFIX}/lib" if subject.contents.kind == Kind.WHEEL else ""
-    for path, binary in resolver_of(subject).binaries.items():
-        if bad := _outside(path, _written(binary), lib):
-            groups.setdefault(bad, []).append(path)
-    for entries, paths in groups.items():
-        told = ", ".join(f"`{entry}`" for entry in entries)
-        yield Hit(
-            f"looks for libraries in {told}, outside of what is installed"
-            f"{and_others(len(paths) - 1)}",
-            resolver_of(subject).names[paths[0]],
-            "let every entry begin with $ORIGIN, and stay inside",
-        )
 
-
-def _outside(path: str, directories: str, lib: str) -> tuple[str, ...]:
-    """The entries of a list that lead away from where packages are installed."""
-    if not directories:
-        return ()
-    bad = []
-    for entry in directories.split(":"):
+    def leads_up(path: str, entry: str) -> bool:
         place = folders(path, entry)
-        if not place or (
-            place[0].startswith("..") and not path.startswith("..") and place[0] != lib
-        ):
-            bad.append(entry)
-    return tuple(bad)
+        is_up = bool(place) and place[0].startswith("..") and place[0] != lib
+        return is_up and not path.startswith("..")
+
+    for told, member, others in _entries(subject, leads_up):
+        what = f"looks for libraries in {told}, above {root}{others}"
+        yield Hit(what, member, "take away a `..`, or remove the entry")
+
+
+def _entries(
+    subject: Subject, choose: Callable[[str, str], bool]
+) -> Iterator[tuple[str, str, str]]:
+    """The entries of rpaths that are chosen, a file that has them, and how many others have."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, binary in resolver_of(subject).binaries.items():
+        written = _written(binary)
+        bad = [entry for entry in written.split(":") if choose(path, entry)] if written else []
+        if bad:
+            groups.setdefault(tuple(dict.fromkeys(bad)), []).append(path)
+    for entries, paths in groups.items():
+        shown = [_shown(paths[0], entry) for entry in entries[:_MOST_ENTRIES]]
+        more = len(entries) - _MOST_ENTRIES
+        told = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        yield told, resolver_of(subject).names[paths[0]], and_others(len(paths) - 1)
+
+
+def _shown(path: str, entry: str) -> str:
+    """An entry, and where it leads to."""
+    if not entry:
+        return "the current directory (an empty entry)"
+    place = folders(path, entry)
+    return f"`{entry}` (`{place[0]}`)" if place else f"`{entry}`"
+
+
+def _outside(path: str, entry: str) -> bool:
+    return not folders(path, entry)
 
 
 @rule("linking-rpath", Severity.ERROR, "it is not what packages of this kind look for")
@@ -107,8 +138,8 @@ def rpath(subject: Subject) -> Iterator[Hit]:
     For each kind of package it is known where its own libraries are, and where those of the wheels
     that it requires; `layouts.toml` has it, and every file gets exactly these directories, in this
     order. Another list means that something changed the file afterwards. Packages from elsewhere
-    are not measured by it: for them `linking-unresolved`, `linking-environment` and
-    `linking-rpath-outside` say what is wrong.
+    are not measured by it: for them `linking-unresolved`, `linking-environment`,
+    `linking-rpath-outside` and `linking-rpath-above` say what is wrong.
 
     `torchyard repair --rpath` writes the right list.
     """
