@@ -286,6 +286,12 @@ ARCHIVES = [
         replacing("Config.cmake", "${ROOT}/include", "/tmp/build/include"),
     ),
     Mutation(
+        "path of the build machine in what tells how it was built",
+        "wheel",
+        "leaked-config",
+        with_edits({"tinytorch/__config__.py": b"PYTHON = '/tmp/build-env/bin/python'\n"}),
+    ),
+    Mutation(
         "path of the build machine in a zip",
         "zip",
         "leaked-path",

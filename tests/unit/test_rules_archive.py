@@ -377,6 +377,25 @@ def test_a_path_that_leaks_often_is_told_once_for_a_file() -> None:
     assert found == "tiny/x.pc: line 1 and 3 more: /tmp/a/b"
 
 
+def test_a_path_of_windows_is_told_once() -> None:
+    text = b'set(A "C:/Users/me/lib")\nset(B "dir:/tmp/lib")\nset(C D:/Users/me/lib)\nC:/tmp/x\n'
+    found = found_by("leaked-path", wheel({"tiny/x.cmake": text}))
+    assert [one.rpartition(" ")[2] for one in found] == [
+        "/tmp/lib",
+        "C:/Users/me/lib",
+        "D:/Users/me/lib",
+        "C:/tmp/x",
+    ]
+
+
+def test_what_only_tells_how_a_package_was_built_is_a_note() -> None:
+    text = b"a = '/tmp/build-env/bin'\nb = '/tmp/build-env/lib'\nc = '/tmp/build-env/lib'\n"
+    (found,) = findings(wheel({"tiny/__config__.py": text}))
+    assert (found.rule, found.severity) == ("leaked-config", Severity.NOTE)
+    assert found.what == "line 1: /tmp/build-env/bin and 1 more"
+    assert found_by("leaked-config", wheel({"tiny/__config__.py": b"a = '/usr/lib'\n"})) == []
+
+
 def test_duplicate_file() -> None:
     def package(*files: File) -> Contents:
         return Contents(

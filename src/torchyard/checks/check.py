@@ -92,8 +92,8 @@ def _under(allowance: Allowance | None, finding: Finding, today: date) -> Findin
     if allowance is None:
         return finding
     if allowance.until < today:
-        hint = f"this was allowed until {allowance.until}: {allowance.reason}"
-        return msgspec.structs.replace(finding, hint="; ".join(filter(None, (finding.hint, hint))))
+        what = f"{finding.what} (allowed until {allowance.until}: {allowance.reason})"
+        return msgspec.structs.replace(finding, what=what)
     return msgspec.structs.replace(finding, severity=Severity.NOTE, allowed=allowance.reason)
 
 

@@ -99,10 +99,23 @@ def ceiling(subject: Subject) -> Iterator[Hit]:
     for path, versions in asked.items():
         if newer := versions & above:
             yield Hit(
-                f"needs {', '.join(sorted(newer))}, newer than systems with glibc {glibc} have",
+                f"needs {', '.join(highest(newer))}, newer than systems with glibc {glibc} have",
                 resolver.names[path],
                 "compile it on an older system, or give the wheel another tag",
             )
+
+
+def highest(versions: Iterable[str]) -> list[str]:
+    """The highest version of each library: of GLIBC_2.29 and GLIBC_2.34, the second one."""
+    newest: dict[str, str] = {}
+    for version in sorted(versions, key=_numbers):
+        newest[version.rpartition("_")[0]] = version
+    return sorted(newest.values())
+
+
+def _numbers(version: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers by their size: as text they are longer if they are larger."""
+    return [(len(part), part) for part in version.rpartition("_")[2].split(".")]
 
 
 class Strings(NamedTuple):

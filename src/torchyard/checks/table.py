@@ -24,6 +24,7 @@ class RuleTable(Value, kw_only=True):
 
     build_roots: tuple[str, ...]
     build_texts: tuple[str, ...]
+    config_texts: tuple[str, ...]
     stray_folders: tuple[str, ...]
     stray_files: tuple[str, ...]
     duplicate_least: str
