@@ -157,6 +157,24 @@ def test_only_some_rules(torchyard: Command, astray: Path) -> None:
     assert "did you mean `linking-environment`?" in result.err
 
 
+def test_a_rule_that_is_asked_for_runs_though_the_policy_has_it_off(
+    torchyard: Command, astray: Path, tmp_path: Path
+) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text('[severity]\nlinking-environment = "off"\n', encoding="utf-8")
+    assert torchyard("check", astray, "--policy", policy).code == 0
+    result = torchyard("check", astray, "--policy", policy, "--rule", "linking-env*")
+    assert result.code == 13
+    assert "error linking-environment" in result.out
+
+
+def test_two_policies_are_one_too_many(torchyard: Command, astray: Path) -> None:
+    result = torchyard("check", astray, "--policy", "pypi", "--policy", "strict")
+    assert result.code == 2
+    assert "only one policy, and not pypi and strict" in result.err
+    assert 'base = "pypi"' in result.err
+
+
 def test_a_policy_lets_known_things_pass(torchyard: Command, astray: Path, tmp_path: Path) -> None:
     policy = tmp_path / "policy.toml"
     policy.write_text(

@@ -154,8 +154,16 @@ def in_half(good: Path, folder: Path) -> Path:
     return path
 
 
-NOTHING = ("conda-paths", "label-name")
-"""What is missing if nothing could be read."""
+def as_zip(good: Path, folder: Path) -> Path:
+    path = folder / "tinytorch.zip"
+    path.write_bytes(good.read_bytes())
+    return path
+
+
+def with_text_only(good: Path, folder: Path) -> Path:
+    with ZipFile(folder / "random.zip", "w") as archive:
+        archive.writestr("random/code.py", "print()\n")
+    return folder / "random.zip"
 
 
 def _wheel(name: str, rule: str, make: Break, *also: str, good: str = "wheel") -> Mutation:
@@ -229,25 +237,23 @@ TEXTS = [
     _conda("renamed conda package", "label-name", conda_renamed("1.2.0", "1.2.1")),
     _conda("no subdir", "label-name", with_index("subdir", "")),
     _conda("another subdir", "label-platform", with_index("subdir", "osx-arm64")),
-    _conda("conda package cut in the middle", "archive-structure", in_half, *NOTHING),
+    _conda("conda package cut in the middle", "archive-structure", in_half),
     _conda("changed library", "conda-paths", with_changed_library),
-    _conda(
-        "damaged files", "archive-structure", with_part(lambda data: b"?" + data[1:]), "conda-paths"
-    ),
-    _conda(
-        "files cut off", "archive-structure", with_part(lambda data: data[:-200]), "conda-paths"
-    ),
+    _conda("damaged files", "archive-structure", with_part(lambda data: b"?" + data[1:])),
+    _conda("files cut off", "archive-structure", with_part(lambda data: data[:-200])),
     _conda(
         "renamed without its parts", "archive-structure", renamed("1.2.0", "1.2.1"), "label-name"
     ),
-    _conda("compressed twice", "archive-structure", deflated, *NOTHING),
+    _conda("compressed twice", "archive-structure", deflated),
     _conda(
         "name that leads out of conda",
         "archive-names",
         conda_edited({"../evil": b""}),
         "conda-paths",
     ),
-    Mutation("old conda package cut off", "conda-old", "archive-structure", in_half, NOTHING),
+    Mutation("old conda package cut off", "conda-old", "archive-structure", in_half),
+    Mutation("wheel that is called a zip", "wheel", "label-zip", as_zip),
+    Mutation("zip with nothing of libtorch", "zip", "label-zip", with_text_only),
     Mutation(
         "sibling undeclared in conda",
         "conda",

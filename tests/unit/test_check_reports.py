@@ -19,10 +19,11 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import RULES, Finding, Severity
 from torchyard.inspect.check_documents import CheckDocument, check_document, natural
 from torchyard.inspect.check_html import check_page
-from torchyard.inspect.check_reports import grouped, things
+from torchyard.inspect.check_reports import check_report, grouped, things
 from torchyard.inspect.library_graph import library_graph
 from torchyard.inspect.treemap import Rect, squarify, treemap
 from torchyard.package.contents import Contents, DeviceCode
+from torchyard.report.console import show
 
 TODAY = date(2026, 11, 15)
 NASTY = "<script>alert('&')</script>\x1b[31m\u2028"
@@ -96,6 +97,24 @@ def test_the_worst_is_first_and_what_is_alike_is_one() -> None:
         ("x", "y"): ["same"],
         ("z",): ["other", "another"],
     }
+
+
+def test_of_several_packages_those_without_findings_have_a_line(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def shown(*checked: Checked) -> str:
+        show(check_report(check_document(checked, CheckPolicy(), "default", TODAY)))
+        return capfd.readouterr().out
+
+    clean = shown(Checked(torch(), ()))
+    assert "size " in clean
+    assert "nothing found in" in clean
+    assert "device code  sm_90" in clean
+    pure = package(text("torch/one.py", 1))
+    several = shown(Checked(torch(), ()), Checked(pure, (finding(),)), Checked(torch(), ()))
+    assert several.count(".whl: nothing found\n") == 2
+    assert several.count("size ") == 1
+    assert "device code" not in several
 
 
 class Structure(html.parser.HTMLParser):

@@ -98,6 +98,17 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
         load_policy(str(tmp_path / "missing.toml"))
 
 
+def test_a_policy_on_top_of_a_shipped_one() -> None:
+    pypi = load_policy("pypi")
+    text = f'base = "pypi"\nsystem = ["libx.so"]\n{ALLOWED}[severity]\ntop-level = "note"\n'
+    policy = parse_policy("own.toml", text)
+    assert policy.severity == {**pypi.severity, "top-level": "note"}
+    assert (policy.budget, policy.strict, policy.system) == (pypi.budget, False, ("libx.so",))
+    assert [allowance.member for allowance in policy.allow] == ["LICENSE"]
+    assert parse_policy("own.toml", 'base = "strict"').strict
+    assert parse_policy("own.toml", 'base = "pypi"\nbudget = "1 GB"').budget == "1 GB"
+
+
 def test_an_unknown_policy() -> None:
     with pytest.raises(UsageError, match="no policy `strikt`") as caught:
         load_policy("strikt")
@@ -116,6 +127,7 @@ def test_an_unknown_policy() -> None:
         (ALLOWED.replace("until", "until_"), "unknown key `until_`", "did you mean `until`?", 4),
         ('budget = "1 gigabyte"', "the budget can't be read", 'write "1 GB"', 1),
         ('budgets = "1 GB"', "unknown key `budgets`", "did you mean `budget`?", 1),
+        ('base = "pipy"', "no policy `pipy` to begin with", "did you mean `pypi`?", 1),
         ('system = "libx.so"', "must be a list of strings", "", 1),
         ("strict =", "this is not TOML", "", 1),
     ],

@@ -23,7 +23,7 @@ from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.rule import Severity
 from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
-from torchyard.package.contents import Binary, Kind
+from torchyard.package.contents import Binary, Fault, FaultKind, Kind
 
 ARM = Binary(format="elf", machine="aarch64")
 MAC = Binary(format="mach-o", machine="arm64", minimum_system="14.0")
@@ -171,6 +171,27 @@ def test_label_name() -> None:
 
 
 # ---------------------------------------------------------------------------- expectations
+
+
+def test_label_zip() -> None:
+    def told(*names: str) -> list[str]:
+        return found_by("label-zip", contents(ZIP, Kind.ZIP, dict.fromkeys(names, b"")))
+
+    assert told("libtorch/lib/libtorch.so.2", "libtorch/include/a.h") == []
+    assert told("libtorch/lib/torch.lib") == []
+    assert told("libtorch/build-version") == []
+    assert told("code.py") == [": nothing tells that this is a libtorch zip"]
+    (found,) = told("torch/lib/libtorch.so", "torch-2.13.0.dist-info/WHEEL")
+    assert "this is a wheel under another name" in found
+    torn = (Fault(FaultKind.STRUCTURE, "", "is cut off"),)
+    assert found_by("label-zip", contents(ZIP, Kind.ZIP, {}, torn)) == []
+
+
+def test_what_a_torn_archive_lacks_is_not_told() -> None:
+    torn = (Fault(FaultKind.STRUCTURE, "", "is cut off"),)
+    for name, kind in ((WHEEL_NAME, Kind.WHEEL), ("tiny-1.2.0-0.conda", Kind.CONDA)):
+        rules = {found.rule for found in findings(contents(name, kind, {}, torn))}
+        assert rules == {"archive-structure"}
 
 
 def test_what_the_name_of_a_wheel_promises() -> None:

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from torchyard.errors import BuildError
 from torchyard.package.conda_index import INDEX, CondaIndex, parse_index
-from torchyard.package.contents import Contents, Kind
+from torchyard.package.contents import Contents, FaultKind, Kind
 from torchyard.package.wheel import Field, parse_metadata
 
 _DATA = re.compile(r"[^/]+\.data/(\w+)/(.+)")
@@ -36,6 +36,11 @@ def about_text(contents: Contents, name: str) -> bytes | None:
     """A file of a wheel's dist-info, if there is one."""
     folder = dist_info(contents)
     return contents.texts.get(f"{folder}/{name}") if folder else None
+
+
+def is_torn(contents: Contents) -> bool:
+    """Whether the archive can't be read as it should, so that files may be missing for that."""
+    return any(fault.kind is FaultKind.STRUCTURE for fault in contents.faults)
 
 
 def metadata_fields(contents: Contents) -> list[Field]:

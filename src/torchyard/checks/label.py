@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchyard.checks.about import conda_index, in_site_packages, metadata_fields, values
+from torchyard.checks.about import (
+    conda_index,
+    dist_infos,
+    in_site_packages,
+    is_torn,
+    metadata_fields,
+    values,
+)
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformRow, load_rule_table
@@ -212,7 +219,8 @@ def label_name(subject: Subject) -> Iterator[Hit]:
     """The file name of a conda package is not what `info/index.json` says.
 
     A channel lists packages by their file names, and installers unpack them by what is inside. The
-    name is NAME-VERSION-BUILD, and a subdir such as `linux-64` must be said.
+    name is NAME-VERSION-BUILD, and a subdir such as `linux-64` must be said. An archive that is cut
+    off is told by `archive-structure` alone.
 
     Do not rename conda packages; build them again.
     """
@@ -221,10 +229,32 @@ def label_name(subject: Subject) -> Iterator[Hit]:
         return
     index = conda_index(contents)
     if index is None:
-        yield Hit("the package has no index that can be read", INDEX)
+        if not is_torn(contents):
+            yield Hit("the package has no index that can be read", INDEX)
         return
     stem = f"{index.name}-{index.version}-{index.build}"
     if contents.file_name not in {f"{stem}.conda", f"{stem}.tar.bz2"}:
         yield Hit(f"the index says {stem}, and the file is {contents.file_name}", INDEX)
     if not _SUBDIR.fullmatch(index.subdir):
         yield Hit(f"the index has no subdir such as linux-64, but `{index.subdir}`", INDEX)
+
+
+@rule("label-zip", Severity.WARNING, "this is no libtorch, so there was hardly anything to check")
+def label_zip(subject: Subject) -> Iterator[Hit]:
+    """A zip is taken for a libtorch, and nothing in it tells that it is one.
+
+    A libtorch zip has libraries in a folder `lib`, or a file `build-version`. Of any other zip it
+    is not known what should be in it, so that no findings mean nothing. A wheel that was renamed to
+    `.zip` is told, too: it is not checked as a wheel.
+
+    Give the file the name that it had: `….whl` for a wheel, `….conda` for a conda package.
+    """
+    contents = subject.contents
+    if contents.kind is not Kind.ZIP or is_torn(contents):
+        return
+    globs = load_rule_table().libtorch
+    if found := dist_infos(contents):
+        what = f"this is a wheel under another name: it has {found[0]}"
+        yield Hit(what, f"{found[0]}/", "give it the name of a wheel, which ends in .whl")
+    elif not any(any_match(name, globs) for name in contents.files):
+        yield Hit("nothing tells that this is a libtorch zip", "", "check what the file is")

@@ -17,6 +17,7 @@ from torchyard.checks.about import (
     dist_info,
     dist_infos,
     fields_of,
+    is_torn,
     metadata_fields,
     values,
 )
@@ -48,6 +49,8 @@ def dist_info_folder(subject: Subject) -> Iterator[Hit]:
     if contents.kind is not Kind.WHEEL:
         return
     found = dist_infos(contents)
+    if not found and is_torn(contents):
+        return  # archive-structure tells why
     if len(found) != 1:
         names = ", ".join(found) or "none"
         yield Hit(f"the wheel should have one folder *.dist-info, and has {names}")

@@ -30,6 +30,8 @@ class Allowance(Value, kw_only=True):
 class CheckPolicy(Value, kw_only=True):
     """Severities other than the rules' own, what is let through, and a budget for the size."""
 
+    base: str = ""
+    """The name of a shipped policy to begin with; what is said here is added, or goes first."""
     strict: bool = False
     """Warnings are errors, but for rules that `severity` names."""
     severity: dict[str, Literal["error", "warning", "note", "off"]] = {}
@@ -58,11 +60,22 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
     policy = decode_as(document, CheckPolicy)
     wrong = [
         Diagnostic(what, document.span(path, at_key=path[0] == "severity"), hint)
-        for path, what, hint in _problems(policy, _rules())
+        for path, what, hint in (*_unknown_base(policy), *_problems(policy, _rules()))
     ]
     if wrong:
         raise ConfigError.of(wrong)
-    return policy
+    return _over(load_policies()[policy.base], policy) if policy.base else policy
+
+
+def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
+    """A policy on top of another one."""
+    return CheckPolicy(
+        strict=base.strict or own.strict,
+        severity={**base.severity, **own.severity},
+        allow=(*base.allow, *own.allow),
+        budget=own.budget or base.budget,
+        system=(*base.system, *own.system),
+    )
 
 
 @cache
@@ -80,6 +93,13 @@ def _rules() -> Collection[str]:
     from torchyard.checks.rules import RULES  # noqa: PLC0415 - rules know what a policy is
 
     return RULES
+
+
+def _unknown_base(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
+    known = load_policies()
+    if policy.base and policy.base not in known:
+        what = f"there is no policy `{policy.base}` to begin with"
+        yield ("base",), what, did_you_mean(policy.base, known)
 
 
 def _problems(policy: CheckPolicy, rules: Collection[str]) -> Iterator[tuple[Path, str, str]]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-from torchyard.checks.about import dist_info
+from torchyard.checks.about import dist_info, is_torn
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.errors import BuildError
@@ -119,12 +119,13 @@ def conda_paths(subject: Subject) -> Iterator[Hit]:
     """`info/paths.json` does not list exactly the files of a conda package, or not as they are.
 
     Installers create what it lists, and verify it by its digests and sizes. A file that is missing
-    from it is not installed; one that differs stops the installation.
+    from it is not installed; one that differs stops the installation. An archive that is cut off
+    is told by `archive-structure` alone.
 
     Build the package again, and change no file afterwards.
     """
     contents = subject.contents
-    if contents.kind is not Kind.CONDA:
+    if contents.kind is not Kind.CONDA or is_torn(contents):
         return
     if PATHS not in contents.texts:
         yield Hit("the package has no list of its files", PATHS)

@@ -29,6 +29,7 @@ class RuleTable(Value, kw_only=True):
     stray_files: tuple[str, ...]
     duplicate_least: str
     bundled: tuple[str, ...]
+    libtorch: tuple[str, ...]
     devices: tuple[str, ...]
     launchers: tuple[str, ...]
     platforms: tuple[PlatformRow, ...]

@@ -25,7 +25,7 @@ from torchyard.report.console import show, write
     "globs",
     multiple=True,
     metavar="GLOB",
-    help="Check only these rules; `torchyard explain rule` lists them.",
+    help="Check only these rules, also those that are off; `torchyard explain rule` lists them.",
 )
 @click.option("--html", metavar="FILE", help="Write a page with pictures, too.")
 @json_option
@@ -83,7 +83,7 @@ def refuse_errors(document: CheckDocument) -> None:
 
 
 def _only(globs: tuple[str, ...], policy: CheckPolicy) -> CheckPolicy:
-    """The policy, with all rules off that no glob names."""
+    """The policy, with all rules off that no glob names, and none of the others."""
     import msgspec
 
     from torchyard.checks.rules import RULES
@@ -96,4 +96,5 @@ def _only(globs: tuple[str, ...], policy: CheckPolicy) -> CheckPolicy:
             raise SelectionError(msg, hint=did_you_mean(glob, RULES))
     off = {rule: "off" for rule in RULES if not any_match(rule, globs)}
     allow = tuple(one for one in policy.allow if one.rule not in off)
-    return msgspec.structs.replace(policy, severity={**policy.severity, **off}, allow=allow)
+    said = {rule: word for rule, word in policy.severity.items() if word != "off"}
+    return msgspec.structs.replace(policy, severity={**said, **off}, allow=allow)

@@ -46,12 +46,22 @@ sandbox_option = click.option(
     help="Use this sandbox, not the file's.",
 )
 
+
+def _one_policy(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> str:
+    if len(names) > 1:
+        msg = f"there can be only one policy, and not {' and '.join(names)}"
+        raise UsageError(msg, hint='write a file of your own, with `base = "pypi"` in it')
+    return names[0]
+
+
 policy_option = click.option(
     "--policy",
     "policy_name",
     metavar="NAME|FILE",
-    default="default",
-    show_default=True,
+    multiple=True,
+    callback=_one_policy,
+    default=["default"],
+    show_default="default",
     help="How strict to be: default, strict, pypi, or a TOML file of your own.",
 )
 

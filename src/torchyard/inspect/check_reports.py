@@ -20,9 +20,19 @@ _LISTED = 4
 
 
 def check_report(document: CheckDocument) -> RenderableType:
-    """Every package with its findings, the worst first, and a verdict over all."""
-    parts: list[RenderableType] = []
-    for package in document.packages:
+    """Every package with its findings, the worst first, and a verdict over all.
+
+    Of several packages, those without findings have one line each, in front of the others.
+    """
+    shown = [package for package in document.packages if package.findings]
+    clean = [package.file for package in document.packages if not package.findings]
+    if len(document.packages) == 1:
+        shown, clean = document.packages, []
+    parts: list[RenderableType] = [
+        Text(f"{printable(file)}: nothing found", overflow="fold") for file in clean
+    ]
+    parts += [""] if clean else []
+    for package in shown:
         parts += [Text(printable(package.file), style="bold", overflow="fold"), _facts(package), ""]
         for group in grouped(package.findings):
             parts += [*_group(group), ""]
@@ -51,7 +61,8 @@ def facts(package: PackageDocument) -> dict[str, str]:
     libraries = len(package.libraries)
     files = f"{show_count(package.files, 'file')}, {libraries:,} of them programs or libraries"
     known = {name: value for name, value in said.items() if value}
-    return {**known, "size": size, "contents": files, "device code": ", ".join(devices) or "none"}
+    code = {"device code": ", ".join(devices)} if devices else {}
+    return {**known, "size": size, "contents": files, **code}
 
 
 def grouped(findings: Iterable[FindingDocument]) -> list[list[FindingDocument]]:
