@@ -249,10 +249,47 @@ def test_an_extension_and_what_it_was_built_against(
     assert "would not load" in other.err
 
 
-def test_a_wheel_as_an_extension(torchyard: Command, good: Path, renamed: Path) -> None:
-    result = torchyard("diff", good, renamed, "--extension", good)
+def test_a_wheel_as_an_extension(
+    torchyard: Command, good: Path, renamed: Path, extension: Path, tmp_path: Path
+) -> None:
+    wheel = tmp_path / f"use-1.0-{TAG}.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.write(extension, "use/use.so")
+    result = torchyard("diff", good, renamed, "--extension", wheel)
     assert result.code == 13
     assert "and 1 of them is gone" in result.out
+
+
+def test_a_wheel_without_anything_compiled_as_an_extension(
+    torchyard: Command, good: Path, tmp_path: Path
+) -> None:
+    wheel = tmp_path / "use-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("use.py", "")
+    result = torchyard("diff", good, good, "--extension", wheel)
+    assert result.code == 0
+    assert "there is nothing compiled in it" in result.out
+
+
+@pytest.mark.parametrize("is_extension", [False, True])
+def test_a_file_that_is_no_archive_is_not_compared(
+    torchyard: Command, good: Path, tmp_path: Path, is_extension: bool
+) -> None:
+    wheel = tmp_path / "foo-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"hello\n")
+    args = (good, "--extension", wheel) if is_extension else (wheel,)
+    result = torchyard("diff", good, *args)
+    assert result.code == 13
+    assert result.out == ""
+    assert f"`{wheel.name}` can't be compared: the archive has no end record" in result.err
+
+
+def test_diff_lists_everything_if_asked(torchyard: Command, good: Path, renamed: Path) -> None:
+    summary = torchyard("diff", good, renamed).out
+    assert summary.splitlines()[-1] == "--all lists everything"
+    assert "  - small_one (libsmall.so)" in summary
+    listed = torchyard("diff", good, renamed, "--all").out
+    assert "small/lib/libsmall.so\n  exports: 1 gone, 1 new\n    - small_one\n" in listed
 
 
 def test_symbols_are_readable(torchyard: Command, good: Path, folder: Path) -> None:

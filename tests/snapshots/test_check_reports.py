@@ -92,8 +92,12 @@ def test_check(
     assert out == snapshot
 
 
+@pytest.mark.parametrize("everything", [False, True], ids=["summary", "all"])
 def test_compare(
-    width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
+    width: int,
+    everything: bool,
+    snapshot: SnapshotAssertion,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     gone = [f"_ZN3c105Error{number}Ev" for number in range(12)]
     old = package(
@@ -107,9 +111,17 @@ def test_compare(
     )
     comparison = compare(old, new)
     reason = "it needs libc10_cuda.so, which is no longer there"
-    answer = Answer(extension="ops.whl", uses=30, reasons=(reason,), symbols=tuple(gone[:3]))
-    readable = {symbol: f"c10::Error::{symbol}()" for symbol in shown_symbols(comparison, answer)}
-    show(compare_report(comparison, answer, readable))
+    answer = Answer(
+        extension="ops.whl",
+        binaries=1,
+        linked=("libc10.so",),
+        uses=30,
+        reasons=(reason,),
+        symbols=tuple(gone[:3]),
+    )
+    symbols = shown_symbols(comparison, answer, everything=everything)
+    readable = {symbol: f"c10::Error::{symbol}()" for symbol in symbols}
+    show(compare_report(comparison, answer, readable, everything=everything))
     out = capfdbinary.readouterr().out.decode()
     assert max(map(len, out.splitlines())) <= width
     assert out == snapshot

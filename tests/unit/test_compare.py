@@ -143,10 +143,64 @@ def test_an_extension_minds_a_symbol_that_it_uses() -> None:
 
 
 def test_a_symbol_may_move_to_another_library() -> None:
-    after = package(
-        library("torch/lib/libc10.so"), library("torch/lib/b.so", exports=["c10_error"])
-    )
+    moved = library("torch/lib/libb.so", exports=["c10_error"])
+    after = package(library("torch/lib/libc10.so", "libb.so"), moved)
     assert will_load(extension(), torch("c10_error"), after).loads
+    apart = package(library("torch/lib/libc10.so"), moved)
+    assert will_load(extension(), torch("c10_error"), apart).symbols == ("c10_error",)
+
+
+def test_libraries_that_an_extension_is_not_linked_with_give_it_nothing() -> None:
+    find = "_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE12find_last_ofEPKcmm"
+    before = package(library("numpy/fft/_umath.so", exports=[find, "helper"]))
+    wants = extension(library("ops.so", "libstdc++.so.6", imports=[find, "helper"]))
+    answer = will_load(wants, before, torch())
+    assert answer.loads
+    assert (answer.uses, answer.linked, answer.binaries) == (0, (), 1)
+
+
+def test_what_the_cxx_library_has_is_not_the_packages() -> None:
+    runtime = [
+        "_ZNKSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEE12find_last_ofEPKcmm",
+        "_ZNSs4_Rep20_S_empty_rep_storageE",
+        "_ZTVN10__cxxabiv117__class_type_infoE",
+        "_ZSt4cout",
+        "_Znwm",
+        "__cxa_throw",
+        "__gxx_personality_v0",
+    ]
+    own = ["_ZNSt6vectorIN2at6TensorESaIS1_EE9push_backERKS1_", "_ZN3c105ErrorC1ESt6vector"]
+    wants = extension(
+        library("ops.so", "libc10.so", "libstdc++.so.6", imports=[*runtime, *own, "read"])
+    )
+    answer = will_load(wants, torch(*runtime, *own, "read"), torch())
+    assert answer.symbols == (*sorted(own), "read")
+    alone = extension(library("ops.so", "libc10.so", imports=runtime))
+    assert will_load(alone, torch(*runtime), torch()).uses == len(runtime)
+
+
+def test_a_library_of_the_extension_leads_on_to_the_package() -> None:
+    own = library("ops/libown.so", "libc10.so")
+    module = library("ops/_C.so", "libown.so", imports=["c10_error"])
+    both = {file.name: binary_of(file) for file in (own, module)}
+    answer = will_load(Extension("ops.whl", both), torch("c10_error"), torch())
+    assert answer.symbols == ("c10_error",)
+
+
+def test_what_an_extension_brings_along_is_not_the_packages() -> None:
+    own = library("ops.libs/libc10.so", exports=["c10_error"])
+    module = library("ops/_C.so", "libc10.so", imports=["c10_error"])
+    both = {file.name: binary_of(file) for file in (own, module)}
+    answer = will_load(Extension("ops.whl", both), torch("c10_error"), package())
+    assert answer.loads
+    assert answer.linked == ()
+
+
+def test_what_linkers_make_is_no_difference() -> None:
+    old = library("torch/lib/libc10.so", exports=["_init", "_fini", "gone"], digest="1")
+    new = library("torch/lib/libc10.so", exports=["_edata"], digest="2")
+    (change,) = compare(package(old), package(new)).libraries
+    assert change.exports == Moved(("gone",), ())
 
 
 def test_what_programs_export_is_not_for_extensions() -> None:

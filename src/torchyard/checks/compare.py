@@ -16,6 +16,17 @@ _PYTHON_TAG = re.compile(r"\.(cpython|cp)-?\d+t?(?=[-.])")
 _METADATA_FOLDER = re.compile(r"^[^/]+\.(dist-info|data)/")
 _SITE_PACKAGES = re.compile(r"^lib/python[^/]+/site-packages/")
 _CPYTHON = re.compile(r"\.(?:cpython-|cp)(\d+t?)[-.]")
+_RUNTIME = re.compile(r"(?:libstdc\+\+|libc\+\+|libgcc_s|msvcp|vcruntime)[\d._-]", re.IGNORECASE)
+"""Libraries of C++ itself, by how their names begin."""
+
+_OF_RUNTIME = re.compile(
+    r"_{1,2}Z(?:n[wa]|d[la]|(?:T[VTIShv]|GV|NK?)*(?:S[tabsiod]|9__gnu_cxx|10__cxxabiv1))"
+    r"(?!.*N(?!9__gnu_cxx|10__cxxabiv1)\d).*|_{2,3}(?:cxa_|gxx_personality|dynamic_cast).*"
+)
+"""Their symbols; not templates over types of others, such as std::vector<at::Tensor>."""
+
+_LINKERS = {"_init", "_fini", "_edata", "_end", "__bss_start"}
+"""Symbols that linkers make, which tell nothing about a library."""
 
 
 class Sizes(NamedTuple):
@@ -91,6 +102,10 @@ class Answer(Value, kw_only=True):
     """Whether an extension that was built against one package loads with another one."""
 
     extension: str
+    binaries: int
+    """How many programs and libraries it has."""
+    linked: tuple[str, ...] = ()
+    """The libraries of the first package that it needs."""
     uses: int
     """How many symbols of the first package it imports."""
     reasons: tuple[str, ...] = ()
@@ -181,7 +196,7 @@ def _library(name: str, size: Sizes, before: Binary, after: Binary) -> LibraryCh
         size=size,
         sections=_differing(before.sections, after.sections),
         device=_differing(_device(before), _device(after)),
-        exports=_moved(_symbols(before.exports), _symbols(after.exports)),
+        exports=_moved(_own_exports(before), _own_exports(after)),
         needed=_moved(before.needed, after.needed),
         needs=_moved(map(_spelt, before.needs), map(_spelt, after.needs)),
         texts=tuple(
@@ -194,6 +209,10 @@ def _library(name: str, size: Sizes, before: Binary, after: Binary) -> LibraryCh
 
 def _symbols(names: bytes) -> list[str]:
     return names.decode(errors="backslashreplace").split("\0")[:-1]
+
+
+def _own_exports(binary: Binary) -> set[str]:
+    return set(_symbols(binary.exports)) - _LINKERS
 
 
 def _spelt(need: VersionNeed) -> str:
@@ -234,18 +253,31 @@ def _fields(contents: Contents) -> dict[str, str]:
 def will_load(extension: Extension, before: Contents, after: Contents) -> Answer:
     """Whether an extension built against one package loads with another one.
 
-    Only what it takes from the first package counts: the rest comes from Python or the system.
+    Only what it takes from the first package counts: the rest comes from Python or the system, or
+    it brings it along.
     """
     binaries = extension.binaries
-    wanted = {name for binary in binaries.values() for name in _symbols(binary.imports)}
-    used = _exported(before, wanted)
-    reasons = [*_python_reasons(extension, after), *_machine_reasons(binaries, after)]
-    reasons += _library_reasons(binaries.values(), before, after)
+    own = {_base(name) for name in binaries}
+    old, new = (
+        {name: one for name, one in _libraries(contents).items() if name not in own}
+        for contents in (before, after)
+    )
+    used, gone = set[str](), set[str]()
+    for binary in binaries.values():
+        imports = set(_symbols(binary.imports))
+        takes = _provided(binary, imports, binaries, old)
+        used |= takes
+        gone |= takes - _provided(binary, takes, binaries, new)
+    reasons = [*_python_reasons(extension, after), *_machine_reasons(binaries, new)]
+    reasons += _library_reasons(binaries.values(), old, new)
+    needed = {_base(name) for binary in binaries.values() for name in binary.needed}
     return Answer(
         extension=extension.name,
+        binaries=len(binaries),
+        linked=tuple(sorted(needed & old.keys())),
         uses=len(used),
         reasons=tuple(dict.fromkeys(reasons)),
-        symbols=tuple(sorted(used - _exported(after, used))),
+        symbols=tuple(sorted(gone)),
     )
 
 
@@ -269,23 +301,37 @@ def _base(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-def _exported(contents: Contents, wanted: set[str]) -> set[str]:
-    """Which of these symbols the libraries of a package export.
+def _provided(
+    binary: Binary, wanted: set[str], own: Mapping[str, Binary], libraries: Mapping[str, Binary]
+) -> set[str]:
+    """Which symbols a binary gets from a package's libraries: those it needs, and what they need.
 
-    Programs do not count: they export copies of what they have from libstdc++.
+    Others do not count, as the loader asks only these. What the C++ library exports is its own,
+    even if a library of the package has a copy.
     """
+    beside = {_base(name): one for name, one in own.items()}
     found: set[str] = set()
-    for file in contents.files.values():
-        if file.binary and is_library(file.name):
-            found |= wanted.intersection(_symbols(file.binary.exports))
+    seen: set[str] = set()
+    waiting = [binary]
+    while waiting:
+        for name in map(_base, waiting.pop().needed):
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in libraries:
+                found |= wanted.intersection(_symbols(libraries[name].exports))
+                waiting.append(libraries[name])
+            elif name in beside:
+                waiting.append(beside[name])
+    if any(_RUNTIME.match(name) for name in seen - libraries.keys()):
+        found = {name for name in found if not _OF_RUNTIME.fullmatch(name)}
     return found
 
 
 def _library_reasons(
-    binaries: Iterable[Binary], before: Contents, after: Contents
+    binaries: Iterable[Binary], old: Mapping[str, Binary], new: Mapping[str, Binary]
 ) -> Iterator[str]:
     """Libraries, and versions of them, that the first package has and the second has not."""
-    old, new = _libraries(before), _libraries(after)
     for binary in binaries:
         for library in map(_base, binary.needed):
             if library in old and library not in new:
@@ -296,10 +342,10 @@ def _library_reasons(
                 yield f"it needs {version} of {library}, which no longer defines it"
 
 
-def _machine_reasons(binaries: Mapping[str, Binary], after: Contents) -> Iterator[str]:
-    there = {
-        machine for binary in _libraries(after).values() for machine in binary.machine.split(",")
-    }
+def _machine_reasons(
+    binaries: Mapping[str, Binary], libraries: Mapping[str, Binary]
+) -> Iterator[str]:
+    there = {machine for one in libraries.values() for machine in one.machine.split(",")}
     for name, binary in binaries.items():
         if there and there.isdisjoint(binary.machine.split(",")):
             has = ", ".join(sorted(there))

@@ -11,10 +11,12 @@ from torchyard.checks.compare import Extension, compare, extension_of, will_load
 from torchyard.cli.options import json_option
 from torchyard.cli.reading import read
 from torchyard.errors import CheckError, HostError
-from torchyard.package.contents import is_library
+from torchyard.package.contents import Contents, FaultKind, is_library
 from torchyard.report.console import show, write
 
 _MANGLED = re.compile(r"_Z[\w.$]+")
+_AT_ONCE = 500
+"""How many names are surely no more than a command line can have."""
 
 
 @click.command("diff")
@@ -26,13 +28,16 @@ _MANGLED = re.compile(r"_Z[\w.$]+")
     metavar="FILE",
     help="Tell whether this wheel or .so, built against BEFORE, loads with AFTER; 13 if not.",
 )
+@click.option("--all", "everything", is_flag=True, help="List everything, however much it is.")
 @json_option
-def command(*, before: Path, after: Path, extension: Path | None, as_json: bool) -> None:
+def command(
+    *, before: Path, after: Path, extension: Path | None, everything: bool, as_json: bool
+) -> None:
     """Show what is different between two packages: files, sizes, symbols, what they need.
 
     Packages may be of two kinds, such as a wheel and a libtorch zip.
     """
-    old, new = read(before), read(after)
+    old, new = _whole(before), _whole(after)
     comparison = compare(old, new)
     answer = will_load(_extension(extension), old, new) if extension else None
     if as_json:
@@ -43,17 +48,28 @@ def command(*, before: Path, after: Path, extension: Path | None, as_json: bool)
     else:
         from torchyard.inspect.compare_reports import compare_report, shown_symbols
 
-        readable = _readable(shown_symbols(comparison, answer))
-        show(compare_report(comparison, answer, readable))
+        readable = _readable(shown_symbols(comparison, answer, everything=everything))
+        show(compare_report(comparison, answer, readable, everything=everything))
     if answer and not answer.loads:
         msg = f"{answer.extension} would not load with {comparison.after}"
         raise CheckError(msg, hint=f"compile it against {comparison.after}")
 
 
+def _whole(path: Path) -> Contents:
+    """Read a package; what is missing from one that is cut off would look as if it were removed."""
+    contents = read(path)
+    for kind, member, what in contents.faults:
+        if kind in {FaultKind.STRUCTURE, FaultKind.BOMB}:
+            where = f"{member} " if member else ""
+            msg = f"`{path.name}` can't be compared: {where}{what}"
+            raise CheckError(msg, hint="`torchyard check` tells all that is wrong with it")
+    return contents
+
+
 def _extension(path: Path) -> Extension:
     """Read what was built against a package: one library, or a package with some."""
     if not is_library(path.name):
-        return extension_of(read(path))
+        return extension_of(_whole(path))
     from torchyard.package.library import read_library
 
     return Extension(path.name, {path.name: read_library(path)})
@@ -64,8 +80,10 @@ def _readable(symbols: Sequence[str]) -> dict[str, str]:
     from torchyard.host.process import capture
 
     mangled = list(dict.fromkeys(symbol for symbol in symbols if _MANGLED.fullmatch(symbol)))
-    if mangled:
-        with suppress(HostError):
-            lines = capture(["c++filt", *mangled], cwd=Path.cwd()).splitlines()
-            return dict(zip(mangled, lines, strict=True))
-    return {}
+    found: dict[str, str] = {}
+    with suppress(HostError):
+        for start in range(0, len(mangled), _AT_ONCE):
+            some = mangled[start : start + _AT_ONCE]
+            lines = capture(["c++filt", *some], cwd=Path.cwd()).splitlines()
+            found.update(zip(some, lines, strict=True))
+    return found

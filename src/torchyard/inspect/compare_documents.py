@@ -50,10 +50,15 @@ class LibraryChangeDocument(Document, kw_only=True):
 
 
 class AnswerDocument(Document, kw_only=True):
-    """Whether an extension built against the first package loads with the second."""
+    """Whether an extension built against the first package loads with the second.
+
+    `linked` are the first package's libraries that it needs, `uses` counts their symbols.
+    """
 
     extension: str
     loads: bool
+    binaries: int
+    linked: list[str]
     uses: int
     reasons: list[str]
     missing_symbols: list[str]
@@ -114,6 +119,8 @@ def _answer(answer: Answer) -> AnswerDocument:
     return AnswerDocument(
         extension=answer.extension,
         loads=answer.loads,
+        binaries=answer.binaries,
+        linked=list(answer.linked),
         uses=answer.uses,
         reasons=list(answer.reasons),
         missing_symbols=list(answer.symbols),
