@@ -119,7 +119,7 @@ class DifferenceError(TorchyardError):
 
 
 class CheckError(TorchyardError):
-    """`check` found errors in a package, or `diff` that an extension won't load."""
+    """A package is no good: `check` found errors, or an extension won't load with it."""
 
     exit_code = 13
 

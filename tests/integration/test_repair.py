@@ -19,7 +19,7 @@ from zlib import crc32
 import pytest
 from tests.libraries import Built, build, compile_library, run
 
-from torchyard.errors import BuildError, HostError, SelectionError
+from torchyard.errors import BuildError, HostError, SelectionError, UsageError
 from torchyard.host.machine import python_name
 from torchyard.package.elf import Elf, read_elf, section_names
 from torchyard.package.elf_edit import Rewrite, rewrite
@@ -165,6 +165,27 @@ def test_a_library_whose_own_needs_are_not_there_is_refused(
     assert not list(tmp_path.glob("out/*"))
 
 
+def test_a_library_that_is_in_none_of_the_directories_is_told(wheel: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = do(wheel, tmp_path / "out", Bundle(folders=(tmp_path / "empty",)))
+    assert f"libvend.so.2 is needed, and not in {tmp_path}/empty" in done.notes
+    assert not any("libc.so.6" in note or "libc10.so" in note for note in done.notes)
+
+
+@pytest.mark.parametrize("needed", ["libcudart.so.13", "libcudart.so.11.0", "libamdhip64.so.7"])
+def test_what_needs_a_gpu_must_say_what_it_is_compiled_for(
+    wheel: Path, tmp_path: Path, needed: str
+) -> None:
+    path = tmp_path / wheel.name.replace("+cpu", "")
+    shutil.copy(wheel, path)
+    assert do(path, tmp_path / "cpu", SetRpath()).changed
+    wants = ReplaceNeeded(new=needed, members=("*/_C.so",))
+    path = repair(path, [wants], tmp_path / "gpu").path
+    with pytest.raises(UsageError, match="does not tell what the package is compiled for"):
+        repair(path, [SetRpath()], tmp_path / "out")
+    assert repair(path, [SetRpath()], tmp_path / "out", compute="cu130").changed
+
+
 def test_only_what_changes_is_packed_anew(wheel: Path, tmp_path: Path) -> None:
     member = "tinytorch/lib/libtiny.so"
     done = do(wheel, tmp_path, SetRpath(value="$ORIGIN/a:$ORIGIN", members=("*/libtiny.so",)))
@@ -217,7 +238,17 @@ def test_debug_information_is_taken_out_and_kept(built: Built, wheel: Path, tmp_
     assert done.debug is not None
     debug = unpacked(done.debug, tmp_path / "debug") / "tinytorch/lib/libc10.so.debug"
     assert ".debug_info" in section_names(debug)
-    assert any("stripped of" in change.what for change in done.changed)
+    assert any("stripped of debug information, " in change.what for change in done.changed)
+
+
+def test_a_symbol_table_is_no_debug_information(tmp_path: Path) -> None:
+    library = compile_library(tmp_path / "image/libx.so", "static int x; int y() { return x; }")
+    run("strip", "--strip-debug", library)
+    path = tmp_path / "libx-1.0+cpu.zip"
+    zip_folder(library.parent, path, "libx/lib/")
+    done = repair(path, [Strip()], tmp_path / "out")
+    assert done.debug is None
+    assert done.changed[0].what.startswith("stripped of its symbol table, ")
 
 
 def test_debug_information_lies_where_its_library_will(built: Built, tmp_path: Path) -> None:

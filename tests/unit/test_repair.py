@@ -20,11 +20,12 @@ from packaging.utils import parse_wheel_filename
 from tests.helpers import ROOT, Command
 from tests.made_zip import MAX_32, Made, make_zip
 
-from torchyard.errors import BuildError, UsageError
+from torchyard.errors import BuildError, CheckError, UsageError
 from torchyard.package.archive import Written
 from torchyard.package.dist_info import updated_record
 from torchyard.package.limits import LIMITS
 from torchyard.package.operations import Operation, Retag, Reversion, SetRpath, Strip
+from torchyard.package.platform_tags import refuse_unknown_platforms
 from torchyard.package.raw_copy import _row
 from torchyard.package.relabel import WheelName, metadata_text, version_text, wheel_text
 from torchyard.package.repair import new_name, repair
@@ -239,6 +240,12 @@ def test_a_version_that_is_none_can_be_replaced(tmp_path: Path) -> None:
         (b"__version__ = 'unknown'\n", b"__version__ = 'unknown'\n"),
         (b"__version__ = read('1.2.0')\n", b"__version__ = read('1.2.0')\n"),
         (b"x\r\n__version__ = '1.2'\r\n", b"x\r\n__version__ = '1.2'\r\n"),
+        (
+            b'version = "1.2.0"\n__version__ = version\n',
+            b'version = "3.0"\n__version__ = version\n',
+        ),
+        (b"v: str = '1.2.0'\r\n__version__ = v\r\n", b"v: str = '3.0'\r\n__version__ = v\r\n"),
+        (b'version = "1.2.0"\n__version__ = full\n', b'version = "1.2.0"\n__version__ = full\n'),
     ],
 )
 def test_only_the_package_own_version_is_changed(text: bytes, expected: bytes) -> None:
@@ -266,9 +273,9 @@ def test_a_long_line_takes_no_time() -> None:
 
 
 def test_texts_that_are_none() -> None:
-    with pytest.raises(BuildError, match="no line `Tag:`"):
+    with pytest.raises(CheckError, match="no line `Tag:`"):
         wheel_text(b"Wheel-Version: 1.0\n", "py3-none-any")
-    with pytest.raises(BuildError, match="has 0 lines `Version:`"):
+    with pytest.raises(CheckError, match="has 0 lines `Version:`"):
         metadata_text(b"Name: a\n\nVersion: 1\n", "2")
 
 
@@ -312,7 +319,7 @@ def test_a_row_of_record_that_is_there_twice_does_not_keep_its_old_digest() -> N
 def test_a_text_that_is_none_is_not_unpacked(tmp_path: Path) -> None:
     large = FILES[f"{HOME}METADATA"] + b"." * LIMITS.text
     path = make_wheel(tmp_path, {**FILES, f"{HOME}METADATA": large})
-    with pytest.raises(BuildError, match=f"unpacks to {len(large)} bytes, and {LIMITS.text} is"):
+    with pytest.raises(CheckError, match=f"unpacks to {len(large)} bytes, and {LIMITS.text} is"):
         repair(path, [Reversion(local="")], tmp_path / "out")
 
 
@@ -320,7 +327,7 @@ def test_a_library_that_is_none_is_not_unpacked(tmp_path: Path) -> None:
     size = LIMITS.harmless + 4
     path = tmp_path / "x.zip"
     path.write_bytes(make_zip([Made(content=b"\x7fELF" + bytes(LIMITS.harmless))]))
-    with pytest.raises(BuildError, match=f"unpacks to {size} bytes, and {LIMITS.harmless} is"):
+    with pytest.raises(CheckError, match=f"unpacks to {size} bytes, and {LIMITS.harmless} is"):
         repair(path, [Strip()], tmp_path / "out")
 
 
@@ -328,7 +335,7 @@ def test_members_that_are_larger_than_any_package(tmp_path: Path) -> None:
     size = struct.pack("<HHQ", 1, 8, LIMITS.total + 1)
     path = tmp_path / "x.zip"
     path.write_bytes(make_zip([Made(size=MAX_32, extra=size, own_extra=size)]))
-    with pytest.raises(BuildError, match="larger than any package"):
+    with pytest.raises(CheckError, match="larger than any package"):
         repair(path, [Strip()], tmp_path / "out")
 
 
@@ -483,7 +490,7 @@ def damaged(tmp_path: Path, change: str) -> Path:
 @pytest.mark.parametrize("change", ["cut", "in front", "name", "escape"])
 def test_archives_that_are_no_good_are_refused(tmp_path: Path, change: str) -> None:
     path = damaged(tmp_path, change)
-    with pytest.raises(BuildError, match="can't be unpacked: "):
+    with pytest.raises(CheckError, match="can't be unpacked: "):
         repair(path, [Retag(platform="any")], tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 
@@ -495,7 +502,7 @@ def test_a_damaged_member_that_must_be_read_is_told(tmp_path: Path) -> None:
         info = archive.getinfo(f"{HOME}METADATA")
     data[info.header_offset + 30 + len(info.filename) + 20] ^= 0xFF
     path.write_bytes(data)
-    with pytest.raises(BuildError, match="METADATA` is not what was put there"):
+    with pytest.raises(CheckError, match="METADATA` is not what was put there"):
         repair(path, [Reversion(local="x")], tmp_path / "out")
     assert not list(tmp_path.glob("out/*"))
 
@@ -507,13 +514,13 @@ def test_a_damaged_member_that_must_be_read_is_told(tmp_path: Path) -> None:
 def test_what_is_no_wheel_is_refused(tmp_path: Path, gone: str, message: str) -> None:
     files = {n: d for n, d in FILES.items() if not gone or gone not in n}
     path = make_wheel(tmp_path, files) if gone else make_wheel(tmp_path, {}, home="x/")
-    with pytest.raises(BuildError, match=message):
+    with pytest.raises(CheckError, match=message):
         repair(path, [Reversion(local="x")], tmp_path / "out")
 
 
 @pytest.mark.parametrize("name", ["tiny-1.whl", "a-1-2-3-4-5-6.whl"])
 def test_names_that_are_none(name: str) -> None:
-    with pytest.raises(BuildError, match="is no name of a wheel"):
+    with pytest.raises(CheckError, match="is no name of a wheel"):
         WheelName.parse(name)
 
 
@@ -538,13 +545,67 @@ def test_a_package_is_never_replaced_by_its_repair(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_a_policy_needs_to_know_the_compute(tmp_path: Path) -> None:
+def test_a_package_that_needs_no_gpu_is_for_cpus(tmp_path: Path) -> None:
     name, home = NAME.replace("+cpu", ""), HOME.replace("+cpu", "")
     files = {n.replace("+cpu", ""): d.replace(b"+cpu", b"") for n, d in FILES.items()}
     path = make_wheel(tmp_path, files, name=name, home=home)
-    with pytest.raises(UsageError, match="does not tell what the package is compiled for"):
-        repair(path, [SetRpath()], tmp_path / "out")
-    assert repair(path, [SetRpath()], tmp_path / "out", compute="cpu").changed == ()
+    done = repair(path, [SetRpath()], tmp_path / "out")
+    assert done.changed == ()
+    assert done.notes == ("no program or library in it is for Linux: others stay as they are",)
+
+
+@pytest.mark.parametrize("member", ["tiny/version.py", "tiny/__init__.py"])
+def test_an_old_version_that_stays_is_told(tmp_path: Path, member: str) -> None:
+    source = make_wheel(tmp_path, {**FILES, member: b"version = '1.2.0+cpu'\n"})
+    notes = repair(source, [Reversion(version="3.0")], tmp_path / "out").notes
+    assert notes == (f"the old version 1.2.0+cpu is still in {member}",)
+    assert not repair(source, [Retag(platform="any")], tmp_path / "out").notes
+
+
+def test_a_longer_version_is_another_one(tmp_path: Path) -> None:
+    text = b"__version__ = '1.2.0+cpu'\nbuilt_with = '1.2.0+cpu.x', '11.2.0+cpu'\n"
+    source = make_wheel(tmp_path, {**FILES, "tiny/version.py": text})
+    assert not repair(source, [Reversion(version="3.0")], tmp_path / "out").notes
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        "any",
+        "win32",
+        "win_amd64",
+        "linux_x86_64",
+        "manylinux1_i686.manylinux2014_x86_64.manylinux_2_28_aarch64",
+        "musllinux_1_2_riscv64",
+        "macosx_14_0_universal2",
+        "ios_13_0_arm64_iphoneos",
+        "android_24_arm64_v8a",
+        "pyodide_2025_0_wasm32",
+    ],
+)
+def test_platforms_that_there_are(tags: str) -> None:
+    refuse_unknown_platforms(tags)
+
+
+@pytest.mark.parametrize(
+    ("tags", "tag", "hint"),
+    [
+        ("linux_x86_63", "linux_x86_63", "did you mean `linux_x86_64`?"),
+        (
+            "any.manylinux_2_28_arch64",
+            "manylinux_2_28_arch64",
+            "did you mean `manylinux_2_28_aarch64`?",
+        ),
+        ("manylinux_2_x86_64", "manylinux_2_x86_64", "tags look like manylinux_2_28_x86_64"),
+        ("win_amd46", "win_amd46", "did you mean `win_amd64`?"),
+        ("linux", "linux", "tags look like"),
+        ("anything", "anything", "tags look like"),
+    ],
+)
+def test_platforms_that_there_are_not(tags: str, tag: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=f"`{tag}` is no tag of a wheel for any platform") as error:
+        refuse_unknown_platforms(tags)
+    assert hint in str(error.value.diagnostics[0].hint)
 
 
 # --------------------------------------------------------------------------------- the command
@@ -593,6 +654,7 @@ def test_the_command_prints_json(torchyard: Command, tmp_path: Path) -> None:
         (["--local", "x", "--version", "1"], "contradict each other"),
         (["--version", "new"], "`new` is no version"),
         (["--platform-tag", "linux-x86"], "is no tag of a wheel"),
+        (["--platform-tag", "linux_x86_63"], "is no tag of a wheel for any platform"),
         (["--needed", "libx.so"], "does not tell which library"),
         (["--needed", "=libx.so"], "would make every library need one more"),
         (["--members", "*.so", "--local", "x"], "--members has no effect"),
@@ -605,6 +667,21 @@ def test_commands_that_make_no_sense(
     assert done.code == 2
     assert message in done.err
     assert not (tmp_path / "out").exists()
+
+
+def test_the_output_must_be_a_directory(torchyard: Command, tmp_path: Path) -> None:
+    path = make_wheel(tmp_path)
+    done = torchyard("repair", path, "--to", path, "--local", "none")
+    assert done.code == 2
+    assert "is a file" in done.err
+
+
+def test_the_command_tells_what_is_left_to_do(torchyard: Command, tmp_path: Path) -> None:
+    path = make_wheel(tmp_path)
+    args = ("repair", path, "--to", tmp_path / "out", "--rpath", "$ORIGIN", "--no-check")
+    assert "  note: no program or library in it is for Linux" in torchyard(*args).out
+    (note,) = json.loads(torchyard(*args, "--json").out)["packages"][0]["notes"]
+    assert note.startswith("no program or library")
 
 
 def test_two_packages_never_get_one_name(torchyard: Command, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from torchyard.package.operations import (
     SetRpath,
     Strip,
 )
+from torchyard.package.platform_tags import refuse_unknown_platforms
 from torchyard.package.repair import Repaired, new_name, repair
 from torchyard.report.console import show, write
 
@@ -38,8 +39,8 @@ _POLICY = "policy"
     "--to",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Directory for what is made.",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Directory for what is made; what has the same name there is replaced.",
 )
 @click.option("--version", metavar="VERSION", help="A whole new version: 2.13.1, 2.13.0+cu130.")
 @click.option("--local", metavar="WORD", help="What follows the version's +: cu130; or none.")
@@ -78,7 +79,7 @@ _POLICY = "policy"
     "--compute",
     default="",
     metavar="NAME",
-    help="What it is compiled for, if its version does not say so: cpu, cu130.",
+    help="What it is compiled for, if neither its version nor what it needs says so: cu130.",
 )
 @policy_option
 @click.option("--no-check", is_flag=True, help="Do not check what was made.")
@@ -159,6 +160,8 @@ def _labels(version: str | None, local: str | None, tags: Retag) -> Iterator[Ope
         raise UsageError(msg, hint="--version 2.13.0+cu130 says both")
     if version is not None or local is not None:
         yield Reversion(version=version, local="" if local == _NONE else local)
+    if tags.platform:
+        refuse_unknown_platforms(tags.platform)
     if tags != Retag():
         yield tags
 

@@ -17,13 +17,17 @@ class ChangeDocument(Document, kw_only=True):
 
 
 class RepairedDocument(Document, kw_only=True):
-    """A package and what was made of it; `debug` has debug information that was taken out."""
+    """A package and what was made of it; `debug` has debug information that was taken out.
+
+    `notes` say what could not be done, or is left to do.
+    """
 
     source: str
     path: str
     bytes: int
     debug: str | None
     changes: list[ChangeDocument]
+    notes: list[str]
 
 
 class RepairDocument(Document, kw_only=True):
@@ -49,6 +53,7 @@ def repair_document(
                 bytes=done.path.stat().st_size,
                 debug=str(done.debug) if done.debug else None,
                 changes=[ChangeDocument(member=c.member, what=c.what) for c in done.changed],
+                notes=list(done.notes),
             )
             for source, done in repaired
         ],

@@ -18,5 +18,7 @@ def _lines(done: Repaired) -> Iterator[str]:
     width = max((len(change.member) for change in done.changed), default=0)
     for member, what in done.changed:
         yield f"  {member:{width}}  {what}"
+    for note in done.notes:
+        yield f"  note: {note}"
     if done.debug:
         yield f"  debug information is in {done.debug}"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from torchyard.errors import BuildError
+from torchyard.errors import CheckError
 from torchyard.package.archive import Member, writing
 from torchyard.package.dist_info import updated_record
 from torchyard.package.raw_copy import Raw
@@ -39,20 +39,27 @@ class Draft:
         self.removed: set[str] = set()
         self.added: list[Member] = []
         self.changes: list[Change] = []
+        self.notes: list[str] = []
+        """What could not be done, or is left to do."""
 
     def _dist_info(self) -> str:
         found = {name.partition("/")[0] for name in self.entries if _DIST_INFO.match(name)}
         if len(found) != 1:
             names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"
             msg = f"`{self.path.name}` should have one folder *.dist-info, but has {names}"
-            raise BuildError(msg, hint="it is no wheel that an installer would take; make it anew")
+            raise CheckError(msg, hint="it is no wheel that an installer would take; make it anew")
         return f"{found.pop()}/"
 
     def read(self, name: str) -> bytes:
         if name not in self.entries:
             msg = f"`{self.path.name}` has no `{name}`"
-            raise BuildError(msg, hint="it is not whole: make it anew")
+            raise CheckError(msg, hint="it is not whole: make it anew")
         return content_of(self.file, self.entries[name])
+
+    def current(self, name: str) -> bytes:
+        """A text as it will be."""
+        source = self.sources.get(name)
+        return source if isinstance(source, bytes) else self.read(name)
 
     def replace(self, name: str, new: bytes, what: str) -> None:
         """Give a member another content, if it is another one."""

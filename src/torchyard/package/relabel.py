@@ -8,16 +8,16 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from torchyard.errors import BuildError, UsageError
+from torchyard.errors import CheckError, UsageError
 from torchyard.package.versions import is_version, parse_version
 
 _TAG_LINE = re.compile(rb"^Tag:[^\n]*\n?", re.MULTILINE)
 _VERSION_LINE = re.compile(rb"^(Version:[ \t]*)[^\r\n]*", re.MULTILINE)
 _HEAD = re.compile(rb"\A.*?(?=\r?\n\r?\n|\Z)", re.DOTALL)
-_ASSIGNED = re.compile(
-    rb"""^(__version__(?:[ \t]*+:[^=\n]*+)?+[ \t]*+=[ \t]*+(?:\w++[ \t]*+=[ \t]*+)*+)"""
-    rb"""(["'])([^"'\n]+)\2""",
-    re.MULTILINE,
+_SAME_AS = re.compile(rb"^__version__[ \t]*=[ \t]*([A-Za-z_]\w*)[ \t]*\r?$", re.MULTILINE)
+_ASSIGNED = (
+    rb"""^((?:%b)(?:[ \t]*+:[^=\n]*+)?+[ \t]*+=[ \t]*+(?:\w++[ \t]*+=[ \t]*+)*+)"""
+    rb"""(["'])([^"'\n]+)\2"""
 )
 _TAG = re.compile(r"\w+(\.\w+)*")
 
@@ -44,7 +44,7 @@ class WheelName(NamedTuple):
             parts.insert(2, "")
         if len(parts) != len(cls._fields) or not file_name.endswith(".whl"):
             msg = f"`{file_name}` is no name of a wheel"
-            raise BuildError(
+            raise CheckError(
                 msg, hint="they look like torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl"
             )
         return cls(*parts)
@@ -75,7 +75,7 @@ def wheel_text(text: bytes, tag: str) -> bytes:
     first = _TAG_LINE.search(text)
     if first is None:
         msg = "WHEEL has no line `Tag:`"
-        raise BuildError(msg, hint="it is no wheel that an installer would take; build it anew")
+        raise CheckError(msg, hint="it is no wheel that an installer would take; build it anew")
     end = "\r\n" if first[0].endswith(b"\r\n") else "\n"
     lines = "".join(f"Tag: {one}{end}" for one in sorted(map("-".join, several)))
     return text[: first.start()] + lines.encode() + _TAG_LINE.sub(b"", text[first.end() :])
@@ -88,21 +88,29 @@ def metadata_text(text: bytes, version: str) -> bytes:
     new, count = _VERSION_LINE.subn(_keeping_start(version), text[:end])
     if count != 1:
         msg = f"METADATA has {count} lines `Version:`, and should have one"
-        raise BuildError(msg, hint="it is no wheel that an installer would take; build it anew")
+        raise CheckError(msg, hint="it is no wheel that an installer would take; build it anew")
     return new + text[end:]
 
 
 def version_text(text: bytes, old: str, new: str) -> bytes:
     """A `version.py` with another version, if it tells the old one, with or without what follows +.
 
-    A version that is of something else is left alone.
+    It is what `__version__` is set to, or another name that it is the same as. A version that is of
+    something else is left alone.
     """
+    names = b"|".join({b"__version__", *_SAME_AS.findall(text)})
 
     def replaced(found: re.Match[bytes]) -> bytes:
         same = _is_same(found[3].decode(errors="replace"), old)
         return found[1] + found[2] + new.encode() + found[2] if same else found[0]
 
-    return _ASSIGNED.sub(replaced, text)
+    return re.sub(_ASSIGNED % names, replaced, text, flags=re.MULTILINE)
+
+
+def has_version(text: bytes, version: str) -> bool:
+    """Whether a text has just this version somewhere."""
+    pattern = rb"(?<![\w.+])%b(?![\w.+])" % re.escape(version.encode())
+    return re.search(pattern, text) is not None
 
 
 def build_version_text(text: bytes, old: str, new: str) -> bytes:

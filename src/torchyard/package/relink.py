@@ -23,7 +23,7 @@ from torchyard.package.operations import (
     SetRpath,
     Strip,
 )
-from torchyard.package.policy import Layout, Policy, policy_for
+from torchyard.package.policy import Layout, Policy, load_layouts, policy_for
 from torchyard.package.prepare import bring_along
 from torchyard.package.relabel import WheelName, unquoted
 from torchyard.package.unpacked import beginning_of, unpack_member
@@ -58,20 +58,26 @@ def relink(draft: Draft, operations: Sequence[Relink], scratch: Path, compute: s
 
     Debug information that is taken out goes to the folder `debug` of the scratch directory.
     """
-    policy = _policy(draft, compute) if any(map(_asks_policy, operations)) else None
     libraries = _unpacked(draft, _wanted_globs(operations), scratch / "image")
     _refuse_lone_globs(libraries, operations)
+    if not libraries:
+        draft.notes.append("no program or library in it is for Linux: others stay as they are")
+    asked = any(map(_asks_policy, operations))
+    policy = _policy(draft, compute, libraries) if asked else None
     bring = _brought(libraries, operations, policy) if policy else ()
     names = new_names(bring)
+    if policy:
+        draft.notes += _absences(libraries, operations, policy)
 
     def change(library: Library) -> list[str]:
         told = []
         if _is_stripped(library, operations):
             size = library.path.stat().st_size
             name = draft.renamed(library.member) or library.member
-            strip(library.path, scratch / "debug" / f"{name}{DEBUG_SUFFIX}")
+            debug = strip(library.path, scratch / "debug" / f"{name}{DEBUG_SUFFIX}")
             less = size - library.path.stat().st_size
-            told = [f"stripped of {show_size(less)}"] if less > 0 else []
+            what = "debug information" if debug else "its symbol table"
+            told = [f"stripped of {what}, {show_size(less)}"] if less > 0 else []
         rewrite(library.path, _rewrite(library, operations, policy, names))
         return [*told, *_told(library)]
 
@@ -94,10 +100,14 @@ def _asks_policy(operation: Relink) -> bool:
     )
 
 
-def _policy(draft: Draft, compute: str) -> Policy:
-    """The rules for a package. Its version tells what it is compiled for, unless it is said."""
+def _policy(draft: Draft, compute: str, libraries: Iterable[Library]) -> Policy:
+    """The rules for a package. Its version tells what it is compiled for, unless it is said.
+
+    What needs nothing of a GPU is for CPUs.
+    """
     found = _LOCAL.search(unquoted(draft.path.name))
     compute = compute or (found[1] if found else "")
+    compute = compute or ("" if any(map(_needs_gpu, libraries)) else "cpu")
     if not compute:
         msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
         raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
@@ -105,6 +115,14 @@ def _policy(draft: Draft, compute: str) -> Policy:
         package = package_folder(WheelName.parse(draft.path.name).distribution)
         return policy_for(Layout.WHEEL, compute, package)
     return policy_for(Layout.LIBTORCH, compute, "")
+
+
+def _needs_gpu(library: Library) -> bool:
+    """Whether a library needs one of CUDA or ROCm, of whatever version."""
+    layouts = load_layouts()
+    theirs = (*layouts.drivers, *(glob for row in layouts.wheels for glob in row.libraries))
+    stems = tuple({glob.partition(".so")[0] for glob in theirs})
+    return any(any_match(name.partition(".so")[0], stems) for name in library.elf.needed)
 
 
 def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]:
@@ -167,6 +185,18 @@ def _brought(
 
     files = {lib.file: lib.elf._replace(needed=tuple(missing(lib))) for lib in libraries}
     return find_vendored(files, folders, policy) if folders else ()
+
+
+def _absences(
+    libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
+) -> Iterator[str]:
+    """What should have been brought along, and is in none of the directories."""
+    folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
+    known = {library.file.name for library in libraries}
+    needed = dict.fromkeys(name for library in libraries for name in library.elf.needed)
+    for name in needed if folders else ():
+        if not (name in known or policy.is_outside(name) or find_library(name, folders)):
+            yield f"{name} is needed, and not in {', '.join(map(str, folders))}"
 
 
 def _reaches(library: Library, name: str, known: Collection[PurePosixPath]) -> bool:

@@ -17,6 +17,7 @@ from torchyard.package.operations import Operation, Relink, Retag, Reversion
 from torchyard.package.relabel import (
     WheelName,
     build_version_text,
+    has_version,
     metadata_text,
     new_version,
     unquoted,
@@ -26,14 +27,19 @@ from torchyard.package.relabel import (
 from torchyard.package.versions import is_version
 
 _TELLS_VERSION = re.compile(r"[^/]+/(?:_?version\.py|build-version)")
+_MAY_TELL = re.compile(r"[^/]+/(?:_?version|__init__)\.py")
 
 
 class Repaired(NamedTuple):
-    """A package that was mended, and the archive with debug information that was taken out."""
+    """A package that was mended, and the archive with debug information that was taken out.
+
+    The notes say what could not be done, or is left to do.
+    """
 
     path: Path
     changed: tuple[Change, ...]
     debug: Path | None = None
+    notes: tuple[str, ...] = ()
 
 
 def new_name(file_name: str, operations: Sequence[Operation]) -> str:
@@ -54,8 +60,8 @@ def repair(
 ) -> Repaired:
     """Carry out all operations on a wheel or a libtorch zip, into a directory.
 
-    `compute` is what a package is compiled for, if its version does not tell; only the rules of
-    policies ask for it.
+    `compute` is what a package is compiled for, if neither its version nor the libraries that it
+    needs tell; only the rules of policies ask for it.
     """
     _refuse_others(path.name)
     target = out / new_name(path.name, operations)
@@ -76,7 +82,8 @@ def repair(
 
             relink(draft, relinks, Path(scratch), compute)
         draft.write(target)
-        return Repaired(target, tuple(draft.changes), write_debug(Path(scratch, "debug"), target))
+        debug = write_debug(Path(scratch, "debug"), target)
+        return Repaired(target, tuple(draft.changes), debug, tuple(draft.notes))
 
 
 def _refuse_others(name: str) -> None:
@@ -113,6 +120,9 @@ def _reversion(draft: Draft, operations: Iterable[Operation]) -> None:
         renamed = f"{stem.rpartition('-')[0]}-{new}"
         for kind in (".dist-info/", ".data/") if renamed != stem else ():
             draft.rename(f"{stem}{kind}", f"{renamed}{kind}")
+    for name in filter(_MAY_TELL.fullmatch, draft.entries if old != new else ()):
+        if has_version(draft.current(name), old):
+            draft.notes.append(f"the old version {old} is still in {name}")
 
 
 def _old_version(draft: Draft) -> str:

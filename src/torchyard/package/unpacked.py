@@ -11,7 +11,7 @@ from typing import BinaryIO, cast
 import deflate
 from isal import igzip_lib
 
-from torchyard.errors import BuildError
+from torchyard.errors import CheckError
 from torchyard.host.machine import processors
 from torchyard.package.inflate import BadDataError, pieces
 from torchyard.package.limits import LIMITS
@@ -35,7 +35,7 @@ def unpack(archive: Path, folder: Path) -> None:
         for entry in entries:
             if stat.S_IFMT(entry.mode) not in _PLAIN:
                 msg = f"`{archive.name}` has a link, `{entry.name}`, or something that is no file"
-                raise BuildError(msg, hint="let the project's backend pack the file itself")
+                raise CheckError(msg, hint="let the project's backend pack the file itself")
 
         def write(entry: Entry) -> None:
             path = folder / entry.name
@@ -54,10 +54,10 @@ def sound_directory(name: str, file: BinaryIO) -> Directory:
     for fault in directory.faults:
         where = f"{fault.member} " if fault.member else ""
         msg = f"`{name}` can't be unpacked: {where}{fault.what}"
-        raise BuildError(msg, hint="an archive that is no good must be made anew")
+        raise CheckError(msg, hint="an archive that is no good must be made anew")
     if sum(entry.size for entry in directory.entries) > LIMITS.total:
         msg = f"`{name}` can't be unpacked: its members are larger than any package"
-        raise BuildError(msg, hint="find out who made it")
+        raise CheckError(msg, hint="find out who made it")
     return directory
 
 
@@ -90,7 +90,7 @@ def unpack_member(file: BinaryIO, entry: Entry, to: Path) -> None:
 def _refuse_more(entry: Entry, most: int) -> None:
     if entry.size > most:
         msg = f"`{entry.name}` unpacks to {entry.size} bytes, and {most} is the most"
-        raise BuildError(msg, hint="no package needs that: find out who made it")
+        raise CheckError(msg, hint="no package needs that: find out who made it")
 
 
 def _sound_pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
@@ -103,4 +103,4 @@ def _sound_pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
         crc = -1
     if (size, crc) != (entry.size, entry.crc):
         msg = f"what is in `{entry.name}` is not what was put there"
-        raise BuildError(msg, hint="the archive is damaged: get it again")
+        raise CheckError(msg, hint="the archive is damaged: get it again")
