@@ -10,6 +10,7 @@ import sys
 from hashlib import sha256
 from time import process_time
 
+from torchyard import __version__
 from torchyard.model.matrix import Exclusion, Matrix, Override, Pattern
 from torchyard.model.recipe import RECIPES, Stage
 from torchyard.model.tables import Format, PackageKind, Plain, Platform, Python, Tables
@@ -86,6 +87,8 @@ def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
     facts = f'{{"git":"{SOURCE.git}","rev":"{SOURCE.rev}","submodules":true}}'
     built = '{"name":"torch","version":"1"}'
     packed = '{"format":"conda","subdir":"any"}'
+    checked = f'{{"policy":"default","torchyard":"{__version__}"}}'
+    tried = f'{{"level":"full","torchyard":"{__version__}"}}'
     source = sha256(
         f'{{"inputs":[],{recipe},"scope":"","settings":{facts},"stage":"source",{end}'.encode()
     ).hexdigest()
@@ -115,12 +118,12 @@ def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
                         ).hexdigest()
                         check = sha256(
                             f'{{"inputs":["{package}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{"policy":"default"}},"stage":"check",{end}'.encode()
+                            f'"settings":{checked},"stage":"check",{end}'.encode()
                         ).hexdigest()
                         inputs = '","'.join(sorted((package, first, second)))
                         smoke = sha256(
                             f'{{"inputs":["{inputs}"],{recipe},"scope":"{a}/{b}-{c}/{d}/{e}",'
-                            f'"settings":{{"level":"full"}},"stage":"smoke",{end}'.encode()
+                            f'"settings":{tried},"stage":"smoke",{end}'.encode()
                         ).hexdigest()
                         count += 3
     return count, (package, check, smoke)

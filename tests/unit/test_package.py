@@ -306,10 +306,10 @@ def test_unpacking_leaves_nothing_else(tmp_path: Path) -> None:
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
     with zipfile.ZipFile(archive, "a") as zipped:
         zipped.writestr(link, "/etc")
-    with pytest.raises(BuildError, match=r"some\.whl` has a link, `link`"):
+    with pytest.raises(CheckError, match=r"some\.whl` has a link, `link`"):
         unpack(archive, folder)
     archive.write_bytes(archive.read_bytes()[:-30])
-    with pytest.raises(BuildError, match=r"some\.whl` can't be unpacked: the archive has no end"):
+    with pytest.raises(CheckError, match=r"some\.whl` can't be unpacked: the archive has no end"):
         unpack(archive, folder)
 
 

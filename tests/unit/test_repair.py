@@ -622,7 +622,7 @@ def test_the_command_tells_what_changed(torchyard: Command, tmp_path: Path) -> N
 
 def test_what_was_made_is_checked(torchyard: Command, tmp_path: Path) -> None:
     path = make_wheel(tmp_path, {**FILES, "evil.pth": b"import os\n"})
-    args = ("repair", path, "--to", tmp_path / "out", "--local", "none")
+    args = ("repair", path, "--to", tmp_path / "out", "--local", "none", "--policy", "strict")
     done = torchyard(*args)
     assert done.code == 13
     assert "evil.pth" in done.out
