@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
-from torchyard.errors import BuildError, ConfigError, DataError, HostError
+from torchyard.errors import BuildError, CheckError, ConfigError, DataError, HostError
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.package.archive import Member, ZipWriter, members_of, writing
 from torchyard.package.elf import read_elf, section_names, symbols
