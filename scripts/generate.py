@@ -249,7 +249,7 @@ def rules() -> str:
         (f"[`{rule.id}`](#{rule.id})", rule.severity, cell(rule.reason)) for rule in RULES.values()
     )
     parts = [f"{NOTICE}# Rules\n\n{introduction}", table(("rule", "severity", "why"), rows)]
-    parts += [f"## {rule.id}\n\n*{rule.severity}*\n\n{rule.page}\n" for rule in RULES.values()]
+    parts += [f"## {rule.id}\n\n*{rule.severities}*\n\n{rule.page}\n" for rule in RULES.values()]
     return "\n".join(parts)
 
 

@@ -4,7 +4,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
-from tests.contents import TODAY, findings, wheel
+from tests.contents import ABOUT, TODAY, findings, wheel
 
 from torchyard.checks.check import check
 from torchyard.checks.policy import CheckPolicy, load_policies, load_policy, parse_policy
@@ -48,6 +48,24 @@ def test_severities() -> None:
     assert severities(top_level="warning") == ["warning"]
     assert severities(top_level="note") == ["note"]
     assert severities(top_level="off") == []
+
+
+def test_packages_that_torchyard_made_should_be_better() -> None:
+    def severity(policy: str, **texts: bytes) -> Severity:
+        changes = {
+            "x.pth": b"import os",
+            **{f"{ABOUT}/{name}.json": t for name, t in texts.items()},
+        }
+        (found,) = findings(wheel(changes), policy=parse_policy("own.toml", policy))
+        assert found.rule == "pth-file"
+        return found.severity
+
+    order = {"torchyard-order": b'{"tasks": []}'}
+    off = '[severity]\nlinking-rpath = "off"\n'
+    assert severity(off) is Severity.WARNING
+    assert severity(off, **order) is Severity.ERROR
+    assert severity(f"strict = true\n{off}") is Severity.ERROR
+    assert severity(f'{off}pth-file = "note"\n', **order) is Severity.NOTE
 
 
 def test_what_is_allowed_is_a_note_with_its_reason() -> None:

@@ -124,7 +124,7 @@ def top_level(subject: Subject) -> Iterator[Hit]:
 _MOVE = "move it into the package, or leave it out of the wheel"
 
 
-@rule("pth-file", Severity.WARNING, "it runs code whenever any Python starts")
+@rule("pth-file", Severity.WARNING, "it runs code whenever any Python starts", own=Severity.ERROR)
 def pth_file(subject: Subject) -> Iterator[Hit]:
     """The package installs a `.pth` file into site-packages.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.checks.expected import order_of
 from torchyard.checks.policy import Allowance, CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.rules import RULES
@@ -53,8 +54,9 @@ def _rank(finding: Finding) -> tuple[int, str, str]:
 
 
 def _find(subject: Subject) -> Iterator[Finding]:
+    is_own = order_of(subject.contents) is not None
     for rule in RULES.values():
-        severity = _severity(rule, subject.policy)
+        severity = _severity(rule, subject.policy, is_own=is_own)
         if severity is None:
             continue
         hits = list(islice(rule.find(subject), _MOST_HITS + 1))
@@ -67,13 +69,13 @@ def _find(subject: Subject) -> Iterator[Finding]:
             yield Finding(rule=rule.id, severity=severity, what=what)
 
 
-def _severity(rule: Rule, policy: CheckPolicy) -> Severity | None:
+def _severity(rule: Rule, policy: CheckPolicy, *, is_own: bool) -> Severity | None:
     """What the policy says of a rule, or what the rule says; None if it is off."""
     said = policy.severity.get(rule.id)
     if said is not None:
         return None if said == "off" else Severity(said)
-    is_raised = policy.strict and rule.severity is Severity.WARNING
-    return Severity.ERROR if is_raised else rule.severity
+    usual = (rule.own if is_own else None) or rule.severity
+    return Severity.ERROR if policy.strict and usual is Severity.WARNING else usual
 
 
 def _allowance(finding: Finding, contents: Contents, policy: CheckPolicy) -> Allowance | None:

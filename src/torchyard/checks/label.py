@@ -55,7 +55,12 @@ def label_platform(subject: Subject) -> Iterator[Hit]:
             yield Hit(problem, member)
 
 
-@rule("label-any", Severity.WARNING, "it works on some machines only, and the label says on any")
+@rule(
+    "label-any",
+    Severity.WARNING,
+    "it works on some machines only, and the label says on any",
+    own=Severity.ERROR,
+)
 def label_any(subject: Subject) -> Iterator[Hit]:
     """A package for any platform has libraries or programs, which are for one.
 

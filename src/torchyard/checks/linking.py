@@ -134,7 +134,12 @@ def _searched(link: Link) -> str:
     return f"{where} (when `{link.process}` loads it)" if link.process else where
 
 
-@rule("linking-orphan", Severity.NOTE, "unless it is opened by name, it is of no use")
+@rule(
+    "linking-orphan",
+    Severity.NOTE,
+    "unless it is opened by name, it is of no use",
+    own=Severity.WARNING,
+)
 def orphan(subject: Subject) -> Iterator[Hit]:
     """A shared library is in the package that nothing in it needs or is known to open.
 

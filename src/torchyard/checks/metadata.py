@@ -99,7 +99,12 @@ def wheel_file(subject: Subject) -> Iterator[Hit]:
         yield Hit("Root-Is-Purelib should be true or false, once", member)
 
 
-@rule("wheel-purelib", Severity.WARNING, "libraries are installed where only Python files belong")
+@rule(
+    "wheel-purelib",
+    Severity.WARNING,
+    "libraries are installed where only Python files belong",
+    own=Severity.ERROR,
+)
 def wheel_purelib(subject: Subject) -> Iterator[Hit]:
     """A wheel with libraries or programs says that it has nothing but Python files.
 

@@ -77,7 +77,12 @@ def outside(subject: Subject) -> Iterator[Hit]:
         yield Hit(what, member, "let every entry begin with $ORIGIN")
 
 
-@rule("linking-rpath-above", Severity.WARNING, "it may load a library of the system by mistake")
+@rule(
+    "linking-rpath-above",
+    Severity.WARNING,
+    "it may load a library of the system by mistake",
+    own=Severity.ERROR,
+)
 def above(subject: Subject) -> Iterator[Hit]:
     """A file looks for libraries above the folder that packages are installed into.
 

@@ -33,13 +33,23 @@ Find = Callable[[Subject], Iterator[Hit]]
 
 
 class Rule(NamedTuple):
-    """A rule. `reason` is one line for tables: why anybody should care."""
+    """A rule. `reason` is one line for tables: why anybody should care.
+
+    In a package that torchyard made, which should be better than others, `own` is its severity.
+    """
 
     id: str
     severity: Severity
     reason: str
     page: str
     find: Find
+    own: Severity | None = None
+
+    @property
+    def severities(self) -> str:
+        """How bad it is, in words."""
+        more = f"; {self.own} in packages that torchyard made" if self.own else ""
+        return f"{self.severity}{more}"
 
 
 class Finding(Value, kw_only=True):
@@ -60,12 +70,14 @@ RULES: dict[str, Rule] = {}
 """All rules, in the order in which they run; see `torchyard.checks.rules`."""
 
 
-def rule(identifier: str, severity: Severity, reason: str) -> Callable[[Find], Find]:
+def rule(
+    identifier: str, severity: Severity, reason: str, *, own: Severity | None = None
+) -> Callable[[Find], Find]:
     """Make a function a rule: `linking-unresolved`, the area first."""
 
     def register(find: Find) -> Find:
         RULES[identifier] = Rule(
-            identifier, severity, reason, inspect.cleandoc(find.__doc__ or ""), find
+            identifier, severity, reason, inspect.cleandoc(find.__doc__ or ""), find, own
         )
         return find
 

@@ -143,9 +143,8 @@ def verdict(document: CheckDocument) -> Text:
 
 def rule_report(rule: Rule) -> RenderableType:
     """The page of a rule, and how to let it be."""
-    severity = rule.severity
     return Group(
-        Text.assemble((rule.id, "bold"), " (", (severity, STYLES[severity]), ")"),
+        Text.assemble((rule.id, "bold"), " (", (rule.severities, STYLES[rule.severity]), ")"),
         Text(rule.reason),
         "",
         Text("\n\n".join(paragraphs(rule))),
