@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.helpers import ROOT
 from tests.recipe import PREFIX, SAMPLE, TORCHYARD, run, shared_sample
 from tests.smoke import change_wheel, compile_stub, extract, make_wheel
 
-from torchyard.errors import HostError, SmokeError
+from torchyard.errors import HostError, SmokeError, UsageError
 
 pytestmark = pytest.mark.integration
 
@@ -248,11 +249,50 @@ def test_what_is_required_may_be_known_to_be_missing(tmp_path: Path) -> None:
     assert tried.outcomes == {"install": "known"}
 
 
-def test_a_wheel_for_another_system_is_refused(tmp_path: Path) -> None:
-    wheel = make_wheel(tmp_path, tag="cp311-cp311-macosx_11_0_arm64")
+def test_a_wheel_for_another_system_is_not_run_and_others_are(tmp_path: Path) -> None:
+    other = make_wheel(tmp_path, tag="cp311-cp311-macosx_11_0_arm64")
+    tried = quick(other, make_wheel(tmp_path))
+    assert tried.code == 0, tried.report
+    first, second = tried.report["packages"]
+    assert (first["tried"], first["works"]) == (False, False)
+    assert (second["tried"], second["works"]) == (True, True)
+    (test,) = first["runs"][0]["tests"]
+    assert (test["test"], test["outcome"]) == ("install", "not run")
+    assert test["why"].startswith("it is for cp311-cp311-macosx_11_0_arm64, and there is no")
+
+
+def test_if_nothing_can_be_tried_that_is_a_failure(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, tag="cp27-none-any")
     done = run(*TORCHYARD, "smoke", wheel)
     assert done.returncode == HostError.exit_code
-    assert "no Python of this machine fits" in done.stderr
+    assert "nothing could be tried: 2 not run" in done.stdout
+    assert f"{wheel.name} can't be tried here" in done.stderr
+
+
+def test_after_an_import_that_hangs_no_other_test_is_run(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, {"demo_thing/__init__.py": "import time\ntime.sleep(600)\n"})
+    own = write_tests(tmp_path, more="pass\n")
+    tried = quick(wheel, "--timeout", "3", "--tests", own)
+    assert tried.code == SmokeError.exit_code
+    assert tried.test("any/import.py")["outcome"] == "timed out"
+    for name in ("any/libraries.py", "any/version.py", "own/more.py"):
+        test = tried.test(name)
+        assert (test["outcome"], test["why"]) == ("not run", "importing it timed out")
+
+
+def test_a_python_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    done = run(*TORCHYARD, "smoke", make_wheel(tmp_path), "--python", tmp_path / "none")
+    assert done.returncode == UsageError.exit_code
+    assert "none' does not exist" in done.stderr
+
+
+def test_a_zip_that_is_only_unpacked_is_not_said_to_work(tmp_path: Path) -> None:
+    path = tmp_path / "libdemo-1.0.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("libdemo/lib/readme", "")
+    done = run(*TORCHYARD, "smoke", path)
+    assert done.returncode == 0, done.stderr
+    assert "it can be unpacked, and nothing else was tried: 1 passed" in done.stdout
 
 
 def test_what_can_not_be_run_is_told(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.helpers import ROOT
 
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
+from torchyard.checks.smoke.install import UnfitError, refuse_other_subdirs
 from torchyard.checks.smoke.installation import (
     Installation,
     Installer,
@@ -20,7 +21,7 @@ from torchyard.checks.smoke.installation import (
 from torchyard.checks.smoke.known import Known, judge, load_known, tell_unused
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run
 from torchyard.checks.smoke.specimen import Specimen
-from torchyard.checks.smoke.suite import Level, Need, built_in, read_suite
+from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
 from torchyard.checks.smoke.surroundings import Environment, plain
 from torchyard.errors import ConfigError, UsageError
 from torchyard.host.trial import try_out
@@ -59,13 +60,14 @@ def test_the_header_of_a_test_says_what_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import x\n", "missing required field `level`"),
-        ("# level: ops\n", "missing required field `about`"),
-        ("# level: all\n# about: x\n", "Invalid enum value 'all'"),
+        ("import x\n", "its header lacks `level`"),
+        ("# level: ops\n", "its header lacks `about`"),
+        ("# level: opps\n# about: x\n", "its level is the unknown `opps`"),
         (f"{GOOD}# need: gpu\n", "unknown key `need`"),
         (f"{GOOD}# needs: gpus\n", "unknown `gpus`"),
-        (f"{GOOD}# timeout: soon\n", "its header is wrong"),
-        (f"{GOOD}# timeout: 0\n", "no time at all"),
+        (f"{GOOD}# timeout: soon\n", "its timeout `soon` is no number of seconds"),
+        (f"{GOOD}# timeout: 0\n", "its timeout `0` is no number of seconds"),
+        (f"{GOOD}# timeout: -1\n", "its timeout `-1` is no number of seconds"),
         (f"{GOOD}# level: ops\n", "line 3 of its header is there twice"),
         (f"{GOOD}# Copyright\n", "line 3 of its header is no `key: value`"),
         (f"{GOOD}# package: Torch\n", "`package` is for C++ files"),
@@ -79,10 +81,14 @@ def test_a_header_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str)
 
 
 def test_a_word_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
-    write(tmp_path, "test.py", f"{GOOD}# needs: gpus\n")
-    with pytest.raises(UsageError) as error:
-        read_suite(tmp_path)
-    assert "gpu" in str(error.value.diagnostics[0].hint)
+    for text, hint in (
+        (f"{GOOD}# needs: gpus\n", "did you mean `gpu`?"),
+        ("# level: opps\n# about: x\n", "did you mean `ops`?"),
+    ):
+        write(tmp_path, "test.py", text)
+        with pytest.raises(UsageError) as error:
+            read_suite(tmp_path)
+        assert error.value.diagnostics[0].hint == hint
 
 
 @pytest.mark.parametrize("suite", ["any", "torch"])
@@ -90,6 +96,10 @@ def test_the_suites_that_are_shipped_can_be_read(suite: str) -> None:
     tests = built_in(suite)
     assert len({test.name for test in tests}) == len(tests) > 2
     assert tests[0].level is Level.IMPORT
+
+
+def test_the_import_test_is_where_it_is_looked_for() -> None:
+    assert built_in("any")[0].name == IMPORT
 
 
 def test_the_suite_of_the_sample_can_be_read() -> None:
@@ -198,6 +208,15 @@ def test_modules_are_what_can_be_imported() -> None:
     ]
     assert modules_in(files) == ("_native", "_stable", "single", "torch")
     assert libraries_in(files) == ("libgomp.so.1",)
+
+
+def test_a_conda_package_for_another_system_does_not_fit() -> None:
+    def package(subdir: str) -> Specimen:
+        return Specimen(path="x.conda", kind=Kind.CONDA, name="x", subdir=subdir)
+
+    refuse_other_subdirs(package("noarch"))
+    with pytest.raises(UnfitError, match="it is for plan9-386, and this is "):
+        refuse_other_subdirs(package("plan9-386"))
 
 
 # ------------------------------------------------------------------------- conditions

@@ -9,7 +9,7 @@ import click
 
 from torchyard.cli.options import json_option
 from torchyard.cli.today import current_date
-from torchyard.errors import SmokeError
+from torchyard.errors import HostError, SmokeError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, show, write
 
@@ -50,7 +50,12 @@ if TYPE_CHECKING:
     metavar="URL",
     help="Where conda packages find what they need, besides the packages that are given.",
 )
-@click.option("--python", metavar="PATH", help="Interpreter for wheels; else one that fits.")
+@click.option(
+    "--python",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="PATH",
+    help="Interpreter for wheels; else one that fits.",
+)
 @click.option(
     "--timeout",
     type=click.IntRange(min=1),
@@ -74,7 +79,8 @@ def command(
 
     A wheel is installed by pip and by uv, a conda package into a prefix of its own, and a libtorch
     zip is unpacked; each with what it declares to need, and nothing else. Then tests are run: in a
-    clean environment, and in one where all is wrong that users have met.
+    clean environment, and in one where all is wrong that users have met. A package for another
+    system, or for a Python that is not here, is told as not run.
     """
     from torchyard.checks.smoke.installation import Installer
     from torchyard.checks.smoke.known import load_known
@@ -127,9 +133,14 @@ def tried(
     return smoke_document(found, request.level)
 
 
-def refuse_failures(document: "SmokeDocument") -> None:
-    """Fail if a package does not work."""
-    failed = [package.file for package in document.packages if not package.works]
+def refuse_failures(document: "SmokeDocument", *, every: bool = False) -> None:
+    """Fail if a package does not work, or none could be tried; or not `every` one."""
+    idle = [package.file for package in document.packages if not package.tried]
+    failed = [one.file for one in document.packages if one.tried and not one.works]
     if failed:
         msg = f"{', '.join(failed)} {'do' if len(failed) > 1 else 'does'} not work"
         raise SmokeError(msg, hint="the report above has what each test said")
+    if idle and (every or len(idle) == len(document.packages)):
+        msg = f"{', '.join(idle)} can't be tried here"
+        hint = "install a Python that fits, or give it by --python; the system has to fit, too"
+        raise HostError(msg, hint=hint)

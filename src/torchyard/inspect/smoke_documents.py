@@ -32,13 +32,14 @@ class SmokeRunDocument(Document, kw_only=True):
 
 
 class SmokedDocument(Document, kw_only=True):
-    """A package that was tried."""
+    """A package, and whether anything could be tried; if not, it does not count as working."""
 
     file: str
     kind: str
     name: str
     package_version: str | None
     compute: str | None
+    tried: bool
     works: bool
     runs: list[SmokeRunDocument]
 
@@ -60,7 +61,7 @@ def smoke_document(packages: Sequence[Smoked], level: str) -> SmokeDocument:
     counted = Counter(one.outcome for p in packages for run in p.runs for one in run.attempts)
     return SmokeDocument(
         level=level,
-        works=not any(package.bad for package in packages),
+        works=any(one.tried for one in packages) and not any(one.bad for one in packages),
         outcomes={outcome.value: counted[outcome] for outcome in Outcome},
         packages=[_package(package) for package in packages],
     )
@@ -73,7 +74,8 @@ def _package(package: Smoked) -> SmokedDocument:
         name=package.name,
         package_version=package.version or None,
         compute=package.compute or None,
-        works=not package.bad,
+        tried=package.tried,
+        works=package.tried and not package.bad,
         runs=[_run(run) for run in package.runs],
     )
 

@@ -14,6 +14,8 @@ from torchyard.inspect.smoke_documents import (
     SmokedDocument,
     SmokeDocument,
 )
+from torchyard.model.quantity import show_count
+from torchyard.package.contents import Kind
 
 _STYLES = {
     Outcome.PASSED: "green",
@@ -21,6 +23,7 @@ _STYLES = {
     Outcome.NOT_RUN: "yellow",
 }
 _BAD = "bold red"
+_BEFORE_TESTS = {"install", "requirements"}
 _DULL = re.compile(r"^\s*[~^]*\s*$|<frozen importlib")
 """Lines that Python writes and nobody misses."""
 
@@ -33,13 +36,29 @@ def smoke_report(document: SmokeDocument) -> RenderableType:
     parts: list[RenderableType] = []
     for package in document.packages:
         parts += [*_package(package), ""]
-    works = [package.works for package in document.packages]
-    told = "it works" if document.works else "it does not work"
-    if len(works) > 1:
-        told = f"{sum(works)} of {len(works)} packages work"
+    tried = [package for package in document.packages if package.tried]
+    told = "nothing could be tried"
+    if len(document.packages) > 1 and tried:
+        works = sum(package.works for package in tried)
+        told = f"{works} of {show_count(len(document.packages), 'package')} work"
+    elif tried:
+        told = _verdict(tried[0])
     counts = ", ".join(f"{count} {name}" for name, count in document.outcomes.items() if count)
     parts.append(Text.assemble((told, "bold green" if document.works else _BAD), f": {counts}"))
     return Group(*parts)
+
+
+def _verdict(package: SmokedDocument) -> str:
+    """In one line; that a package can be installed does not mean that it works."""
+    if not package.works:
+        return "it does not work"
+    passed = {
+        one.test for run in package.runs for one in run.tests if one.outcome != Outcome.NOT_RUN
+    }
+    if passed <= _BEFORE_TESTS:
+        done = "unpacked" if package.kind == Kind.ZIP else "installed"
+        return f"it can be {done}, and nothing else was tried"
+    return "it works"
 
 
 def _package(package: SmokedDocument) -> Iterator[RenderableType]:

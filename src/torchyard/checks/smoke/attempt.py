@@ -78,6 +78,17 @@ def _no_gpu(compute: str) -> str:
     return "this package is for no GPU" if compute == "cpu" else "no GPU is known to be for it"
 
 
+def not_run(test: Test, around: Surroundings, why: str) -> Attempt:
+    """A test that can't be run, or need not be."""
+    return Attempt(
+        test=test.name,
+        about=test.about,
+        variant=around.variant,
+        outcome=Outcome.NOT_RUN,
+        why=why,
+    )
+
+
 def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) -> Attempt:
     """Run a test, or tell why not."""
 
@@ -99,7 +110,7 @@ def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) 
 
     why = lacking(test, specimen, around)
     if why:
-        return told(Outcome.NOT_RUN, why)
+        return not_run(test, around, why)
     folder.mkdir(parents=True)
     seconds = 0.0
     env = around.env | facts(specimen, around)

@@ -15,7 +15,9 @@ from torchyard.checks.smoke.installation import (
     site_of,
 )
 from torchyard.checks.smoke.specimen import Specimen
+from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
+from torchyard.host.machine import platform_name
 from torchyard.host.process import capture, own_program
 from torchyard.package.unpacked import unpack
 from torchyard.toolchain.interpreters import Interpreter, ask, find_interpreters
@@ -29,20 +31,32 @@ def variables() -> dict[str, str]:
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_NO_PROGRESS": "1"}
 
 
+class UnfitError(Exception):
+    """A package is for another Python or another system."""
+
+
 def interpreter_of(specimen: Specimen, wanted: Path | None) -> Interpreter:
     """The Python that was asked for, or the newest of this machine that the wheel is for."""
     if wanted is not None:
         chosen = ask(wanted.absolute())
         if not _fits(specimen, chosen):
-            msg = f"`{specimen.file}` is not for {wanted}, which is a {chosen.tag}"
-            raise HostError(msg, hint="give another --python, or none")
+            msg = f"it is not for {wanted}, which is a {chosen.tag}"
+            raise UnfitError(msg)
         return chosen
     fitting = [one for one in find_interpreters() if _fits(specimen, one)]
     if fitting:
         return min(fitting, key=lambda one: not one.headers)
     tags = ", ".join(sorted(map(str, specimen.tags)))
-    msg = f"no Python of this machine fits `{specimen.file}`, which is for {tags}"
-    raise HostError(msg, hint="install one, or give it by --python; the system has to fit, too")
+    msg = f"it is for {tags}, and there is no such Python here, or the system is another one"
+    raise UnfitError(msg)
+
+
+def refuse_other_subdirs(specimen: Specimen) -> None:
+    """Refuse a conda package that is for another system than this."""
+    here = load_tables().platforms.get(platform_name())
+    if here and specimen.subdir not in {"noarch", here.conda_subdir}:
+        msg = f"it is for {specimen.subdir}, and this is {here.conda_subdir}"
+        raise UnfitError(msg)
 
 
 def _fits(specimen: Specimen, one: Interpreter) -> bool:

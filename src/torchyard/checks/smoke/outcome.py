@@ -56,6 +56,12 @@ class Smoked(Value, kw_only=True):
     runs: tuple[Run, ...]
 
     @property
+    def tried(self) -> bool:
+        """Whether anything could be done with it here."""
+        attempts = (one for run in self.runs for one in run.attempts)
+        return any(one.outcome is not Outcome.NOT_RUN for one in attempts)
+
+    @property
     def bad(self) -> int:
         """How many tests did not end well."""
         return sum(one.outcome.is_bad for run in self.runs for one in run.attempts)

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.smoke.attempt import attempt
+from torchyard.checks.smoke.attempt import attempt, not_run
 from torchyard.checks.smoke.conda import install_conda
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile
 from torchyard.checks.smoke.install import (
+    UnfitError,
     install_wheel,
     interpreter_of,
+    refuse_other_subdirs,
     unmet_requirements,
     unzip,
 )
@@ -22,13 +24,16 @@ from torchyard.checks.smoke.known import Known, judge, tell_unused
 from torchyard.checks.smoke.numpy import with_numpy
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
 from torchyard.checks.smoke.specimen import Specimen
-from torchyard.checks.smoke.suite import Level, Need, Test, built_in
+from torchyard.checks.smoke.suite import IMPORT, Level, Need, Test, built_in
 from torchyard.checks.smoke.surroundings import Environment, Surroundings, plain
 from torchyard.errors import HostError
 from torchyard.model.values import Value
 from torchyard.package.contents import Kind
 
 Tell = Callable[[str], None]
+
+_ENDS = {Outcome.TIMED_OUT, Outcome.CRASHED}
+"""Where this becomes of an import, no other test has a chance, and each would take its time."""
 
 
 class Request(Value, kw_only=True):
@@ -55,8 +60,15 @@ def smoke(
     for installer in _installers(specimen, request):
         place = folder / installer
         place.mkdir(parents=True)
+        try:
+            install = _installing(specimen, request, installer, beside)
+        except UnfitError as error:
+            tell(f"{specimen.file}: not run: {error}")
+            idle = Attempt(test="install", outcome=Outcome.NOT_RUN, why=str(error))
+            first, *_ = request.environments
+            runs.append(Run(installer=installer, environment=first, attempts=(idle,)))
+            continue
         tell(f"{specimen.file}: installing by {installer}")
-        install = _installing(specimen, request, installer, beside)
         began = time.monotonic()
         try:
             installation = install(place / "installed")
@@ -99,9 +111,10 @@ def _installers(specimen: Specimen, request: Request) -> tuple[Installer, ...]:
 def _installing(
     specimen: Specimen, request: Request, installer: Installer, beside: Sequence[Specimen]
 ) -> Callable[[Path], Installation]:
-    """What installs the package into a folder; a wheel needs a Python that it is for."""
+    """What installs the package into a folder, if it is for this machine and a Python of it."""
     match installer:
         case Installer.CONDA:
+            refuse_other_subdirs(specimen)
             given = [one for one in beside if one.kind == Kind.CONDA]
             return partial(install_conda, specimen, given, request.channels)
         case Installer.UNZIP:
@@ -184,9 +197,16 @@ class _Trier:
         numpies = [around]
         if around.installation.python and any(Need.NUMPY in test.needs for test in tests):
             numpies = with_numpy(around, self._folder / "numpy")
+        stopped = ""
         for test in tests:
             for place in numpies if Need.NUMPY in test.needs else [around]:
-                yield self._attempt(test, place)
+                if stopped:
+                    yield not_run(test, place, stopped)
+                    continue
+                found = self._attempt(test, place)
+                if test.name == IMPORT and found.outcome in _ENDS:
+                    stopped = f"importing it {found.outcome}"
+                yield found
 
     def _timed(self, test: Test) -> Test:
         return msgspec.structs.replace(test, timeout=self._request.timeout or test.timeout)

@@ -19,6 +19,9 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 
 BUILD_FILE = "CMakeLists.txt"
+IMPORT = "any/import.py"
+"""The test without which no other makes sense."""
+
 TIMEOUT = 120
 """Seconds that a test has if it does not say otherwise."""
 
@@ -130,15 +133,17 @@ def _header(file: Path, pairs: dict[str, str]) -> _Header:
     for key in pairs:
         if key not in known:
             _refuse(file, f"its header has the unknown key `{key}`", did_you_mean(key, known))
-    try:
-        header = msgspec.convert(pairs, _Header, strict=False)
-    except msgspec.ValidationError as error:
-        levels = ", ".join(Level)
-        hint = f"begin with `# level: …` ({levels}) and `# about: …`"
-        _refuse(file, f"its header is wrong: {error}", hint)
-    if header.timeout <= 0:
-        _refuse(file, "its timeout is no time at all", "give seconds, such as `# timeout: 60`")
-    return header
+    for key in ("level", "about"):
+        if key not in pairs:
+            hint = f"begin with `level: …` ({', '.join(Level)}) and `about: …`, as comments"
+            _refuse(file, f"its header lacks `{key}`", hint)
+    level, seconds = pairs["level"], pairs.get("timeout", str(TIMEOUT))
+    if level not in list(Level):
+        _refuse(file, f"its level is the unknown `{level}`", did_you_mean(level, list(Level)))
+    if not seconds.isdecimal() or not int(seconds):
+        what = f"its timeout `{seconds}` is no number of seconds"
+        _refuse(file, what, "write for example `timeout: 60`")
+    return msgspec.convert(pairs, _Header, strict=False)
 
 
 def _needs(file: Path, words: str) -> Iterator[Need]:
