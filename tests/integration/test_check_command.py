@@ -325,6 +325,28 @@ def test_a_package_that_is_not_there(torchyard: Command, args: list[str]) -> Non
     assert "none.whl" in result.err
 
 
+@pytest.mark.parametrize("command", ["check", "smoke"])
+def test_a_directory_is_no_package(torchyard: Command, tmp_path: Path, command: str) -> None:
+    result = torchyard(command, tmp_path)
+    assert result.code == 2
+    assert f"`{tmp_path}` is a directory, and no package" in result.err
+    assert f"name the packages in it, such as {tmp_path}/*.whl" in result.err
+
+
+@pytest.mark.parametrize(
+    ("word", "command"),
+    [
+        ("linking-orphan", "explain rule linking-orphan"),
+        ("linking-orphans", "explain rule linking-orphan"),
+        ("rules", "explain rule"),
+    ],
+)
+def test_who_explains_a_rule_is_told_how(torchyard: Command, word: str, command: str) -> None:
+    result = torchyard("explain", word)
+    assert result.code == 5
+    assert f"rules are explained by `torchyard {command}`" in result.err
+
+
 def test_every_rule_is_explained(torchyard: Command) -> None:
     listed = torchyard("explain", "rule").out
     assert [line.split()[0] for line in listed.splitlines()[1:]] == list(RULES)

@@ -8,6 +8,7 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from rich.console import Group
 from tests.helpers import ROOT
 
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile, load_hostility
@@ -19,12 +20,14 @@ from torchyard.checks.smoke.installation import (
     modules_in,
 )
 from torchyard.checks.smoke.known import Known, judge, load_known, tell_unused
-from torchyard.checks.smoke.outcome import Attempt, Outcome, Run
+from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
 from torchyard.checks.smoke.surroundings import Environment, plain
 from torchyard.errors import ConfigError, UsageError
 from torchyard.host.trial import try_out
+from torchyard.inspect.smoke_documents import smoke_document
+from torchyard.inspect.smoke_reports import smoke_report
 from torchyard.package.contents import Kind
 
 GOOD = "# level: ops\n# about: it is good\n"
@@ -62,7 +65,7 @@ def test_the_header_of_a_test_says_what_it_is(tmp_path: Path) -> None:
     [
         ("import x\n", "its header lacks `level`"),
         ("# level: ops\n", "its header lacks `about`"),
-        ("# level: opps\n# about: x\n", "its level is the unknown `opps`"),
+        ("# level: op\n# about: x\n", "its level is the unknown `op`"),
         (f"{GOOD}# need: gpu\n", "unknown key `need`"),
         (f"{GOOD}# needs: gpus\n", "unknown `gpus`"),
         (f"{GOOD}# timeout: soon\n", "its timeout `soon` is no number of seconds"),
@@ -83,7 +86,7 @@ def test_a_header_that_is_wrong_is_refused(tmp_path: Path, text: str, said: str)
 def test_a_word_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
     for text, hint in (
         (f"{GOOD}# needs: gpus\n", "did you mean `gpu`?"),
-        ("# level: opps\n# about: x\n", "did you mean `ops`?"),
+        ("# level: op\n# about: x\n", "did you mean `ops`?"),
     ):
         write(tmp_path, "test.py", text)
         with pytest.raises(UsageError) as error:
@@ -188,6 +191,47 @@ def test_a_folder_of_tests_may_have_its_own_table(tmp_path: Path) -> None:
     write(tmp_path, "known.toml", text.replace('"r"', '" "'))
     with pytest.raises(ConfigError, match="a known failure needs a reason"):
         load_known(tmp_path)
+
+
+# ------------------------------------------------------------------------- the verdict
+
+
+def verdict(*packages: dict[str, Outcome], kind: str = "wheel") -> str:
+    """The last line of the report on packages with these tests."""
+    smoked = [
+        Smoked(
+            file=f"{number}.whl",
+            kind=kind,
+            name="x",
+            version="1",
+            runs=(
+                Run(
+                    installer="uv",
+                    environment="clean",
+                    attempts=tuple(Attempt(test=name, outcome=o) for name, o in tests.items()),
+                ),
+            ),
+        )
+        for number, tests in enumerate(packages)
+    ]
+    report = smoke_report(smoke_document(smoked, "ops"))
+    assert isinstance(report, Group)
+    return str(report.renderables[-1])
+
+
+def test_the_verdict_says_no_more_than_was_tried() -> None:
+    good = {"install": Outcome.PASSED, "any/import.py": Outcome.PASSED}
+    bad = {"install": Outcome.FAILED}
+    idle = {"install": Outcome.NOT_RUN}
+    alone = {"install": Outcome.PASSED, "any/import.py": Outcome.NOT_RUN}
+    assert verdict(good) == "it works: 2 passed"
+    assert verdict(bad) == "it does not work: 1 failed"
+    assert verdict(idle) == "nothing could be tried: 1 not run"
+    assert verdict(alone).startswith("it can be installed, and nothing else was tried: ")
+    assert verdict(alone, kind="zip").startswith("it can be unpacked, and nothing else was tried: ")
+    assert verdict(good, bad).startswith("1 of 2 packages work: ")
+    assert verdict(good, idle).startswith("1 of 2 packages work, 1 could not be tried: ")
+    assert verdict(idle, idle).startswith("nothing could be tried: ")
 
 
 # --------------------------------------------------------------------- what is installed

@@ -11,8 +11,8 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.inspect.document import encode
 from torchyard.inspect.documents import explain_document
 from torchyard.inspect.reports import story_report
-from torchyard.model.identifier import parse
-from torchyard.model.suggest import did_you_mean
+from torchyard.model.identifier import Identifier, parse
+from torchyard.model.suggest import did_you_mean, nearest
 from torchyard.plan.build import make_plan_with
 from torchyard.plan.diff import Differences
 from torchyard.plan.explain import explain
@@ -50,7 +50,7 @@ def command(
     if rule is not None:
         msg = f"`explain` takes one identifier, and `{rule}` is a second one"
         raise UsageError(msg, hint="explain them one by one")
-    parsed = parse(identifier)
+    parsed = _parsed(identifier)
     tables = load_tables()
     others = [against] if against else []
     yard = load_yard(file, changes, others=others)
@@ -65,6 +65,21 @@ def command(
         write(encode(explain_document(plan, story, differences)))
     else:
         show(story_report(plan, story, differences))
+
+
+def _parsed(text: str) -> Identifier:
+    """Parse an identifier; who gives the name of a rule is told how rules are explained."""
+    try:
+        return parse(text)
+    except SelectionError as error:
+        from torchyard.checks.rules import RULES
+
+        rule = nearest(text, RULES)
+        if text != f"{_RULE}s" and rule is None:
+            raise
+        words = f"{_RULE} {rule}" if rule else _RULE
+        hint = f"rules are explained by `torchyard explain {words}`"
+        raise SelectionError(str(error), hint=hint) from error
 
 
 def _explain_rule(identifier: str | None, *, as_json: bool) -> None:

@@ -41,6 +41,8 @@ def smoke_report(document: SmokeDocument) -> RenderableType:
     if len(document.packages) > 1 and tried:
         works = sum(package.works for package in tried)
         told = f"{works} of {show_count(len(document.packages), 'package')} work"
+        idle = len(document.packages) - len(tried)
+        told += f", {idle} could not be tried" if idle else ""
     elif tried:
         told = _verdict(tried[0])
     counts = ", ".join(f"{count} {name}" for name, count in document.outcomes.items() if count)

@@ -38,6 +38,9 @@ def _reader(kind: Kind) -> Callable[[BinaryIO, str, Limits, Progress], Found]:
 
 def read_package(path: Path, *, limits: Limits = LIMITS, progress: Progress = nobody) -> Contents:
     """Read all of a package. Raises only if there is no such file, or it can't be read."""
+    if path.is_dir():
+        msg = f"`{path}` is a directory, and no package"
+        raise UsageError(msg, hint=f"name the packages in it, such as {path}/*.whl")
     kind = kind_of(path.name)
     try:
         with path.open("rb") as file:
