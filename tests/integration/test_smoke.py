@@ -261,6 +261,15 @@ def test_a_wheel_for_another_system_is_not_run_and_others_are(tmp_path: Path) ->
     assert test["why"].startswith("it is for cp311-cp311-macosx_11_0_arm64, and there is no")
 
 
+def test_a_zip_that_is_cut_off_does_not_keep_others_from_being_tried(tmp_path: Path) -> None:
+    path = tmp_path / "libdemo-1.0.zip"
+    path.write_bytes(b"PK")
+    tried = quick(path, make_wheel(tmp_path))
+    assert tried.code == SmokeError.exit_code
+    assert [package["works"] for package in tried.report["packages"]] == [False, True]
+    assert "can't be unpacked" in tried.report["packages"][0]["runs"][0]["tests"][0]["why"]
+
+
 def test_if_nothing_can_be_tried_that_is_a_failure(tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path, tag="cp27-none-any")
     done = run(*TORCHYARD, "smoke", wheel)

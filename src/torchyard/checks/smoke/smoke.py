@@ -26,7 +26,7 @@ from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, Test, built_in
 from torchyard.checks.smoke.surroundings import Environment, Surroundings, plain
-from torchyard.errors import HostError
+from torchyard.errors import CheckError, HostError, TorchyardError
 from torchyard.model.values import Value
 from torchyard.package.contents import Kind
 
@@ -72,7 +72,7 @@ def smoke(
         began = time.monotonic()
         try:
             installation = install(place / "installed")
-        except HostError as error:
+        except (HostError, CheckError) as error:
             first, *_ = request.environments
             failed = _judged(_built_in("install", began, error), specimen, first, request)
             tell(f"  install {failed.outcome}: {failed.why}")
@@ -124,7 +124,7 @@ def _installing(
             return partial(install_wheel, specimen, interpreter_of(specimen, wanted), installer)
 
 
-def _built_in(test: str, began: float, error: HostError | None = None) -> Attempt:
+def _built_in(test: str, began: float, error: TorchyardError | None = None) -> Attempt:
     """What comes before all tests, and is told as one."""
     why = output = ""
     if error is not None:
