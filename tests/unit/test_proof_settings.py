@@ -147,7 +147,7 @@ def test_a_missing_policy_or_folder_is_told(folder: Path) -> None:
     ("name", "text", "said"),
     [
         ("checks.toml", 'severity = { linking-rpth = "off" }', "there is no rule `linking-rpth`"),
-        ("smoke/add.py", "# level: all", "its header is wrong"),
+        ("smoke/add.py", "# level: all", "can't be used: its header lacks `about`"),
         ("smoke/known.toml", "[[known]]", "lacks the required key"),
     ],
 )
