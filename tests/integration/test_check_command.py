@@ -352,7 +352,7 @@ def test_every_rule_is_explained(torchyard: Command) -> None:
     assert [line.split()[0] for line in listed.splitlines()[1:]] == list(RULES)
     for rule in RULES.values():
         page = torchyard("explain", "rule", rule.id).out
-        assert page.startswith(f"{rule.id} ({rule.severity})\n{rule.reason}\n")
+        assert page.startswith(f"{rule.id} ({rule.severities})\n{rule.reason}\n")
         assert f'rule = "{rule.id}"' in page
     document = json.loads(torchyard("explain", "rule", "--json").out)
     validate(document, "explain-rule")

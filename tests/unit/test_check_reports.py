@@ -19,7 +19,12 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import RULES, Finding, Severity
 from torchyard.inspect.check_documents import CheckDocument, check_document, natural
 from torchyard.inspect.check_html import check_page
-from torchyard.inspect.check_reports import check_report, grouped, things
+from torchyard.inspect.check_reports import (
+    check_report,
+    grouped,
+    shown_symbols,
+    things,
+)
 from torchyard.inspect.library_graph import library_graph
 from torchyard.inspect.treemap import Rect, squarify, treemap
 from torchyard.package.contents import Contents, DeviceCode
@@ -115,6 +120,14 @@ def test_of_several_packages_those_without_findings_have_a_line(
     assert several.count(".whl: nothing found\n") == 2
     assert several.count("size ") == 1
     assert "device code" not in several
+
+
+def test_names_of_cxx_are_shown_as_they_were_written(capfd: pytest.CaptureFixture[str]) -> None:
+    document = document_of(finding(what="shows 2 functions (_ZN3c101fEv …): and _Zonk"))
+    symbols = shown_symbols(document)
+    assert symbols == ["_ZN3c101fEv", "_Zonk"]
+    show(check_report(document, {"_ZN3c101fEv": "c10::f()"}))
+    assert "shows 2 functions (c10::f() …): and _Zonk" in capfd.readouterr().out
 
 
 class Structure(html.parser.HTMLParser):

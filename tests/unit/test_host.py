@@ -1,6 +1,7 @@
 """The door to the machine says plainly why it stays shut."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.host.child import Child
+from torchyard.host.demangle import demangled
 from torchyard.host.files import write_text
 from torchyard.host.machine import platform_name, python_name
 from torchyard.host.process import birth_of, capture, is_running, may_be
@@ -123,3 +125,14 @@ def test_a_program_meets_signals_as_it_would_anywhere(tmp_path: Path) -> None:
     assert child.watch(lines.append).code == 0
     ours = 1 << (signal.SIGPIPE - 1) | 1 << (signal.SIGXFSZ - 1)
     assert [int(line.split()[1], 16) & ours for line in lines] == [0, 0]
+
+
+@pytest.mark.skipif(shutil.which("c++filt") is None, reason="there is no c++filt here")
+def test_names_of_cxx_are_read_unless_they_would_swell() -> None:
+    bomb = "_Z1fSt4pairIiiE" + "".join(f"S_IS{n}_S{n}_E" for n in "0123456789ABCDEFGHIJKLMNOP")
+    names = ["_ZN3c101fEv", "main", bomb, f"_Z2000{'a' * 2000}v", "_ZN3c101gERKNS_1AES2_"]
+    assert demangled(names) == {
+        "_ZN3c101fEv": "c10::f()",
+        "_ZN3c101gERKNS_1AES2_": "c10::g(c10::A const&, c10::A const&)",
+    }
+    assert demangled([]) == {}

@@ -54,9 +54,10 @@ def command(
     if as_json:
         write(encode(document))
     else:
-        from torchyard.inspect.check_reports import check_report
+        from torchyard.host.demangle import demangled
+        from torchyard.inspect.check_reports import check_report, shown_symbols
 
-        show(check_report(document))
+        show(check_report(document, demangled(shown_symbols(document))))
     refuse_errors(document)
 
 

@@ -1,8 +1,5 @@
 """`torchyard diff`: what is different between two packages, and who would notice."""
 
-import re
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,13 +7,9 @@ import click
 from torchyard.checks.compare import Extension, compare, extension_of, will_load
 from torchyard.cli.options import json_option
 from torchyard.cli.reading import read
-from torchyard.errors import CheckError, HostError
+from torchyard.errors import CheckError
 from torchyard.package.contents import Contents, FaultKind, is_library
 from torchyard.report.console import show, write
-
-_MANGLED = re.compile(r"_Z[\w.$]+")
-_AT_ONCE = 500
-"""How many names are surely no more than a command line can have."""
 
 
 @click.command("diff")
@@ -46,9 +39,10 @@ def command(
 
         write(encode(compare_document(comparison, answer)))
     else:
+        from torchyard.host.demangle import demangled
         from torchyard.inspect.compare_reports import compare_report, shown_symbols
 
-        readable = _readable(shown_symbols(comparison, answer, everything=everything))
+        readable = demangled(shown_symbols(comparison, answer, everything=everything))
         show(compare_report(comparison, answer, readable, everything=everything))
     if answer and not answer.loads:
         msg = f"{answer.extension} would not load with {comparison.after}"
@@ -73,17 +67,3 @@ def _extension(path: Path) -> Extension:
     from torchyard.package.library import read_library
 
     return Extension(path.name, {path.name: read_library(path)})
-
-
-def _readable(symbols: Sequence[str]) -> dict[str, str]:
-    """C++ names as they were written, if there is a program that can tell."""
-    from torchyard.host.process import capture
-
-    mangled = list(dict.fromkeys(symbol for symbol in symbols if _MANGLED.fullmatch(symbol)))
-    found: dict[str, str] = {}
-    with suppress(HostError):
-        for start in range(0, len(mangled), _AT_ONCE):
-            some = mangled[start : start + _AT_ONCE]
-            lines = capture(["c++filt", *some], cwd=Path.cwd()).splitlines()
-            found.update(zip(some, lines, strict=True))
-    return found

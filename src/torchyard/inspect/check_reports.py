@@ -1,7 +1,7 @@
 """What a check found, and what a rule is for, as people read it."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from torchyard.checks.rule import Rule, Severity
+from torchyard.host.demangle import MANGLED
 from torchyard.inspect.check_documents import CheckDocument, FindingDocument, PackageDocument
 from torchyard.inspect.layout import plain_table
 from torchyard.model.quantity import show_count, show_size
@@ -19,10 +20,17 @@ _LISTED = 4
 """How many things a rule names before it only counts the others."""
 
 
-def check_report(document: CheckDocument) -> RenderableType:
+def shown_symbols(document: CheckDocument) -> list[str]:
+    """The names of C++ that are told."""
+    findings = (finding for package in document.packages for finding in package.findings)
+    return [symbol for finding in findings for symbol in MANGLED.findall(finding.what)]
+
+
+def check_report(document: CheckDocument, readable: Mapping[str, str] = {}) -> RenderableType:
     """Every package with its findings, the worst first, and a verdict over all.
 
-    Of several packages, those without findings have one line each, in front of the others.
+    Of several packages, those without findings have one line each, in front of the others. For
+    symbols, `readable` has what to show in their place.
     """
     shown = [package for package in document.packages if package.findings]
     clean = [package.file for package in document.packages if not package.findings]
@@ -35,7 +43,7 @@ def check_report(document: CheckDocument) -> RenderableType:
     for package in shown:
         parts += [Text(printable(package.file), style="bold", overflow="fold"), _facts(package), ""]
         for group in grouped(package.findings):
-            parts += [*_group(group), ""]
+            parts += [*_group(group, readable), ""]
     return Group(*parts, verdict(document))
 
 
@@ -93,7 +101,9 @@ def things(findings: Iterable[FindingDocument]) -> list[Thing]:
     return [Thing(members, found) for members, found in said.items()]
 
 
-def _group(group: Sequence[FindingDocument]) -> Iterator[RenderableType]:
+def _group(
+    group: Sequence[FindingDocument], readable: Mapping[str, str]
+) -> Iterator[RenderableType]:
     first = group[0]
     count = f" ({len(group)})" if len(group) > 1 else ""
     yield Text.assemble((first.severity, STYLES[first.severity]), " ", (first.rule, "bold"), count)
@@ -105,7 +115,8 @@ def _group(group: Sequence[FindingDocument]) -> Iterator[RenderableType]:
         yield from _more(len(members), 2)
         indent = 4 if members else 2
         for finding in said[:_LISTED]:
-            yield _indented(Text(printable(finding.what)), indent)
+            what = MANGLED.sub(lambda name: readable.get(name[0], name[0]), finding.what)
+            yield _indented(Text(printable(what)), indent)
             for label, text in (("to do", finding.hint), ("allowed", finding.allowed)):
                 if text and text not in told:
                     yield _indented(Text.assemble((f"{label}: ", "cyan"), printable(text)), indent)
