@@ -7,6 +7,9 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.resolve import How, folders, links_of
 from torchyard.package.contents import Binary, Contents, Kind
 
+CONDA_INDEX = (
+    b'{"name": "thing", "version": "1.0", "build": "0", "subdir": "linux-64", "depends": ["other"]}'
+)
 ORDER = {"thing-1.0.dist-info/torchyard-order.json": b'{"tasks": []}'}
 MODULE = "thing/_C.cpython-312-x86_64-linux-gnu.so"
 
@@ -158,6 +161,13 @@ def test_a_required_wheel_that_is_not_at_hand_may_have_what_is_looked_for_in_its
     assert hits("linking-unresolved", subject_of(package(user, requires=["another"])))
     together = subject_of(package(user, requires=["other"]), others=(other,))
     assert hits("linking-unresolved", together), "it is at hand, and has no such library"
+    conda = package(
+        {"other/bin/tool": library("libother.so.1", runpath="$ORIGIN/..")},
+        kind=Kind.CONDA,
+        name="thing-1.0-0.conda",
+        texts={"info/index.json": CONDA_INDEX},
+    )
+    assert hits("linking-unresolved", subject_of(conda)), "folders of a prefix are nobody's"
 
 
 def test_linking_environment() -> None:

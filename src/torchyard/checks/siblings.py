@@ -69,6 +69,8 @@ class Siblings:
 
     def _owner(self, folder: str) -> str:
         """A required wheel of which nothing is known but that a folder has its name."""
+        if self.kind != Kind.WHEEL:
+            return ""
         name = canonicalize_name(folder.partition("/")[0])
         known = {*self.given, *(row.distribution for row in self._rows)}
         known.update(row.distribution for row in self._imported)
