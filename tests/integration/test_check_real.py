@@ -4,7 +4,6 @@ What is listed here was found by readelf, nm and unzip, too; see docs/evidence.
 """
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -57,16 +56,20 @@ class Used(NamedTuple):
     memory: int
 
 
+MEASURE = """
+import os, subprocess, sys
+process = subprocess.Popen(sys.argv[1:], stderr=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+print(usage.ru_maxrss, file=sys.stderr, flush=True)
+os._exit(os.waitstatus_to_exitcode(status))
+"""
+"""A process begins with the memory of the one that starts it, so a small one does."""
+
+
 def used(*argv: object) -> Used:
-    process = subprocess.Popen(
-        [str(word) for word in argv], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    assert process.stdout is not None
-    with process.stdout as stream:
-        out = stream.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return Used(process.returncode, out, usage.ru_maxrss * 1024)
+    words = [sys.executable, "-c", MEASURE, *map(str, argv)]
+    done = subprocess.run(words, capture_output=True, check=False)
+    return Used(done.returncode, done.stdout, int(done.stderr) * 1024)
 
 
 class Checked(NamedTuple):

@@ -106,10 +106,10 @@ def test_packages_are_tried(proven: Project, tmp_path: Path, kind: str) -> None:
     ]
     for one in package.runs:
         outcomes = {test.test: test.outcome for test in one.tests}
-        assert outcomes.pop("tests/gpu.py") == "not run"
+        assert outcomes.pop("smoke/gpu.py") == "not run"
         if PYTHON in kind:
             assert set(outcomes.values()) == {"passed"}
-        assert outcomes["tests/consumer.cpp"] == "passed"
+        assert outcomes["smoke/consumer.cpp"] == "passed"
 
 
 def test_a_package_without_files_is_not_tried(proven: Project) -> None:

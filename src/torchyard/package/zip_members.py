@@ -88,12 +88,12 @@ class _Reader(NamedTuple):
             member = Member(self.found, entry.name, entry.size)
             for part in parts:
                 member.feed(part)
-        except BadDataError:
+            if not self._is_right(entry, member.passed, member.crc):
+                return NOTHING
+            return Learnt(member.digest, member.finish(lambda: self._pieces(entry)))
+        except BadDataError:  # maybe only when it passes again: who reads it whole sees no junk
             self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
             return NOTHING
-        if not self._is_right(entry, member.passed, member.crc):
-            return NOTHING
-        return Learnt(member.digest, member.finish(lambda: self._pieces(entry)))
 
     def _plain(self, entry: Entry, data: bytes | bytearray) -> Learnt:
         """A small member that nobody looks into."""
