@@ -10,17 +10,16 @@ from tests.helpers import yard_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError
-from torchyard.model.order import Order, Task
+from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, Setting, Step, places_of, words_in_braces
-from torchyard.model.yard import Sandbox, Source
+from torchyard.model.step import OWN, Step, places_of, words_in_braces
+from torchyard.model.yard import Sandbox
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.pytorch import commit_of, environment
-from torchyard.recipes.source import snapshot
 from torchyard.run.environment import compose
 from torchyard.run.sandbox import INSIDE, enclose, slots_path, work_path
 
@@ -307,24 +306,3 @@ def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(tmp_path: Path) 
     assert "--share-net" not in enclose(bwrap, STEP, tmp_path, None)
     online = msgspec.structs.replace(STEP, network=True)
     assert "--share-net" in enclose(bwrap, online, tmp_path, None)
-
-
-def test_what_is_apart_is_not_copied_with_the_source() -> None:
-    settings: dict[str, Setting] = {"digest": "0" * 64}
-    source = Source(path="{my}", apart=("smoke", "/else/where"))
-    task = Task(
-        id="source:demo-1.0",
-        stage=Stage.SOURCE,
-        stage_revision=1,
-        scope="",
-        recipe="pytorch",
-        fingerprint="",
-        settings=settings,
-        source=source,
-    )
-    (step,) = snapshot(task)
-    places = {"self": "python", "base": "/b", "file": "/b/x.toml", "out": "/o", "build": "/w"}
-    words = step.filled(places).run
-    left_out = [words[i + 1] for i, word in enumerate(words) if word == "--leave-out"]
-    assert left_out == ["/b/x.toml", "/b/smoke", "/else/where"]
-    assert "/b/{my}" in words

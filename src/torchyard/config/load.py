@@ -49,7 +49,7 @@ def _read(path: str) -> str:
 def _with_proof(yard: Yard, base: str) -> Yard:
     """Read what proves packages: tests of the project's own, and a policy if it is a file."""
     check, smoke = yard.check, yard.smoke
-    if _is_file(check.policy):
+    if check.policy.endswith(".toml"):
         text = read_text(join(base, check.policy))
         check = msgspec.structs.replace(check, policy=basename(check.policy), text=text)
     if smoke.folder:
@@ -60,23 +60,12 @@ def _with_proof(yard: Yard, base: str) -> Yard:
     return msgspec.structs.replace(yard, check=check, smoke=smoke)
 
 
-def _is_file(policy: str) -> bool:
-    """Whether a policy is a file; else it is the name of one that is shipped."""
-    return policy.endswith(".toml")
-
-
 def yard_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Yard:
     """Evaluate what was read from a path; a source directory is relative to it."""
-    yard = evaluate(decode(document), document, load_tables())
-    names = (yard.smoke.folder, yard.check.policy if _is_file(yard.check.policy) else "")
-    apart = tuple(name for name in names if name)
-    base = dirname(path)
-    yard = _with_proof(yard, base)
+    yard = _with_proof(evaluate(decode(document), document, load_tables()), dirname(path))
     if yard.source.path is None:
         return yard
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
 
-    leave_out = [path, *others, *(join(base, name) for name in apart)]
-    digest = tree_digest(join(base, yard.source.path), leave_out=leave_out)
-    source = msgspec.structs.replace(yard.source, digest=digest, apart=apart)
-    return msgspec.structs.replace(yard, source=source)
+    digest = tree_digest(join(dirname(path), yard.source.path), leave_out=[path, *others])
+    return msgspec.structs.replace(yard, source=msgspec.structs.replace(yard.source, digest=digest))

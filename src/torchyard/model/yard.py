@@ -32,8 +32,7 @@ def own_release(version: str) -> str:
 class Source(Value, kw_only=True):
     """Where the code comes from: a commit of a git repository, or a directory's content.
 
-    A `rev` may be a tag or branch, whose commit is not known before somebody looks. What is `apart`
-    is no part of a directory, though it lies in it: tests and policies that jobs carry themselves.
+    A `rev` may be a tag or branch, whose commit is not known before somebody looks.
     """
 
     git: str | None = None
@@ -42,7 +41,6 @@ class Source(Value, kw_only=True):
     path: str | None = None
     digest: str | None = None
     submodules: bool = True
-    apart: tuple[str, ...] = ()
 
 
 class Channel(Value, kw_only=True):
