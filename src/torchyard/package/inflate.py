@@ -17,7 +17,7 @@ SMALL = 1 << 20
 """Members up to this size are read in one go."""
 _IN = 64 << 10
 _OUT = 256 << 10
-_IsalError = cast("type[Exception]", igzip_lib.IsalError)
+IsalError = cast("type[Exception]", igzip_lib.IsalError)
 
 
 Progress = Callable[[int], None]
@@ -66,7 +66,7 @@ def pieces(handle: int, entry: Entry, progress: Progress = nobody) -> Iterator[b
         progress(len(data))
         try:
             piece = stream.decompress(data, min(_OUT, left))
-        except _IsalError:
+        except IsalError:
             raise BadDataError from None
         if not data and not piece and not stream.eof:
             raise BadDataError  # it even asks for more when it has all, so one must try

@@ -8,6 +8,7 @@ from hashlib import sha256
 import deflate
 import msgspec
 
+from torchyard.model.order import ORDER
 from torchyard.package.contents import Binary, FaultKind, File
 from torchyard.package.device_code import DeviceScan, is_likely_in, may_be_in
 from torchyard.package.elf_image import DAMAGED, MAGIC
@@ -16,8 +17,8 @@ from torchyard.package.foreign import ForeignStream, is_foreign
 from torchyard.package.limits import Faults, Limits
 
 _KEPT = re.compile(
-    r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash"
-    r"|torchyard-order\.json"
+    r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash|"
+    + re.escape(ORDER)
 )
 _MOST_PASSES = 8
 _AROUND, _MOST_AROUND = 1 << 20, 8 << 20

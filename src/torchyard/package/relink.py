@@ -15,6 +15,7 @@ from torchyard.package.archive import Member
 from torchyard.package.draft import Change, Draft
 from torchyard.package.elf import Elf, read_elf
 from torchyard.package.elf_edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
+from torchyard.package.elf_image import MAGIC
 from torchyard.package.operations import (
     EVERYWHERE,
     Bundle,
@@ -41,7 +42,6 @@ class Library(NamedTuple):
     elf: Elf
 
 
-_ELF = b"\x7fELF"
 _LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
 _BESIDE = re.compile(r"\A[^/]+\.data/(?:platlib|purelib)/")
 """Folders of a wheel whose files are installed as if they were not in one."""
@@ -131,7 +131,7 @@ def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]
     found = [
         entry
         for entry in draft.entries.values()
-        if any_match(entry.name, globs) and beginning_of(draft.file, entry, len(_ELF)) == _ELF
+        if any_match(entry.name, globs) and beginning_of(draft.file, entry, len(MAGIC)) == MAGIC
     ]
 
     def unpack(entry: Entry) -> Library | None:

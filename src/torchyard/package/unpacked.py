@@ -6,21 +6,20 @@ import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 import deflate
 from isal import igzip_lib
 
 from torchyard.errors import CheckError
 from torchyard.host.machine import processors
-from torchyard.package.inflate import BadDataError, pieces
+from torchyard.package.inflate import BadDataError, IsalError, pieces
 from torchyard.package.limits import LIMITS
 from torchyard.package.zip_reader import STORED, Directory, Entry, read_directory
 
 _ENOUGH = 512
 """How many stored bytes give a few unpacked ones, whatever tables they begin with."""
 _PLAIN = (0, stat.S_IFREG, stat.S_IFDIR)
-_IsalError = cast("type[Exception]", igzip_lib.IsalError)
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -55,9 +54,6 @@ def sound_directory(name: str, file: BinaryIO) -> Directory:
         where = f"{fault.member} " if fault.member else ""
         msg = f"`{name}` can't be unpacked: {where}{fault.what}"
         raise CheckError(msg, hint="an archive that is no good must be made anew")
-    if sum(entry.size for entry in directory.entries) > LIMITS.total:
-        msg = f"`{name}` can't be unpacked: its members are larger than any package"
-        raise CheckError(msg, hint="find out who made it")
     return directory
 
 
@@ -68,7 +64,7 @@ def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:
         return start[:size]
     try:
         return igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE).decompress(start, size)
-    except _IsalError:
+    except IsalError:
         return b""
 
 

@@ -20,9 +20,6 @@ def read_zip(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> F
     """Read all members. Links are something that wheels must not have."""
     directory = read_directory(file, limits)
     found = Found(limits, Faults(limits.faults, directory.faults))
-    if sum(entry.size for entry in directory.entries) > limits.total:
-        found.faults.add(FaultKind.BOMB, "", "its members are larger than any package")
-        return found
     reader = _Reader(file.fileno(), found, progress, not name.endswith(".whl"))
     for entry in sorted(directory.entries, key=lambda entry: entry.header):
         if not entry.name.endswith("/"):

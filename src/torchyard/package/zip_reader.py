@@ -75,6 +75,9 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
         return Directory((), end.comment, faults.all())
     data = os.pread(handle, end.size, end.start)
     entries = [_entry(handle, row, end, faults) for row in _rows(data, end, limits, faults)]
+    if sum(entry.size for entry in entries) > limits.total:
+        faults.add(FaultKind.BOMB, "", "its members are larger than any package")
+        return Directory((), end.comment, faults.all())
     check_names([entry.name for entry in entries], faults)
     return Directory(_placed(entries, end, faults), end.comment, faults.all())
 
