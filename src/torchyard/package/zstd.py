@@ -3,8 +3,8 @@
 import sys
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import ZstdDecompressor, ZstdError, compress
+    from compression.zstd import ZstdDecompressor, ZstdError, compress, decompress
 else:
-    from backports.zstd import ZstdDecompressor, ZstdError, compress
+    from backports.zstd import ZstdDecompressor, ZstdError, compress, decompress
 
-__all__ = ["ZstdDecompressor", "ZstdError", "compress"]
+__all__ = ["ZstdDecompressor", "ZstdError", "compress", "decompress"]

@@ -4,21 +4,29 @@ Results and blobs are never written twice with different bytes, so every operati
 """
 
 import errno
+import hashlib
 import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 import obstore
-from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotSupportedError,
+    PreconditionError,
+)
 from obstore.store import LocalStore, S3Store
 
 from torchyard.errors import ElsewhereError, SelectionError, UsageError
+from torchyard.host.work import locked
 
 SILENCE = 30.0
 """Seconds without a byte of an answer after which a request counts as lost."""
@@ -27,6 +35,9 @@ PATIENCE = 60.0
 """Seconds after which a store that does nothing but fail is given up."""
 
 CHUNK = 1 << 20
+LOCK = ".lock"
+"""The file in a directory that is locked while an object there is swapped."""
+
 _PLACES = "file:///…, s3://BUCKET/… or a directory"
 _PAGE = 1000
 _UPLOADS = 4
@@ -34,6 +45,11 @@ _UPLOADS = 4
 
 _FINAL = re.compile(r"status code: 40[1345]\b")
 """How obstore says that a server refused, and would do so again."""
+
+Headers = Mapping[str, str]
+"""What a server says of an object to those who read it: `Content-Type`, `Cache-Control`."""
+
+NO_HEADERS: Headers = MappingProxyType({})
 
 _FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
 
@@ -142,7 +158,30 @@ class Objects:
             else:
                 return
 
-    def create(self, key: str, data: bytes | Path) -> bool:
+    def read_tagged(self, key: str) -> tuple[bytes, str] | None:
+        """Read a small object, and the tag that it can be swapped by."""
+        if self.folder is not None:
+            data = self.read(key)
+            return None if data is None else (data, tag_of(data))
+
+        def ask() -> tuple[bytes, str] | None:
+            try:
+                found = obstore.get(self._store, key)
+            except FileNotFoundError:
+                return None
+            return bytes(found.bytes()), found.meta["e_tag"] or ""
+
+        return self._try(f"read {key}", ask)
+
+    def tag(self, key: str) -> str | None:
+        """The tag that an object can be swapped by; None if there is none."""
+        if self.folder is not None:
+            data = self.read(key)
+            return None if data is None else tag_of(data)
+        meta = self.head(key)
+        return None if meta is None else meta.tag
+
+    def create(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> bool:
         """Write an object if there is none of that name; tell whether it is ours.
 
         A writer whose answer got lost finds its own bytes there when it tries again.
@@ -150,20 +189,62 @@ class Objects:
 
         def ask() -> bool:
             try:
-                obstore.put(self._store, key, data, mode="create")
+                obstore.put(
+                    self._store, key, data, mode="create", attributes=self._attributes(headers)
+                )
             except (AlreadyExistsError, FileExistsError):
                 return isinstance(data, bytes) and self.read(key) == data
             return True
 
         return self._try(f"create {key}", ask)
 
-    def write(self, key: str, data: bytes | Path) -> None:
+    def swap(self, key: str, data: bytes, tag: str | None, headers: Headers = NO_HEADERS) -> bool:
+        """Write an object over the one with this tag, or where none is; tell whether it worked.
+
+        Of two that try, one fails. As with `create`, a writer whose answer got lost has its way.
+        """
+        if tag is None:
+            return self.create(key, data, headers)
+        if self.folder is not None:
+            with locked(self.folder / LOCK, wait=True):
+                found = self.tag(key)
+                if found == tag:
+                    self.write(key, data)
+                return found in (tag, tag_of(data))
+
+        def ask() -> bool:
+            try:
+                obstore.put(
+                    self._store,
+                    key,
+                    data,
+                    mode={"e_tag": tag},
+                    attributes=self._attributes(headers),
+                    use_multipart=False,
+                )
+            except (PreconditionError, FileNotFoundError):
+                return self.read(key) == data
+            return True
+
+        return self._try(f"swap {key}", ask)
+
+    def write(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> None:
         """Write an object, over an older one of the same name if there is one."""
 
         def ask() -> None:
-            obstore.put(self._store, key, data, max_concurrency=_UPLOADS)
+            obstore.put(
+                self._store,
+                key,
+                data,
+                attributes=self._attributes(headers),
+                max_concurrency=_UPLOADS,
+            )
 
         self._try(f"write {key}", ask)
+
+    def _attributes(self, headers: Headers) -> "obstore.Attributes | None":
+        """What a bucket is to say with an object; a directory can't say anything."""
+        return dict(headers) if headers and self.folder is None else None
 
     def list(self, prefix: str) -> Iterator[Meta]:
         """Every object below a prefix. A listing that breaks off goes on behind its last name.
@@ -246,6 +327,14 @@ class Objects:
             return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
         hint = "is it in reach, and may we do that there?"
         return ElsewhereError(msg, hint=hint, reason="network")
+
+
+def tag_of(data: bytes) -> str:
+    """The tag that S3 gives to an object that was written at once, and not under a key of KMS.
+
+    Where a server gives others, a swap that counts on this one fails, and its writer has to ask.
+    """
+    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
 
 
 def _folder_of(url: str) -> Path | None:

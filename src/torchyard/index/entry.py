@@ -1,0 +1,76 @@
+"""What a channel knows of a file, and of all files that share pages."""
+
+from typing import Literal
+
+import msgspec
+
+from torchyard.model.values import Value
+
+WHOLE = "simple"
+"""The view that has the files of all variants."""
+
+SHARED = ""
+"""The variant of a file that fits all of them, such as one of pure Python."""
+
+Status = Literal["active", "archived", "quarantined", "deprecated"]
+"""What PEP 792 says of a project: whether it gets new files, and whether it has any to offer."""
+
+
+class Entry(Value, kw_only=True, array_like=True):
+    """A published file. It is written as an array: a channel may have millions."""
+
+    file: str
+    version: str
+    """Of the project, with its local part: `2.14.0+cu130`."""
+    variant: str
+    sha256: str
+    size: int
+    uploaded: str
+    """When it was first published here: `2026-11-15T14:20:00Z`."""
+    requires_python: str = ""
+    metadata: str = ""
+    """The sha256 of its METADATA, which is beside a wheel as `FILE.metadata`."""
+    yanked: str | None = None
+    """Why nobody should take it any more; the reason may be empty."""
+    provenance: bool = False
+    """Whether there is a `FILE.provenance` beside it (PEP 740)."""
+    cell: str = ""
+    """The cell of the plan that it was built for; nothing for files from elsewhere."""
+    commit: str = ""
+    promoted: str = ""
+    """The sha256 of the file that this one is a promotion of, if the bytes had to change."""
+    record: msgspec.Raw = msgspec.Raw(b"null")
+    """Of a conda package: what `repodata.json` says of it."""
+
+
+class Hidden(Value, kw_only=True, array_like=True):
+    """A file that no page names any more, and since when."""
+
+    entry: Entry
+    since: str
+
+
+class State(Value, kw_only=True):
+    """All that the pages of a project, of a conda subdir or of a listing are made of."""
+
+    version: Literal[1] = 1
+    status: Status = "active"
+    status_reason: str = ""
+    entries: tuple[Entry, ...] = ()
+    """In the order of their file names, then of their variants."""
+    hidden: tuple[Hidden, ...] = ()
+    doomed: tuple[str, ...] = ()
+    """Keys that are being deleted just now: nobody may publish them until that is done."""
+    serials: dict[str, int] = {}
+    """For each view (variant, or `WHOLE`) the generation of the channel that changed it last."""
+    tags: dict[str, str] = {}
+    """For each page its tag, as a server should tell it."""
+
+
+def package_key(sha256: str, file: str) -> str:
+    """Where the bytes of a wheel or a zip are. No other bytes can ever be there."""
+    return f"packages/{sha256[:2]}/{sha256[2:]}/{file}"
+
+
+def order_of(entry: Entry) -> tuple[str, str]:
+    return entry.file, entry.variant

@@ -1,0 +1,34 @@
+"""What a channel has to offer: the newest version of everything, and what it is for."""
+
+from collections.abc import Iterable
+
+from packaging.version import InvalidVersion, Version
+
+from torchyard.index.entry import Entry
+from torchyard.model.values import Value
+
+
+class Offer(Value, kw_only=True):
+    """The newest version of a part in one variant, and the platforms and Pythons it is for."""
+
+    version: str
+    platforms: dict[str, tuple[str, ...]] = {}
+    """`linux-x86_64` → `cp311`, `cp312`; no Pythons if none matters."""
+
+
+def offers(entries: Iterable[Entry]) -> dict[str, Offer]:
+    """For each variant, its newest version that nobody took back."""
+    versions: dict[str, set[str]] = {}
+    for entry in entries:
+        if entry.yanked is None:
+            versions.setdefault(entry.variant, set()).add(entry.version)
+    return {
+        variant: Offer(version=max(found, key=_age)) for variant, found in sorted(versions.items())
+    }
+
+
+def _age(version: str) -> tuple[bool, Version]:
+    try:
+        return True, Version(version)
+    except InvalidVersion:
+        return False, Version("0")

@@ -1,0 +1,24 @@
+"""A page: bytes at an address of a channel, and what a server should say of them."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Media(StrEnum):
+    """What sort of document an object is."""
+
+    HTML = "text/html; charset=utf-8"
+    SIMPLE_HTML = "application/vnd.pypi.simple.v1+html"
+    SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
+    JSON = "application/json"
+    TEXT = "text/plain; charset=utf-8"
+    BYTES = "application/octet-stream"
+    ZSTD = "application/zstd"
+
+
+class Page(NamedTuple):
+    """Something that changes. `path` is relative to the channel."""
+
+    path: str
+    data: bytes
+    media: Media

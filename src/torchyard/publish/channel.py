@@ -1,0 +1,178 @@
+"""A channel, and the one way in which it changes.
+
+A change is a function from states to states. It is staged (packages, then states, all under names
+that belong to their bytes), and then the head is swapped: that is the moment it is published. The
+pages at their fixed addresses follow, each swapped for the one that the state before it had. A
+writer who finds another page there was overtaken, or follows one who died half-way: then all pages
+of the part are compared with what they should be. So a page never goes back, and names only files
+that are there.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from hashlib import sha256
+from random import SystemRandom
+
+import msgspec
+
+from torchyard.errors import ElsewhereError, SelectionError, StoreError
+from torchyard.index.entry import State
+from torchyard.index.page import Media, Page
+from torchyard.package.zstd import compress, decompress
+from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change
+from torchyard.publish.head import HEAD, Head, state_key
+from torchyard.publish.roots import all_roots
+from torchyard.publish.shelves import headers, pages, parse_part, views_of
+from torchyard.store.objects import Objects
+
+PATIENCE = 300.0
+"""Seconds after which a writer gives up who is overtaken again and again."""
+
+_HEAD = msgspec.json.Decoder(Head)
+_STATE = msgspec.json.Decoder(State)
+
+
+class Channel:
+    """Everything published at one address."""
+
+    def __init__(self, objects: Objects) -> None:
+        self.objects = objects
+        self._states: dict[str, State] = {}
+
+    @classmethod
+    def at(cls, url: str, *, make: bool = False) -> "Channel":
+        """Open a channel; one that is not there is an error, unless it may be made."""
+        channel = cls(Objects(url, make=make))
+        if not make and channel.objects.head(HEAD) is None:
+            msg = f"there is no channel at `{url}`"
+            raise SelectionError(msg, hint="`torchyard publish` makes one")
+        return channel
+
+    @property
+    def url(self) -> str:
+        return self.objects.url
+
+    def head(self) -> Head:
+        return self._read_head()[0]
+
+    def _read_head(self) -> tuple[Head, str | None]:
+        found = self.objects.read_tagged(HEAD)
+        if found is None:
+            return Head(), None
+        try:
+            return _HEAD.decode(found[0]), found[1]
+        except msgspec.DecodeError as error:
+            msg = f"`{HEAD}` of the channel `{self.url}` can't be read: {error}"
+            raise StoreError(msg, hint="was it written by a newer torchyard?") from error
+
+    def state(self, head: Head, part: str) -> State:
+        """The state of a part; one without files if there is no such part."""
+        known = head.parts.get(part)
+        return State() if known is None else self.state_at(known.state)
+
+    def state_at(self, digest: str) -> State:
+        """A state, new or old; nothing for no digest."""
+        if not digest:
+            return State()
+        if digest not in self._states:
+            data = self.objects.read(state_key(digest))
+            if data is None:
+                msg = f"the channel `{self.url}` has lost the state {digest}"
+                raise StoreError(msg, hint="was it pruned meanwhile? then try again")
+            text = decompress(data)
+            if sha256(text).hexdigest() != digest:
+                msg = f"the state {digest} of `{self.url}` is not what its name says"
+                raise StoreError(msg, hint="roll back to a generation before it")
+            self._states = {digest: _STATE.decode(text)}  # one: a state can be large
+        return self._states[digest]
+
+    def commit(
+        self, edits: Mapping[str, Edit], order: Order, amend: Amend = lambda head: head
+    ) -> Head:
+        """Change some parts at once, in the order in which readers may see it.
+
+        If nothing changes, somebody may have died before all pages were written: they are mended.
+        """
+        began = time.monotonic()
+        while True:
+            head, tag = self._read_head()
+            draft = draft_change(head, edits, order, amend, partial(self.state, head))
+            if draft is None:
+                self.mend([*edits, ROOTS])
+                return head
+            self._stage(draft)
+            data = msgspec.json.encode(draft.head)
+            if self.objects.swap(HEAD, data, tag, headers(Media.JSON, fixed=False)):
+                break
+            self._wait(began)
+        self._write(draft.writes)
+        return draft.head
+
+    def _stage(self, draft: Draft) -> None:
+        for page in draft.fixed:
+            self.objects.create(page.path, page.data, headers(page.media, fixed=True))
+        for digest, data in draft.states.items():
+            media = headers(Media.ZSTD, fixed=True)
+            self.objects.create(state_key(digest), compress(data), media)
+
+    def _write(self, writes: Iterable[Write]) -> None:
+        late = dict.fromkeys(
+            write.part
+            for write in writes
+            if not self.objects.swap(
+                write.page.path, write.page.data, write.was, headers(write.page.media, fixed=False)
+            )
+        )
+        if late:
+            self.mend(late)
+
+    def mend(self, parts: Iterable[str]) -> list[str]:
+        """Write pages anew that are not what they should be; tell which.
+
+        The tag of a page is read before the head that the new page is made of. So a page that
+        somebody writes meanwhile, of a newer head, is never written over.
+        """
+        mended: list[str] = []
+        for part in parts:
+            began = time.monotonic()
+            while not self._mend_once(part, mended):
+                self._wait(began)
+        return mended
+
+    def _mend_once(self, part: str, mended: list[str]) -> bool:
+        before = self.head()
+        there = {path: self.objects.tag(path) for path in self._tags(before, part)}
+        head = self.head()
+        tags = self._tags(head, part)
+        stale = {path for path, tag in tags.items() if there.get(path) != tag}
+        if not stale:
+            return True
+        done = True
+        for page in self._pages(head, part):
+            if page.path not in stale:
+                continue
+            if page.path not in there:
+                done = False  # it is new since, and so is its tag
+            elif there[page.path] is None or self.objects.read(page.path) != page.data:
+                media = headers(page.media, fixed=False)
+                done &= self.objects.swap(page.path, page.data, there[page.path], media)
+                mended.append(page.path)
+        return done
+
+    def _tags(self, head: Head, part: str) -> Mapping[str, str]:
+        return self.state(head, part).tags if part else head.tags
+
+    def _pages(self, head: Head, part: str) -> Iterator[Page]:
+        if not part:
+            return all_roots(head)
+        name = parse_part(part)
+        state = self.state(head, part)
+        return pages(name, state, views_of(name, state, head.variants))
+
+    def _wait(self, began: float) -> None:
+        """Let others pass, for a while of random length."""
+        if time.monotonic() - began > PATIENCE:
+            msg = f"others change the channel `{self.url}` all the time"
+            raise ElsewhereError(msg, hint="try again later", reason="busy")
+        time.sleep(SystemRandom().uniform(0.01, 0.5))

@@ -1,0 +1,144 @@
+"""What a change of a channel comes to: new states, new pages and a new head, all in memory."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.index.entry import SHARED, State
+from torchyard.index.offer import offers
+from torchyard.index.page import Page
+from torchyard.model.canonical import canonical_json
+from torchyard.publish.head import HISTORY, Change, Head, Part
+from torchyard.publish.roots import changed_roots
+from torchyard.publish.shelves import changed_views, pages, parse_part, settle
+from torchyard.store.objects import tag_of
+
+Edit = Callable[[State], State]
+"""What should become of a state. It is called again if somebody else was faster."""
+
+Amend = Callable[[Head], Head]
+"""What should become of the head, beside its parts."""
+
+ROOTS = ""
+"""Stands for the pages that are made of the head, where names of parts are meant."""
+
+
+class Order(NamedTuple):
+    """Why a channel is to change, and when, as its log will tell."""
+
+    why: str
+    at: str
+
+
+class Write(NamedTuple):
+    """A page, and the tag of the one that it takes the place of."""
+
+    part: str
+    page: Page
+    was: str | None
+
+
+class Draft(NamedTuple):
+    """Everything that is to be written: fixed objects and states, then the head, then pages."""
+
+    head: Head
+    fixed: list[Page]
+    states: dict[str, bytes]
+    writes: list[Write]
+
+
+class _New(NamedTuple):
+    state: State
+    digest: str
+    data: bytes
+    fixed: list[Page]
+    writes: list[Write]
+
+
+def draft_change(
+    head: Head,
+    edits: Mapping[str, Edit],
+    order: Order,
+    amend: Amend,
+    read: Callable[[str], State],
+) -> Draft | None:
+    """Apply edits to a channel in the order of their parts; None if nothing changes."""
+    olds = {name: read(name) for name in edits}
+    news = {name: edit(olds[name]) for name, edit in edits.items()}
+    amended = amend(head)
+    variants = _variants(amended, news)
+    fresh = set(variants).difference(head.variants)
+    if fresh:  # files that fit every variant appear in the new ones, too
+        for name in (name for name, part in head.parts.items() if part.shared):
+            olds.setdefault(name, read(name))
+            news.setdefault(name, olds[name])
+    made = {
+        name: new
+        for name, state in news.items()
+        if (new := _new(name, olds[name], state, variants, head.generation + 1))
+    }
+    if not made and amended is head:
+        return None
+    changes = {
+        name: (head.parts[name].state if name in head.parts else "", new.digest)
+        for name, new in made.items()
+    }
+    change = Change(generation=head.generation + 1, at=order.at, why=order.why, parts=changes)
+    parts = {name: _part(new) for name, new in made.items()}
+    new_head = msgspec.structs.replace(
+        amended,
+        generation=change.generation,
+        run=secrets.token_hex(8),
+        parts={**head.parts, **parts},
+        log=(*head.log, change)[-HISTORY:],
+    )
+    new_head, roots = changed_roots(head, new_head)
+    writes = [write for new in made.values() for write in new.writes]
+    return Draft(
+        head=new_head,
+        fixed=[page for new in made.values() for page in new.fixed],
+        states={new.digest: new.data for new in made.values()},
+        writes=[*writes, *(Write(ROOTS, page, head.tags.get(page.path)) for page in roots)],
+    )
+
+
+def _new(
+    name: str, old: State, state: State, variants: tuple[str, ...], generation: int
+) -> _New | None:
+    """A new state that knows its pages; None if it is the old one."""
+    part = parse_part(name)
+    views = changed_views(part, old, state, variants)
+    if not views and state is old:
+        return None
+    serials = {**state.serials, **dict.fromkeys(views, generation)}
+    state, fixed = settle(part, old, msgspec.structs.replace(state, serials=serials))
+    made = list(pages(part, state, views))
+    tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
+    state = msgspec.structs.replace(state, tags=tags)
+    data = canonical_json(state)
+    writes = [Write(name, page, old.tags.get(page.path)) for page in made]
+    return _New(state, sha256(data).hexdigest(), data, fixed, writes)
+
+
+def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
+    """The variants that a channel will have."""
+    simple = {
+        entry.variant
+        for name, state in news.items()
+        if name.startswith("simple/")
+        for entry in state.entries
+    }
+    return tuple(sorted(simple.union(head.variants) - {SHARED}))
+
+
+def _part(new: _New) -> Part:
+    variants = {entry.variant for entry in new.state.entries}
+    return Part(
+        state=new.digest,
+        variants=tuple(sorted(variants - {SHARED})),
+        shared=SHARED in variants,
+        offers=offers(new.state.entries),
+    )

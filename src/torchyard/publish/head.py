@@ -1,0 +1,79 @@
+"""The head of a channel: one small object that says which state each part of it is in.
+
+channel.json               the head; who replaces it, by compare-and-swap, has published
+states/ab/ab12….json.zst   states of parts, by the sha256 of their JSON
+packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
+simple/, cu130/, …         simple indexes: of everything, and of each variant
+conda/linux-64/            a conda channel
+libtorch/cu130/            listings of libtorch zips
+"""
+
+from typing import Literal
+
+from torchyard.index.offer import Offer
+from torchyard.model.values import Value
+
+HEAD = "channel.json"
+HISTORY = 200
+"""So many changes can be taken back."""
+
+
+class Part(Value, kw_only=True):
+    """A project of the simple index, a subdir of the conda channel, or a listing."""
+
+    state: str
+    """The digest of its state."""
+    variants: tuple[str, ...] = ()
+    shared: bool = False
+    """Whether it has files that are in every variant."""
+    offers: dict[str, Offer] = {}
+
+
+class Change(Value, kw_only=True):
+    """One switch: why, when, and the states before and after. No state: no such part."""
+
+    generation: int
+    at: str
+    why: str
+    parts: dict[str, tuple[str, str]]
+
+
+class Pin(Value, kw_only=True):
+    """A version that is kept when others are pruned."""
+
+    project: str
+    version: str
+    at: str
+    why: str = ""
+
+
+class Head(Value, kw_only=True):
+    """Everything that is published, in a few thousand bytes."""
+
+    version: Literal[1] = 1
+    generation: int = 0
+    name: str = ""
+    """What people call the channel: `nightly`."""
+    run: str = ""
+    """Unique for each switch: it tells two writers apart."""
+    grouping: Literal["compute", "compute-blas"] = "compute"
+    """What a variant is called after."""
+    parts: dict[str, Part] = {}
+    """`simple/torch`, `conda/linux-64`, `libtorch/torch`."""
+    serials: dict[str, int] = {}
+    """For each view the generation that changed its list of projects last."""
+    tags: dict[str, str] = {}
+    """Of the pages that are made of the head itself."""
+    pins: dict[str, Pin] = {}
+    log: tuple[Change, ...] = ()
+    """The newest last."""
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Every variant that has an index of its own, in order."""
+        parts = (part for name, part in self.parts.items() if name.startswith("simple/"))
+        return tuple(sorted({variant for part in parts for variant in part.variants}))
+
+
+def state_key(digest: str) -> str:
+    return f"states/{digest[:2]}/{digest}.json.zst"

@@ -1,0 +1,91 @@
+"""Which pages each sort of part has, in the order in which they are to be written.
+
+The last page of a part changes with all others: who finds it as its predecessor left it knows that
+the predecessor has written all of them.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from torchyard.errors import StoreError
+from torchyard.index.entry import SHARED, WHOLE, Entry, State
+from torchyard.index.page import Page
+from torchyard.index.simple import project_pages
+
+Shelf = Literal["simple", "conda", "libtorch"]
+
+
+class PartName(NamedTuple):
+    """`simple/torch`, `conda/linux-64` or `libtorch/torch`."""
+
+    shelf: Shelf
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.shelf}/{self.name}"
+
+
+def parse_part(text: str) -> PartName:
+    shelf, _, name = text.partition("/")
+    match shelf:
+        case "simple" | "conda" | "libtorch":
+            return PartName(shelf, name)
+        case _:
+            msg = f"the channel has a part `{text}`, which is of no known sort"
+            raise StoreError(msg, hint="it was written by a newer torchyard: take that one")
+
+
+def views_of(part: PartName, state: State, variants: Collection[str]) -> list[str]:
+    """All views that a part has pages in; `variants` are those of the whole channel."""
+    if part.shelf == "conda":
+        return [WHOLE]
+    own = {entry.variant for entry in state.entries} | state.serials.keys()
+    if SHARED in own:
+        own.update(variants)
+    return [*sorted(own - {SHARED, WHOLE}), WHOLE]
+
+
+def changed_views(part: PartName, old: State, new: State, variants: Collection[str]) -> list[str]:
+    """The views whose pages say something else than before."""
+    views = views_of(part, new, variants)
+    if (old.status, old.status_reason) != (new.status, new.status_reason):
+        return views
+    before, after = set(map(id, old.entries)), set(map(id, new.entries))
+    touched = {entry.variant for entry in old.entries if id(entry) not in after}
+    touched.update(entry.variant for entry in new.entries if id(entry) not in before)
+    if SHARED in touched:
+        return views
+    fresh = [view for view in views if view not in new.serials]  # shared files appear there, too
+    changed = touched.union(fresh, [WHOLE] if touched else [])
+    return [view for view in views if view in changed]
+
+
+def in_view(state: State, view: str) -> list[Entry]:
+    """The entries that a view shows: in the whole, the first of those with one name."""
+    if view == WHOLE:
+        return list({entry.file: entry for entry in reversed(state.entries)}.values())[::-1]
+    return [entry for entry in state.entries if entry.variant in (view, SHARED)]
+
+
+def settle(part: PartName, old: State, new: State) -> tuple[State, list[Page]]:
+    """What a state needs beside its entries, and the objects that never change it leads to."""
+    del part, old
+    return new, []
+
+
+def pages(part: PartName, state: State, views: Collection[str]) -> Iterator[Page]:
+    """The pages of a part in some views."""
+    for view in views:
+        if part.shelf == "simple":
+            yield from project_pages(part.name, state, view, in_view(state, view))
+
+
+_CACHE: Mapping[str, str] = {
+    "page": "public, max-age=60",
+    "package": "public, max-age=31536000, immutable",
+}
+
+
+def headers(media: str, *, fixed: bool) -> dict[str, str]:
+    """What a server should say of an object."""
+    return {"Content-Type": media, "Cache-Control": _CACHE["package" if fixed else "page"]}
