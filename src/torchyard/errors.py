@@ -130,6 +130,18 @@ class SmokeError(TorchyardError):
     exit_code = 14
 
 
+class PublishError(TorchyardError):
+    """A channel refuses a change: something is missing, unproven, taken, or could be squatted."""
+
+    exit_code = 15
+
+
+class AuditError(TorchyardError):
+    """`index check` found an index that would fail or mislead its readers."""
+
+    exit_code = 16
+
+
 class ElsewhereError(TorchyardError):
     """Not the job's fault: no memory, no disk, no store in reach. Try again, or elsewhere."""
 

@@ -46,6 +46,9 @@ sandbox_option = click.option(
     help="Use this sandbox, not the file's.",
 )
 
+channel_argument = click.argument("channel", metavar="CHANNEL")
+"""A channel of the file, by its name, or any, by its address or directory."""
+
 
 def _one_policy(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> str:
     if len(names) > 1:

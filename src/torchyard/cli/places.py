@@ -1,10 +1,16 @@
 """Where things are: the store, and the directory that torchyard works in."""
 
 import os
+from typing import TYPE_CHECKING
 
+from torchyard.errors import SelectionError
 from torchyard.host.files import dirname, join
+from torchyard.model.suggest import did_you_mean
 from torchyard.model.yard import Yard
 from torchyard.store.store import Store
+
+if TYPE_CHECKING:
+    from torchyard.publish.channel import Channel
 
 HOME = ".torchyard"
 """The directory beside the file in which everything is that torchyard itself writes."""
@@ -27,6 +33,28 @@ def open_store(url: str | None, file: str, yard: Yard | None = None, *, make: bo
         if "://" not in url:
             url = join(dirname(absolute(file)), url)
     return Store.at(url, make=make)
+
+
+def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
+    """Open a channel: one of the file, by its name, or any, by its address or directory."""
+    from torchyard.publish.channel import Channel
+
+    return Channel.at(place_of(place, file), make=make)
+
+
+def place_of(place: str, file: str) -> str:
+    """The address of a channel; directories that the file names are beside it."""
+    if "/" in place or place in (".", ".."):
+        return place
+    from torchyard.config.load import load_yard
+
+    channels = load_yard(file).channels
+    if place not in channels:
+        msg = f"`{file}` has no channel `{place}`"
+        hint = did_you_mean(place, channels) if channels else "write file://…, s3://… or ./DIR"
+        raise SelectionError(msg, hint=hint)
+    url = channels[place].url
+    return url if "://" in url else join(dirname(absolute(file)), url)
 
 
 def cache_of(file: str, yard: Yard | None) -> str | None:

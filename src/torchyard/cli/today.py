@@ -1,4 +1,4 @@
-"""What day it is: some findings and failures are allowed up to one."""
+"""What day and what moment it is: allowances end some day, and channels keep a log."""
 
 from datetime import UTC, date, datetime
 
@@ -6,3 +6,8 @@ from datetime import UTC, date, datetime
 def current_date() -> date:
     """The same day for everybody, wherever they are."""
     return datetime.now(tz=UTC).date()
+
+
+def current_moment() -> str:
+    """The moment as indexes write it: `2026-11-15T14:20:00Z`."""
+    return f"{datetime.now(tz=UTC):%Y-%m-%dT%H:%M:%SZ}"
