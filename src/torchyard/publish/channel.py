@@ -39,6 +39,7 @@ class Channel:
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
         self._states: dict[str, State] = {}
+        self._seen: tuple[Head, str | None] | None = None
 
     @classmethod
     def at(cls, url: str, *, make: bool = False) -> "Channel":
@@ -54,7 +55,9 @@ class Channel:
         return self.objects.url
 
     def head(self) -> Head:
-        return self._read_head()[0]
+        """The head as it is now; the next commit begins with it, and saves a request."""
+        self._seen = self._read_head()
+        return self._seen[0]
 
     def _read_head(self) -> tuple[Head, str | None]:
         found = self.objects.read_tagged(HEAD)
@@ -96,7 +99,8 @@ class Channel:
         """
         began = time.monotonic()
         while True:
-            head, tag = self._read_head()
+            head, tag = self._seen or self._read_head()
+            self._seen = None
             draft = draft_change(head, edits, order, amend, partial(self.state, head))
             if draft is None:
                 self.mend([*edits, ROOTS])

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 from torchyard.errors import StoreError
-from torchyard.index.entry import SHARED, WHOLE, Entry, State
+from torchyard.index.entry import SHARED, WHOLE, Entry, State, package_key
 from torchyard.index.page import Page
 from torchyard.index.simple import project_pages
 
@@ -33,6 +33,13 @@ def parse_part(text: str) -> PartName:
         case _:
             msg = f"the channel has a part `{text}`, which is of no known sort"
             raise StoreError(msg, hint="it was written by a newer torchyard: take that one")
+
+
+def key_of(part: PartName, entry: Entry) -> str:
+    """Where the bytes of a file are; conda wants them beside the pages that name them."""
+    if part.shelf == "conda":
+        return f"{part}/{entry.file}"
+    return package_key(entry.sha256, entry.file)
 
 
 def views_of(part: PartName, state: State, variants: Collection[str]) -> list[str]:

@@ -1,0 +1,170 @@
+"""Publishing packages: their bytes, then one switch for all of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.errors import ElsewhereError, PublishError
+from torchyard.index.entry import Entry, State, order_of
+from torchyard.package.inflate import Progress, nobody
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import Edit, Order
+from torchyard.publish.head import Head
+from torchyard.publish.shelves import PartName, key_of, parse_part
+from torchyard.publish.staged import Package
+from torchyard.publish.upload import restore, upload
+
+_CLOSED = ("archived", "quarantined")
+_NOARCH = "conda/noarch"
+
+
+class Published(NamedTuple):
+    """What a channel has now: the generation, and of the packages those that were there before."""
+
+    head: Head
+    new: tuple[Package, ...]
+    there: tuple[Package, ...]
+
+
+def publish(
+    channel: Channel,
+    head: Head,
+    packages: Sequence[Package],
+    order: Order,
+    progress: Progress = nobody,
+) -> Published:
+    """Publish packages that have passed all gates.
+
+    The head is the channel's, just read; or the one that a new channel is to begin with. Files are
+    sent while the channel may change. What somebody may have deleted meanwhile is sent again: then
+    the parts in question have changed since.
+    """
+    parts = in_order(packages)
+    fresh = [
+        package
+        for part, members in parts.items()
+        for package in news(part, members, channel.state(head, part))
+    ]
+    upload(channel.objects, fresh, progress)
+    sure = head.generation
+    done: dict[str, list[Package]] = {}
+
+    def amend(now: Head) -> Head:
+        nonlocal sure
+        if now.generation != sure:
+            changed = _changed_since(now, sure)
+            restore(channel.objects, [p for p in packages if changed is None or p.part in changed])
+            sure = now.generation
+        if not now.generation:
+            return msgspec.structs.replace(now, name=head.name, grouping=head.grouping)
+        if now.grouping != head.grouping:
+            msg = f"the variants of `{channel.url}` are called after `{now.grouping}`"
+            raise PublishError(msg, hint="leave --variants out: a channel keeps its own")
+        return now
+
+    def edit(part: str, members: Sequence[Package], state: State) -> State:
+        done[part] = news(part, members, state)
+        return add(parse_part(part), state, [package.entry for package in done[part]])
+
+    edits: dict[str, Edit] = {part: partial(edit, part, parts[part]) for part in parts}
+    after = channel.commit(edits, order, amend)
+    new = {id(package) for members in done.values() for package in members}
+    return Published(
+        after,
+        tuple(package for package in packages if id(package) in new),
+        tuple(package for package in packages if id(package) not in new),
+    )
+
+
+def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
+    """Packages by their parts: what is needed before what needs it."""
+    parts: dict[str, list[Package]] = {}
+    for package in sorted(packages, key=lambda p: (p.part != _NOARCH, p.part, order_of(p.entry))):
+        parts.setdefault(package.part, []).append(package)
+    ordered: dict[str, list[Package]] = {}
+    begun: set[str] = set()
+
+    def take(part: str) -> None:
+        if part in parts and part not in begun:
+            begun.add(part)  # two that need each other are in no order
+            needed = {f"simple/{name}" for p in parts[part] for name in p.requires}
+            for other in sorted(needed) if part.startswith("simple/") else ():
+                take(other)
+            ordered[part] = parts[part]
+
+    for part in parts:
+        take(part)
+    return ordered
+
+
+def news(part: str, packages: Sequence[Package], state: State) -> list[Package]:
+    """The packages that a state does not have yet."""
+    name = parse_part(part)
+    there = _known(name, state.entries, [package.entry for package in packages])
+    return [
+        package
+        for package in packages
+        if (known := there.get(_name(name, package.entry))) is None
+        or known.sha256 != package.entry.sha256
+        or (package.entry.provenance and not known.provenance)
+    ]
+
+
+def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
+    """A state with more files. Hidden ones come back; nothing takes the place of other bytes."""
+    if not entries:
+        return state
+    if state.status in _CLOSED:
+        msg = f"`{part}` is {state.status} and takes no new files: {state.status_reason}"
+        raise PublishError(msg, hint="make it active first, if that is meant")
+    hidden = _known(part, (one.entry for one in state.hidden), entries)
+    known = hidden | _known(part, state.entries, entries)
+    for entry in entries:
+        _refuse(part, entry, known.get(_name(part, entry)), state.doomed)
+    taken = {_name(part, entry): _kept(entry, known.get(_name(part, entry))) for entry in entries}
+    others = (entry for entry in state.entries if _name(part, entry) not in taken)
+    return msgspec.structs.replace(
+        state,
+        entries=tuple(sorted((*others, *taken.values()), key=order_of)),
+        hidden=tuple(one for one in state.hidden if _name(part, one.entry) not in taken),
+    )
+
+
+def _refuse(part: PartName, entry: Entry, known: Entry | None, doomed: Sequence[str]) -> None:
+    if known is not None and known.sha256 != entry.sha256:
+        msg = f"the channel has a `{entry.file}` with other bytes ({known.sha256[:16]}…)"
+        hint = "nothing is ever written over: publish it under another version or build number"
+        raise PublishError(msg, hint=hint)
+    if key_of(part, entry) in doomed:
+        msg = f"`{entry.file}` is just being deleted from the channel"
+        raise ElsewhereError(msg, hint="try again in a minute", reason="busy")
+
+
+def _kept(entry: Entry, known: Entry | None) -> Entry:
+    """What was said of a file when it was first published; a provenance may come later."""
+    if known is None:
+        return entry
+    return msgspec.structs.replace(known, provenance=entry.provenance or known.provenance)
+
+
+def _known(
+    part: PartName, entries: Iterable[Entry], asked: Iterable[Entry]
+) -> dict[tuple[str, str], Entry]:
+    """Those of many entries that have the names of some."""
+    files = {entry.file for entry in asked}
+    return {_name(part, entry): entry for entry in entries if entry.file in files}
+
+
+def _name(part: PartName, entry: Entry) -> tuple[str, str]:
+    """What can be there only once; conda knows no variants."""
+    return entry.file, "" if part.shelf == "conda" else entry.variant
+
+
+def _changed_since(head: Head, generation: int) -> Mapping[str, object] | None:
+    """The parts that have changed since a generation; None if nobody remembers."""
+    since = [change for change in head.log if change.generation > generation]
+    if len(since) < head.generation - generation:
+        return None
+    return dict.fromkeys(part for change in since for part in change.parts)

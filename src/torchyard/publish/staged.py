@@ -1,0 +1,268 @@
+"""Packages that are to be published, and all that a channel wants to know of them."""
+
+import hashlib
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Literal, NamedTuple, assert_never
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from torchyard.checks.about import about_text, conda_index, fields_of, metadata_fields, values
+from torchyard.checks.expected import Expected, expected_of, order_of
+from torchyard.errors import Diagnostic, HostError, PublishError, SelectionError
+from torchyard.index.entry import SHARED, Entry
+from torchyard.model.order import Order
+from torchyard.model.recipe import Stage
+from torchyard.package.conda_index import INDEX
+from torchyard.package.contents import Contents, Kind
+from torchyard.package.inflate import Progress, nobody
+from torchyard.package.read import kind_of, read_package
+from torchyard.recipes.pytorch import commit_of
+
+Grouping = Literal["compute", "compute-blas"]
+"""What a variant of a channel is called after."""
+
+PROVENANCE = ".provenance"
+METADATA = ".metadata"
+
+_PACKAGES = (".whl", ".conda", ".tar.bz2", ".zip")
+_DEBUG = "-debug.zip"
+_CONDA_NAME = re.compile(r"[^\s=<>!~\[]+")
+_CHUNK = 1 << 20
+
+
+class Digests(NamedTuple):
+    """Of the bytes of a file."""
+
+    sha256: str
+    md5: str
+    size: int
+
+
+class Package(NamedTuple):
+    """A file, the part of a channel that it belongs to, and all that is to be said of it there."""
+
+    path: Path
+    part: str
+    entry: Entry
+    name: str
+    """As others ask for it: normalised for a wheel, as it is for a conda package."""
+    requires: tuple[str, ...]
+    """The names of all that it asks for, also by its extras; virtual conda packages aside."""
+    contents: Contents
+    order: Order | None
+    metadata: bytes = b""
+    provenance: bytes = b""
+
+
+def read_staged(
+    paths: Iterable[Path],
+    grouping: Grouping,
+    now: str,
+    progress: Progress = nobody,
+) -> list[Package]:
+    """Read all packages among files and below directories; raise all that is wrong with any."""
+    packages: list[Package] = []
+    wrong: list[Diagnostic] = []
+    for path in find_packages(paths):
+        try:
+            packages.append(_read(path, grouping, now, progress))
+        except PublishError as error:
+            wrong += error.diagnostics
+    if wrong:
+        raise PublishError.of(wrong)
+    return packages
+
+
+def find_packages(paths: Iterable[Path]) -> list[Path]:
+    """Package files, each once; archives with debug information are for nobody to install."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        if path.is_dir():
+            below = sorted(p for p in path.rglob("*") if p.name.endswith(_PACKAGES) and p.is_file())
+            found.update((p, None) for p in below if not p.name.endswith(_DEBUG))
+        elif path.is_file():
+            kind_of(path.name)
+            found[path] = None
+        else:
+            msg = f"there is no `{path}`"
+            raise SelectionError(msg, hint="name packages, or directories that have some")
+    return list(found)
+
+
+def digests_of(path: Path) -> Digests:
+    """Read a file once."""
+    sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
+    size = 0
+    try:
+        with path.open("rb") as file:
+            while piece := file.read(_CHUNK):
+                sha256.update(piece)
+                md5.update(piece)
+                size += len(piece)
+    except OSError as error:
+        msg = f"`{path}` can't be read: {error.strerror}"
+        raise HostError(msg, hint="check its name and your permissions") from error
+    return Digests(sha256.hexdigest(), md5.hexdigest(), size)
+
+
+def _read(path: Path, grouping: Grouping, now: str, progress: Progress) -> Package:
+    digests = digests_of(path)
+    contents = read_package(path, progress=progress)
+    expected, order = expected_of(contents), order_of(contents)
+    entry = Entry(
+        file=path.name,
+        version=expected.version,
+        variant=_variant(expected, order, grouping),
+        sha256=digests.sha256,
+        size=digests.size,
+        uploaded=now,
+        cell=order.task.id.partition(":")[2] if order else "",
+        commit=commit_of(order) if order and _has_source(order) else "",
+    )
+    match contents.kind:
+        case Kind.WHEEL:
+            return _wheel(path, contents, order, entry)
+        case Kind.CONDA:
+            return _conda(path, contents, order, entry, digests)
+        case Kind.ZIP:
+            return _libtorch(path, contents, order, entry, expected)
+        case _:
+            assert_never(contents.kind)
+
+
+def _has_source(order: Order) -> bool:
+    return any(task.stage is Stage.SOURCE for task in order.tasks)
+
+
+def _variant(expected: Expected, order: Order | None, grouping: Grouping) -> str:
+    """The variant that a package is for; one that says nothing of a compute fits all."""
+    if not expected.compute:
+        return SHARED
+    blas = order.task.facts.get("variant", "") if order and grouping == "compute-blas" else ""
+    return f"{expected.compute}-{blas}" if blas else expected.compute
+
+
+def _wheel(path: Path, contents: Contents, order: Order | None, entry: Entry) -> Package:
+    metadata = about_text(contents, "METADATA")
+    if not entry.version or not metadata or not fields_of(metadata):
+        msg = f"`{path.name}` is no wheel that anybody could install"
+        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+    fields = metadata_fields(contents)
+    name = canonicalize_name(path.name.partition("-")[0])
+    provenance = _provenance(path, entry.sha256)
+    python = values(fields, "Requires-Python")
+    entry = msgspec.structs.replace(
+        entry,
+        requires_python=python[0] if python else "",
+        metadata=hashlib.sha256(metadata).hexdigest(),
+        provenance=bool(provenance),
+    )
+    requires = tuple(_required(path.name, values(fields, "Requires-Dist")))
+    return Package(
+        path, f"simple/{name}", entry, name, requires, contents, order, metadata, provenance
+    )
+
+
+def _required(file: str, lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        try:
+            yield canonicalize_name(Requirement(line).name)
+        except InvalidRequirement as error:
+            msg = f"`{file}` requires `{line}`, which nobody can read: {error}"
+            raise PublishError(msg, hint="mend the requirement in the project") from error
+
+
+def _conda(
+    path: Path, contents: Contents, order: Order | None, entry: Entry, digests: Digests
+) -> Package:
+    index = conda_index(contents)
+    if index is None or not index.subdir:
+        msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
+        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+    said = msgspec.json.decode(contents.texts[INDEX], type=dict[str, msgspec.Raw])
+    own: Mapping[str, str | int] = {
+        "md5": digests.md5,
+        "sha256": digests.sha256,
+        "size": digests.size,
+    }
+    record = {**said, **{key: msgspec.Raw(msgspec.json.encode(own[key])) for key in own}}
+    entry = msgspec.structs.replace(
+        entry,
+        version=index.version,
+        record=msgspec.Raw(msgspec.json.encode(dict(sorted(record.items())))),
+    )
+    names = (_CONDA_NAME.match(need.rpartition("::")[2]) for need in index.depends)
+    requires = tuple(found[0] for found in names if found and not found[0].startswith("__"))
+    return Package(path, f"conda/{index.subdir}", entry, index.name, requires, contents, order)
+
+
+def _libtorch(
+    path: Path, contents: Contents, order: Order | None, entry: Entry, expected: Expected
+) -> Package:
+    if not expected.name:
+        msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
+        raise PublishError(msg, hint="rename it, or leave it out")
+    name = canonicalize_name(order.task.facts["name"] if order else expected.name[3:])
+    return Package(path, f"libtorch/{name}", entry, name, (), contents, order)
+
+
+class _Envelope(msgspec.Struct):
+    statement: str
+    signature: str
+
+
+class _Attestation(msgspec.Struct):
+    version: Literal[1]
+    verification_material: dict[str, msgspec.Raw]
+    envelope: _Envelope
+
+
+class _Publisher(msgspec.Struct):
+    kind: str
+
+
+class _Bundle(msgspec.Struct):
+    publisher: _Publisher
+    attestations: list[_Attestation]
+
+
+class _Provenance(msgspec.Struct):
+    version: Literal[1]
+    attestation_bundles: list[_Bundle]
+
+
+class _Named(msgspec.Struct):
+    digest: dict[str, str]
+
+
+class _Statement(msgspec.Struct):
+    subject: list[_Named]
+
+
+def _provenance(path: Path, sha256: str) -> bytes:
+    """What is beside a wheel as PEP 740 has it, if it speaks of this wheel; else nothing."""
+    place = path.with_name(path.name + PROVENANCE)
+    if not place.is_file():
+        return b""
+    data = place.read_bytes()
+    hint = "write it anew, or take it away"
+    try:
+        found = msgspec.json.decode(data, type=_Provenance)
+        statements = [
+            msgspec.json.decode(b64decode(attestation.envelope.statement), type=_Statement)
+            for bundle in found.attestation_bundles
+            for attestation in bundle.attestations
+        ]
+    except ValueError as error:  # msgspec's and base64's own errors are of this kind
+        msg = f"`{place.name}` is no provenance as PEP 740 has it: {error}"
+        raise PublishError(msg, hint=hint) from error
+    for statement in statements:
+        if all(named.digest.get("sha256") != sha256 for named in statement.subject):
+            msg = f"`{place.name}` speaks of another file than the one it is beside"
+            raise PublishError(msg, hint=hint)
+    return data

@@ -1,0 +1,84 @@
+"""Packages and what belongs beside them, into a channel: bytes that no page names yet."""
+
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.errors import PublishError
+from torchyard.index.page import Media
+from torchyard.package.inflate import Progress, nobody
+from torchyard.publish.shelves import headers, key_of, parse_part
+from torchyard.publish.staged import METADATA, PROVENANCE, Package
+from torchyard.store.objects import Objects
+
+_SMALL = 8 << 20
+"""Up to this size a file is sent at once, which costs one request whether it is there or not."""
+
+_FILES = 4
+"""So many packages are on their way at a time."""
+
+
+class _Object(NamedTuple):
+    key: str
+    data: bytes | Path
+    media: Media
+
+
+def upload(objects: Objects, packages: Iterable[Package], progress: Progress = nobody) -> None:
+    """Send packages and their sidecars, several at once; what is there stays as it is."""
+
+    def send(package: Package) -> None:
+        for one in _objects(package):
+            if not _send(objects, one) and package.part.startswith("conda/"):
+                _compare(objects, one.key, package.entry.sha256)
+        progress(package.entry.size)
+
+    with ThreadPoolExecutor(_FILES) as pool:
+        list(pool.map(send, packages))
+
+
+def restore(objects: Objects, packages: Iterable[Package]) -> None:
+    """Send again what somebody has deleted since it was sent, or found to be there."""
+
+    def send(one: _Object) -> None:
+        if objects.head(one.key) is None:
+            _send(objects, one)
+
+    with ThreadPoolExecutor(_FILES) as pool:
+        list(pool.map(send, (one for package in packages for one in _objects(package))))
+
+
+def _objects(package: Package) -> Iterator[_Object]:
+    key = key_of(parse_part(package.part), package.entry)
+    yield _Object(key, package.path, Media.BYTES)
+    if package.metadata:
+        yield _Object(f"{key}{METADATA}", package.metadata, Media.TEXT)
+    if package.provenance:
+        yield _Object(f"{key}{PROVENANCE}", package.provenance, Media.JSON)
+
+
+def _send(objects: Objects, one: _Object) -> bool:
+    """Write an object if there is none; tell whether it is ours.
+
+    One whose name belongs to its bytes can be sent in parts: two who do so write the same.
+    """
+    said = headers(one.media, fixed=True)
+    large = isinstance(one.data, Path) and one.data.stat().st_size > _SMALL
+    if not large or not one.key.startswith("packages/"):
+        return objects.create(one.key, one.data, said)
+    if objects.head(one.key) is not None:
+        return False
+    objects.write(one.key, one.data, said)
+    return True
+
+
+def _compare(objects: Objects, key: str, digest: str) -> None:
+    """Refuse to go on if other bytes are where ours should be."""
+    there = sha256()
+    for piece in objects.stream(key):
+        there.update(piece)
+    if there.hexdigest() != digest:
+        msg = f"the channel has another `{key}`, with other bytes"
+        raise PublishError(msg, hint="nothing is ever written over: give it another build number")
