@@ -3,7 +3,7 @@
 import hashlib
 import re
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, assert_never
 
@@ -11,15 +11,16 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.about import about_text, conda_index, fields_of, metadata_fields, values
-from torchyard.checks.expected import Expected, expected_of, order_of
+from torchyard.checks.about import about_text, conda_index, fields_of, values
+from torchyard.checks.expected import Expected, expected_of
+from torchyard.checks.expected import order_of as carried_order
+from torchyard.checks.rule import Finding
 from torchyard.errors import Diagnostic, HostError, PublishError, SelectionError
-from torchyard.index.entry import SHARED, Entry
+from torchyard.index.entry import SHARED, Entry, order_of
 from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
 from torchyard.package.conda_index import INDEX
 from torchyard.package.contents import Contents, Kind
-from torchyard.package.inflate import Progress, nobody
 from torchyard.package.read import kind_of, read_package
 from torchyard.recipes.pytorch import commit_of
 
@@ -43,6 +44,9 @@ class Digests(NamedTuple):
     size: int
 
 
+Findings = tuple[Finding, ...]
+
+
 class Package(NamedTuple):
     """A file, the part of a channel that it belongs to, and all that is to be said of it there."""
 
@@ -53,29 +57,40 @@ class Package(NamedTuple):
     """As others ask for it: normalised for a wheel, as it is for a conda package."""
     requires: tuple[str, ...]
     """The names of all that it asks for, also by its extras; virtual conda packages aside."""
-    contents: Contents
-    order: Order | None
+    findings: Findings
+    """What is wrong with it."""
     metadata: bytes = b""
     provenance: bytes = b""
 
 
+Judge = Callable[[str, Contents], Findings]
+"""Tells what is wrong with a package, given its sha256 and what is in it."""
+
+
+def trust(_sha256: str, _contents: Contents) -> Findings:
+    """Find nothing wrong with any package."""
+    return ()
+
+
 def read_staged(
-    paths: Iterable[Path],
-    grouping: Grouping,
-    now: str,
-    progress: Progress = nobody,
+    paths: Iterable[Path], grouping: Grouping, now: str, judge: Judge = trust
 ) -> list[Package]:
-    """Read all packages among files and below directories; raise all that is wrong with any."""
-    packages: list[Package] = []
+    """Read all packages among files and below directories, one after the other.
+
+    One that lies in two places is taken once. Raises whatever makes some no packages at all.
+    """
+    packages: dict[tuple[str, ...], Package] = {}
     wrong: list[Diagnostic] = []
     for path in find_packages(paths):
         try:
-            packages.append(_read(path, grouping, now, progress))
+            package = _read(path, grouping, now, judge)
+            entry = package.entry
+            packages.setdefault((package.part, *order_of(entry), entry.sha256), package)
         except PublishError as error:
             wrong += error.diagnostics
     if wrong:
         raise PublishError.of(wrong)
-    return packages
+    return list(packages.values())
 
 
 def find_packages(paths: Iterable[Path]) -> list[Path]:
@@ -110,10 +125,10 @@ def digests_of(path: Path) -> Digests:
     return Digests(sha256.hexdigest(), md5.hexdigest(), size)
 
 
-def _read(path: Path, grouping: Grouping, now: str, progress: Progress) -> Package:
+def _read(path: Path, grouping: Grouping, now: str, judge: Judge) -> Package:
     digests = digests_of(path)
-    contents = read_package(path, progress=progress)
-    expected, order = expected_of(contents), order_of(contents)
+    contents = read_package(path)
+    expected, order = expected_of(contents), carried_order(contents)
     entry = Entry(
         file=path.name,
         version=expected.version,
@@ -124,13 +139,15 @@ def _read(path: Path, grouping: Grouping, now: str, progress: Progress) -> Packa
         cell=order.task.id.partition(":")[2] if order else "",
         commit=commit_of(order) if order and _has_source(order) else "",
     )
+    findings = judge(digests.sha256, contents)
     match contents.kind:
         case Kind.WHEEL:
-            return _wheel(path, contents, order, entry)
+            return _wheel(path, contents, entry, findings)
         case Kind.CONDA:
-            return _conda(path, contents, order, entry, digests)
+            return _conda(path, contents, _with_record(contents, entry, digests), findings)
         case Kind.ZIP:
-            return _libtorch(path, contents, order, entry, expected)
+            name = order.task.facts["name"] if order else expected.name[3:]
+            return _libtorch(path, canonicalize_name(name), entry, findings)
         case _:
             assert_never(contents.kind)
 
@@ -147,12 +164,12 @@ def _variant(expected: Expected, order: Order | None, grouping: Grouping) -> str
     return f"{expected.compute}-{blas}" if blas else expected.compute
 
 
-def _wheel(path: Path, contents: Contents, order: Order | None, entry: Entry) -> Package:
+def _wheel(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
     metadata = about_text(contents, "METADATA")
     if not entry.version or not metadata or not fields_of(metadata):
         msg = f"`{path.name}` is no wheel that anybody could install"
         raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    fields = metadata_fields(contents)
+    fields = fields_of(metadata)
     name = canonicalize_name(path.name.partition("-")[0])
     provenance = _provenance(path, entry.sha256)
     python = values(fields, "Requires-Python")
@@ -163,9 +180,7 @@ def _wheel(path: Path, contents: Contents, order: Order | None, entry: Entry) ->
         provenance=bool(provenance),
     )
     requires = tuple(_required(path.name, values(fields, "Requires-Dist")))
-    return Package(
-        path, f"simple/{name}", entry, name, requires, contents, order, metadata, provenance
-    )
+    return Package(path, f"simple/{name}", entry, name, requires, findings, metadata, provenance)
 
 
 def _required(file: str, lines: Iterable[str]) -> Iterator[str]:
@@ -177,38 +192,38 @@ def _required(file: str, lines: Iterable[str]) -> Iterator[str]:
             raise PublishError(msg, hint="mend the requirement in the project") from error
 
 
-def _conda(
-    path: Path, contents: Contents, order: Order | None, entry: Entry, digests: Digests
-) -> Package:
-    index = conda_index(contents)
-    if index is None or not index.subdir:
-        msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
-        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    said = msgspec.json.decode(contents.texts[INDEX], type=dict[str, msgspec.Raw])
-    own: Mapping[str, str | int] = {
+def _with_record(contents: Contents, entry: Entry, digests: Digests) -> Entry:
+    """An entry with what `repodata.json` says of a conda package."""
+    try:
+        said = msgspec.json.decode(contents.texts.get(INDEX, b""), type=dict[str, msgspec.Raw])
+    except msgspec.DecodeError:
+        return entry  # which is told elsewhere
+    own: dict[str, str | int] = {
         "md5": digests.md5,
         "sha256": digests.sha256,
         "size": digests.size,
     }
-    record = {**said, **{key: msgspec.Raw(msgspec.json.encode(own[key])) for key in own}}
-    entry = msgspec.structs.replace(
-        entry,
-        version=index.version,
-        record=msgspec.Raw(msgspec.json.encode(dict(sorted(record.items())))),
-    )
+    record = said | {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in own.items()}
+    text = msgspec.json.encode(dict(sorted(record.items())))
+    return msgspec.structs.replace(entry, record=msgspec.Raw(text))
+
+
+def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
+    index = conda_index(contents)
+    if index is None or not index.subdir:
+        msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
+        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+    entry = msgspec.structs.replace(entry, version=index.version)
     names = (_CONDA_NAME.match(need.rpartition("::")[2]) for need in index.depends)
     requires = tuple(found[0] for found in names if found and not found[0].startswith("__"))
-    return Package(path, f"conda/{index.subdir}", entry, index.name, requires, contents, order)
+    return Package(path, f"conda/{index.subdir}", entry, index.name, requires, findings)
 
 
-def _libtorch(
-    path: Path, contents: Contents, order: Order | None, entry: Entry, expected: Expected
-) -> Package:
-    if not expected.name:
+def _libtorch(path: Path, name: str, entry: Entry, findings: Findings) -> Package:
+    if not name or not entry.version:
         msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
         raise PublishError(msg, hint="rename it, or leave it out")
-    name = canonicalize_name(order.task.facts["name"] if order else expected.name[3:])
-    return Package(path, f"libtorch/{name}", entry, name, (), contents, order)
+    return Package(path, f"libtorch/{name}", entry, name, (), findings)
 
 
 class _Envelope(msgspec.Struct):
