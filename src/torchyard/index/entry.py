@@ -63,6 +63,8 @@ class State(Value, kw_only=True):
     """Keys that are being deleted just now: nobody may publish them until that is done."""
     serials: dict[str, int] = {}
     """For each view (variant, or `WHOLE`) the generation of the channel that changed it last."""
+    shards: dict[str, str] = {}
+    """Of a conda subdir: for each name of a package, the sha256 of its shard."""
     tags: dict[str, str] = {}
     """For each page its tag, as a server should tell it."""
 

@@ -23,11 +23,12 @@ def offers(entries: Iterable[Entry]) -> dict[str, Offer]:
         if entry.yanked is None:
             versions.setdefault(entry.variant, set()).add(entry.version)
     return {
-        variant: Offer(version=max(found, key=_age)) for variant, found in sorted(versions.items())
+        variant: Offer(version=max(found, key=age)) for variant, found in sorted(versions.items())
     }
 
 
-def _age(version: str) -> tuple[bool, Version]:
+def age(version: str) -> tuple[bool, Version]:
+    """What versions are ordered by; those that mean nothing are the oldest."""
     try:
         return True, Version(version)
     except InvalidVersion:

@@ -13,7 +13,7 @@ from torchyard.index.page import Page
 from torchyard.model.canonical import canonical_json
 from torchyard.publish.head import HISTORY, Change, Head, Part
 from torchyard.publish.roots import changed_roots
-from torchyard.publish.shelves import changed_views, pages, parse_part, settle
+from torchyard.publish.shelves import changed_views, companions, pages, parse_part, settle
 from torchyard.store.objects import tag_of
 
 Edit = Callable[[State], State]
@@ -66,6 +66,7 @@ def draft_change(
     read: Callable[[str], State],
 ) -> Draft | None:
     """Apply edits to a channel in the order of their parts; None if nothing changes."""
+    edits = {**dict.fromkeys(companions(edits, head.parts), _as_it_is), **edits}
     olds = {name: read(name) for name in edits}
     news = {name: edit(olds[name]) for name, edit in edits.items()}
     amended = amend(head)
@@ -103,6 +104,10 @@ def draft_change(
         states={new.digest: new.data for new in made.values()},
         writes=[*writes, *(Write(ROOTS, page, head.tags.get(page.path)) for page in roots)],
     )
+
+
+def _as_it_is(state: State) -> State:
+    return state
 
 
 def _new(

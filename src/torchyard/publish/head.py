@@ -5,7 +5,7 @@ states/ab/ab12….json.zst   states of parts, by the sha256 of their JSON
 packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
 simple/, cu130/, …         simple indexes: of everything, and of each variant
 conda/linux-64/            a conda channel
-libtorch/cu130/            listings of libtorch zips
+libtorch/torch/cu130/      listings of libtorch zips
 """
 
 from typing import Literal

@@ -5,18 +5,23 @@ from collections.abc import Iterator
 import msgspec
 
 from torchyard.index.entry import WHOLE
+from torchyard.index.listing import root_page
 from torchyard.index.page import Page
 from torchyard.index.simple import root_pages
 from torchyard.publish.head import Head
 from torchyard.store.objects import tag_of
 
 _SIMPLE = "simple/"
+_LIBTORCH = "libtorch/"
 
 
 def all_roots(head: Head) -> Iterator[Page]:
     """All of these pages, as they should be."""
     for view, names in _listings(head).items():
         yield from root_pages(view, names, head.serials.get(view, 0))
+    zips = [name.removeprefix(_LIBTORCH) for name in head.parts if name.startswith(_LIBTORCH)]
+    if zips:  # no serial: parts never go, so neither does a page come again
+        yield root_page(zips)
 
 
 def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:

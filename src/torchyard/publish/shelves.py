@@ -7,9 +7,14 @@ the predecessor has written all of them.
 from collections.abc import Collection, Iterator, Mapping
 from typing import Literal, NamedTuple
 
+import msgspec
+
 from torchyard.errors import StoreError
 from torchyard.index.entry import SHARED, WHOLE, Entry, State, package_key
+from torchyard.index.listing import listing_pages
 from torchyard.index.page import Page
+from torchyard.index.repodata import NOARCH, repodata_pages
+from torchyard.index.shards import changed_shards, shards_page
 from torchyard.index.simple import project_pages
 
 Shelf = Literal["simple", "conda", "libtorch"]
@@ -36,10 +41,17 @@ def parse_part(text: str) -> PartName:
 
 
 def key_of(part: PartName, entry: Entry) -> str:
-    """Where the bytes of a file are; conda wants them beside the pages that name them."""
+    """Where the bytes of a file are. Only names of conda packages may come to mean other bytes."""
     if part.shelf == "conda":
         return f"{part}/{entry.file}"
     return package_key(entry.sha256, entry.file)
+
+
+def companions(parts: Collection[str], known: Collection[str]) -> list[str]:
+    """Parts that must come to be with others: solvers ask each conda channel for `noarch`."""
+    noarch = str(PartName("conda", NOARCH))
+    wanted = any(parse_part(part).shelf == "conda" for part in parts)
+    return [noarch] if wanted and noarch not in (*parts, *known) else []
 
 
 def views_of(part: PartName, state: State, variants: Collection[str]) -> list[str]:
@@ -76,15 +88,24 @@ def in_view(state: State, view: str) -> list[Entry]:
 
 def settle(part: PartName, old: State, new: State) -> tuple[State, list[Page]]:
     """What a state needs beside its entries, and the objects that never change it leads to."""
-    del part, old
-    return new, []
+    if part.shelf != "conda":
+        return new, []
+    shards, fresh = changed_shards(part.name, old, new)
+    return msgspec.structs.replace(new, shards=shards), fresh
 
 
 def pages(part: PartName, state: State, views: Collection[str]) -> Iterator[Page]:
     """The pages of a part in some views."""
     for view in views:
-        if part.shelf == "simple":
-            yield from project_pages(part.name, state, view, in_view(state, view))
+        match part.shelf:
+            case "simple":
+                yield from project_pages(part.name, state, view, in_view(state, view))
+            case "conda":
+                yield from repodata_pages(part.name, state)
+                yield shards_page(part.name, state)
+            case "libtorch":
+                shown = state.entries if view == WHOLE else in_view(state, view)
+                yield from listing_pages(part.name, state, view, shown)
 
 
 _CACHE: Mapping[str, str] = {
