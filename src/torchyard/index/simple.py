@@ -3,6 +3,7 @@
 Links are relative, so a channel can be copied, mirrored or put behind another name as it is.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from torchyard.index.page import Media, Page
 
 API = "1.4"
 _UP = "../../"
+_SERIAL = re.compile(rb'(?:"_last-serial":|<!--SERIAL )([0-9]+)')
 
 
 def project_pages(
@@ -37,6 +39,12 @@ def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page
         "projects": [{"name": name} for name in names],
     }
     yield Page(f"{view}/index.json", msgspec.json.encode(listing), Media.SIMPLE_JSON)
+
+
+def serial_of(page: bytes | None) -> int:
+    """The serial that a page tells; 0 for one that tells none, or for no page."""
+    found = _SERIAL.search(page or b"")
+    return int(found[1]) if found else 0
 
 
 def _document(title: str, head: str, body: str, serial: int) -> bytes:

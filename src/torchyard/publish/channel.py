@@ -4,12 +4,13 @@ A change is a function from states to states. It is staged (packages, then state
 that belong to their bytes), and then the head is swapped: that is the moment it is published. The
 pages at their fixed addresses follow, each swapped for the one that the state before it had. A
 writer who finds another page there was overtaken, or follows one who died half-way: then all pages
-of the part are compared with what they should be. So a page never goes back, and names only files
-that are there.
+of the part are compared with what they should be, after those of parts that the other one wanted
+to write before. So a page never goes back, and names only what is there.
 """
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from random import SystemRandom
@@ -19,8 +20,8 @@ import msgspec
 from torchyard.errors import ElsewhereError, SelectionError, StoreError
 from torchyard.index.entry import State
 from torchyard.index.page import Media, Page
-from torchyard.package.zstd import compress, decompress
-from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change
+from torchyard.package.zstd import ZstdError, compress, decompress
+from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change, needs
 from torchyard.publish.head import HEAD, Head, state_key
 from torchyard.publish.roots import all_roots
 from torchyard.publish.shelves import headers, pages, parse_part, views_of
@@ -83,12 +84,20 @@ class Channel:
             if data is None:
                 msg = f"the channel `{self.url}` has lost the state {digest}"
                 raise StoreError(msg, hint="was it pruned meanwhile? then try again")
-            text = decompress(data)
-            if sha256(text).hexdigest() != digest:
-                msg = f"the state {digest} of `{self.url}` is not what its name says"
-                raise StoreError(msg, hint="roll back to a generation before it")
-            self._states = {digest: _STATE.decode(text)}  # one: a state can be large
+            self._states = {digest: self._read_state(digest, data)}  # one: a state can be large
         return self._states[digest]
+
+    def _read_state(self, digest: str, data: bytes) -> State:
+        with suppress(ZstdError):
+            text = decompress(data)
+            if sha256(text).hexdigest() == digest:
+                try:
+                    return _STATE.decode(text)
+                except msgspec.DecodeError as error:
+                    msg = f"the state {digest} of `{self.url}` can't be read: {error}"
+                    raise StoreError(msg, hint="was it written by a newer torchyard?") from error
+        msg = f"the state {digest} of `{self.url}` is not what its name says"
+        raise StoreError(msg, hint="roll back to a generation before it")
 
     def commit(
         self, edits: Mapping[str, Edit], order: Order, amend: Amend = lambda head: head
@@ -98,9 +107,12 @@ class Channel:
         If nothing changes, somebody may have died before all pages were written: they are mended.
         """
         began = time.monotonic()
+        draft: Draft | None = None
         while True:
             head, tag = self._seen or self._read_head()
             self._seen = None
+            if draft and draft.head.log[-1] in head.log:
+                break  # our swap worked: its answer got lost, and somebody else was quick
             draft = draft_change(head, edits, order, amend, partial(self.state, head))
             if draft is None:
                 self.mend([*edits, ROOTS])
@@ -121,15 +133,14 @@ class Channel:
             self.objects.create(state_key(digest), compress(data), media)
 
     def _write(self, writes: Iterable[Write]) -> None:
-        late = dict.fromkeys(
-            write.part
-            for write in writes
-            if not self.objects.swap(
-                write.page.path, write.page.data, write.was, headers(write.page.media, fixed=False)
-            )
-        )
-        if late:
-            self.mend(late)
+        mended: set[str] = set()
+        for part, page, was in writes:
+            if part not in mended and not self._swap(page, was):
+                self.mend([part])
+                mended.add(part)
+
+    def _swap(self, page: Page, was: str | None) -> bool:
+        return self.objects.swap(page.path, page.data, was, headers(page.media, fixed=False))
 
     def mend(self, parts: Iterable[str]) -> list[str]:
         """Write pages anew that are not what they should be; tell which.
@@ -137,14 +148,19 @@ class Channel:
         The tag of a page is read before the head that the new page is made of. So a page that
         somebody writes meanwhile, of a newer head, is never written over.
         """
-        mended: list[str] = []
+        mended: dict[str, list[str]] = {}
         for part in parts:
+            self._mend(part, mended)
+        return [path for paths in mended.values() for path in paths]
+
+    def _mend(self, part: str, mended: dict[str, list[str]]) -> None:
+        if part not in mended:
+            mended[part] = []
             began = time.monotonic()
             while not self._mend_once(part, mended):
                 self._wait(began)
-        return mended
 
-    def _mend_once(self, part: str, mended: list[str]) -> bool:
+    def _mend_once(self, part: str, mended: dict[str, list[str]]) -> bool:
         before = self.head()
         there = {path: self.objects.tag(path) for path in self._tags(before, part)}
         head = self.head()
@@ -152,16 +168,20 @@ class Channel:
         stale = {path for path, tag in tags.items() if there.get(path) != tag}
         if not stale:
             return True
+        found = {path: self.objects.read(path) for path in stale}
+        for needed in needs(head, part, found):
+            self._mend(needed, mended)
         done = True
         for page in self._pages(head, part):
             if page.path not in stale:
                 continue
             if page.path not in there:
                 done = False  # it is new since, and so is its tag
-            elif there[page.path] is None or self.objects.read(page.path) != page.data:
-                media = headers(page.media, fixed=False)
-                done &= self.objects.swap(page.path, page.data, there[page.path], media)
-                mended.append(page.path)
+            elif found[page.path] != page.data:
+                if self._swap(page, there[page.path]):
+                    mended[part].append(page.path)
+                else:
+                    done = False
         return done
 
     def _tags(self, head: Head, part: str) -> Mapping[str, str]:

@@ -3,13 +3,15 @@
 import secrets
 from collections.abc import Callable, Mapping
 from hashlib import sha256
+from itertools import takewhile
 from typing import NamedTuple
 
 import msgspec
 
-from torchyard.index.entry import SHARED, State
+from torchyard.index.entry import SHARED, WHOLE, State
 from torchyard.index.offer import offers
 from torchyard.index.page import Page
+from torchyard.index.simple import serial_of
 from torchyard.model.canonical import canonical_json
 from torchyard.publish.head import HISTORY, Change, Head, Part
 from torchyard.publish.roots import changed_roots
@@ -68,14 +70,18 @@ def draft_change(
     """Apply edits to a channel in the order of their parts; None if nothing changes."""
     edits = {**dict.fromkeys(companions(edits, head.parts), _as_it_is), **edits}
     olds = {name: read(name) for name in edits}
-    news = {name: edit(olds[name]) for name, edit in edits.items()}
+    news = {name: _edited(olds[name], edit) for name, edit in edits.items()}
     amended = amend(head)
     variants = _variants(amended, news)
     fresh = set(variants).difference(head.variants)
-    if fresh:  # files that fit every variant appear in the new ones, too
-        for name in (name for name, part in head.parts.items() if part.shared):
-            olds.setdefault(name, read(name))
-            news.setdefault(name, olds[name])
+    if fresh:  # files that fit every variant appear in the new ones, before those that need them
+        shared = {
+            name: read(name)
+            for name, part in head.parts.items()
+            if part.shared and name not in edits
+        }
+        olds |= shared
+        news = shared | news
     made = {
         name: new
         for name, state in news.items()
@@ -87,12 +93,17 @@ def draft_change(
         name: (head.parts[name].state if name in head.parts else "", new.digest)
         for name, new in made.items()
     }
-    change = Change(generation=head.generation + 1, at=order.at, why=order.why, parts=changes)
+    change = Change(
+        generation=head.generation + 1,
+        at=order.at,
+        why=order.why,
+        parts=changes,
+        run=secrets.token_hex(8),
+    )
     parts = {name: _part(new) for name, new in made.items()}
     new_head = msgspec.structs.replace(
         amended,
         generation=change.generation,
-        run=secrets.token_hex(8),
         parts={**head.parts, **parts},
         log=(*head.log, change)[-HISTORY:],
     )
@@ -108,6 +119,14 @@ def draft_change(
 
 def _as_it_is(state: State) -> State:
     return state
+
+
+def _edited(old: State, edit: Edit) -> State:
+    """What an edit makes of a state. It has no say in the pages: they are as they are."""
+    new = edit(old)
+    if new is not old:
+        new = msgspec.structs.replace(new, serials=old.serials, tags=old.tags)
+    return old if new == old else new
 
 
 def _new(
@@ -126,6 +145,25 @@ def _new(
     data = canonical_json(state)
     writes = [Write(name, page, old.tags.get(page.path)) for page in made]
     return _New(state, sha256(data).hexdigest(), data, fixed, writes)
+
+
+def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]:
+    """Parts to look after before pages of another one that are not what they should be.
+
+    Whoever should have written them may have died before. `found` is what is there instead: all
+    changes since are in question, and what they name first comes first.
+    """
+    since = min(serial_of(data) for data in found.values())
+    views = {path.partition("/")[0] for path in found}
+    names: dict[str, None] = {}
+    for change in head.log:
+        if change.generation > since and (part in change.parts or part == ROOTS):
+            names.update(dict.fromkeys(takewhile(lambda name: name != part, change.parts)))
+    return [name for name in names if part != ROOTS or _is_in(head.parts[name], views)]
+
+
+def _is_in(part: Part, views: set[str]) -> bool:
+    return part.shared or WHOLE in views or not views.isdisjoint(part.variants)
 
 
 def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ libtorch/torch/cu130/      listings of libtorch zips
 
 from typing import Literal
 
+from torchyard.index.entry import WHOLE
 from torchyard.index.offer import Offer
 from torchyard.model.values import Value
 
@@ -36,6 +37,9 @@ class Change(Value, kw_only=True):
     at: str
     why: str
     parts: dict[str, tuple[str, str]]
+    """In the order in which their pages are written."""
+    run: str = ""
+    """Unique for each try: so a writer knows its own change again."""
 
 
 class Pin(Value, kw_only=True):
@@ -54,8 +58,6 @@ class Head(Value, kw_only=True):
     generation: int = 0
     name: str = ""
     """What people call the channel: `nightly`."""
-    run: str = ""
-    """Unique for each switch: it tells two writers apart."""
     grouping: Literal["compute", "compute-blas"] = "compute"
     """What a variant is called after."""
     parts: dict[str, Part] = {}
@@ -70,9 +72,10 @@ class Head(Value, kw_only=True):
 
     @property
     def variants(self) -> tuple[str, ...]:
-        """Every variant that has an index of its own, in order."""
+        """Every variant that has an index of its own, in order; it keeps it, even without files."""
         parts = (part for name, part in self.parts.items() if name.startswith("simple/"))
-        return tuple(sorted({variant for part in parts for variant in part.variants}))
+        found = {variant for part in parts for variant in part.variants}
+        return tuple(sorted(found.union(self.serials) - {WHOLE}))
 
 
 def state_key(digest: str) -> str:

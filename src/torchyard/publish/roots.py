@@ -37,7 +37,6 @@ def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
 
 def _listings(head: Head) -> dict[str, list[str]]:
     """For each view, the projects that have files in it."""
-    views = sorted({*head.variants, *head.serials} - {WHOLE})
     return {
         view: sorted(
             name.removeprefix(_SIMPLE)
@@ -45,5 +44,5 @@ def _listings(head: Head) -> dict[str, list[str]]:
             if name.startswith(_SIMPLE)
             and (part.shared or view in part.variants or (view == WHOLE and part.variants))
         )
-        for view in (*views, WHOLE)
+        for view in (*head.variants, WHOLE)
     }

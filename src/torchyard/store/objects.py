@@ -193,6 +193,8 @@ class Objects:
                     self._store, key, data, mode="create", attributes=self._attributes(headers)
                 )
             except (AlreadyExistsError, FileExistsError):
+                if self.head(key) is None:
+                    raise  # another one failed, or what was there is deleted: once more
                 return isinstance(data, bytes) and self.read(key) == data
             return True
 
@@ -317,6 +319,8 @@ class Objects:
 
     def _may_pass(self, error: Exception) -> bool:
         """Whether an error can be gone in a second; what a disk refuses, it refuses again."""
+        if isinstance(error, AlreadyExistsError | FileExistsError):
+            return True
         final = isinstance(error, NotSupportedError | FileNotFoundError)
         return self.folder is None and not final and not _FINAL.search(str(error))
 
