@@ -33,6 +33,8 @@ class Fault(enum.Enum):
     """503, as S3 says it; it isn't passed on."""
     INTERNAL_ERROR = enum.auto()
     """500, as S3 says it; it isn't passed on."""
+    CONFLICT = enum.auto()
+    """409, as S3 says it while another request writes the same object; it isn't passed on."""
     SILENCE = enum.auto()
     """It's read, not passed on, and never answered; the connection stays open."""
     LOSE_REQUEST = enum.auto()
@@ -185,6 +187,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.refuse(503, "SlowDown")
             case Fault.INTERNAL_ERROR:
                 self.refuse(500, "InternalError")
+            case Fault.CONFLICT:
+                self.refuse(409, "ConditionalRequestConflict")
             case Fault.SILENCE:
                 self.wait_for_hang_up()
             case Fault.LOSE_REQUEST:

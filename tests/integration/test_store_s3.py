@@ -1,9 +1,12 @@
 """What holds for a directory holds for a real S3 server: the same tests, on another store."""
 
 import pytest
+from tests.faults import Fault, FaultyProxy, Plan, Request, only
 from tests.services import Place
-from tests.unit import test_store as shared
+from tests.unit import test_channel, test_store, test_swap
 
+from torchyard.publish.channel import Channel
+from torchyard.store.objects import Objects, tag_of
 from torchyard.store.store import Store
 
 pytestmark = pytest.mark.integration
@@ -18,6 +21,7 @@ ONLY_IN_A_DIRECTORY = {
 globals().update(
     {
         name: test
+        for shared in (test_store, test_swap, test_channel)
         for name, test in vars(shared).items()
         if name.startswith("test_") and name not in ONLY_IN_A_DIRECTORY
     }
@@ -25,7 +29,87 @@ globals().update(
 
 
 @pytest.fixture
-def store(s3_place: Place, monkeypatch: pytest.MonkeyPatch) -> Store:
+def url(s3_place: Place, monkeypatch: pytest.MonkeyPatch) -> str:
     for name, value in s3_place.environment.items():
         monkeypatch.setenv(name, value)
-    return Store.at(s3_place.url)
+    return s3_place.url
+
+
+@pytest.fixture
+def store(url: str) -> Store:
+    return Store.at(url)
+
+
+@pytest.fixture
+def objects(url: str) -> Objects:
+    return Objects(url)
+
+
+@pytest.fixture
+def channel(url: str) -> Channel:
+    return Channel.at(url, make=True)
+
+
+@pytest.fixture
+def far(
+    url: str, s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> Objects:
+    """The same objects, reached through a proxy."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3_place.behind(s3_proxy.endpoint).endpoint)
+    return Objects(url)
+
+
+FAULTS = [
+    Fault.SLOW_DOWN,
+    Fault.INTERNAL_ERROR,
+    Fault.LOSE_REQUEST,
+    Fault.LOSE_ANSWER,
+    Fault.CUT_ANSWER,
+    Fault.CONFLICT,
+]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_swap_whose_request_fails_is_ours(
+    objects: Objects, far: Objects, s3_proxy: FaultyProxy, fault: Fault
+) -> None:
+    objects.write("a", b"old")
+    s3_proxy.plan = only(fault, method="PUT", times=2)
+    assert far.swap("a", b"new", tag_of(b"old"))
+    assert objects.read("a") == b"new"
+    assert s3_proxy.counts["PUT"] > 1
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_a_failed_request_creates_is_ours(
+    objects: Objects, far: Objects, s3_proxy: FaultyProxy, fault: Fault
+) -> None:
+    s3_proxy.plan = only(fault, method="PUT", times=2)
+    assert far.create("a", b"new")
+    assert objects.read("a") == b"new"
+    assert s3_proxy.counts["PUT"] > 1
+
+
+def test_a_swap_with_a_lost_answer_that_another_overwrote_is_not_ours(
+    objects: Objects, far: Objects, s3_proxy: FaultyProxy
+) -> None:
+    objects.write("a", b"old")
+    s3_proxy.plan = overtaken(objects, "a")
+    assert not far.swap("a", b"new", tag_of(b"old"))
+    assert objects.read("a") == b"other"
+
+
+def overtaken(objects: Objects, key: str) -> Plan:
+    """Lose the first answer; before the second request, somebody else swaps the object."""
+    puts = 0
+
+    def plan(request: Request) -> Fault:
+        nonlocal puts
+        puts += request.method == "PUT" and request.path.endswith(key)
+        if request.method == "PUT" and puts == 1:
+            return Fault.LOSE_ANSWER
+        if puts == 2:
+            objects.write(key, b"other")
+        return Fault.NONE
+
+    return plan
