@@ -55,6 +55,7 @@ class _Commands(LazyGroup):
         "diff": "diff",
         "repair": "repair",
         "smoke": "smoke",
+        "coverage": "coverage",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

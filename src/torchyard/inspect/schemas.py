@@ -2,6 +2,7 @@
 
 from torchyard.inspect.check_documents import CHECK_REPORTS
 from torchyard.inspect.compare_documents import COMPARE_REPORTS
+from torchyard.inspect.coverage_documents import COVERAGE_REPORTS
 from torchyard.inspect.documents import REPORTS
 from torchyard.inspect.repair_documents import REPAIR_REPORTS
 from torchyard.inspect.smoke_documents import SMOKE_REPORTS
@@ -17,6 +18,7 @@ SCHEMAS: dict[str, object] = {
     **TOOLCHAIN_REPORTS,
     **CHECK_REPORTS,
     **COMPARE_REPORTS,
+    **COVERAGE_REPORTS,
     "events": Happening,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

@@ -1,0 +1,64 @@
+"""`torchyard coverage`: what a channel lacks of a plan."""
+
+import click
+
+from torchyard.cli.options import channel_argument, file_option, json_option, subset_option
+from torchyard.cli.places import open_channel
+from torchyard.config.load import load_yard
+from torchyard.config.tables import load_tables
+from torchyard.errors import PublishError
+from torchyard.model.quantity import show_count
+from torchyard.model.yard import Yard
+from torchyard.report.console import show, write
+
+
+@click.command("coverage")
+@channel_argument
+@file_option
+@click.option("--version", metavar="V", help="Version to look for, in place of the file's.")
+@subset_option
+@click.option("--fail-on-missing", is_flag=True, help="Fail if a package is missing.")
+@json_option
+def command(
+    *,
+    channel: str,
+    file: str,
+    version: str | None,
+    subset: str | None,
+    fail_on_missing: bool,
+    as_json: bool,
+) -> None:
+    """Show which packages of the plan CHANNEL has, which are missing, and which are not planned.
+
+    A channel of the file is compared with the subset that is published there, any other with the
+    whole matrix.
+    """
+    from torchyard.inspect.coverage_documents import coverage_document
+    from torchyard.inspect.coverage_reports import coverage_report
+    from torchyard.inspect.document import encode
+    from torchyard.plan.expand import expand
+    from torchyard.plan.select import Selection, select_cells
+    from torchyard.publish.coverage import Presence, find_coverage
+
+    yard = load_yard(file)
+    project = yard.project
+    subset = subset or _subset(yard, channel)
+    place = open_channel(channel, file)
+    planned = select_cells(expand(yard, load_tables()), Selection(subset))
+    found = find_coverage(place, project.name, version or project.version, planned)
+    if as_json:
+        write(encode(coverage_document(found, place.url, subset)))
+    else:
+        show(coverage_report(found, place.url, subset))
+    missing = found.those(Presence.MISSING)
+    if fail_on_missing and missing:
+        msg = f"the channel lacks {show_count(len(missing), 'package')} of the plan"
+        raise PublishError(msg, hint=f"build and publish them; the first is {missing[0].path}")
+
+
+def _subset(yard: Yard, name: str) -> str | None:
+    """The subset that is published in a channel, or in that which it takes packages from."""
+    channel = yard.channels.get(name)
+    while channel and channel.promote_from:
+        channel = yard.channels[channel.promote_from]
+    return channel.subset if channel else None

@@ -1,0 +1,81 @@
+"""Which cells of a plan a channel has packages of, which it lacks, and which it has besides."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from torchyard.index.entry import Entry
+from torchyard.index.offer import age
+from torchyard.model.identifier import Cell, parse
+from torchyard.publish.channel import Channel
+
+
+class Presence(StrEnum):
+    """What became of a cell."""
+
+    THERE = "there"
+    MISSING = "missing"
+    YANKED = "yanked"
+    UNPLANNED = "unplanned"
+
+
+class Coverage(NamedTuple):
+    """Every cell that is planned or published, of one version of a project."""
+
+    project: str
+    version: str
+    cells: dict[Cell, Presence]
+    """First those of the plan, in its order; then those that no plan asks for."""
+    versions: tuple[str, ...]
+    """All versions of the project that the channel has, without local parts, the newest first."""
+
+    def those(self, presence: Presence) -> list[Cell]:
+        return [cell for cell, found in self.cells.items() if found is presence]
+
+
+def find_coverage(
+    channel: Channel, project: str, version: str, planned: Iterable[Cell]
+) -> Coverage:
+    """Compare a plan with what a channel has of a version; its local part does not matter."""
+    found: dict[str, dict[Cell, bool]] = {}
+    wanted = canonicalize_name(project)
+    head = channel.head()
+    for part in head.parts:
+        shelf, _, name = part.partition("/")
+        if shelf != "conda" and name != wanted:
+            continue
+        for entry in channel.state(head, part).entries:
+            told = _cell(entry, wanted)
+            if told is not None:
+                yanked = found.setdefault(_public(entry.version), {})
+                yanked[told] = yanked.get(told, True) and entry.yanked is not None
+    there = found.get(_public(version), {})
+    cells = {cell: _presence(there.get(cell)) for cell in planned}
+    cells.update((cell, Presence.UNPLANNED) for cell in sorted(there) if cell not in cells)
+    versions = tuple(sorted(found, key=age, reverse=True))
+    return Coverage(project, version, cells, versions)
+
+
+def _presence(yanked: bool | None) -> Presence:  # noqa: FBT001 - None: there is no file
+    if yanked is None:
+        return Presence.MISSING
+    return Presence.YANKED if yanked else Presence.THERE
+
+
+def _cell(entry: Entry, project: str) -> Cell | None:
+    """The cell of a file, if it is one of the project's."""
+    if not entry.cell:
+        return None
+    identifier = parse(entry.cell)
+    name, _, _ = identifier.label.rpartition("-")
+    return Cell.from_path(identifier.path) if canonicalize_name(name) == project else None
+
+
+def _public(version: str) -> str:
+    try:
+        return Version(version).public
+    except InvalidVersion:
+        return version
