@@ -71,8 +71,9 @@ def gen(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0], venv_backend="uv")
 def bench(session: nox.Session) -> None:
-    """The benchmarks, in an environment as a user has it: torchyard and what it needs."""
-    session.install("--compile-bytecode", "--reinstall-package=torchyard", "-c", LOCK, ".")
+    """The benchmarks, in an environment as a user has it, with the programs it is compared to."""
+    peers = ("auditwheel", "dumb-pypi", "wheel")
+    session.install("--compile-bytecode", "--reinstall-package=torchyard", "-c", LOCK, ".", *peers)
     session.run("python", "benchmarks/bench.py", *session.posargs)
 
 

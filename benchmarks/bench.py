@@ -279,6 +279,74 @@ def check(rounds: int = 5) -> list[Result]:
     ]
 
 
+PAGES = [sys.executable, str(HERE / "pages.py")]
+
+
+def full_index(rounds: int = 3, files: int = 10**6) -> list[Result]:
+    """All pages of a channel from its states, against a loop that writes the same bytes."""
+    with TemporaryDirectory() as folder:
+        channel, out = str(Path(folder, "channel")), str(Path(folder, "bare"))
+        subprocess.run([*PAGES, "make", channel, str(files)], check=True)
+        bare, ours = [], []
+        for _ in range(rounds):
+            shutil.rmtree(out, ignore_errors=True)
+            bare.append(_used([*PAGES, "bare-all", channel, out]))
+            for view in Path(out).iterdir():
+                shutil.rmtree(Path(channel, view.name))
+            ours.append(_used([*PAGES, "all", channel]))
+        _check_same_files(Path(out), Path(channel))
+    best, least = min(ours).seconds, min(bare).seconds
+    detail = f"{best:.1f} s, bare {least:.1f} s"
+    memory = max(run.memory for run in ours) / MEGABYTE
+    return [
+        Result(f"index of {files:,} files, CPU", best / least, "×", 2, detail),
+        Result(f"index of {files:,} files, memory", memory, "MB", 200, "20,000 in a project"),
+    ]
+
+
+def dumb_index(rounds: int = 3, files: int = 10**5) -> list[Result]:
+    """The same index as another program makes it; it makes none for each variant."""
+    with TemporaryDirectory() as folder:
+        channel, listed = str(Path(folder, "channel")), Path(folder, "files.json")
+        subprocess.run([*PAGES, "make", channel, str(files)], check=True)
+        with listed.open("wb") as file:
+            subprocess.run([*PAGES, "list", str(files)], check=True, stdout=file)
+        views = [path for path in Path(channel).iterdir() if Path(path, "index.html").exists()]
+        ours = []
+        for _ in range(rounds):
+            for view in views:
+                shutil.rmtree(view)
+            ours.append(_used([*PAGES, "all", channel]).seconds)
+        options = ("--package-list-json", str(listed), "--packages-url", "../../packages")
+        command = [sys.executable, "-m", "dumb_pypi.main", *options, "--no-per-release-json"]
+        dumb = _used([*command, "--output-dir", "out"]).seconds
+    detail = f"{min(ours):.2f} s, dumb-pypi {dumb:.1f} s: {dumb / min(ours):.0f} times"
+    ratio = min(ours) / dumb
+    return [Result(f"index of {files:,} files, to dumb-pypi, CPU", ratio, "×", 1 / 30, detail)]
+
+
+def one_file(rounds: int = 7, files: int = 10**6) -> list[Result]:
+    """One more file in a channel, against a program that writes just its project's pages."""
+    with TemporaryDirectory() as folder:
+        channel, out = str(Path(folder, "channel")), str(Path(folder, "bare"))
+        subprocess.run([*PAGES, "make", channel, str(files)], check=True)
+        bare, ours = [], []
+        for number in map(str, range(rounds)):
+            bare.append(_used([*PAGES, "bare-one", channel, number, out]).seconds)
+            ours.append(_used([*PAGES, "one", channel, number]).seconds)
+            _check_same_files(Path(out), Path(channel))
+    best, least = min(ours), min(bare)
+    detail = f"{best * 1e3:.0f} ms, bare {least * 1e3:.0f} ms, both with start-up"
+    return [Result(f"one file more in {files:,}, CPU", best / least, "×", 3, detail)]
+
+
+def _check_same_files(folder: Path, other: Path) -> None:
+    for path in folder.rglob("*.*"):
+        if path.is_file() and path.read_bytes() != (other / path.relative_to(folder)).read_bytes():
+            msg = f"the bare program writes something else to {path.relative_to(folder)}"
+            raise ValueError(msg)
+
+
 class Used(NamedTuple):
     """Processor seconds of a process and its children, and the most memory that one had."""
 
@@ -350,6 +418,9 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "check": check,
     "retag": retag,
     "repair": repair,
+    "full-index": full_index,
+    "dumb-index": dumb_index,
+    "one-file": one_file,
 }
 
 

@@ -1,7 +1,9 @@
 """The benchmark compares like with like."""
 
+import filecmp
 import subprocess
 import sys
+from pathlib import Path
 
 from tests.helpers import ROOT
 
@@ -9,3 +11,26 @@ from tests.helpers import ROOT
 def test_the_bare_loop_hashes_what_the_planner_hashes() -> None:
     code = "import million; million.check_same_bytes()"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT / "benchmarks", check=True)
+
+
+def test_the_bare_programs_write_what_a_channel_has(tmp_path: Path) -> None:
+    pages = ROOT / "benchmarks/pages.py"
+
+    def run(*args: object) -> None:
+        subprocess.run([sys.executable, pages, *map(str, args)], check=True)
+
+    channel, every, one = tmp_path / "channel", tmp_path / "all", tmp_path / "one"
+    run("make", channel, 2000)
+    run("bare-all", channel, every)
+    run("bare-one", channel, 1, one)
+    written = [path.relative_to(every) for path in every.rglob("*") if path.is_file()]
+    assert len(written) == 9 * 2 * (50 + 1)
+    assert filecmp.cmpfiles(every, channel, map(str, written), shallow=False)[1:] == ([], [])
+    for path in written:
+        (channel / path).unlink()
+    run("all", channel)
+    assert filecmp.cmpfiles(every, channel, map(str, written), shallow=False)[1:] == ([], [])
+    run("one", channel, 1)
+    new = [str(path.relative_to(one)) for path in one.rglob("*") if path.is_file()]
+    assert len(new) == 4
+    assert filecmp.cmpfiles(one, channel, new, shallow=False)[1:] == ([], [])

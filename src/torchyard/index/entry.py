@@ -16,7 +16,7 @@ Status = Literal["active", "archived", "quarantined", "deprecated"]
 """What PEP 792 says of a project: whether it gets new files, and whether it has any to offer."""
 
 
-class Entry(Value, kw_only=True, array_like=True):
+class Entry(Value, kw_only=True, array_like=True, gc=False):
     """A published file. It is written as an array: a channel may have millions."""
 
     file: str

@@ -1,6 +1,7 @@
 """What a channel has to offer: the newest version of everything, and what it is for."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from packaging.version import InvalidVersion, Version
 
@@ -22,11 +23,18 @@ def offers(entries: Iterable[Entry]) -> dict[str, Offer]:
     for entry in entries:
         if entry.yanked is None:
             versions.setdefault(entry.variant, set()).add(entry.version)
-    return {
-        variant: Offer(version=max(found, key=age)) for variant, found in sorted(versions.items())
-    }
+    return {variant: Offer(version=_newest(found)) for variant, found in sorted(versions.items())}
 
 
+def _newest(versions: Iterable[str]) -> str:
+    """The newest version. Variants share all but the local part, so that is looked at last."""
+    public: dict[str, list[str]] = {}
+    for version in sorted(versions):
+        public.setdefault(version.partition("+")[0], []).append(version)
+    return max(public[max(public, key=age)], key=age)
+
+
+@lru_cache(maxsize=10_000)
 def age(version: str) -> tuple[bool, Version]:
     """What versions are ordered by; those that mean nothing are the oldest."""
     try:

@@ -1,32 +1,109 @@
 """The pages of a simple index: PEP 503 as HTML, PEP 691 as JSON, both at API 1.4.
 
-Links are relative, so a channel can be copied, mirrored or put behind another name as it is.
+Links are relative, so a channel can be copied, mirrored or put behind another name as it is. That
+goes for links to provenance, too, although PEP 740 would have them absolute.
+
+The old name of `core-metadata` (PEP 714) is in the HTML only. Some versions of pip that read it
+there, and are still about, fail on any page of JSON that has it.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from html import escape
+from string import ascii_letters, digits
+from typing import NamedTuple
 from urllib.parse import quote
 
 import msgspec
 
 from torchyard.index.entry import Entry, State, package_key
 from torchyard.index.page import Media, Page
+from torchyard.model.values import Value
 
 API = "1.4"
 _UP = "../../"
 _SERIAL = re.compile(rb'(?:"_last-serial":|<!--SERIAL )([0-9]+)')
+_PLAIN = f"{ascii_letters}{digits}-._+".encode()
+"""Nearly all file names have no other letters; of these, only the plus means anything in a URL."""
+
+_escape = lru_cache(escape)
+"""For the few things that are said of many files."""
+
+_encode = msgspec.json.Encoder().encode
 
 
-def project_pages(
-    project: str, state: State, view: str, entries: Sequence[Entry]
-) -> Iterator[Page]:
-    """The pages of a project in a view: its HTML, then its JSON."""
-    serial = state.serials.get(view, 0)
-    shown = () if state.status == "quarantined" else entries
-    folder = f"{view}/{project}"
-    yield Page(f"{folder}/index.html", _html(project, state, shown, serial), Media.HTML)
-    yield Page(f"{folder}/index.json", _json(project, state, shown, serial), Media.SIMPLE_JSON)
+class _File(Value, kw_only=True, rename="kebab"):
+    """A file as the JSON tells it. What is not said is not there."""
+
+    filename: str
+    url: str
+    hashes: dict[str, str]
+    size: int
+    upload_time: str
+    requires_python: str = ""
+    core_metadata: dict[str, str] = {}
+    provenance: str = ""
+    yanked: str | bool = False
+
+
+class _Row(NamedTuple):
+    """What pages say of a file."""
+
+    html: str
+    json: msgspec.Raw
+
+
+class ProjectIndex:
+    """The pages of a project. A row is made once, however many views show it."""
+
+    def __init__(self, project: str, state: State) -> None:
+        self._project = project
+        self._state = state
+        self._made: dict[int, _Row] = {}
+
+    def pages(self, view: str, entries: Iterable[Entry]) -> Iterator[Page]:
+        """The pages of a view with these entries of the state: its HTML, then its JSON.
+
+        Nothing in quarantine is offered, but it can be told which versions there are.
+        """
+        entries = list(entries)
+        versions = sorted({entry.version for entry in entries})
+        rows = [] if self._state.status == "quarantined" else self._rows(entries)
+        serial = self._state.serials.get(view, 0)
+        folder = f"{view}/{self._project}"
+        yield Page(f"{folder}/index.html", self._html(rows, serial), Media.HTML)
+        yield Page(f"{folder}/index.json", self._json(rows, versions, serial), Media.SIMPLE_JSON)
+
+    def _rows(self, entries: list[Entry]) -> list[_Row]:
+        made = self._made
+        for entry in entries:
+            if id(entry) not in made:
+                made[id(entry)] = _row(entry)
+        return [made[id(entry)] for entry in entries]
+
+    def _html(self, rows: list[_Row], serial: int) -> bytes:
+        state = self._state
+        head = f'<meta name="pypi:project-status" content="{state.status}">\n'
+        if state.status_reason:
+            reason = escape(state.status_reason)
+            head += f'<meta name="pypi:project-status-reason" content="{reason}">\n'
+        body = "".join([row.html for row in rows])
+        return _document(f"Links for {self._project}", head, body, serial)
+
+    def _json(self, rows: list[_Row], versions: list[str], serial: int) -> bytes:
+        status: dict[str, str] = {"status": self._state.status}
+        if self._state.status_reason:
+            status["reason"] = self._state.status_reason
+        return _encode(
+            {
+                "meta": {"api-version": API, "_last-serial": serial},
+                "name": self._project,
+                "project-status": status,
+                "versions": versions,
+                "files": [row.json for row in rows],
+            }
+        )
 
 
 def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page]:
@@ -38,7 +115,7 @@ def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page
         "meta": {"api-version": API, "_last-serial": serial},
         "projects": [{"name": name} for name in names],
     }
-    yield Page(f"{view}/index.json", msgspec.json.encode(listing), Media.SIMPLE_JSON)
+    yield Page(f"{view}/index.json", _encode(listing), Media.SIMPLE_JSON)
 
 
 def serial_of(page: bytes | None) -> int:
@@ -55,59 +132,34 @@ def _document(title: str, head: str, body: str, serial: int) -> bytes:
     ).encode()
 
 
-def _html(project: str, state: State, entries: Sequence[Entry], serial: int) -> bytes:
-    head = f'<meta name="pypi:project-status" content="{state.status}">\n'
-    if state.status_reason:
-        reason = escape(state.status_reason)
-        head += f'<meta name="pypi:project-status-reason" content="{reason}">\n'
-    body = "".join(map(_link, entries))
-    return _document(f"Links for {project}", head, body, serial)
-
-
-def _link(entry: Entry) -> str:
-    url = _UP + quote(package_key(entry.sha256, entry.file))
+def _row(entry: Entry) -> _Row:
+    file, digest, metadata, yanked = entry.file, entry.sha256, entry.metadata, entry.yanked
+    if file.encode().translate(None, _PLAIN):
+        text, name = escape(file), quote(file, safe="")
+    else:
+        text, name = file, file.replace("+", "%2B")
+    url = _UP + package_key(digest, name)
     more = ""
     if entry.requires_python:
-        more += f' data-requires-python="{escape(entry.requires_python)}"'
-    if entry.metadata:
-        digest = f"sha256={entry.metadata}"
-        more += f' data-core-metadata="{digest}" data-dist-info-metadata="{digest}"'
-    if entry.yanked is not None:
-        more += f' data-yanked="{escape(entry.yanked)}"'
+        more = f' data-requires-python="{_escape(entry.requires_python)}"'
+    if metadata:
+        more += (
+            f' data-core-metadata="sha256={metadata}" data-dist-info-metadata="sha256={metadata}"'
+        )
+    if yanked is not None:
+        more += f' data-yanked="{_escape(yanked)}"'
     if entry.provenance:
         more += f' data-provenance="{url}.provenance"'
-    return f'<a href="{url}#sha256={entry.sha256}"{more}>{escape(entry.file)}</a><br>\n'
-
-
-def _json(project: str, state: State, entries: Sequence[Entry], serial: int) -> bytes:
-    status: dict[str, str] = {"status": state.status}
-    if state.status_reason:
-        status["reason"] = state.status_reason
-    return msgspec.json.encode(
-        {
-            "meta": {"api-version": API, "_last-serial": serial},
-            "name": project,
-            "project-status": status,
-            "versions": sorted({entry.version for entry in entries}),
-            "files": [_file(entry) for entry in entries],
-        }
+    told = _File(
+        filename=file,
+        url=url,
+        hashes={"sha256": digest},
+        size=entry.size,
+        upload_time=entry.uploaded,
+        requires_python=entry.requires_python,
+        core_metadata={"sha256": metadata} if metadata else {},
+        provenance=f"{url}.provenance" if entry.provenance else "",
+        yanked=False if yanked is None else yanked or True,
     )
-
-
-def _file(entry: Entry) -> dict[str, object]:
-    url = _UP + quote(package_key(entry.sha256, entry.file))
-    told: dict[str, object] = {
-        "filename": entry.file,
-        "url": url,
-        "hashes": {"sha256": entry.sha256},
-        "size": entry.size,
-        "upload-time": entry.uploaded,
-        "yanked": False if entry.yanked is None else entry.yanked or True,
-    }
-    if entry.requires_python:
-        told["requires-python"] = entry.requires_python
-    if entry.metadata:
-        told["core-metadata"] = told["dist-info-metadata"] = {"sha256": entry.metadata}
-    if entry.provenance:
-        told["provenance"] = f"{url}.provenance"
-    return told
+    html = f'<a href="{url}#sha256={digest}"{more}>{text}</a><br>\n'
+    return _Row(html, msgspec.Raw(_encode(told)))

@@ -15,7 +15,7 @@ from torchyard.index.listing import listing_pages
 from torchyard.index.page import Page
 from torchyard.index.repodata import NOARCH, repodata_pages
 from torchyard.index.shards import changed_shards, shards_page
-from torchyard.index.simple import project_pages
+from torchyard.index.simple import ProjectIndex
 
 Shelf = Literal["simple", "conda", "libtorch"]
 
@@ -96,14 +96,17 @@ def settle(part: PartName, old: State, new: State) -> tuple[State, list[Page]]:
 
 def pages(part: PartName, state: State, views: Collection[str]) -> Iterator[Page]:
     """The pages of a part in some views."""
-    for view in views:
-        match part.shelf:
-            case "simple":
-                yield from project_pages(part.name, state, view, in_view(state, view))
-            case "conda":
+    match part.shelf:
+        case "simple":
+            index = ProjectIndex(part.name, state)
+            for view in views:
+                yield from index.pages(view, in_view(state, view))
+        case "conda":
+            for _ in views:  # it has one
                 yield from repodata_pages(part.name, state)
                 yield shards_page(part.name, state)
-            case "libtorch":
+        case "libtorch":
+            for view in views:
                 shown = state.entries if view == WHOLE else in_view(state, view)
                 yield from listing_pages(part.name, state, view, shown)
 

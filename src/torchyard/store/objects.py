@@ -212,7 +212,7 @@ class Objects:
                 found = self.tag(key)
                 if found == tag:
                     self.write(key, data)
-                return found in (tag, tag_of(data))
+                return found == tag or found == tag_of(data)
 
         def ask() -> bool:
             try:
