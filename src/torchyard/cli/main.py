@@ -56,6 +56,7 @@ class _Commands(LazyGroup):
         "repair": "repair",
         "smoke": "smoke",
         "coverage": "coverage",
+        "index": "index",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

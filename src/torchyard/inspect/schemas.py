@@ -1,5 +1,6 @@
 """Everything that is printed for machines, by the name of its schema."""
 
+from torchyard.inspect.audit_documents import AUDIT_REPORTS
 from torchyard.inspect.check_documents import CHECK_REPORTS
 from torchyard.inspect.compare_documents import COMPARE_REPORTS
 from torchyard.inspect.coverage_documents import COVERAGE_REPORTS
@@ -17,6 +18,7 @@ SCHEMAS: dict[str, object] = {
     **STORE_REPORTS,
     **TOOLCHAIN_REPORTS,
     **CHECK_REPORTS,
+    **AUDIT_REPORTS,
     **COMPARE_REPORTS,
     **COVERAGE_REPORTS,
     "events": Happening,

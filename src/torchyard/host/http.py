@@ -1,0 +1,221 @@
+"""The one door to web servers: pages and files, asked for again when a line fails.
+
+That something is not there is an answer. Only a server that can't be asked at all is an error.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import unquote, urljoin, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import urllib3
+from urllib3.exceptions import HTTPError, MaxRetryError
+from urllib3.util import Retry, Timeout, make_headers
+
+from torchyard.errors import ElsewhereError
+
+SILENCE = 30.0
+"""Seconds without a byte of an answer after which a request counts as lost."""
+
+TRIES = 6
+"""So often in a row a request may fail."""
+
+LARGEST_PAGE = 512 << 20
+CONNECTIONS = 8
+_CHUNK = 1 << 20
+_BUSY = frozenset((429, 500, 502, 503, 504))
+_UNASKED = frozenset((403, 405, 501))
+"""What servers answer to HEAD that know only GET."""
+_REDIRECTIONS = 10
+_TIMEOUT = Timeout(connect=10, read=SILENCE)
+_RETRY = Retry(
+    total=TRIES,
+    redirect=False,
+    backoff_factor=0.1,
+    backoff_max=5,
+    backoff_jitter=0.2,
+    status_forcelist=_BUSY,
+    allowed_methods=("GET", "HEAD"),
+    raise_on_status=False,
+)
+
+
+class Answer(NamedTuple):
+    """What a server, or a directory, has at an address."""
+
+    status: int
+    url: str
+    """Where it is in the end: redirections were followed."""
+    media: str = ""
+    """What the server says it is, such as `text/html`; a directory says nothing."""
+    size: int | None = None
+    data: bytes = b""
+
+    @property
+    def found(self) -> bool:
+        return self.status == HTTPStatus.OK
+
+
+def shown(url: str) -> str:
+    """An address as it may be printed: without names, passwords and signatures."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=host, query="", fragment="").geturl()
+
+
+class Web:
+    """A client with some connections; several threads may use it at once."""
+
+    def __init__(self) -> None:
+        self._direct = urllib3.PoolManager(maxsize=CONNECTIONS, block=True)
+        self._proxies = {
+            scheme: urllib3.ProxyManager(url, maxsize=CONNECTIONS, block=True)
+            for scheme, url in getproxies().items()
+            if scheme in ("http", "https") and url.startswith("http")
+        }
+
+    def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> Answer:
+        """Read a page. One that is larger than it may be is not read: 413."""
+        asked = {"Accept": accept, "Accept-Encoding": "gzip"}
+        for attempt in range(TRIES):
+            with closing(self._ask("GET", url, asked)) as response:
+                answer = response.answer()
+                if not answer.found:
+                    return answer
+                try:
+                    data = _read(response.raw, most)
+                except HTTPError as error:
+                    _pause(url, error, attempt)
+                    continue
+            too_large = HTTPStatus.REQUEST_ENTITY_TOO_LARGE
+            return answer._replace(status=too_large) if data is None else answer._replace(data=data)
+        raise AssertionError  # `_pause` has raised
+
+    def head(self, url: str) -> Answer:
+        """Ask whether something is there, and how large it is."""
+        asked = {"Accept-Encoding": "identity"}
+        with closing(self._ask("HEAD", url, asked)) as response:
+            answer = response.answer()
+            response.raw.drain_conn()
+        if answer.status not in _UNASKED:
+            return answer
+        with closing(self._ask("GET", url, {**asked, "Range": "bytes=0-0"})) as response:
+            answer = response.answer()
+            total = response.raw.headers.get("Content-Range", "").rpartition("/")[2]
+        if answer.status != HTTPStatus.PARTIAL_CONTENT:
+            return answer
+        return answer._replace(status=HTTPStatus.OK, size=int(total) if total.isdigit() else None)
+
+    def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
+        """Read a file from some byte on; FileNotFoundError if there is none.
+
+        A stream that breaks off goes on behind its last byte, if the server can do that.
+        """
+        at, failures = start, 0
+        while True:
+            asked = {"Accept-Encoding": "identity", **({"Range": f"bytes={at}-"} if at else {})}
+            with closing(self._ask("GET", url, asked)) as response:
+                if response.raw.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    return
+                if response.raw.status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
+                    raise FileNotFoundError(shown(url))
+                skip = at if response.raw.status == HTTPStatus.OK else 0
+                try:
+                    for piece in response.raw.stream(_CHUNK, decode_content=False):
+                        new = piece[skip:]
+                        skip -= len(piece) - len(new)
+                        if new:
+                            at, failures = at + len(new), 0
+                            yield new
+                except HTTPError as error:
+                    _pause(url, error, failures)
+                    failures += 1
+                else:
+                    return
+
+    def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> "_Response":
+        """Ask once, and follow wherever that leads."""
+        for _ in range(_REDIRECTIONS):
+            response = self._ask_here(method, url, headers)
+            target = response.get_redirect_location()
+            if not target:
+                return _Response(response, url)
+            response.drain_conn()
+            goal = urljoin(url, target)
+            if not goal.startswith(("https://", "http://")):
+                raise _unreachable(url, "it leads out of the web")
+            url = goal
+        raise _unreachable(url, "it leads in circles")
+
+    def _ask_here(
+        self, method: str, url: str, headers: Mapping[str, str]
+    ) -> urllib3.BaseHTTPResponse:
+        parts = urlsplit(url)
+        name, _, host = parts.netloc.rpartition("@")
+        bare = parts._replace(netloc=host, fragment="").geturl()
+        more = make_headers(basic_auth=unquote(name)) if name else {}
+        manager: urllib3.PoolManager = self._direct
+        if parts.scheme in self._proxies and not proxy_bypass(parts.hostname or ""):
+            manager = self._proxies[parts.scheme]
+        try:
+            response = manager.request(
+                method,
+                bare,
+                headers={**headers, **more},
+                preload_content=False,
+                redirect=False,
+                retries=_RETRY,
+                timeout=_TIMEOUT,
+            )
+        except (HTTPError, ValueError) as error:
+            raise _unreachable(url, error) from error
+        if response.status in _BUSY:
+            response.close()
+            raise _unreachable(url, f"it answers {response.status}, again and again")
+        return response
+
+
+class _Response(NamedTuple):
+    """What is being answered, and where it is in the end."""
+
+    raw: urllib3.BaseHTTPResponse
+    url: str
+
+    def answer(self) -> Answer:
+        headers = self.raw.headers
+        length = headers.get("Content-Length", "")
+        media = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        size = int(length) if length.isdigit() else None
+        return Answer(self.raw.status, self.url.partition("#")[0], media, size)
+
+    def close(self) -> None:
+        """End it; the connection is kept if all of the answer was read."""
+        self.raw.close()
+
+
+def _read(response: urllib3.BaseHTTPResponse, most: int) -> bytes | None:
+    """All of a page; None if there is more of it than is wanted."""
+    parts: list[bytes] = []
+    for piece in response.stream(_CHUNK, decode_content=True):
+        most -= len(piece)
+        if most < 0:
+            return None
+        parts.append(piece)
+    return b"".join(parts)
+
+
+def _pause(url: str, error: HTTPError, attempt: int) -> None:
+    """Wait before something is tried again; give up after some times."""
+    if attempt + 1 >= TRIES:
+        raise _unreachable(url, error) from error
+    time.sleep(min(5.0, 0.1 * 2**attempt))
+
+
+def _unreachable(url: str, error: Exception | str) -> ElsewhereError:
+    reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
+    text = str(reason).rpartition("): ")[2] if isinstance(reason, Exception) else reason
+    msg = f"`{shown(url)}` could not be read: {text}"
+    return ElsewhereError(msg, hint="is the address right, and in reach?", reason="network")

@@ -1,0 +1,171 @@
+"""Reading the index of anybody's conda channel: `repodata.json`, and its shards (CEP 16).
+
+Nothing in a document makes this raise: what is wrong with it is among its `faults`.
+"""
+
+from hashlib import sha256
+from typing import TypeVar
+
+import msgspec
+
+from torchyard.model.values import Value
+from torchyard.package.zstd import ZstdDecompressor, ZstdError
+
+LARGEST = 4 << 30
+"""Bytes that are unpacked at most; the largest channel there is has a tenth of it."""
+
+
+class _Told(Value, kw_only=True, forbid_unknown_fields=False):
+    name: str
+    version: str
+    build: str
+    build_number: int = 0
+    subdir: str = ""
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+    size: int | None = None
+
+
+class Record(_Told, kw_only=True, forbid_unknown_fields=False):
+    """What solvers and installers read of a package. Hashes are in hexadecimal digits."""
+
+    md5: str | None = None
+    sha256: str | None = None
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        said = {"sha256": self.sha256, "md5": self.md5}
+        return {kind: value.lower() for kind, value in said.items() if value}
+
+
+class _ShardRecord(_Told, kw_only=True, forbid_unknown_fields=False):
+    """The same, with hashes as bytes."""
+
+    md5: bytes | None = None
+    sha256: bytes | None = None
+
+    def plain(self) -> Record:
+        said = {name: getattr(self, name) for name in _Told.__struct_fields__}
+        return Record(
+            **said,
+            md5=self.md5.hex() if self.md5 else None,
+            sha256=self.sha256.hex() if self.sha256 else None,
+        )
+
+
+class Repodata(Value, kw_only=True):
+    """The packages of a subdir by their files' names."""
+
+    records: dict[str, Record] = {}
+    base: str = ""
+    """Where the packages are, from where the document is."""
+    subdir: str = ""
+    faults: tuple[str, ...] = ()
+
+
+class ShardIndex(Value, kw_only=True):
+    """The digests of shards by the names of packages, and where the shards are."""
+
+    shards: dict[str, str] = {}
+    shards_base: str = ""
+    faults: tuple[str, ...] = ()
+
+
+class _Info(Value, kw_only=True, forbid_unknown_fields=False):
+    subdir: str = ""
+    base_url: str | None = None
+    shards_base_url: str = ""
+
+
+class _Document(Value, kw_only=True, forbid_unknown_fields=False):
+    info: _Info = _Info()
+    old: dict[str, Record] = msgspec.field(name="packages", default_factory=dict)
+    new: dict[str, Record] = msgspec.field(name="packages.conda", default_factory=dict)
+
+
+class _Shard(Value, kw_only=True, forbid_unknown_fields=False):
+    old: dict[str, _ShardRecord] = msgspec.field(name="packages", default_factory=dict)
+    new: dict[str, _ShardRecord] = msgspec.field(name="packages.conda", default_factory=dict)
+
+
+class _Shards(Value, kw_only=True, forbid_unknown_fields=False):
+    info: _Info = _Info()
+    shards: dict[str, bytes]
+
+
+_Kind = TypeVar("_Kind", _Shard, _Shards)
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def read_repodata(data: bytes) -> Repodata:
+    """Read `repodata.json`."""
+    try:
+        document = msgspec.json.decode(data, type=_Document)
+    except _BROKEN as error:
+        return Repodata(faults=(f"it can't be read: {error}",))
+    return Repodata(
+        records={**document.old, **document.new},
+        base=document.info.base_url or "",
+        subdir=document.info.subdir,
+    )
+
+
+def read_packed(data: bytes) -> Repodata:
+    """Read `repodata.json.zst`."""
+    text = _unpacked(data)
+    return read_repodata(text) if isinstance(text, bytes) else Repodata(faults=(text,))
+
+
+def read_shard_index(data: bytes) -> ShardIndex:
+    """Read `repodata_shards.msgpack.zst`."""
+    found = _decoded(data, _Shards)
+    if isinstance(found, str):
+        return ShardIndex(faults=(found,))
+    return ShardIndex(
+        shards={name: digest.hex() for name, digest in found.shards.items()},
+        shards_base=found.info.shards_base_url,
+    )
+
+
+def read_shard(data: bytes, digest: str) -> Repodata:
+    """Read the shard of one package; its name is the digest of its bytes."""
+    if sha256(data).hexdigest() != digest:
+        return Repodata(faults=("its bytes are not those that its name says",))
+    found = _decoded(data, _Shard)
+    if isinstance(found, str):
+        return Repodata(faults=(found,))
+    records = {**found.old, **found.new}
+    return Repodata(records={file: record.plain() for file, record in records.items()})
+
+
+def differing(one: Record, other: Record) -> list[str]:
+    """The fields in which two records differ."""
+    return [name for name in Record.__struct_fields__ if getattr(one, name) != getattr(other, name)]
+
+
+def _decoded(data: bytes, kind: type[_Kind]) -> _Kind | str:
+    text = _unpacked(data)
+    if isinstance(text, str):
+        return text
+    try:
+        return msgspec.msgpack.decode(text, type=kind)
+    except _BROKEN as error:
+        return f"it can't be read: {error}"
+
+
+def _unpacked(data: bytes) -> bytes | str:
+    """What comes out of zstandard's frames, or why nothing does."""
+    parts: list[bytes] = []
+    left = LARGEST
+    while data and left > 0:
+        frame = ZstdDecompressor()
+        try:
+            part = frame.decompress(data, max_length=left)
+        except ZstdError as error:
+            return f"it can't be unpacked: {error}"
+        if not frame.eof and len(part) < left:
+            return "it is cut off"
+        parts.append(part)
+        left -= len(part)
+        data = frame.unused_data
+    return b"".join(parts) if left > 0 else f"it unpacks to more than {LARGEST} bytes"

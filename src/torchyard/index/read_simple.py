@@ -1,0 +1,299 @@
+"""Reading the pages of anybody's simple index: PEP 503 as HTML, PEP 691 as JSON.
+
+Nothing in a page makes this raise: what is wrong with it is among the listing's `faults`.
+"""
+
+import re
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from typing import Literal
+from urllib.parse import unquote, urljoin, urlsplit
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from torchyard.model.values import Value
+
+ACCEPT_JSON = "application/vnd.pypi.simple.v1+json"
+ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html;q=0.9"
+_HTML_MEDIA = ("text/html", "application/vnd.pypi.simple.v1+html")
+_FILE = re.compile(r"\.(whl|tar\.gz|tar\.bz2|tar\.xz|tgz|zip|egg|exe|conda)\Z")
+_HASH = re.compile(r"(\w+)=([0-9a-fA-F]+)\Z")
+
+
+class Link(Value, kw_only=True):
+    """A file, as a page tells of it."""
+
+    file: str
+    url: str
+    """Absolute, without a fragment."""
+    written: str = ""
+    """The address as it stands in the page."""
+    hashes: dict[str, str] = {}
+    requires_python: str = ""
+    metadata: dict[str, str] | None = None
+    """The hashes of its sidecar; None if none is promised."""
+    yanked: str | None = None
+    size: int | None = None
+    uploaded: str = ""
+    provenance: str = ""
+    """The absolute address of its attestations."""
+
+
+class Project(Value, kw_only=True):
+    """A project, as a list of projects tells of it."""
+
+    name: str
+    url: str
+
+
+class Listing(Value, kw_only=True):
+    """A page: of a project, or a list of projects, or one that can't be read as either."""
+
+    kind: Literal["html", "json"]
+    api: str = ""
+    name: str = ""
+    """Of the project; HTML does not say it."""
+    files: tuple[Link, ...] = ()
+    projects: tuple[Project, ...] = ()
+    versions: tuple[str, ...] | None = None
+    status: str = ""
+    faults: tuple[str, ...] = ()
+
+
+def read_listing(data: bytes, url: str, media: str) -> Listing:
+    """Read a page. What it is goes by what the server says, or how it begins."""
+    if media.endswith("json") or (not media and data.lstrip()[:1] == b"{"):
+        return _read_json(data, url)
+    return _read_html(data, url, media)
+
+
+class _Anchor(Value, kw_only=True):
+    attributes: dict[str, str | None]
+    text: str
+
+
+class _Parser(HTMLParser):
+    """Collects links, meta data, the base and the type of a document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_html5 = False
+        self.base = ""
+        self.meta: dict[str, str] = {}
+        self.anchors: list[_Anchor] = []
+        self._open: dict[str, str | None] | None = None
+        self._text: list[str] = []
+
+    def handle_decl(self, decl: str) -> None:
+        self.is_html5 |= decl.strip().lower().split() == ["doctype", "html"]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        match tag:
+            case "a":
+                self.end()
+                self._open, self._text = found, []
+            case "base" if not self.base:
+                self.base = found.get("href") or ""
+            case "meta" if found.get("name"):
+                self.meta[str(found["name"])] = found.get("content") or ""
+            case _:
+                pass
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "a":
+            self.end()
+
+    def handle_data(self, data: str) -> None:
+        if self._open is not None:
+            self._text.append(data)
+
+    def end(self) -> None:
+        if self._open is not None:
+            text = "".join(self._text).strip()
+            self.anchors.append(_Anchor(attributes=self._open, text=text))
+            self._open = None
+
+
+def _read_html(data: bytes, url: str, media: str) -> Listing:
+    faults = []
+    if media and media not in _HTML_MEDIA:
+        faults.append(f"the server calls it {media}, not text/html")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        faults.append("it is no UTF-8 text")
+        text = data.decode(errors="replace")
+    parser = _Parser()
+    try:
+        parser.feed(text)
+        parser.close()
+    except (AssertionError, ValueError, RecursionError) as error:
+        faults.append(f"it can't be read to its end: {error}")
+    parser.end()
+    if not parser.is_html5:
+        faults.append("it does not begin with <!DOCTYPE html>")
+    base = _join(url, parser.base, faults)
+    files: list[Link] = []
+    projects: list[Project] = []
+    for anchor in parser.anchors:
+        href = anchor.attributes.get("href")
+        if not href:
+            faults.append(f"the link `{anchor.text[:99]}` leads nowhere")
+        elif _FILE.search(unquote(_path(href))):
+            _add(_html_file(anchor, href, base, faults), files, faults)
+        elif not href.startswith(("#", "?", "mailto:", "javascript:", "..")):
+            target = _join(base, href, faults)
+            projects.append(Project(name=_last(target), url=target))
+    return Listing(
+        kind="html",
+        api=parser.meta.get("pypi:repository-version", ""),
+        files=tuple(files),
+        projects=() if files else tuple(projects),
+        status=parser.meta.get("pypi:project-status", ""),
+        faults=tuple(faults),
+    )
+
+
+def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> Link:
+    said = anchor.attributes
+    target, _, fragment = _join(base, href, faults).partition("#")
+    name = _last(target)
+    if anchor.text != name:
+        faults.append(f"the link to `{name}` is called `{anchor.text[:99]}`")
+    metadata = said.get("data-core-metadata", said.get("data-dist-info-metadata", "false"))
+    provenance = said.get("data-provenance")
+    return Link(
+        file=name,
+        url=target,
+        written=href,
+        hashes=_hashes(fragment),
+        requires_python=said.get("data-requires-python") or "",
+        metadata=None if metadata == "false" else _hashes(metadata or ""),
+        yanked=(said["data-yanked"] or "") if "data-yanked" in said else None,
+        provenance=_join(base, provenance, faults) if provenance else "",
+    )
+
+
+def _hashes(text: str) -> dict[str, str]:
+    """`sha256=…`, wherever in a fragment that is."""
+    found = (_HASH.match(part) for part in text.split("&"))
+    return {match[1].lower(): match[2].lower() for match in found if match}
+
+
+class _Meta(Value, kw_only=True, forbid_unknown_fields=False):
+    api: str = msgspec.field(name="api-version", default="")
+
+
+class _Status(Value, kw_only=True, forbid_unknown_fields=False):
+    status: str = ""
+
+
+class _Row(Value, kw_only=True, forbid_unknown_fields=False):
+    filename: str
+    url: str
+    hashes: dict[str, str] = {}
+    requires_python: str | None = msgspec.field(name="requires-python", default=None)
+    core: bool | dict[str, str] | None = msgspec.field(name="core-metadata", default=None)
+    dist_info: bool | dict[str, str] | None = msgspec.field(name="dist-info-metadata", default=None)
+    yanked: bool | str = False
+    size: int | None = None
+    uploaded: str | None = msgspec.field(name="upload-time", default=None)
+    provenance: str | None = None
+
+
+class _Name(Value, kw_only=True, forbid_unknown_fields=False):
+    name: str
+
+
+class _Json(Value, kw_only=True, forbid_unknown_fields=False):
+    meta: _Meta = _Meta()
+    name: str = ""
+    files: tuple[msgspec.Raw, ...] = ()
+    projects: tuple[_Name, ...] = ()
+    versions: tuple[str, ...] | None = None
+    status: _Status = msgspec.field(name="project-status", default=_Status())
+
+
+_JSON = msgspec.json.Decoder(_Json)
+_ROW = msgspec.json.Decoder(_Row)
+_BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+
+
+def _read_json(data: bytes, url: str) -> Listing:
+    faults: list[str] = []
+    try:
+        page = _JSON.decode(data)
+    except _BROKEN as error:
+        return Listing(kind="json", faults=(f"it can't be read: {error}",))
+    if not page.meta.api:
+        faults.append("it does not say `meta.api-version`")
+    files: list[Link] = []
+    for number, raw in enumerate(page.files):
+        try:
+            _add(_json_file(_ROW.decode(raw), url, faults), files, faults)
+        except _BROKEN as error:
+            faults.append(f"`files[{number}]` can't be read: {error}")
+    return Listing(
+        kind="json",
+        api=page.meta.api,
+        name=page.name,
+        files=tuple(files),
+        projects=tuple(
+            Project(name=one.name, url=_join(url, f"{canonicalize_name(one.name)}/", faults))
+            for one in page.projects
+        ),
+        versions=page.versions,
+        status=page.status.status,
+        faults=tuple(faults),
+    )
+
+
+def _json_file(row: _Row, base: str, faults: list[str]) -> Link:
+    metadata = row.dist_info if row.core is None else row.core
+    return Link(
+        file=row.filename,
+        url=_join(base, row.url, faults).partition("#")[0],
+        written=row.url,
+        hashes=_lower(row.hashes),
+        requires_python=row.requires_python or "",
+        metadata=_lower(metadata) if isinstance(metadata, dict) else {} if metadata else None,
+        yanked=None if row.yanked is False else "" if row.yanked is True else row.yanked,
+        size=row.size,
+        uploaded=row.uploaded or "",
+        provenance=_join(base, row.provenance, faults) if row.provenance else "",
+    )
+
+
+def _add(link: Link, files: list[Link], faults: list[str]) -> None:
+    """Take a file, unless no file can have its name."""
+    if "/" in link.file or not link.file.isprintable() or link.file in ("", ".", ".."):
+        faults.append(f"`{link.file[:99]}` is no name for a file")
+    else:
+        files.append(link)
+
+
+def _lower(hashes: Mapping[str, str]) -> dict[str, str]:
+    return {kind.lower(): digest.lower() for kind, digest in hashes.items()}
+
+
+def _join(base: str, address: str, faults: list[str]) -> str:
+    try:
+        return urljoin(base, address)
+    except ValueError:
+        faults.append(f"`{address[:99]}` is no address")
+        return base
+
+
+def _path(address: str) -> str:
+    """The path of an address; all of it, if it is none."""
+    try:
+        return urlsplit(address).path
+    except ValueError:
+        return address
+
+
+def _last(address: str) -> str:
+    """The last part of an address, as people write it."""
+    return unquote(_path(address).rstrip("/").rpartition("/")[2])

@@ -1,0 +1,193 @@
+"""One file of an index: is it there, is it what the index says, and what does it require?"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+
+from torchyard.checks.about import about_text, is_torn, values
+from torchyard.errors import BuildError, ElsewhereError
+from torchyard.host.http import shown
+from torchyard.host.reach import Reach
+from torchyard.index.read_simple import Link
+from torchyard.package.contents import Contents
+from torchyard.package.read import read_package
+from torchyard.package.wheel import parse_metadata
+from torchyard.publish.audit_rules import Finding, IndexRule
+
+SIDECAR = ".metadata"
+_LARGEST_SIDECAR = 16 << 20
+
+
+class Facts(NamedTuple):
+    """What resolvers read of a wheel's METADATA."""
+
+    requires: tuple[str, ...]
+    requires_python: str
+    extras: tuple[str, ...]
+
+
+class Looked(NamedTuple):
+    """What was found at a file, and what its METADATA says, if anybody could read it."""
+
+    findings: tuple[Finding, ...]
+    facts: Facts | None = None
+
+
+class FileAudit(NamedTuple):
+    """Looks at files, one at a time; several threads may do so at once."""
+
+    reach: Reach
+    site: str
+    """The host of the index itself: if it can't be asked, there is nothing to tell."""
+    deep: bool
+
+    def look(self, link: Link) -> Looked:
+        """Compare what a page says of a file with the file and its sidecar."""
+        found = list(_hash_findings(link))
+        try:
+            text = self._sidecar(link, found)
+            if self.deep:
+                text = self._read(link, text, found)
+            else:
+                found += self._head(link)
+        except ElsewhereError as error:
+            if urlsplit(link.url).netloc == self.site:
+                raise
+            found.append(Finding(IndexRule.LINK, link.file, str(error)))
+            return Looked(tuple(found))
+        facts = None if text is None else _facts(text, link, found)
+        return Looked(tuple(found), facts)
+
+    def _head(self, link: Link) -> Iterator[Finding]:
+        answer = self.reach.head(link.url)
+        if not answer.found:
+            what = f"{shown(link.url)} answers {answer.status}"
+            yield Finding(IndexRule.LINK, link.file, what)
+        elif link.size is not None and answer.size not in (None, link.size):
+            what = f"it has {answer.size} bytes, and the page says {link.size}"
+            yield Finding(IndexRule.SIZE, link.file, what)
+
+    def _sidecar(self, link: Link, found: list[Finding]) -> bytes | None:
+        """The METADATA beside a wheel, if it is what the page says."""
+        if link.metadata is None:
+            return None
+        answer = self.reach.get(f"{link.url}{SIDECAR}", most=_LARGEST_SIDECAR)
+        if not answer.found:
+            what = f"the page promises {link.file}{SIDECAR}, which answers {answer.status}"
+            found.append(Finding(IndexRule.SIDECAR_MISSING, link.file, what))
+            return None
+        wrong = wrong_hash(answer.data, link.metadata)
+        if wrong:
+            what = f"its sidecar has not the {wrong} that the page says"
+            found.append(Finding(IndexRule.SIDECAR, link.file, what))
+            return None
+        return answer.data
+
+    def _read(self, link: Link, sidecar: bytes | None, found: list[Finding]) -> bytes | None:
+        """Read all of a file; return its METADATA, or else that of its sidecar."""
+        with TemporaryDirectory(prefix="torchyard-audit-") as folder:
+            path = Path(folder, link.file)
+            try:
+                found += fetched(self.reach, link.url, path, link.hashes, link.size)
+            except FileNotFoundError:
+                found.append(Finding(IndexRule.LINK, link.file, f"{shown(link.url)} is not there"))
+                return sidecar
+            if not link.file.endswith(".whl"):
+                return sidecar
+            contents = read_package(path)
+        text = about_text(contents, "METADATA")
+        found += torn(contents)
+        if text is not None and sidecar is not None and text != sidecar:
+            what = "its sidecar is not the METADATA that is in the wheel"
+            found.append(Finding(IndexRule.SIDECAR, link.file, what))
+        return text or sidecar
+
+
+def _hash_findings(link: Link) -> Iterator[Finding]:
+    if not link.hashes:
+        yield Finding(IndexRule.HASH_MISSING, link.file, "the page has no hash of it")
+    if link.metadata is not None and not link.metadata:
+        yield Finding(IndexRule.HASH_MISSING, link.file, "the page has no hash of its sidecar")
+
+
+def fetched(
+    reach: Reach, url: str, path: Path, hashes: Mapping[str, str], size: int | None
+) -> Iterator[Finding]:
+    """Fetch a file, and tell whether it has another size or hash than it should."""
+    known = {kind: hashlib.new(kind) for kind in hashes if kind in hashlib.algorithms_guaranteed}
+    with path.open("wb") as file:
+        for piece in reach.pieces(url):
+            file.write(piece)
+            for digest in known.values():
+                digest.update(piece)
+    found = path.stat().st_size
+    if size not in (None, found):
+        what = f"it has {found} bytes, and the page says {size}"
+        yield Finding(IndexRule.SIZE, path.name, what)
+    for kind, digest in known.items():
+        if digest.hexdigest() != hashes[kind]:
+            what = f"its {kind} is {digest.hexdigest()}, and the page says {hashes[kind]}"
+            yield Finding(IndexRule.HASH, path.name, what)
+            return
+
+
+def torn(contents: Contents) -> Iterator[Finding]:
+    """Tell of a package that is no whole archive."""
+    if is_torn(contents):
+        what = f"it can't be unpacked: {contents.faults[0].what}"
+        yield Finding(IndexRule.PACKAGE, contents.file_name, what)
+
+
+def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
+    """The kind of the first hash that is another one."""
+    for kind, digest in hashes.items():
+        known = kind in hashlib.algorithms_guaranteed
+        if known and hashlib.new(kind, data).hexdigest() != digest:
+            return kind
+    return ""
+
+
+def _facts(text: bytes, link: Link, found: list[Finding]) -> Facts | None:
+    try:
+        fields, _ = parse_metadata(text.decode())
+    except (UnicodeDecodeError, BuildError) as error:
+        found.append(Finding(IndexRule.SIDECAR, link.file, f"METADATA can't be read: {error}"))
+        return None
+    python = "".join(values(fields, "Requires-Python")[:1])
+    if (wrong := _wrong_python(link.requires_python, python)) is not None:
+        found.append(Finding(IndexRule.PYTHON, link.file, wrong))
+    return Facts(
+        tuple(sorted(values(fields, "Requires-Dist"))),
+        python,
+        tuple(sorted(values(fields, "Provides-Extra"))),
+    )
+
+
+def _wrong_python(page: str, metadata: str) -> str | None:
+    try:
+        if SpecifierSet(page) == SpecifierSet(metadata):
+            return None
+    except InvalidSpecifier as error:
+        return f"this is no range of Pythons: {error}"
+    says = f"says `{page}`" if page else "says nothing"
+    return f"the page {says}, and METADATA `{metadata}`"
+
+
+def required_names(facts: Facts) -> set[str]:
+    """The projects that are looked up by their names; those with an address are not."""
+    names: set[str] = set()
+    for text in facts.requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue  # installers pass over it, too
+        if requirement.url is None:
+            names.add(canonicalize_name(requirement.name))
+    return names
