@@ -202,7 +202,7 @@ def test_pip_reads_the_same_from_both_pages(state: State) -> None:
     found = [
         [
             (
-                link.url,
+                link.url_without_fragment,
                 link.filename,
                 link.hash,
                 link.requires_python,
