@@ -347,6 +347,38 @@ def _check_same_files(folder: Path, other: Path) -> None:
             raise ValueError(msg)
 
 
+def conda(rounds: int = 5, count: int = 10_000) -> list[Result]:
+    """One more package into a conda channel of many, against what others take for that."""
+    with TemporaryDirectory() as folder:
+        program = [sys.executable, str(HERE / "conda.py")]
+        first, ours = Path(folder, "rattler"), Path(folder, "ours")
+        others = {"rattler": first, "conda-index": Path(folder, "conda-index")}
+        subprocess.run([*program, "make", str(first), str(count)], check=True)
+        shutil.copytree(first, others["conda-index"])
+        subprocess.run([*program, "publish", ours.as_uri(), str(first)], check=True)
+        for name, place in others.items():
+            _used([*program, name, str(place)])
+        best = dict.fromkeys(("ours", *others), float("inf"))
+        for number in range(count, count + rounds):
+            for place in others.values():
+                subprocess.run([*program, "more", str(place), str(number)], check=True)
+            (package,) = first.glob(f"linux-64/*_h{number:07x}_*.conda")
+            commands = {name: [*program, name, str(place)] for name, place in others.items()}
+            commands["ours"] = [*program, "add", ours.as_uri(), str(package)]
+            for name, command in commands.items():
+                best[name] = min(best[name], _used(command).seconds)
+    return [
+        Result(
+            f"a conda package more, to {name}, CPU",
+            best["ours"] / best[name],
+            "×",
+            1 / 30,
+            f"{best['ours']:.2f} s, {best[name]:.1f} s: {best[name] / best['ours']:.0f} times",
+        )
+        for name in others
+    ]
+
+
 class Used(NamedTuple):
     """Processor seconds of a process and its children, and the most memory that one had."""
 
@@ -421,6 +453,7 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "full-index": full_index,
     "dumb-index": dumb_index,
     "one-file": one_file,
+    "conda": conda,
 }
 
 

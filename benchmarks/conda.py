@@ -1,21 +1,18 @@
 """Conda channels of many packages, and how each indexer gets one more into them.
 
 python conda.py make FOLDER COUNT         a channel of packages without an index
-python conda.py more FOLDER NUMBER        one more package, of which it tells the path
+python conda.py more FOLDER NUMBER        one more package
 python conda.py publish CHANNEL FOLDER    a channel of ours with all of these packages
 python conda.py add CHANNEL PACKAGE       one more package into a channel of ours
 python conda.py rattler FOLDER            the index, by py-rattler's `index_fs`
 python conda.py conda-index FOLDER        the index, by conda-index
 """
 
-import asyncio
 import io
 import os
-import subprocess
 import sys
-import tarfile
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from hashlib import md5, sha256
 from pathlib import Path
@@ -25,8 +22,7 @@ import msgspec
 
 from torchyard.index.entry import Entry, State, order_of
 from torchyard.index.repodata import record_of
-from torchyard.package.read import read_package
-from torchyard.package.zstd import compress
+from torchyard.package.zstd import compress, decompress
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
 from torchyard.publish.shelves import PartName, key_of
@@ -73,7 +69,9 @@ def make_package(folder: Path, number: int) -> Path:
     return path
 
 
-def _tar(infos: dict[str, object]) -> bytes:
+def _tar(infos: Mapping[str, object]) -> bytes:
+    import tarfile  # noqa: PLC0415 - only here, as it takes a while
+
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         for name, value in infos.items():
@@ -102,7 +100,6 @@ def add(url: str, packages: Iterable[Path]) -> None:
 def _publish_bytes(channel: Channel, package: Path) -> Entry:
     data = package.read_bytes()
     digest, size = sha256(data).hexdigest(), len(data)
-    index = read_package(package).texts["info/index.json"]
     entry = Entry(
         file=package.name,
         version=package.name.rsplit("-", 2)[1],
@@ -111,11 +108,23 @@ def _publish_bytes(channel: Channel, package: Path) -> Entry:
         size=size,
         uploaded=AT,
         record=record_of(
-            index, sha256=digest, size=size, md5=md5(data, usedforsecurity=False).hexdigest()
+            _index_of(data),
+            sha256=digest,
+            size=size,
+            md5=md5(data, usedforsecurity=False).hexdigest(),
         ),
     )
     channel.objects.create(key_of(PART, entry), data)
     return entry
+
+
+def _index_of(data: bytes) -> bytes:
+    """The `info/index.json` of a package of ours: the first member of its tar archive."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        (info,) = (name for name in archive.namelist() if name.startswith("info-"))
+        inside = decompress(archive.read(info))
+    size = int(inside[124:135], 8)
+    return inside[512 : 512 + size]
 
 
 def _with_entries(entries: Iterable[Entry], state: State) -> State:
@@ -124,7 +133,9 @@ def _with_entries(entries: Iterable[Entry], state: State) -> State:
 
 
 def rattler(folder: Path) -> None:
-    from rattler.index import index_fs  # noqa: PLC0415 - only here
+    import asyncio  # noqa: PLC0415 - only here, as it takes a while
+
+    from rattler.index import index_fs  # noqa: PLC0415
 
     asyncio.run(index_fs(folder, write_zst=True, write_shards=True))
     sys.stdout.flush()
@@ -133,9 +144,19 @@ def rattler(folder: Path) -> None:
 
 def conda_index(folder: Path) -> None:
     """Become conda-index, installed once, to write the same files as the others."""
+    import subprocess  # noqa: PLC0415 - only here, as it takes a while
+
     home = Path(gettempdir(), "torchyard-bench", "conda-index")
     if not home.exists():
-        command = [sys.executable, "-m", "pip", "install", "--target", home, "conda-index==0.13.0"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--target",
+            str(home),
+            "conda-index==0.13.0",
+        ]
         subprocess.run(command, check=True, stdout=sys.stderr)
         for path, text in _STAND_IN.items():
             file = home / "conda" / path
@@ -152,7 +173,7 @@ if __name__ == "__main__":
         case ["make", folder, count]:
             make(Path(folder), int(count))
         case ["more", folder, number]:
-            sys.stdout.write(str(make_package(Path(folder), int(number))))
+            make_package(Path(folder, PART.name), int(number))
         case ["publish", url, folder]:
             add(url, sorted(Path(folder, PART.name).glob("*.conda")))
         case ["add", url, package]:

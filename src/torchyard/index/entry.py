@@ -1,5 +1,6 @@
 """What a channel knows of a file, and of all files that share pages."""
 
+from itertools import compress
 from typing import Literal
 
 import msgspec
@@ -76,3 +77,10 @@ def package_key(sha256: str, file: str) -> str:
 
 def order_of(entry: Entry) -> tuple[str, str]:
     return entry.file, entry.variant
+
+
+def changed(old: State, new: State) -> list[Entry]:
+    """The entries that only one of two states has. Entries that were kept are the same objects."""
+    differing = set(map(id, old.entries)) ^ set(map(id, new.entries))
+    both = (*old.entries, *new.entries)
+    return list(compress(both, map(differing.__contains__, map(id, both))))

@@ -20,9 +20,8 @@ class Offer(Value, kw_only=True):
 def offers(entries: Iterable[Entry]) -> dict[str, Offer]:
     """For each variant, its newest version that nobody took back."""
     versions: dict[str, set[str]] = {}
-    for entry in entries:
-        if entry.yanked is None:
-            versions.setdefault(entry.variant, set()).add(entry.version)
+    for variant, version in {(one.variant, one.version) for one in entries if one.yanked is None}:
+        versions.setdefault(variant, set()).add(version)
     return {variant: Offer(version=_newest(found)) for variant, found in sorted(versions.items())}
 
 

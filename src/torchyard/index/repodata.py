@@ -15,6 +15,9 @@ from torchyard.package.zstd import compress
 NOARCH = "noarch"
 """The subdir that every channel has, if only for solvers to find nothing there."""
 
+LEVEL = 1
+"""Of zstd: for records that are much alike, as those of nightlies, no slower one is better."""
+
 Format = Literal["packages", "packages.conda"]
 """Where an index lists `.tar.bz2`, and where `.conda`."""
 
@@ -77,4 +80,4 @@ def repodata_pages(subdir: str, state: State) -> tuple[Page, Page]:
         }
     )
     path = f"conda/{subdir}/repodata.json"
-    return Page(path, data, Media.JSON), Page(f"{path}.zst", compress(data), Media.ZSTD)
+    return Page(path, data, Media.JSON), Page(f"{path}.zst", compress(data, LEVEL), Media.ZSTD)

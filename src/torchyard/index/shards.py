@@ -4,16 +4,19 @@ A solver reads the index and the shards of the few names that it needs. Shards a
 sha256 of their bytes, so they never change.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from operator import attrgetter
 
 import msgspec
 
-from torchyard.index.entry import WHOLE, Entry, State
+from torchyard.index.entry import WHOLE, Entry, State, changed
 from torchyard.index.page import Media, Page
 from torchyard.index.repodata import listed, name_of
 from torchyard.package.zstd import compress
 
+_file = attrgetter("file")
 _RECORD = msgspec.json.Decoder(dict[str, object])
 
 
@@ -23,15 +26,11 @@ def shard_key(subdir: str, digest: str) -> str:
 
 def changed_shards(subdir: str, old: State, new: State) -> tuple[dict[str, str], list[Page]]:
     """For each name the digest of its shard, and the shards that the old state did not have."""
-    names = _changed_names(old.entries, new.entries)
-    groups: dict[str, list[Entry]] = {name: [] for name in sorted(names)}
-    for entry in new.entries:
-        name = name_of(entry.file)
-        if name in names:
-            groups[name].append(entry)
+    names = sorted({name_of(entry.file) for entry in changed(old, new)})
+    groups = {name: _named(new, name) for name in names}
     made = {name: _shard(entries) for name, entries in groups.items() if entries}
     digests = {name: sha256(data).hexdigest() for name, data in made.items()}
-    kept = {name: digest for name, digest in old.shards.items() if name not in names}
+    kept = {name: digest for name, digest in old.shards.items() if name not in groups}
     fresh = [
         Page(shard_key(subdir, digest), made[name], Media.ZSTD)
         for name, digest in digests.items()
@@ -40,11 +39,10 @@ def changed_shards(subdir: str, old: State, new: State) -> tuple[dict[str, str],
     return {**kept, **digests}, fresh
 
 
-def _changed_names(old: Iterable[Entry], new: Iterable[Entry]) -> set[str]:
-    before = {id(entry): entry for entry in old}
-    after = {id(entry): entry for entry in new}
-    changed = before.keys() ^ after.keys()
-    return {name_of((before.get(one) or after[one]).file) for one in changed}
+def _named(state: State, name: str) -> list[Entry]:
+    """The entries of a name, which are near each other: at most `a-b-1-0` is among `a`'s."""
+    first, end = (bisect_left(state.entries, name + sign, key=_file) for sign in "-.")
+    return [entry for entry in state.entries[first:end] if name_of(entry.file) == name]
 
 
 def _shard(entries: Iterable[Entry]) -> bytes:

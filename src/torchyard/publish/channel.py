@@ -20,6 +20,7 @@ import msgspec
 from torchyard.errors import ElsewhereError, SelectionError, StoreError
 from torchyard.index.entry import State
 from torchyard.index.page import Media, Page
+from torchyard.index.repodata import LEVEL
 from torchyard.package.zstd import ZstdError, compress, decompress
 from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change, needs
 from torchyard.publish.head import HEAD, Head, state_key
@@ -130,7 +131,7 @@ class Channel:
             self.objects.create(page.path, page.data, headers(page.media, fixed=True))
         for digest, data in draft.states.items():
             media = headers(Media.ZSTD, fixed=True)
-            self.objects.create(state_key(digest), compress(data), media)
+            self.objects.create(state_key(digest), compress(data, LEVEL), media)
 
     def _write(self, writes: Iterable[Write]) -> None:
         mended: set[str] = set()

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from torchyard.errors import StoreError
-from torchyard.index.entry import SHARED, WHOLE, Entry, State, package_key
+from torchyard.index.entry import SHARED, WHOLE, Entry, State, changed, package_key
 from torchyard.index.listing import listing_pages
 from torchyard.index.page import Page
 from torchyard.index.repodata import NOARCH, repodata_pages
@@ -69,14 +69,12 @@ def changed_views(part: PartName, old: State, new: State, variants: Collection[s
     views = views_of(part, new, variants)
     if (old.status, old.status_reason) != (new.status, new.status_reason):
         return views
-    before, after = set(map(id, old.entries)), set(map(id, new.entries))
-    touched = {entry.variant for entry in old.entries if id(entry) not in after}
-    touched.update(entry.variant for entry in new.entries if id(entry) not in before)
+    touched = {entry.variant for entry in changed(old, new)}
     if SHARED in touched:
         return views
     fresh = [view for view in views if view not in new.serials]  # shared files appear there, too
-    changed = touched.union(fresh, [WHOLE] if touched else [])
-    return [view for view in views if view in changed]
+    wanted = touched.union(fresh, [WHOLE] if touched else [])
+    return [view for view in views if view in wanted]
 
 
 def in_view(state: State, view: str) -> list[Entry]:
