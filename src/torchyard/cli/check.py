@@ -1,7 +1,7 @@
 """`torchyard check`: what is wrong with packages, wherever they come from."""
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -45,7 +45,8 @@ def command(
 
     gc.disable()  # packages have many members, and none of them is garbage
     contents = [read(path) for path in packages]
-    document = checked(contents, policy_name, globs)
+    digests = digests_of(packages) if as_json else ()
+    document = checked(contents, policy_name, globs, digests)
     if html is not None:
         from torchyard.checks.rules import RULES
         from torchyard.inspect.check_html import check_page
@@ -62,7 +63,10 @@ def command(
 
 
 def checked(
-    contents: Sequence[Contents], policy_name: str, globs: tuple[str, ...] = ()
+    contents: Sequence[Contents],
+    policy_name: str,
+    globs: tuple[str, ...] = (),
+    digests: Sequence[str] = (),
 ) -> CheckDocument:
     """Check packages under a policy as it is today."""
     from torchyard.checks.check import check
@@ -71,7 +75,18 @@ def checked(
 
     policy = _only(globs, load_policy(policy_name)) if globs else load_policy(policy_name)
     day = current_date()
-    return check_document(check(contents, policy, day), policy, policy_name, day)
+    return check_document(check(contents, policy, day), policy, policy_name, day, digests)
+
+
+def digests_of(paths: Iterable[Path]) -> list[str]:
+    """What names each file in a report that is kept as evidence."""
+    from hashlib import file_digest
+
+    digests = []
+    for path in paths:
+        with path.open("rb") as file:
+            digests.append(file_digest(file, "sha256").hexdigest())
+    return digests
 
 
 def refuse_errors(document: CheckDocument) -> None:

@@ -57,6 +57,7 @@ class _Commands(LazyGroup):
         "smoke": "smoke",
         "coverage": "coverage",
         "index": "index",
+        "publish": "publish",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

@@ -184,7 +184,7 @@ def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
 def check_command(order: str, to: str, folder: str) -> None:
     """Look into what a job made, and leave two reports: for machines, and for people."""
     from torchyard.checks.rules import RULES
-    from torchyard.cli.check import checked, refuse_errors
+    from torchyard.cli.check import checked, digests_of, refuse_errors
     from torchyard.inspect.check_html import check_page
     from torchyard.inspect.check_reports import check_report
     from torchyard.inspect.document import encode
@@ -195,8 +195,9 @@ def check_command(order: str, to: str, folder: str) -> None:
     policy = task.text("policy")
     for name in task.table("policy"):
         policy = str(_lay_out(task.table("policy"), Path("policy").absolute()) / name)
-    contents = [read_package(path) for path in _packages(folder)]
-    document = checked(contents, policy)
+    paths = _packages(folder)
+    contents = [read_package(path) for path in paths]
+    document = checked(contents, policy, digests=digests_of(paths))
     Path(to, "check.json").write_bytes(encode(document))
     Path(to, "check.html").write_text(check_page(document, contents, RULES), encoding="utf-8")
     show(check_report(document))

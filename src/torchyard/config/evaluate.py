@@ -154,8 +154,16 @@ def _channels(
         if spec.promote_from is not None and spec.subset is not None:
             what = "a channel takes a subset of a build, or what another promotes, not both"
             problems.add((*path, "subset"), what, at_key=True)
+        if "" in spec.external:
+            index = spec.external.index("")
+            problems.add((*path, "external", index), "no package has an empty name")
         channels[name] = Channel(
-            name=name, url=spec.url, subset=spec.subset, promote_from=spec.promote_from
+            name=name,
+            url=spec.url,
+            subset=spec.subset,
+            promote_from=spec.promote_from,
+            external=tuple(sorted(set(spec.external))),
+            variants=spec.variants,
         )
     return channels
 

@@ -279,6 +279,14 @@ class ChannelSpec(Value, kw_only=True):
     promote_from: Annotated[
         str | None, Meta(description="Takes packages from that channel, never from a build.")
     ] = None
+    external: Annotated[
+        list[str],
+        Meta(description="Globs over names that packages may require and the channel has not."),
+    ] = field(default_factory=list)
+    variants: Annotated[
+        Literal["compute", "compute-blas"],
+        Meta(description="What has an index of its own; a channel that is there keeps to it."),
+    ] = "compute"
 
 
 class FileSpec(Value, kw_only=True):

@@ -13,6 +13,7 @@ from torchyard.checks.resolve import How, links_of
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
 from torchyard.inspect.document import Document
+from torchyard.model.canonical import fingerprint
 from torchyard.package.contents import Binary, Contents, File
 
 _NOBODY = (How.MISSING, How.UNDECLARED)
@@ -64,12 +65,14 @@ class FindingDocument(Document, kw_only=True):
 class PackageDocument(Document, kw_only=True):
     """A package: what its name promises, what is in it, and what was found.
 
-    `outside` says of needed libraries that are not in the package who brings them: `system`, or a
-    project; nothing where nobody does.
+    `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
+    says of needed libraries that are not in the package who brings them: `system`, or a project;
+    nothing where nobody does.
     """
 
     file: str
     kind: str
+    sha256: str
     bytes: int
     unpacked_bytes: int
     files: int
@@ -86,11 +89,15 @@ class PackageDocument(Document, kw_only=True):
 
 
 class CheckDocument(Document, kw_only=True):
-    """`torchyard check --json`: `findings` counts them by severity, over all packages."""
+    """`torchyard check --json`: `findings` counts them by severity, over all packages.
+
+    `policy_digest` is that of what the policy says, whatever it is called.
+    """
 
     version: Literal[1] = 1
     torchyard: str
     policy: str
+    policy_digest: str
     date: str
     findings: dict[str, int]
     packages: list[PackageDocument]
@@ -113,17 +120,27 @@ class RulesDocument(Document, kw_only=True):
 
 
 def check_document(
-    checked: Sequence[Checked], policy: CheckPolicy, policy_name: str, today: date
+    checked: Sequence[Checked],
+    policy: CheckPolicy,
+    policy_name: str,
+    today: date,
+    digests: Sequence[str] = (),
 ) -> CheckDocument:
     """Describe packages that were checked together; the policy's name is for the reader."""
     contents = [one.contents for one in checked]
+    named = dict(enumerate(digests))
     return CheckDocument(
         torchyard=__version__,
         policy=policy_name,
+        policy_digest=fingerprint(policy),
         date=today.isoformat(),
         findings=_counts(finding for one in checked for finding in one.findings),
         packages=[
-            _package(Subject(one, policy, (*contents[:i], *contents[i + 1 :])), checked[i].findings)
+            _package(
+                Subject(one, policy, (*contents[:i], *contents[i + 1 :])),
+                checked[i].findings,
+                named.get(i, ""),
+            )
             for i, one in enumerate(contents)
         ],
     )
@@ -134,7 +151,7 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     return {severity.value: counts[severity] for severity in Severity}
 
 
-def _package(subject: Subject, findings: Iterable[Finding]) -> PackageDocument:
+def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> PackageDocument:
     contents, expected = subject.contents, subject.expected
     libraries = [
         _library(file, file.binary) for file in contents.files.values() if file.binary is not None
@@ -142,6 +159,7 @@ def _package(subject: Subject, findings: Iterable[Finding]) -> PackageDocument:
     return PackageDocument(
         file=contents.file_name,
         kind=contents.kind.value,
+        sha256=sha256,
         bytes=contents.size,
         unpacked_bytes=sum(file.size for file in contents.files.values()),
         files=len(contents.files),

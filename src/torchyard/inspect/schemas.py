@@ -5,6 +5,7 @@ from torchyard.inspect.check_documents import CHECK_REPORTS
 from torchyard.inspect.compare_documents import COMPARE_REPORTS
 from torchyard.inspect.coverage_documents import COVERAGE_REPORTS
 from torchyard.inspect.documents import REPORTS
+from torchyard.inspect.publish_documents import PUBLISH_REPORTS
 from torchyard.inspect.repair_documents import REPAIR_REPORTS
 from torchyard.inspect.smoke_documents import SMOKE_REPORTS
 from torchyard.inspect.store_documents import STORE_REPORTS
@@ -13,6 +14,7 @@ from torchyard.model.event import Happening
 
 SCHEMAS: dict[str, object] = {
     **REPORTS,
+    **PUBLISH_REPORTS,
     **REPAIR_REPORTS,
     **SMOKE_REPORTS,
     **STORE_REPORTS,

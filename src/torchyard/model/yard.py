@@ -50,6 +50,10 @@ class Channel(Value, kw_only=True):
     url: str
     subset: str | None = None
     promote_from: str | None = None
+    external: tuple[str, ...] = ()
+    """Globs over names that its packages may require though it does not have them."""
+    variants: Literal["compute", "compute-blas"] = "compute"
+    """What its simple indexes are called after."""
 
     def receives(self, subset: str | None) -> bool:
         """Whether the plan of a subset, or of the whole matrix, is published here."""

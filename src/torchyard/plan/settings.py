@@ -65,6 +65,10 @@ class SettingsMaker:
         path = f"channel.{channel.name}"
         draft.say("channel", channel.name, self.yard.origin(path))
         draft.say("url", channel.url, self.yard.origin(f"{path}.url"))
+        if Stage.PUBLISH not in self.yard.steps:
+            draft.say("external", channel.external, self.yard.origin(f"{path}.external"))
+            draft.say("variants", channel.variants, self.yard.origin(f"{path}.variants"))
+            self._say_check(draft)
         return draft.finish(self._all_for(Stage.PUBLISH))
 
     def of(

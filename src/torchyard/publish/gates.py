@@ -1,0 +1,195 @@
+"""What packages must be before anybody sees them in a channel.
+
+Each gate tells all that it refuses: what, why, and what to do.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from torchyard.checks.about import fields_of, values
+from torchyard.checks.rule import Severity
+from torchyard.errors import Diagnostic, PublishError
+from torchyard.index.entry import State
+from torchyard.model.matrix import any_match
+from torchyard.publish.channel import Channel
+from torchyard.publish.head import Head
+from torchyard.publish.publish import add, in_order, news
+from torchyard.publish.shelves import key_of, parse_part
+from torchyard.publish.staged import METADATA, Package
+
+_SHOWN = 10
+"""So many of a kind are named; of the others only the number."""
+
+_SAME = ("Requires-Dist", "Requires-Python", "Provides-Extra")
+"""What resolvers read of one wheel and take for true of all others of its version."""
+
+
+class Demands(NamedTuple):
+    """What is asked of packages beside what they are."""
+
+    cells: frozenset[str] = frozenset()
+    """All that the plan has of a version; nothing if no plan is known."""
+    external: tuple[str, ...] = ()
+    """Globs over names that may be required though nothing in the channel has them."""
+    partial: bool = False
+
+
+class Verdict(NamedTuple):
+    """What stands against publishing, what should be known, and which packages would be new."""
+
+    refusals: list[Diagnostic]
+    notes: list[str]
+    new: list[Package]
+
+
+def judge_all(
+    channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
+) -> Verdict:
+    """Ask all gates."""
+    notes: list[str] = []
+    refusals = [*unproven(packages), *clashing(packages)]
+    refusals += squattable(channel, head, packages, demands.external)
+    if demands.cells and not demands.partial:
+        refusals += incomplete(channel, head, packages, demands.cells)
+    orderless = [package.entry.file for package in packages if not package.entry.cell]
+    if demands.cells and orderless:
+        notes.append(f"no plan knows {_listed(orderless)}: nobody asks whether others are missing")
+    new: list[Package] = []
+    for part, members in in_order(packages).items():
+        state = channel.state(head, part)
+        fresh = news(part, members, state)
+        refusals += unequal(channel, state, members)
+        try:
+            add(parse_part(part), state, [package.entry for package in fresh])
+        except PublishError as error:
+            refusals += error.diagnostics
+        new += fresh
+    return Verdict(refusals, notes, new)
+
+
+def unproven(packages: Iterable[Package]) -> Iterator[Diagnostic]:
+    """Packages that `check` has found errors in."""
+    for package in packages:
+        errors = [found for found in package.findings if found.severity is Severity.ERROR]
+        if errors:
+            first = errors[0]
+            more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
+            what = f"`{package.entry.file}` has errors: {first.what} [{first.rule}]{more}"
+            yield Diagnostic(what, None, f"`torchyard check {package.path}` tells all")
+
+
+def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
+    """Different files that would have one name in one index."""
+    found: dict[tuple[str, str, str], set[str]] = {}
+    for part, entry in ((package.part, package.entry) for package in packages):
+        variant = "" if part.startswith("conda/") else entry.variant
+        found.setdefault((part, entry.file, variant), set()).add(entry.sha256)
+    for (_, file, variant), digests in found.items():
+        if len(digests) > 1:
+            where = f" for {variant}" if variant else ""
+            hint = 'give them variants of their own: variants = "compute-blas", or --variants'
+            yield Diagnostic(f"there are {len(digests)} different `{file}`{where}", None, hint)
+
+
+def incomplete(
+    channel: Channel, head: Head, packages: Iterable[Package], cells: frozenset[str]
+) -> Iterator[Diagnostic]:
+    """Cells of the plan that are neither given nor in the channel."""
+    ordered = [package for package in packages if package.entry.cell]
+    if not ordered:
+        return
+    labels = {cell.partition("/")[0] for cell in cells}
+    given = {package.entry.cell for package in ordered}
+    for label in sorted({cell.partition("/")[0] for cell in given} - labels):
+        what = f"the file plans {', '.join(labels)}, so nobody knows if {label} is complete"
+        hint = "--set project.version=… plans another version; --partial does not ask"
+        yield Diagnostic(what, None, hint)
+    missing = cells - given
+    if missing:
+        names = {package.name for package in ordered}
+        for part in (part for part in head.parts if _may_have(part, names)):
+            missing -= {entry.cell for entry in channel.state(head, part).entries}
+    if missing:
+        what = f"{len(missing)} of {len(cells)} packages are missing: {_listed(sorted(missing))}"
+        hint = "`torchyard build` makes them; --partial publishes without them"
+        yield Diagnostic(what, None, hint)
+
+
+def _may_have(part: str, names: set[str]) -> bool:
+    shelf, name = parse_part(part)
+    return shelf == "conda" or name in names
+
+
+def unequal(channel: Channel, state: State, packages: Sequence[Package]) -> Iterator[Diagnostic]:
+    """Wheels of one version that do not say the same to resolvers.
+
+    What is in the channel is asked by its sidecars, each distinct one once.
+    """
+    said: dict[str, dict[str, tuple[str, bytes]]] = {}
+    for package in packages:
+        if package.metadata:
+            known = said.setdefault(package.entry.version, {})
+            known.setdefault(package.entry.metadata, (package.entry.file, package.metadata))
+    for entry in state.entries if said else ():
+        known = said.get(entry.version, {})
+        if known and entry.metadata and entry.metadata not in known:
+            key = key_of(parse_part(packages[0].part), entry) + METADATA
+            known[entry.metadata] = (entry.file, channel.objects.read(key) or b"")
+    for version, known in said.items():
+        (file, first), *others = known.values()
+        for other, text in others:
+            field = next(
+                (field for field in _SAME if _said(first, field) != _said(text, field)), ""
+            )
+            if field:
+                what = f"`{file}` and `{other}` are both {version}, and differ in {field}"
+                hint = "resolvers read one and believe it of all: use markers, or two versions"
+                yield Diagnostic(what, None, hint)
+
+
+def _said(metadata: bytes, field: str) -> set[str]:
+    return set(values(fields_of(metadata), field))
+
+
+def squattable(
+    channel: Channel, head: Head, packages: Sequence[Package], external: tuple[str, ...]
+) -> Iterator[Diagnostic]:
+    """Names that are required and nowhere to be found, so that anybody could take them."""
+    for shelf, known in (("simple", _projects(head)), ("conda", None)):
+        asking: dict[str, list[str]] = {}
+        for package in packages:
+            if package.part.startswith(f"{shelf}/"):
+                for name in package.requires:
+                    asking.setdefault(name, []).append(package.entry.file)
+        here = {package.name for package in packages if package.part.startswith(f"{shelf}/")}
+        wanted = {name for name in asking if name not in here and not any_match(name, external)}
+        if wanted:
+            wanted -= _conda_names(channel, head) if known is None else known
+        for name in sorted(wanted):
+            what = f"{_listed(asking[name], 2)} need `{name}`, which the channel does not have"
+            hint = f"anybody could publish one: add it, or declare it: external = [{name!r}]"
+            yield Diagnostic(what, None, hint.replace("'", '"'))
+
+
+def _projects(head: Head) -> set[str]:
+    """The projects that have files in the simple index."""
+    parts = ((parse_part(name), part) for name, part in head.parts.items())
+    return {
+        name.name
+        for name, part in parts
+        if name.shelf == "simple" and (part.variants or part.shared)
+    }
+
+
+def _conda_names(channel: Channel, head: Head) -> set[str]:
+    parts = (part for part in head.parts if part.startswith("conda/"))
+    return {
+        entry.file.rsplit("-", 2)[0]
+        for part in parts
+        for entry in channel.state(head, part).entries
+    }
+
+
+def _listed(names: Sequence[str], most: int = _SHOWN) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"`{name}`" for name in names[:most]) + more
