@@ -24,6 +24,8 @@ from torchyard.cli.options import (
     work_option,
 )
 from torchyard.cli.places import absolute, cache_of, home_of, open_store
+from torchyard.cli.quiet import quietly
+from torchyard.config.credentials import take_credentials
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import Build, Listen, Options, build
@@ -91,6 +93,7 @@ def command(
     many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
     one at once; the same command goes on later. With --json, events are printed as they happen.
     """
+    take_credentials()
     yard = identified(load_yard(file, changes), file)
     plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
     _refuse_foreign(plan, any_platform=any_platform)
@@ -161,7 +164,7 @@ def build_plan(plan: Plan, store: Store, options: Options, *, as_json: bool) -> 
                 except (OSError, TorchyardError, SystemExit):
                     listeners.remove(listener)  # hours of work do not end with who watches them
 
-        done = build(plan, store, options, listen)
+        done = build(plan, store, options, quietly(listen))
     if not as_json:
         _print_table(plan, store, done)
     _raise_failures(done.ends, options)

@@ -103,9 +103,19 @@ def main() -> NoReturn:
 
 
 def _fail(error: TorchyardError) -> NoReturn:
-    if "--traceback" in sys.argv[1:]:
-        raise error
+    from torchyard.config.credentials import take_credentials
+    from torchyard.host.secrets import redact
     from torchyard.report.console import print_error
 
-    print_error(error)
+    take_credentials()
+    if "--traceback" in sys.argv[1:]:
+        from traceback import format_exception
+
+        sys.stderr.write(redact("".join(format_exception(error))))
+        sys.exit(TorchyardError.exit_code)
+    told = (
+        one._replace(what=redact(one.what), hint=one.hint and redact(one.hint))
+        for one in error.diagnostics
+    )
+    print_error(TorchyardError.of(list(told)))
     sys.exit(error.exit_code)

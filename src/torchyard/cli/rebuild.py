@@ -7,6 +7,7 @@ import click
 
 from torchyard.cli.options import file_option, sandbox_option
 from torchyard.cli.run import conditions_of
+from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, write
@@ -30,6 +31,7 @@ def command(
     case the package. A source that is a directory is looked for beside --file.
     """
     end_tidily()
+    take_credentials()
     path = Path(package)
     if not path.is_file():
         msg = f"there is no file `{package}`"

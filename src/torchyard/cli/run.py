@@ -20,7 +20,10 @@ from torchyard.cli.options import (
     work_option,
 )
 from torchyard.cli.places import absolute, cache_of, home_of, open_store
+from torchyard.cli.quiet import quietly
+from torchyard.config.credentials import take_credentials
 from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.host.secrets import give
 from torchyard.host.signals import end_tidily
 from torchyard.model.event import Ended, Happening, encode_event
 from torchyard.model.order import Order
@@ -42,6 +45,7 @@ from torchyard.run.job import Conditions, run_job
 @click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
 @click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
 @click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
+@click.option("--secrets", is_flag=True, hidden=True, help="Read secrets from standard input.")
 @json_option
 def command(
     *,
@@ -56,6 +60,7 @@ def command(
     cache: str | None,
     wait: bool,
     keep: bool,
+    secrets: bool,
     as_json: bool,
 ) -> None:
     """Run one job: fetch what it needs, run its steps, put its result into the store.
@@ -64,13 +69,16 @@ def command(
     that ended well. With --json, events are printed, one on each line.
     """
     end_tidily()
+    take_credentials()
+    if secrets:
+        give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))
     asked, yard = find_order(job, order, file, changes)
     conditions = conditions_of(asked, file, work, sandbox)
     conditions = conditions._replace(
         slots=slots, wait=wait, keep=keep, cache=cache or cache_of(file, yard)
     )
     store = open_store(store_url, file, yard)
-    listen = _print_json if as_json else printer(say)
+    listen = quietly(_print_json if as_json else printer(say))
     task = asked.task
     ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
     try:

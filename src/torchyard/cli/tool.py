@@ -12,6 +12,7 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.host.child import replace_process
 from torchyard.model.order import Order
+from torchyard.model.recipe import Stage
 
 
 @click.group("tool", hidden=True)
@@ -244,3 +245,35 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
     Path(to, "smoke.json").write_bytes(encode(document))
     show(smoke_report(document))
     refuse_failures(document, every=True)
+
+
+@command.command("publish")
+@click.option("--order", required=True)
+@click.option("--url", required=True)
+@click.option("--to", required=True)
+@click.argument("inputs")
+def publish_command(order: str, url: str, to: str, inputs: str) -> None:
+    """Publish what a plan made, all of which is here, and leave a report."""
+    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.cli.publish import Wish, published
+    from torchyard.config.credentials import take_credentials
+    from torchyard.inspect.document import encode
+    from torchyard.inspect.publish_reports import publish_report
+    from torchyard.publish.gates import Demands
+    from torchyard.recipes.publishing import PUBLISHED
+    from torchyard.report.console import show
+
+    take_credentials()
+    task = _order(order).task
+    policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
+    wish = Wish(
+        url=url,
+        paths=(Path(inputs, Stage.PACKAGE), Path(inputs, Stage.CHECK)),
+        policy=policies[0] if policies else load_policy(task.text("policy")),
+        demands=Demands(external=tuple(task.words("external"))),
+        name=task.text("channel"),
+        grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
+    )
+    document = published(wish)
+    Path(to, PUBLISHED).write_bytes(encode(document))
+    show(publish_report(document))

@@ -1,5 +1,6 @@
 """Several programs at once, each heard line by line."""
 
+import contextlib
 import os
 import selectors
 import subprocess
@@ -33,17 +34,23 @@ class Pool:
     def pids(self) -> list[int]:
         return [process.pid for process in list(self._running.values())]
 
-    def start(self, key: int, argv: Sequence[str], errors: Path) -> None:
-        """Start a program in a session of its own, so that Ctrl-C does not reach it."""
+    def start(self, key: int, argv: Sequence[str], errors: Path, told: bytes = b"") -> None:
+        """Start a program in a session of its own, so that Ctrl-C does not reach it.
+
+        It can read what it is told, a few kilobytes at most, and nobody else can.
+        """
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 argv,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if told else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,
             )
         assert process.stdout is not None  # noqa: S101 - it was asked for
+        if process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), process.stdin:  # how it ended, it will tell
+                process.stdin.write(told)
         os.set_blocking(process.stdout.fileno(), False)
         self._selector.register(process.stdout, selectors.EVENT_READ, key)
         self._running[key] = process

@@ -6,6 +6,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import Step
 from torchyard.recipes import pytorch
 from torchyard.recipes.proof import proof
+from torchyard.recipes.publishing import publishing
 from torchyard.recipes.source import snapshot
 
 
@@ -19,11 +20,19 @@ def steps_of(order: Order) -> tuple[Step, ...]:
         return snapshot(task)
     if task.stage in (Stage.CHECK, Stage.SMOKE):
         return proof(task)
+    if task.stage is Stage.PUBLISH:
+        return publishing(task)
     steps = pytorch.steps(order) if task.recipe == "pytorch" else None
     if steps is not None:
         return steps
     msg = f"recipe `{task.recipe}` does not know how to do stage `{task.stage}` of {task.id}"
     raise PlanError(msg, hint=f"give the commands in [[steps.{task.stage}]]")
+
+
+def runs_only_ours(task: Task) -> bool:
+    """Whether a job runs nothing of the project's: it takes the source, or publishes."""
+    own = task.stage is Stage.PUBLISH and "steps" not in task.settings
+    return own or task.stage is Stage.SOURCE
 
 
 def is_tried_by_us(task: Task) -> bool:

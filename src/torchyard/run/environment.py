@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from torchyard.config.credentials import credentials
 from torchyard.host.process import bring_program
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.order import Task
+from torchyard.model.recipe import Stage
 from torchyard.toolchain.variables import SYSTEM_PATH
 from torchyard.toolchain.variables import compose as in_front
 
@@ -37,6 +39,8 @@ def compose(
     if flags:
         env["MAKEFLAGS"] = flags
     env |= {name: os.environ[name] for name in task.words("pass_env") if name in os.environ}
+    if task.stage is Stage.PUBLISH:
+        env |= credentials()
     return env | task.table("env")
 
 

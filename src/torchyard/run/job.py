@@ -24,7 +24,7 @@ from torchyard.model.order import Order, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.model.yard import Sandbox
-from torchyard.recipes import compiles_by_recipe, steps_of
+from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
 from torchyard.run.environment import bring_ninja
 from torchyard.run.equipment import end_cache, equip_job
 from torchyard.run.log import Log
@@ -141,9 +141,9 @@ def _open(place: Workplace, store: Store, conditions: Conditions) -> Bench:
     place.prepare()
     _fetch_inputs(place, store)
     bring_ninja(place.folder / "tools")
-    # Taking the source runs nothing of the project's, and has to reach what a sandbox shuts out.
+    # What runs nothing of the project's has to reach what a sandbox shuts out.
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
-    if place.order.task.stage is Stage.SOURCE:
+    if runs_only_ours(place.order.task):
         sandbox = Sandbox()
     tools = equip_job(place, sandbox, conditions.cache)
     return Bench(place, sandbox, conditions.slots, conditions.file, tools)

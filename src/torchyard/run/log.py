@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
+from torchyard.host.secrets import redact
+
 STAMP = len("2026-11-15T05:16:14.123Z ")
 """How many letters of each line are its time."""
 
@@ -16,7 +18,7 @@ _TAIL = 1 << 16
 
 
 class Log:
-    """A file that lines are added to.
+    """A file that lines are added to, without the caller's secrets.
 
     Times go on steadily even if the clock jumps, and never go back behind those of an earlier run.
     """
@@ -32,7 +34,7 @@ class Log:
     def add(self, line: str) -> None:
         now = self._wall + timedelta(seconds=time.monotonic() - self._began)
         stamp = f"{now:%Y-%m-%dT%H:%M:%S}.{now.microsecond // 1000:03d}Z "
-        self._file.write(stamp + line.replace("\n", f"\n{stamp}") + "\n")
+        self._file.write(stamp + redact(line).replace("\n", f"\n{stamp}") + "\n")
 
     def mark(self) -> int:
         """The place in the file that the next line goes to."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.config.credentials import load_credentials
 from torchyard.errors import BuildError
 from torchyard.host.child import Child, Ended
 from torchyard.host.process import birth_of
@@ -17,6 +18,7 @@ from torchyard.host.slots import is_old_make, makeflags
 from torchyard.host.work import disk_of
 from torchyard.model.event import Happening, Progress, Stepped, Stepping
 from torchyard.model.order import ORDER
+from torchyard.model.recipe import Stage
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
 from torchyard.model.yard import Sandbox
@@ -80,8 +82,12 @@ class Bench(NamedTuple):
 
     def recorded(self) -> dict[str, str]:
         """The environment as others may read it: what is the caller's own is not for them."""
-        env = self.environment()
-        hidden = (name for name in self.place.order.task.words("pass_env") if name in env)
+        env, task = self.environment(), self.place.order.task
+        passed = (
+            *task.words("pass_env"),
+            *(load_credentials() if task.stage is Stage.PUBLISH else ()),
+        )
+        hidden = (name for name in passed if name in env)
         return env | dict.fromkeys(hidden, "(the caller's)")
 
     def environment(self) -> dict[str, str]:

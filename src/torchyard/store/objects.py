@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import obstore
 from obstore.exceptions import (
@@ -26,7 +26,11 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, S3Store
 
 from torchyard.errors import ElsewhereError, SelectionError, UsageError
+from torchyard.host.secrets import taken
 from torchyard.host.work import locked
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
 
 SILENCE = 30.0
 """Seconds without a byte of an answer after which a request counts as lost."""
@@ -100,9 +104,13 @@ class Objects:
 
     def _open_bucket(self) -> S3Store:
         """Open a bucket; where the server is and who we are comes from AWS's own variables."""
+        if "@" in self.url.partition("://")[2].partition("/")[0]:
+            msg = f"`{self.url}` holds a name or a password, which logs and results would tell"
+            raise UsageError(msg, hint="let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say it")
         try:
             return S3Store.from_url(
                 self.url,
+                config=cast("S3Config", {name.lower(): value for name, value in taken().items()}),
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=5),

@@ -1,0 +1,32 @@
+"""The table of variables that say who publishes; few commands need it, and load it."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+
+from torchyard.config.tables import parse
+from torchyard.host import secrets
+from torchyard.host.files import read_data
+from torchyard.model.values import Value
+
+
+class Credential(Value, kw_only=True):
+    """A variable. A secret one is taken out of the environment, and never shown."""
+
+    secret: bool
+
+
+@cache
+def load_credentials() -> Mapping[str, Credential]:
+    return parse("credentials", read_data("credentials.toml"), Credential)
+
+
+def take_credentials() -> None:
+    """From now on, no child inherits a secret, nobody sees one in `/proc`, and none is told."""
+    secrets.take(name for name, known in load_credentials().items() if known.secret)
+
+
+def credentials() -> dict[str, str]:
+    """What publishing needs of the caller's environment, secrets and all."""
+    found = {**os.environ, **secrets.taken()}
+    return {name: found[name] for name in load_credentials() if name in found}

@@ -1,0 +1,21 @@
+"""The stage that publishes what was built and proven, the same for every recipe."""
+
+from torchyard.model.order import Task
+from torchyard.model.step import OWN, Step
+
+PUBLISHED = "published.json"
+
+
+def publishing(task: Task) -> tuple[Step, ...]:
+    """Publish all packages of a plan; what was published is the result."""
+    url = task.text("url")
+    place = url if "://" in url else f"{{base}}/{url}"
+    run = (*OWN, "tool", "publish", "--order", "{order}", "--url", place, "--to", "{out}")
+    return (
+        Step(
+            run=(*run, "{inputs}"),
+            name="publish the packages",
+            outputs=(PUBLISHED,),
+            network=True,
+        ),
+    )
