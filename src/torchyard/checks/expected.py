@@ -74,7 +74,7 @@ def _of_wheel(contents: Contents) -> Expected:
         python=python,
         abi=abi,
         platforms=tuple(platforms.split(".")),
-        compute=_local_compute(str(version)) or _required_compute(contents),
+        compute=local_compute(str(version)) or _required_compute(contents),
     )
 
 
@@ -99,10 +99,11 @@ def _of_zip(contents: Contents) -> Expected:
     if named is None:
         return Expected()
     version = named["version"]
-    return Expected(name=named["name"], version=version, compute=_local_compute(version))
+    return Expected(name=named["name"], version=version, compute=local_compute(version))
 
 
-def _local_compute(version: str) -> str:
+def local_compute(version: str) -> str:
+    """The compute that a version names: cu130 of `2.14.0+cu130`; nothing if it names none."""
     try:
         found = _LOCAL.match(Version(version).local or "")
     except ValueError:

@@ -58,6 +58,7 @@ class _Commands(LazyGroup):
         "coverage": "coverage",
         "index": "index",
         "publish": "publish",
+        "mirror": "mirror",
         "store": "store",
         "snapshot": "snapshot",
         "tool": "tool",

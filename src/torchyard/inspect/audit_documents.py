@@ -8,6 +8,7 @@ from torchyard.checks.rule import Severity
 from torchyard.inspect.document import Document
 from torchyard.publish.audit import Audit, Sort
 from torchyard.publish.audit_rules import RULES, Finding, Findings
+from torchyard.publish.mirror import Fate, Mirrored
 
 
 class IndexFindingDocument(Document, kw_only=True):
@@ -73,4 +74,51 @@ def _found(findings: Iterable[Finding]) -> list[IndexFindingDocument]:
     return [IndexFindingDocument(where=one.where, what=one.what) for one in findings]
 
 
-AUDIT_REPORTS: dict[str, type[Document]] = {"index-check": IndexCheckDocument}
+class MirroredDocument(Document, kw_only=True):
+    """A file: a `new` one is fetched, one that is `sent` came by an earlier run."""
+
+    project: str
+    file: str
+    release: str
+    variant: str
+    bytes: int | None
+    fate: Fate
+    yanked: bool
+
+
+class MirrorDocument(Document, kw_only=True):
+    """`torchyard mirror --json`. The generation is that of the channel, 0 if nothing was done."""
+
+    version: Literal[1] = 1
+    source: str
+    channel: str
+    generation: int
+    files: list[MirroredDocument]
+
+
+def mirror_document(
+    source: str, channel: str, generation: int, files: Iterable[Mirrored]
+) -> MirrorDocument:
+    return MirrorDocument(
+        source=source,
+        channel=channel,
+        generation=generation,
+        files=[
+            MirroredDocument(
+                project=one.chosen.project,
+                file=one.chosen.link.file,
+                release=one.chosen.version,
+                variant=one.chosen.variant,
+                bytes=one.entry.size if one.entry else one.chosen.link.size,
+                fate=one.fate,
+                yanked=one.chosen.link.yanked is not None,
+            )
+            for one in files
+        ],
+    )
+
+
+AUDIT_REPORTS: dict[str, type[Document]] = {
+    "index-check": IndexCheckDocument,
+    "mirror": MirrorDocument,
+}

@@ -1,15 +1,20 @@
 """What is wrong with an index, as people read it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from torchyard.inspect.audit_documents import IndexCheckDocument, IndexRuleDocument
+from torchyard.inspect.audit_documents import (
+    IndexCheckDocument,
+    IndexRuleDocument,
+    MirrorDocument,
+)
 from torchyard.inspect.check_reports import STYLES
 from torchyard.inspect.layout import plain_table
-from torchyard.model.quantity import show_count
+from torchyard.model.quantity import show_count, show_size
+from torchyard.publish.mirror import Fate
 from torchyard.report.console import printable
 
 _LISTED = 4
@@ -59,3 +64,27 @@ def _verdict(document: IndexCheckDocument) -> Text:
     if document.findings["error"]:
         return Text.assemble(("failed", "bold red"), f": {found} in {seen}")
     return Text.assemble(("passed", "bold green"), f": {found or 'nothing found'} in {seen}")
+
+
+_DONE: Mapping[Fate, str] = {"new": "fetched", "sent": "published", "there": "was there"}
+_TO_DO: Mapping[Fate, str] = {"new": "to fetch", "sent": "to publish", "there": "is there"}
+
+
+def mirror_report(document: MirrorDocument) -> RenderableType:
+    """Each file and what was done for it, or is to be done, then all in one line."""
+    words = _DONE if document.generation else _TO_DO
+    table = plain_table()
+    table.add_column("file", overflow="fold")
+    table.add_column("variant", no_wrap=True)
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for one in document.files:
+        size = "?" if one.bytes is None else show_size(one.bytes)
+        yanked = ", yanked" if one.yanked else ""
+        variant = one.variant or "all"
+        table.add_row(printable(one.file), variant, size, f"{words[one.fate]}{yanked}")
+    fetched = [one for one in document.files if one.fate == "new"]
+    size = show_size(sum(one.bytes or 0 for one in fetched))
+    told = f"generation {document.generation}" if document.generation else "nothing is done yet"
+    count = show_count(len(document.files), "file")
+    return Group(table, "", f"{told}: {count}, {len(fetched)} {words['new']} ({size})")

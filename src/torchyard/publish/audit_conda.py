@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, urljoin
 
-from torchyard.checks.about import conda_index
+from torchyard.checks.about import conda_index, is_torn
 from torchyard.host.http import CONNECTIONS, shown
 from torchyard.host.reach import Reach
 from torchyard.index.read_repodata import (
@@ -24,7 +25,7 @@ from torchyard.index.read_repodata import (
 )
 from torchyard.model.matrix import any_match
 from torchyard.package.read import read_package
-from torchyard.publish.audit_files import fetched, torn
+from torchyard.publish.audit_files import fetched
 from torchyard.publish.audit_rules import Finding, Findings, IndexRule
 from torchyard.publish.audit_simple import Scope
 from torchyard.report.progress import Progress
@@ -52,6 +53,7 @@ class CondaAudit:
         self._findings = findings
         self._names: set[str] = set()
         self._required: dict[str, str] = {}
+        self._reading = Lock()  # of one package at a time, which keeps memory bounded
 
     def run(self, root: str, subdirs: Iterable[str]) -> list[str]:
         """Look at these subdirs, where there are any; tell which there were."""
@@ -171,8 +173,11 @@ class CondaAudit:
             except FileNotFoundError:
                 yield Finding(IndexRule.LINK, file, f"{shown(url)} is not there")
                 return
-            contents = read_package(path)
-        yield from torn(contents)
+            with self._reading:
+                contents = read_package(path)
+        if is_torn(contents):
+            what = f"it can't be unpacked: {contents.faults[0].what}"
+            yield Finding(IndexRule.PACKAGE, file, what)
         own = conda_index(contents)
         if own is None:
             return

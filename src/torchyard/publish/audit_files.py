@@ -11,17 +11,16 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.about import about_text, is_torn, values
+from torchyard.checks.about import values
 from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.http import shown
 from torchyard.host.reach import Reach
 from torchyard.index.read_simple import Link
-from torchyard.package.contents import Contents
-from torchyard.package.read import read_package
 from torchyard.package.wheel import parse_metadata
+from torchyard.package.wheel_about import read_about
 from torchyard.publish.audit_rules import Finding, IndexRule
+from torchyard.publish.staged import METADATA
 
-SIDECAR = ".metadata"
 _LARGEST_SIDECAR = 16 << 20
 
 
@@ -78,9 +77,9 @@ class FileAudit(NamedTuple):
         """The METADATA beside a wheel, if it is what the page says."""
         if link.metadata is None:
             return None
-        answer = self.reach.get(f"{link.url}{SIDECAR}", most=_LARGEST_SIDECAR)
+        answer = self.reach.get(f"{link.url}{METADATA}", most=_LARGEST_SIDECAR)
         if not answer.found:
-            what = f"the page promises {link.file}{SIDECAR}, which answers {answer.status}"
+            what = f"the page promises {link.file}{METADATA}, which answers {answer.status}"
             found.append(Finding(IndexRule.SIDECAR_MISSING, link.file, what))
             return None
         wrong = wrong_hash(answer.data, link.metadata)
@@ -101,9 +100,9 @@ class FileAudit(NamedTuple):
                 return sidecar
             if not link.file.endswith(".whl"):
                 return sidecar
-            contents = read_package(path)
-        text = about_text(contents, "METADATA")
-        found += torn(contents)
+            text, fault = read_about(path)
+        if fault:
+            found.append(Finding(IndexRule.PACKAGE, link.file, f"it can't be unpacked: {fault}"))
         if text is not None and sidecar is not None and text != sidecar:
             what = "its sidecar is not the METADATA that is in the wheel"
             found.append(Finding(IndexRule.SIDECAR, link.file, what))
@@ -138,13 +137,6 @@ def fetched(
             return
 
 
-def torn(contents: Contents) -> Iterator[Finding]:
-    """Tell of a package that is no whole archive."""
-    if is_torn(contents):
-        what = f"it can't be unpacked: {contents.faults[0].what}"
-        yield Finding(IndexRule.PACKAGE, contents.file_name, what)
-
-
 def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
     """The kind of the first hash that is another one."""
     for kind, digest in hashes.items():
@@ -161,8 +153,7 @@ def _facts(text: bytes, link: Link, found: list[Finding]) -> Facts | None:
         found.append(Finding(IndexRule.SIDECAR, link.file, f"METADATA can't be read: {error}"))
         return None
     python = "".join(values(fields, "Requires-Python")[:1])
-    if (wrong := _wrong_python(link.requires_python, python)) is not None:
-        found.append(Finding(IndexRule.PYTHON, link.file, wrong))
+    found += _python_findings(link, python)
     return Facts(
         tuple(sorted(values(fields, "Requires-Dist"))),
         python,
@@ -170,14 +161,19 @@ def _facts(text: bytes, link: Link, found: list[Finding]) -> Facts | None:
     )
 
 
-def _wrong_python(page: str, metadata: str) -> str | None:
+def _python_findings(link: Link, metadata: str) -> Iterator[Finding]:
+    page = link.requires_python
     try:
-        if SpecifierSet(page) == SpecifierSet(metadata):
-            return None
+        same = SpecifierSet(page) == SpecifierSet(metadata)
     except InvalidSpecifier as error:
-        return f"this is no range of Pythons: {error}"
-    says = f"says `{page}`" if page else "says nothing"
-    return f"the page {says}, and METADATA `{metadata}`"
+        yield Finding(IndexRule.PYTHON, link.file, f"this is no range of Pythons: {error}")
+        return
+    if not page and metadata:
+        what = f"METADATA says `{metadata}`, and the page nothing"
+        yield Finding(IndexRule.PYTHON_NONE, link.file, what)
+    elif not same:
+        what = f"the page says `{page}`, and METADATA `{metadata}`"
+        yield Finding(IndexRule.PYTHON, link.file, what)
 
 
 def required_names(facts: Facts) -> set[str]:

@@ -30,6 +30,7 @@ class IndexRule(StrEnum):
     SIDECAR = "index-sidecar-wrong"
     METADATA = "index-metadata-differs"
     PYTHON = "index-requires-python"
+    PYTHON_NONE = "index-requires-python-none"
     YANKED = "index-yanked"
     UNRESOLVED = "index-unresolved"
     REPODATA = "index-repodata-differs"
@@ -64,6 +65,7 @@ RULES: Mapping[IndexRule, Judged] = {
     IndexRule.SIDECAR: Judged(_ERROR, "what is resolved is not what gets installed"),
     IndexRule.METADATA: Judged(_ERROR, "resolvers read one wheel's metadata for all of a version"),
     IndexRule.PYTHON: Judged(_ERROR, "installers choose files for the wrong Pythons"),
+    IndexRule.PYTHON_NONE: Judged(_NOTE, "installers fetch files that their Python can't use"),
     IndexRule.YANKED: Judged(_NOTE, "only some files of a version are taken back"),
     IndexRule.UNRESOLVED: Judged(_ERROR, "whoever registers that name elsewhere gets installed"),
     IndexRule.REPODATA: Judged(_ERROR, "solvers see different channels, by what they read"),

@@ -264,7 +264,11 @@ def _provenance(path: Path, sha256: str) -> bytes:
     place = path.with_name(path.name + PROVENANCE)
     if not place.is_file():
         return b""
-    data = place.read_bytes()
+    return checked_provenance(place.name, place.read_bytes(), sha256)
+
+
+def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
+    """A provenance as PEP 740 has it, which speaks of the file with this digest."""
     hint = "write it anew, or take it away"
     try:
         found = msgspec.json.decode(data, type=_Provenance)
@@ -274,10 +278,10 @@ def _provenance(path: Path, sha256: str) -> bytes:
             for attestation in bundle.attestations
         ]
     except ValueError as error:  # msgspec's and base64's own errors are of this kind
-        msg = f"`{place.name}` is no provenance as PEP 740 has it: {error}"
+        msg = f"`{name}` is no provenance as PEP 740 has it: {error}"
         raise PublishError(msg, hint=hint) from error
     for statement in statements:
         if all(named.digest.get("sha256") != sha256 for named in statement.subject):
-            msg = f"`{place.name}` speaks of another file than the one it is beside"
+            msg = f"`{name}` speaks of another file than the one it is beside"
             raise PublishError(msg, hint=hint)
     return data
