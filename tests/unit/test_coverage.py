@@ -153,9 +153,12 @@ def test_conda_packages_are_found_in_their_subdir(
     conda = "linux-x86_64/cpu-mkl/cp312/conda"
     file.write_text(file.read_text().replace('"libtorch"]', '"libtorch", "conda"]'))
     other = msgspec.structs.replace(entry(conda, "2.14.0"), cell=f"vision-2.14.0/{conda}")
-    put(tmp_path / "nightly", "conda/linux-64", [entry(conda, "2.14.0"), other])
-    told = json.loads(torchyard("coverage", "nightly", "-f", file, "--json").out)
-    assert told["there"] == [f"torch-2.14.0/{conda}"]
+    record = msgspec.json.encode({"name": "torch", "sha256": "00" * 32, "md5": "00" * 16})
+    entries = (entry(conda, "2.14.0"), other)
+    told = [msgspec.structs.replace(one, record=msgspec.Raw(record)) for one in entries]
+    put(tmp_path / "nightly", "conda/linux-64", told)
+    shown = json.loads(torchyard("coverage", "nightly", "-f", file, "--json").out)
+    assert shown["there"] == [f"torch-2.14.0/{conda}"]
 
 
 @pytest.mark.parametrize("columns", [60, 80])

@@ -56,6 +56,7 @@ class _Commands(LazyGroup):
         "repair": "repair",
         "smoke": "smoke",
         "coverage": "coverage",
+        "which": "which",
         "index": "index",
         "publish": "publish",
         "mirror": "mirror",

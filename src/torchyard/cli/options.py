@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
+from collections.abc import Collection
+
 import click
 from click.core import ParameterSource
 
 from torchyard.errors import UsageError
+from torchyard.model.suggest import did_you_mean
 
 file_option = click.option(
     "-f",
@@ -67,6 +70,13 @@ policy_option = click.option(
     show_default="default",
     help="How strict to be: default, strict, pypi, or a TOML file of your own.",
 )
+
+
+def check_name(name: str, known: Collection[str], what: str) -> None:
+    """Refuse a name that no table has."""
+    if name not in known:
+        msg = f"there is no {what} `{name}`"
+        raise UsageError(msg, hint=did_you_mean(name, known))
 
 
 def refuse_options(ctx: click.Context) -> None:

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.options import json_option, refuse_options
+from torchyard.cli.options import check_name, json_option, refuse_options
 from torchyard.cli.places import home_of
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
-from torchyard.errors import HostError, UsageError
+from torchyard.errors import HostError
 from torchyard.host.files import exists
 from torchyard.host.machine import platform_name
-from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.plan.expand import expand
@@ -75,8 +74,8 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     from torchyard.toolchain.variables import compose
 
     tables = load_tables()
-    _check_name(compute, tables.computes, "compute platform")
-    _check_name(blas, ("", *tables.blas), "BLAS")
+    check_name(compute, tables.computes, "compute platform")
+    check_name(blas, ("", *tables.blas), "BLAS")
     file = _existing(file)
     yard = load_yard(file) if file else None
     toolchain = (yard and yard.toolchain) or Toolchain()
@@ -118,12 +117,6 @@ def _existing(file: str | None) -> str | None:
 
 def _digests(file: str | None) -> Digests:
     return Digests(Path(home_of(file), DIGESTS) if file else None)
-
-
-def _check_name(name: str, known: tuple[str, ...], what: str) -> None:
-    if name not in known:
-        msg = f"there is no {what} `{name}`"
-        raise UsageError(msg, hint=did_you_mean(name, known))
 
 
 def _archs(compute: str, tables: Tables) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from torchyard.inspect.repair_documents import REPAIR_REPORTS
 from torchyard.inspect.smoke_documents import SMOKE_REPORTS
 from torchyard.inspect.store_documents import STORE_REPORTS
 from torchyard.inspect.toolchain_documents import TOOLCHAIN_REPORTS
+from torchyard.inspect.which_documents import WHICH_REPORTS
 from torchyard.model.event import Happening
 
 SCHEMAS: dict[str, object] = {
@@ -23,6 +24,7 @@ SCHEMAS: dict[str, object] = {
     **AUDIT_REPORTS,
     **COMPARE_REPORTS,
     **COVERAGE_REPORTS,
+    **WHICH_REPORTS,
     "events": Happening,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

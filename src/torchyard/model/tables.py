@@ -46,11 +46,16 @@ class PackageKind(Value, kw_only=True):
 
 
 class Cuda(Value, kw_only=True):
-    """A CUDA toolkit: what it can compile for and with, and the driver its programs need."""
+    """A CUDA toolkit: what it can compile for and with, and the driver its programs need.
+
+    `driver_family` is the oldest branch of drivers that programs of all its minor versions run on,
+    with what that branch can do.
+    """
 
     version: str
     gcc_max: str
     clang_max: str
+    driver_family: str
     driver_min_linux: str
     driver_min_windows: str | None = None
     archs: dict[str, tuple[str, ...]]

@@ -1,0 +1,361 @@
+"""Which package fits a machine, and why not the others."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import msgspec
+import pytest
+from tests.helpers import Command
+
+from torchyard.errors import SelectionError, UsageError
+from torchyard.host.machine import nvidia_driver, rocm_version
+from torchyard.index.entry import Entry, State
+from torchyard.inspect.which_documents import WhichDocument
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import Order
+
+LINUX = "manylinux_2_28_x86_64"
+URL = "https://example.org/nightly"
+MACHINE = ("--python", "cp312", "--platform", "linux-x86_64", "--glibc", "2.28")
+
+
+class Ask(Protocol):
+    """Put wheels into a channel, and ask for one."""
+
+    def __call__(self, entries: list[Entry], *args: str, project: str = "torch") -> "Told": ...
+
+
+class Told(NamedTuple):
+    """What a command told."""
+
+    document: WhichDocument
+
+    @property
+    def file(self) -> str | None:
+        return self.document.choice.file if self.document.choice else None
+
+    @property
+    def commands(self) -> dict[str, str]:
+        assert self.document.choice
+        return self.document.choice.commands
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        return {other.file: other.reason for other in self.document.others}
+
+    @property
+    def whys(self) -> dict[str, str]:
+        return {other.file: other.why for other in self.document.others}
+
+
+def told_by(text: str) -> Told:
+    return Told(msgspec.json.decode(text, type=WhichDocument))
+
+
+def wheel(
+    version: str,
+    tags: str = f"cp312-cp312-{LINUX}",
+    variant: str | None = None,
+    **more: str,
+) -> Entry:
+    file = f"torch-{version}-{tags}.whl"
+    entry = Entry(
+        file=file,
+        version=version,
+        variant=version.partition("+")[2] if variant is None else variant,
+        sha256=sha256(f"{file} {variant}".encode()).hexdigest(),
+        size=1000,
+        uploaded="2026-11-15T14:20:00Z",
+    )
+    return msgspec.structs.replace(entry, **more)
+
+
+def put(place: Path, part: str, *entries: Entry) -> None:
+    def edit(state: State) -> State:
+        return msgspec.structs.replace(state, entries=(*state.entries, *entries))
+
+    order = Order("test", "2026-11-15T14:20:00Z")
+    Channel.at(str(place), make=True).commit({part: edit}, order)
+
+
+@pytest.fixture
+def ask(torchyard: Command, tmp_path: Path) -> Ask:
+    def run(entries: list[Entry], *args: str, project: str = "torch") -> Told:
+        put(tmp_path / "channel", "simple/torch", *entries)
+        done = torchyard("which", tmp_path / "channel", project, *MACHINE, "--json", *args)
+        told = told_by(done.out)
+        assert done.code == (0 if told.file else SelectionError.exit_code)
+        return told
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("tags", "more", "reason", "why"),
+    [
+        (f"cp313-cp313-{LINUX}", {}, "python", "is for Python cp313"),
+        (f"cp310-cp310-{LINUX}", {}, "python", "is for Python cp310"),
+        (f"cp312-cp312t-{LINUX}", {}, "abi", "is for the ABI cp312t"),
+        ("cp312-cp312-win_amd64", {}, "platform", "is for win_amd64"),
+        ("cp312-cp312-manylinux_2_28_aarch64", {}, "platform", "is for manylinux_2_28_aarch64"),
+        ("cp312-cp312-manylinux_2_34_x86_64", {}, "glibc", "needs glibc 2.34"),
+        (f"cp312-cp312-{LINUX}", {"yanked": "no GPU"}, "yanked", "was yanked: no GPU"),
+        (
+            f"cp312-cp312-{LINUX}",
+            {"requires_python": ">=3.13"},
+            "requires-python",
+            "wants Python >=3.13",
+        ),
+        ("cp312", {}, "unreadable", "its name is not that of a wheel"),
+    ],
+)
+def test_every_misfit_has_its_reason(
+    ask: Ask, tags: str, more: dict[str, str], reason: str, why: str
+) -> None:
+    bad = wheel("2.14.0+cpu", tags, **more)
+    told = ask([bad], "--cpu")
+    assert told.file is None
+    assert told.reasons == {bad.file: reason}
+    assert told.whys == {bad.file: why}
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64",
+        "cp312-cp312-manylinux2014_x86_64",
+        "cp39-abi3-manylinux_2_28_x86_64",
+        "cp312-cp312-linux_x86_64",
+        "py3-none-any",
+        f"py3-none-{LINUX}",
+    ],
+)
+def test_what_installers_take_fits(ask: Ask, tags: str) -> None:
+    good = wheel("2.14.0", tags, "")
+    assert ask([good], "--cpu").file == good.file
+
+
+@pytest.mark.parametrize(
+    ("python", "platform", "tags"),
+    [
+        ("cp314t", "linux-x86_64", f"cp314-cp314t-{LINUX}"),
+        ("cp312", "linux-aarch64", "cp312-cp312-manylinux_2_28_aarch64"),
+        ("cp312", "macos-arm64", "cp312-cp312-macosx_14_0_arm64"),
+        ("cp312", "windows-x86_64", "cp312-cp312-win_amd64"),
+    ],
+)
+def test_facts_of_other_machines(ask: Ask, python: str, platform: str, tags: str) -> None:
+    good, others = wheel("2.14.0+cpu", tags), [wheel("2.14.0+cpu"), wheel("2.15.0+cpu")]
+    told = ask([good, *others], "--python", python, "--platform", platform, "--cpu")
+    assert told.file == good.file
+
+
+@pytest.mark.parametrize(
+    ("gpu", "variant"),
+    [
+        (("--driver", "580.65.06"), "cu130"),
+        (("--driver", "580.65"), "cu130"),  # as far as it is told, it may do
+        (("--driver", "595.45.04"), "cu132"),
+        (("--driver", "570.26"), "cu126"),
+        (("--driver", "535.104.05"), "cu126"),  # by minor version compatibility
+        (("--driver", "520.1"), "cpu"),
+        (("--cuda", "13.0"), "cu130"),
+        (("--cuda", "13.2"), "cu132"),
+        (("--cuda", "12.9"), "cu126"),
+        (("--rocm", "7.2.0"), "rocm7.2"),
+        (("--rocm", "7.1"), "cpu"),
+        (("--xpu",), "xpu"),
+        (("--cpu",), "cpu"),
+    ],
+)
+def test_best_variant_for_the_gpu(ask: Ask, gpu: tuple[str, ...], variant: str) -> None:
+    computes = ("cpu", "cu126", "cu130", "cu132", "rocm7.2", "xpu")
+    told = ask([wheel(f"2.14.0+{compute}") for compute in computes], *gpu)
+    assert told.file == wheel(f"2.14.0+{variant}").file
+
+
+def test_driver_too_old_is_told(ask: Ask) -> None:
+    told = ask([wheel("2.14.0+cu130")], "--driver", "570.26")
+    assert list(told.whys.values()) == ["the driver 570.26 is too old for cu130, which needs 580"]
+
+
+def test_newest_version_comes_before_the_best_variant(ask: Ask) -> None:
+    told = ask([wheel("2.13.0+cu130"), wheel("2.14.0+cpu")], "--cuda", "13.0")
+    assert told.file == wheel("2.14.0+cpu").file
+    assert told.reasons == {wheel("2.13.0+cu130").file: "older"}
+
+
+def test_trap_of_nightlies_is_explained(ask: Ask) -> None:
+    nightly = wheel("2.14.0.dev20261115+cu130")
+    told = ask([wheel("2.14.0+cpu"), nightly], "--cuda", "13.0")
+    assert told.file == wheel("2.14.0+cpu").file
+    (note,) = told.document.notes
+    assert note.startswith("2.14.0.dev20261115+cu130 is for the GPU, but 2.14.0+cpu comes before")
+    assert note.endswith("ask for ==2.14.0.dev20261115+cu130")
+    again = ask([], "--cuda", "13.0", project="torch==2.14.0.dev20261115")
+    assert again.file == nightly.file
+
+
+def test_prereleases_are_taken_where_there_is_nothing_else(ask: Ask) -> None:
+    nightlies = [wheel("2.15.0.dev1+cpu"), wheel("2.15.0.dev2+cpu")]
+    assert ask(nightlies, "--cpu").file == nightlies[1].file
+    told = ask([wheel("2.14.0+cpu")], "--cpu")
+    assert told.file == wheel("2.14.0+cpu").file
+    assert told.reasons == {one.file: "prerelease" for one in nightlies}
+
+
+def test_letters_behind_the_plus_are_explained(ask: Ask) -> None:
+    told = ask([wheel("2.14.0+cu130"), wheel("2.14.0+xpu")], "--cuda", "13.0")
+    assert told.file == wheel("2.14.0+cu130").file
+    (note,) = told.document.notes
+    assert "installers would take 2.14.0+xpu" in note
+
+
+def test_yanked_is_taken_only_if_named(ask: Ask) -> None:
+    yanked = wheel("2.14.0+cpu", yanked="")
+    assert ask([yanked], "--cpu").reasons == {yanked.file: "yanked"}
+    assert ask([], "--cpu", project="torch==2.14.0").file == yanked.file
+
+
+def test_spec_leaves_versions_out(ask: Ask) -> None:
+    old, new = wheel("2.13.0+cpu"), wheel("2.14.0+cpu")
+    told = ask([old, new], "--cpu", project="torch<2.14")
+    assert told.file == old.file
+    assert told.whys == {new.file: "is not <2.14"}
+
+
+def test_first_blas_of_the_platform_wins_a_tie(ask: Ask) -> None:
+    both = [wheel("2.14.0", variant=f"cpu-{blas}") for blas in ("openblas", "mkl")]
+    told = ask(both, "--cpu")
+    assert told.document.choice
+    assert told.document.choice.variant == "cpu-mkl"
+
+
+def test_directory_is_an_address_for_installers(ask: Ask, tmp_path: Path) -> None:
+    told = ask([wheel("2.14.0", "py3-none-any", "")], "--cpu")
+    assert f" --index-url file://{tmp_path}/channel/simple/ " in told.commands["pip"]
+
+
+def test_commands_name_the_index_of_the_variant(ask: Ask) -> None:
+    told = ask([wheel("2.14.0+cu130")], "--cuda", "13.0", "--url", "https://example.org/nightly/")
+    rest = "install --index-url https://example.org/nightly/cu130/ 'torch==2.14.0+cu130'"
+    assert told.commands == {
+        "pip": f"pip {rest}",
+        "uv": f"uv pip {rest}",
+    }
+
+
+def conda(build: str, *depends: str) -> Entry:
+    digests = {"sha256": "00" * 32, "md5": "00" * 16}
+    record = {"name": "torch", "build": build, "depends": depends, **digests}
+    return msgspec.structs.replace(
+        wheel("2.14.0"),
+        file=f"torch-2.14.0-{build}.conda",
+        variant=build.partition("_")[0],
+        record=msgspec.Raw(msgspec.json.encode(record)),
+    )
+
+
+def test_conda_packages(torchyard: Command, tmp_path: Path) -> None:
+    good = conda("cu130_py312", "python_abi 3.12.* *_cp312", "__glibc >=2.28,<3.0.a0")
+    bad = {
+        "cu126_py313": ("is for Python 3.13", "python_abi 3.13.* *_cp313"),
+        "cu126_py312t": ("is for the ABI cp312t", "python_abi 3.12.* *_cp312t"),
+        "cu126_new": ("needs glibc 2.34", "__glibc >=2.34,<3.0.a0"),
+        "cu132_py312": (
+            "the driver's CUDA 12.9 is too old for cu132, which needs 13",
+            "python_abi 3.12.* *_cp312",
+        ),
+    }
+    place = tmp_path / "channel"
+    others = [conda(build, depends) for build, (_, depends) in bad.items()]
+    put(place, "conda/linux-64", conda("cu126_py312"), *others)
+    put(place, "conda/osx-arm64", conda("cpu_mac"))
+    args = ("which", place, "torch", *MACHINE, "--kind", "conda", "--json", "--url", "u")
+    told = told_by(torchyard(*args, "--cuda", "12.9").out)
+    assert told.commands == {"conda": "conda install --channel u/conda 'torch=2.14.0=cu126_py312'"}
+    assert told.whys == {
+        **{f"torch-2.14.0-{build}.conda": why for build, (why, _) in bad.items()},
+        "torch-2.14.0-cpu_mac.conda": "is for osx-arm64",
+    }
+    put(place, "conda/linux-64", good)
+    assert told_by(torchyard(*args, "--cuda", "13.0").out).file == good.file
+
+
+def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_path: Path) -> None:
+    zips = [
+        wheel(
+            "2.14.0", variant="cpu", file=f"{platform}.zip", cell=f"torch-2.14.0/{platform}/{end}"
+        )
+        for platform, end in (
+            ("linux-x86_64", "cpu-mkl/any/libtorch"),
+            ("windows-x86_64", "cpu-mkl/any/libtorch"),
+        )
+    ]
+    put(tmp_path / "channel", "libtorch/torch", *zips)
+    args = ("--kind", "libtorch", "--cpu", "--json", "--url", "u")
+    told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
+    digest = zips[0].sha256
+    key = f"packages/{digest[:2]}/{digest[2:]}/linux-x86_64.zip"
+    assert told.commands == {"curl": f"curl -LO 'u/{key}'"}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (("vision",), SelectionError.exit_code, "no wheel of `vision`"),
+        (("torch >",), UsageError.exit_code, "not a project with versions"),
+        (("torch", "--python", "cp31"), UsageError.exit_code, "there is no Python `cp31`"),
+        (("torch", "--platform", "linux"), UsageError.exit_code, "there is no platform `linux`"),
+        (("torch", "--cpu", "--cuda", "13.0"), UsageError.exit_code, "can't be had together"),
+        (("torch", "--driver", "new"), UsageError.exit_code, "`--driver new` is not a version"),
+    ],
+)
+def test_mistakes(
+    torchyard: Command, tmp_path: Path, args: tuple[str, ...], code: int, said: str
+) -> None:
+    put(tmp_path / "channel", "simple/torch", wheel("2.14.0+cpu"))
+    done = torchyard("which", tmp_path / "channel", *args)
+    assert done.code == code
+    assert said in done.err
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_report(
+    torchyard: Command, tmp_path: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pythons = ("cp310", "cp311", "cp312", "cp313")
+    wheels = [
+        wheel(f"{version}+{compute}", f"{python}-{python}-{LINUX}")
+        for version in ("2.13.0", "2.14.0")
+        for compute in ("cpu", "cu130", "rocm7.2")
+        for python in pythons
+    ]
+    put(tmp_path / "channel", "simple/torch", *wheels)
+    args = ("which", tmp_path / "channel", "torch", *MACHINE, "--driver", "580.65", "--url", URL)
+    whole = torchyard(*args).out
+    assert f"pip install --index-url {URL}/cu130/ 'torch==2.14.0+cu130'" in whole
+    assert "for cp312, linux-x86_64, glibc 2.28, NVIDIA's driver 580.65" in whole
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = torchyard(*args).out.splitlines()
+    copied = [line for line in lines if "pip install" in line]
+    assert len(copied) == 2
+    assert all(line.endswith("'torch==2.14.0+cu130'") for line in copied)
+    assert max(len(line) for line in lines if line not in copied) <= columns
+    assert any(line.startswith(" 12  is older than 2.14.0") for line in lines)
+
+
+def test_driver_and_rocm_of_a_machine(tmp_path: Path) -> None:
+    version = tmp_path / "proc/driver/nvidia/version"
+    version.parent.mkdir(parents=True)
+    version.write_text(
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build\n"
+        "GCC version:  gcc version 13.3.0 (Ubuntu 13.3.0-6ubuntu2~24.04)\n"
+    )
+    info = tmp_path / "opt/rocm/.info/version"
+    info.parent.mkdir(parents=True)
+    info.write_text("7.2.0-43\n")
+    assert nvidia_driver(str(tmp_path)) == "580.65.06"
+    assert rocm_version(str(tmp_path)) == "7.2.0"
+    assert rocm_version(str(tmp_path / "elsewhere")) == ""
