@@ -105,7 +105,7 @@ def draft_change(
         amended,
         generation=change.generation,
         parts={**head.parts, **parts},
-        log=(*head.log, change)[-HISTORY:],
+        log=(*amended.log, change)[-HISTORY:],
     )
     new_head, roots = changed_roots(head, new_head)
     writes = [write for new in made.values() for write in new.writes]

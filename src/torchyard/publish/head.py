@@ -43,10 +43,10 @@ class Change(Value, kw_only=True):
 
 
 class Pin(Value, kw_only=True):
-    """A version that is kept when others are pruned."""
+    """Versions that are kept when others are pruned."""
 
-    project: str
-    version: str
+    projects: dict[str, tuple[str, ...]]
+    """For each project its versions, without their local parts: `torch` → `2.14.0`."""
     at: str
     why: str = ""
 
@@ -80,3 +80,9 @@ class Head(Value, kw_only=True):
 
 def state_key(digest: str) -> str:
     return f"states/{digest[:2]}/{digest}.json.zst"
+
+
+def live_states(head: Head) -> set[str]:
+    """The states that a head leads to."""
+    logged = (digest for c in head.log for pair in c.parts.values() for digest in pair)
+    return {*(part.state for part in head.parts.values()), *logged} - {""}

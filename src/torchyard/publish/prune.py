@@ -1,0 +1,331 @@
+"""Keeping a channel small: old versions are hidden first, and deleted after a while.
+
+Deleting takes three steps: a change says which keys are doomed, their objects are deleted, another
+change says that it is done. Nobody may publish a doomed key, so no page ever names what is being
+deleted. Who is killed in between leaves doomed keys, and a later run goes on with them.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from fnmatch import fnmatchcase
+from secrets import token_hex
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from torchyard.index.entry import Entry, Hidden, State
+from torchyard.index.offer import age
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import ROOTS, Edit, Order
+from torchyard.publish.head import Head, Pin, live_states, state_key
+from torchyard.publish.orphans import Orphans, find_orphans
+from torchyard.publish.select import Chosen, project_of, public
+from torchyard.publish.shelves import PartName, key_of, parse_part
+
+LEASE = 1800.0
+"""Seconds for which one who doomed keys may delete them."""
+
+ABANDONED = timedelta(hours=2)
+"""Keys that were doomed so long ago are nobody's: the lease is over, whatever a request takes."""
+
+_MARK = "doomed/"
+"""Begins a name among doomed keys that is nobody's key."""
+
+TOGETHER = 100_000
+"""So many files at most are in memory at a time, unless one part has more."""
+
+
+class Keep(NamedTuple):
+    """What stays: the newest versions of each project, and those uploaded since a moment.
+
+    The newest one always stays. With neither, all do.
+    """
+
+    versions: int = 0
+    since: str = ""
+    projects: tuple[str, ...] = ()
+    """Globs; all others stay as they are."""
+    grace: timedelta = timedelta(days=7)
+    """For how long hidden files stay, and what killed writers left."""
+
+
+class Pruned(NamedTuple):
+    """What was hidden and what was deleted, or would be."""
+
+    hidden: list[Chosen]
+    deleted: list[str]
+    """Keys of packages."""
+    freed: int
+    left: int
+    """Files that somebody else deletes, or for which there was no time."""
+    orphans: Orphans
+    states: int = 0
+    mended: tuple[str, ...] = ()
+
+
+class _Look(NamedTuple):
+    """What there is to do for a part."""
+
+    name: str
+    files: int
+    outdated: list[Chosen]
+    doomed: dict[str, int]
+    """Keys that may be deleted, with their sizes."""
+    abandoned: tuple[str, ...]
+    """Keys that somebody doomed who is gone."""
+    left: int
+    unreachable: int
+    """The last generation that can't be gone back to once these are deleted."""
+
+
+class _Run(NamedTuple):
+    """A channel as it is when pruning begins, and what is to be done with it."""
+
+    channel: Channel
+    head: Head
+    keep: Keep
+    order: Order
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.order.at)
+
+    @property
+    def born(self) -> datetime:
+        """What is older may be deleted."""
+        return self.now - self.keep.grace
+
+
+def prune(
+    channel: Channel, keep: Keep, order: Order, *, orphans: bool = False, dry_run: bool = False
+) -> Pruned:
+    """Hide old versions, and delete what has been hidden for longer than the grace period.
+
+    Parts change in the reverse of the order in which they came to be: what needs others goes first.
+    """
+    run = _Run(channel, channel.head(), keep, order)
+    lost = find_orphans(channel, run.head, run.born) if orphans else Orphans()
+    looks = [_look(run, name, lost.parts.get(name, {})) for name in reversed(run.head.parts)]
+    pruned = Pruned([], [], 0, sum(look.left for look in looks), lost)
+    if dry_run:
+        doomed = {key: size for look in looks for key, size in look.doomed.items()}
+        found = [one for look in looks for one in look.outdated]
+        return pruned._replace(hidden=found, deleted=_files(doomed), freed=sum(doomed.values()))
+    for group in _groups(look for look in looks if look.outdated or look.doomed):
+        pruned = _carry_out(run, group, pruned)
+    states = _forget(run, max((look.unreachable for look in looks), default=0))
+    channel.objects.delete([*map(state_key, states), *lost.states])
+    for path in lost.leftovers:
+        path.unlink(missing_ok=True)
+    mended = channel.mend([*run.head.parts, ROOTS])
+    return pruned._replace(states=len(states) + len(lost.states), mended=tuple(mended))
+
+
+def outdated(
+    part: PartName, entries: Iterable[Entry], keep: Keep, pins: Iterable[Pin]
+) -> list[Entry]:
+    """Files of versions that are neither new nor pinned. All variants of a version go together."""
+    if not keep.versions and not keep.since:
+        return []
+    found: dict[str, dict[str, list[Entry]]] = {}
+    for entry in entries:
+        versions = found.setdefault(project_of(part, entry), {})
+        versions.setdefault(public(entry.version), []).append(entry)
+    kept = {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}
+    return [
+        entry
+        for project, versions in found.items()
+        if not keep.projects or any(fnmatchcase(project, glob) for glob in keep.projects)
+        for version in sorted(versions, key=age)[: -max(1, keep.versions)]
+        if (project, version) not in kept and not _is_new(versions[version], keep.since)
+        for entry in versions[version]
+    ]
+
+
+def _is_new(entries: Iterable[Entry], since: str) -> bool:
+    return bool(since) and any(entry.uploaded >= since for entry in entries)
+
+
+def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
+    """Read a part, and find out what there is to do for it."""
+    part = parse_part(name)
+    state = run.channel.state(run.head, name)
+    old = outdated(part, state.entries, run.keep, run.head.pins.values())
+    sizes = {key_of(part, one.entry): one.entry.size for one in state.hidden}
+    expired = sizes.keys() - _named(part, [*state.entries, *_young(state, run.born)])
+    busy = expired.intersection(state.doomed)
+    wanted = expired - busy
+    protected, unreachable = _history(run, part, wanted)
+    doomed = {key: sizes[key] for key in sorted(wanted - protected)} | dict(lost)
+    abandoned: tuple[str, ...] = ()
+    if state.doomed and _is_abandoned(run, name):
+        abandoned = state.doomed
+        doomed |= {key: sizes.get(key, 0) for key in state.doomed}
+        doomed[f"{_MARK}{token_hex(8)}"] = 0
+        busy = set()
+    chosen = [Chosen(name, entry) for entry in old]
+    left = len(busy) + len(protected)
+    return _Look(name, len(state.entries), chosen, doomed, abandoned, left, unreachable)
+
+
+def _young(state: State, born: datetime) -> list[Entry]:
+    """Files that have not been hidden for long."""
+    return [one.entry for one in state.hidden if datetime.fromisoformat(one.since) >= born]
+
+
+def _is_abandoned(run: _Run, name: str) -> bool:
+    """Whether a state was written so long ago that nobody works on what it says."""
+    meta = run.channel.objects.head(state_key(run.head.parts[name].state))
+    return meta is not None and meta.modified < run.now - ABANDONED
+
+
+def _named(part: PartName, entries: Iterable[Entry]) -> set[str]:
+    return {key_of(part, entry) for entry in entries}
+
+
+def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str], int]:
+    """Of some keys those that one may still go back to, and the last change before that with any.
+
+    One may go back to whatever was shown at some time within the grace period.
+    """
+    head = run.head
+    protected: set[str] = set()
+    young = (c.generation for c in head.log if datetime.fromisoformat(c.at) >= run.born)
+    first = min(young, default=head.generation + 1)
+    for change in reversed(head.log) if keys else ():
+        if str(part) in change.parts:
+            before = run.channel.state_at(change.parts[str(part)][0])
+            found = _named(part, before.entries).intersection(keys)
+            if change.generation >= first:
+                protected |= found
+            elif found - protected:
+                return protected, change.generation
+    return protected, 0
+
+
+def _groups(looks: Iterable[_Look]) -> Iterator[list[_Look]]:
+    """Parts that change together: many, as each change takes a place in the log."""
+    group: list[_Look] = []
+    for look in looks:
+        if group and sum(one.files for one in group) + look.files > TOGETHER:
+            yield group
+            group = []
+        group.append(look)
+    if group:
+        yield group
+
+
+class _PinnedMeanwhileError(Exception):
+    """Somebody pinned a version while others were about to be hidden."""
+
+
+def _carry_out(run: _Run, group: Sequence[_Look], before: Pruned) -> Pruned:
+    """Hide and doom files of some parts, delete what is doomed, and say so."""
+    began = time.monotonic()
+    hidden, doomed = _hide_and_doom(run, group)
+    sizes = {key: size for look in group for key, size in look.doomed.items()}
+    deleted: set[str] = set()
+    for key in (key for keys in doomed.values() for key in keys):
+        if time.monotonic() - began < LEASE:
+            run.channel.objects.delete(_with_sidecars(key))
+            deleted.add(key)
+    edits = {name: _clear(parse_part(name), keys, deleted) for name, keys in doomed.items() if keys}
+    if edits:
+        run.channel.commit(edits, run.order)
+    return before._replace(
+        hidden=[*before.hidden, *hidden],
+        deleted=[*before.deleted, *_files(deleted)],
+        freed=before.freed + sum(sizes[key] for key in deleted),
+        left=before.left + sum(map(len, doomed.values())) - len(deleted),
+    )
+
+
+def _files(keys: Iterable[str]) -> list[str]:
+    return sorted(key for key in keys if not key.startswith(_MARK))
+
+
+def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dict[str, list[str]]]:
+    """Hide what is outdated, and doom what may be deleted; tell what is ours to delete."""
+    hidden: dict[str, list[Entry]] = {}
+    doomed: dict[str, list[str]] = {}
+
+    def edit_of(look: _Look, pins: Mapping[str, Pin]) -> Edit:
+        part = parse_part(look.name)
+
+        def edit(state: State) -> State:
+            old = hidden[look.name] = outdated(part, state.entries, run.keep, pins.values())
+            mine = doomed[look.name] = _mine(part, state, look, run.born)
+            if not old and not mine:
+                return state
+            gone = set(map(id, old))
+            return replace(
+                state,
+                entries=tuple(entry for entry in state.entries if id(entry) not in gone),
+                hidden=(*state.hidden, *(Hidden(entry=e, since=run.order.at) for e in old)),
+                doomed=tuple(sorted({*state.doomed, *mine})),
+            )
+
+        return edit
+
+    while True:
+        pins = run.channel.head().pins
+
+        def amend(head: Head, pins: Mapping[str, Pin] = pins) -> Head:
+            if head.pins != pins:
+                raise _PinnedMeanwhileError
+            return head
+
+        try:
+            edits = {look.name: edit_of(look, pins) for look in group}
+            run.channel.commit(edits, run.order, amend)
+        except _PinnedMeanwhileError:
+            continue
+        return [Chosen(name, entry) for name, old in hidden.items() for entry in old], doomed
+
+
+def _mine(part: PartName, state: State, look: _Look, born: datetime) -> list[str]:
+    """The keys that we may delete: named nowhere, and doomed by nobody who may be alive.
+
+    Who takes over leaves a mark among the doomed keys, so that of two who try, one does.
+    """
+    taken = set(look.abandoned) if look.abandoned == state.doomed else set()
+    kept = _named(part, [*state.entries, *_young(state, born)])
+    kept.update(state.doomed, look.abandoned)
+    return [key for key in look.doomed if key in taken or key not in kept]
+
+
+def _with_sidecars(key: str) -> list[str]:
+    """The objects of a package: wheels may have two others beside them."""
+    return [key, f"{key}.metadata", f"{key}.provenance"] if key.endswith(".whl") else [key]
+
+
+def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> Edit:
+    """Doomed keys may be published again; those that were deleted are forgotten."""
+    ours = set(doomed)
+
+    def edit(state: State) -> State:
+        return replace(
+            state,
+            hidden=tuple(one for one in state.hidden if key_of(part, one.entry) not in deleted),
+            doomed=tuple(key for key in state.doomed if key not in ours),
+        )
+
+    return edit
+
+
+def _forget(run: _Run, generation: int) -> set[str]:
+    """Drop changes from the log that can't be taken back any more; return states that were theirs.
+
+    Nothing leads to these states then.
+    """
+    dropped: set[str] = set()
+
+    def amend(head: Head) -> Head:
+        old = [change for change in head.log if change.generation <= generation]
+        dropped.update(digest for c in old for pair in c.parts.values() for digest in pair)
+        return replace(head, log=head.log[len(old) :]) if old else head
+
+    if generation:
+        dropped -= live_states(run.channel.commit({}, run.order, amend))
+    return dropped - {""}

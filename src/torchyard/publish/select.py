@@ -1,0 +1,168 @@
+"""Which files of a channel are meant: `torch==2.14.0`, `torch==2.14.0.dev2026*`, `torch`.
+
+A selector is a requirement. Names of projects may be globs, and so may versions behind `==`, also
+where PEP 440 would not have them. A version without a local part means all that have one.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from torchyard.errors import SelectionError, UsageError
+from torchyard.index.entry import Entry
+from torchyard.model.suggest import did_you_mean
+from torchyard.publish.channel import Channel
+from torchyard.publish.head import Head
+from torchyard.publish.shelves import PartName, parse_part
+
+_SELECTOR = re.compile(r"([A-Za-z0-9*?][A-Za-z0-9._*?-]*)\s*(.*)")
+_GLOB = re.compile(r"==\s*([A-Za-z0-9._+!*?\[\]-]+)")
+
+
+class Chosen(NamedTuple):
+    """A file of a channel, and the part that it belongs to."""
+
+    part: str
+    entry: Entry
+
+
+class Selector(NamedTuple):
+    """What one requirement asks for."""
+
+    text: str
+    project: str
+    fits: Callable[[str], bool]
+    """Whether a version is meant."""
+
+    def matches(self, part: PartName, entry: Entry) -> bool:
+        name = project_of(part, entry)
+        return fnmatchcase(canonicalize_name(name), self.project) and self.fits(entry.version)
+
+
+class Selection(NamedTuple):
+    """Files that one of some selectors names, of some variants, with some names."""
+
+    selectors: tuple[Selector, ...]
+    variants: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+    def matches(self, part: PartName, entry: Entry) -> bool:
+        return (
+            any(selector.matches(part, entry) for selector in self.selectors)
+            and _fits(self.variants, entry.variant)
+            and _fits(self.files, entry.file)
+        )
+
+    def parts(self, head: Head) -> list[str]:
+        """The parts that may have such files, in the channel's own order."""
+        return [name for name in head.parts if self._may_have(parse_part(name))]
+
+    def _may_have(self, part: PartName) -> bool:
+        return part.shelf == "conda" or any(
+            fnmatchcase(part.name, selector.project) for selector in self.selectors
+        )
+
+    def __str__(self) -> str:
+        words = [selector.text for selector in self.selectors]
+        words += [f"--variant {variant}" for variant in self.variants]
+        return " ".join([*words, *(f"--file {file}" for file in self.files)])
+
+
+def parse_selection(
+    texts: Iterable[str], variants: Iterable[str] = (), files: Iterable[str] = ()
+) -> Selection:
+    return Selection(tuple(map(_parse, texts)), tuple(variants), tuple(files))
+
+
+def _parse(text: str) -> Selector:
+    found = _SELECTOR.fullmatch(text.strip())
+    if found is None:
+        msg = f"`{text}` does not name files of a channel"
+        raise UsageError(msg, hint="write torch==2.14.0, torch==2.14.0.dev2026* or torch")
+    name, rest = found[1], found[2]
+    project = name.lower() if set(name) & set("*?") else canonicalize_name(name)
+    return Selector(text.strip(), project, _versions(text, rest))
+
+
+def _versions(text: str, rest: str) -> Callable[[str], bool]:
+    if not rest:
+        return lambda _: True
+    glob = _GLOB.fullmatch(rest)
+    try:
+        wanted = SpecifierSet(rest)
+    except InvalidSpecifier as error:
+        if glob is None:
+            msg = f"`{text}` asks for versions in a way that nobody knows"
+            hint = "write torch==2.14.0, torch>=2.13,<2.14 or torch==2.14.0.dev2026*"
+            raise UsageError(msg, hint=hint) from error
+        pattern = glob[1]
+        return lambda version: (
+            fnmatchcase(version, pattern) or fnmatchcase(public(version), pattern)
+        )
+
+    def fits(version: str) -> bool:
+        try:
+            return wanted.contains(Version(version), prereleases=True)
+        except InvalidVersion:  # conda's may look like anything
+            return glob is not None and glob[1] == version
+
+    return fits
+
+
+def _fits(globs: Collection[str], text: str) -> bool:
+    return not globs or any(fnmatchcase(text, glob) for glob in globs)
+
+
+def project_of(part: PartName, entry: Entry) -> str:
+    """The project of a file: a conda subdir has those of many."""
+    return entry.file.rsplit("-", 2)[0] if part.shelf == "conda" else part.name
+
+
+def public(version: str) -> str:
+    """A version without its local part: that of all variants of a day."""
+    return version.partition("+")[0]
+
+
+def choose(channel: Channel, head: Head, selection: Selection) -> list[Chosen]:
+    """All files that are meant; none at all is an error."""
+    chosen: list[Chosen] = []
+    there: list[Chosen] = []
+    for name in selection.parts(head):
+        part = parse_part(name)
+        for entry in channel.state(head, name).entries:
+            there.append(Chosen(name, entry))
+            if selection.matches(part, entry):
+                chosen.append(there[-1])
+    for selector in selection.selectors:
+        if not any(selector.matches(parse_part(name), entry) for name, entry in there):
+            raise _nothing(channel.url, selector, head, there)
+    if not chosen:
+        msg = f"`{channel.url}` has no file of `{selection}`"
+        known = sorted({one.entry.variant for one in there} - {""})
+        wanted = selection.variants[0] if selection.variants else ""
+        hint = did_you_mean(wanted, known) if wanted and known else "`--file` takes globs: *cp312*"
+        raise SelectionError(msg, hint=hint)
+    return chosen
+
+
+def _nothing(url: str, selector: Selector, head: Head, there: Iterable[Chosen]) -> SelectionError:
+    """Tell whether the project or the version is unknown, and what is near it."""
+    versions: dict[str, set[str]] = {}
+    for name, entry in there:
+        versions.setdefault(project_of(parse_part(name), entry), set()).add(public(entry.version))
+    known = [name for name in versions if fnmatchcase(canonicalize_name(name), selector.project)]
+    msg = f"`{url}` has nothing that `{selector.text}` names"
+    if known:
+        asked = selector.text.rpartition("=")[2]
+        near = sorted({version for name in known for version in versions[name]})
+        return SelectionError(msg, hint=did_you_mean(asked, near))
+    names = {parse_part(name).name for name in head.parts if not name.startswith("conda/")}
+    everything = sorted(names | versions.keys())
+    return SelectionError(
+        msg, hint=did_you_mean(selector.project, everything) if everything else "it is empty"
+    )

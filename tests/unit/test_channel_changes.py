@@ -1,0 +1,587 @@
+"""What is done to a channel after publishing, on channels in directories."""
+
+import os
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from torchyard.errors import PublishError, SelectionError, UsageError
+from torchyard.index.entry import Entry, State, order_of
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import Order
+from torchyard.publish.head import Head, Pin
+from torchyard.publish.pin import pin, unpin
+from torchyard.publish.prune import Keep, outdated, prune
+from torchyard.publish.rollback import restored, rollback
+from torchyard.publish.select import choose, parse_selection
+from torchyard.publish.shelves import PartName, key_of, parse_part
+from torchyard.publish.status import set_status
+from torchyard.publish.yank import yank
+from torchyard.store.objects import Objects
+
+TORCH = PartName("simple", "torch")
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def moment(days: float = 0) -> str:
+    return f"{NOW + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def order(why: str, days: float = 0) -> Order:
+    return Order(why, moment(days))
+
+
+def wheel(version: str, variant: str = "cpu", day: float = 0, project: str = "torch") -> Entry:
+    """A file whose bytes are its name."""
+    local = f"+{variant}" if variant else ""
+    file = f"{project}-{version}{local}-cp312-cp312-manylinux_2_28_x86_64.whl"
+    return Entry(
+        file=file,
+        version=version + local,
+        variant=variant,
+        sha256=sha256(file.encode()).hexdigest(),
+        size=len(file),
+        uploaded=moment(day),
+        metadata=sha256(b"METADATA").hexdigest(),
+        commit="c0ffee",
+    )
+
+
+def add(channel: Channel, entries: Iterable[Entry], days: float = 0, part: str = "") -> Head:
+    """Publish files, each in the part of its project, without any gate."""
+    parts: dict[str, list[Entry]] = {}
+    for entry in entries:
+        parts.setdefault(part or f"simple/{entry.file.partition('-')[0]}", []).append(entry)
+    for name, found in parts.items():
+        for entry in found:
+            key = key_of(parse_part(name), entry)
+            channel.objects.create(key, entry.file.encode())
+            channel.objects.create(f"{key}.metadata", b"METADATA")
+
+    def edit(new: list[Entry], state: State) -> State:
+        names = {(e.file, e.variant) for e in new}
+        return replace(
+            state,
+            entries=tuple(sorted((*state.entries, *new), key=order_of)),
+            hidden=tuple(h for h in state.hidden if (h.entry.file, h.entry.variant) not in names),
+        )
+
+    edits = {name: lambda state, new=new: edit(new, state) for name, new in parts.items()}
+    return channel.commit(edits, order("publish", days))
+
+
+def entries(channel: Channel, part: str = "simple/torch") -> tuple[Entry, ...]:
+    return channel.state(channel.head(), part).entries
+
+
+def versions(channel: Channel, part: str = "simple/torch") -> list[str]:
+    return [entry.version for entry in entries(channel, part)]
+
+
+def page(channel: Channel, path: str) -> str:
+    data = channel.objects.read(path)
+    assert data is not None
+    return data.decode()
+
+
+def check_pages(channel: Channel) -> None:
+    """Every page is what it should be, and names only files that are there."""
+    head = channel.head()
+    assert channel.mend([*head.parts, ""]) == []
+    folder = channel.objects.folder
+    assert folder is not None
+    for path in folder.rglob("index.json"):
+        told = msgspec.json.decode(path.read_bytes())
+        for file in told.get("files", ()):
+            target = Path(os.path.normpath(path.parent / unquote(file["url"])))
+            assert target.read_bytes() == file["filename"].encode()
+
+
+@pytest.fixture
+def channel(tmp_path: Path) -> Channel:
+    return Channel.at(str(tmp_path / "channel"), make=True)
+
+
+NIGHTS = [f"2.14.0.dev2026110{day}" for day in range(1, 6)]
+
+
+@pytest.fixture
+def nightly(channel: Channel) -> Channel:
+    """Five nightlies of two projects in two variants, the last of today."""
+    for day, version in enumerate(NIGHTS, start=-4):
+        files = [
+            wheel(version, variant, day, project)
+            for project in ("torch", "vision")
+            for variant in ("cpu", "cu130")
+        ]
+        add(channel, files, day)
+    return channel
+
+
+# Selecting
+
+
+@pytest.mark.parametrize(
+    ("selector", "found"),
+    [
+        ("torch", 10),
+        ("Torch", 10),
+        ("torch==2.14.0.dev20261101", 2),
+        ("torch==2.14.0.dev20261101+cpu", 1),
+        ("torch==2.14.0.dev2026110*", 10),
+        ("torch==2.14.0.dev2026110[12]", 4),
+        ("torch==2.14.0.dev*+cu130", 5),
+        ("torch>=2.14.0.dev20261104", 4),
+        ("torch>2.13,<2.14.0.dev20261102", 2),
+        ("*==2.14.0.dev20261105", 4),
+        ("?orch", 10),
+    ],
+)
+def test_selectors_are_requirements(nightly: Channel, selector: str, found: int) -> None:
+    assert len(choose(nightly, nightly.head(), parse_selection([selector]))) == found
+
+
+def test_selections_narrow_by_variant_and_file(nightly: Channel) -> None:
+    head = nightly.head()
+    assert len(choose(nightly, head, parse_selection(["torch"], ["cu*"]))) == 5
+    assert len(choose(nightly, head, parse_selection(["torch"], [], ["*1105+cpu-cp312*"]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("selection", "hint"),
+    [
+        (["torhc"], "did you mean `torch`?"),
+        (["torch==2.14.0.dev20261106"], "did you mean `2.14.0.dev2026110"),
+        (["torch", "vison"], "did you mean `vision`?"),
+        (["torch==1.0"], "known here: 2.14.0.dev20261101, "),
+    ],
+)
+def test_selecting_nothing_is_an_error(nightly: Channel, selection: list[str], hint: str) -> None:
+    with pytest.raises(SelectionError) as caught:
+        choose(nightly, nightly.head(), parse_selection(selection))
+    assert hint in (caught.value.diagnostics[0].hint or "")
+
+
+def test_an_unknown_variant_is_an_error(nightly: Channel) -> None:
+    with pytest.raises(SelectionError) as caught:
+        choose(nightly, nightly.head(), parse_selection(["torch"], ["cu13"]))
+    assert caught.value.diagnostics[0].hint == "did you mean `cu130`?"
+
+
+@pytest.mark.parametrize("text", ["", "==1.0", "torch=1.0", "torch>=", "torch==1.0;x", "to rch"])
+def test_selectors_that_nobody_can_read(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_selection([text])
+
+
+def test_conda_packages_are_chosen_by_their_own_names(channel: Channel) -> None:
+    conda = replace(wheel("1.0"), file="libtorch-linalg-1.0-cu130_h1_0.conda", version="1.0")
+    odd = replace(conda, file="odd-2024_07-h1_0.conda", version="2024_07")
+    add(channel, [conda, odd], part="conda/linux-64")
+    head = channel.head()
+    (found,) = choose(channel, head, parse_selection(["libtorch-linalg==1.0"]))
+    assert found == ("conda/linux-64", conda)
+    assert choose(channel, head, parse_selection(["odd==2024_07"]))[0].entry == odd
+    with pytest.raises(SelectionError):
+        choose(channel, head, parse_selection(["libtorch"]))
+
+
+# Taking back
+
+
+def test_yanked_files_are_marked_with_the_reason(nightly: Channel) -> None:
+    selection = parse_selection(["torch==2.14.0.dev20261105"], ["cu130"])
+    _, changed = yank(nightly, selection, 'wrong "sums"', order("yank"))
+    assert [one.entry.version for one in changed] == ["2.14.0.dev20261105+cu130"]
+    html = page(nightly, "cu130/torch/index.html")
+    assert html.count("data-yanked=") == 1
+    assert 'data-yanked="wrong &quot;sums&quot;"' in html
+    assert "data-yanked" not in page(nightly, "cpu/torch/index.html")
+    assert nightly.head().parts["simple/torch"].offers["cu130"].version.startswith(NIGHTS[3])
+    check_pages(nightly)
+
+
+def test_yanking_again_changes_nothing(nightly: Channel) -> None:
+    selection = parse_selection(["torch==2.14.0.dev20261105"])
+    first, _ = yank(nightly, selection, "", order("yank"))
+    again, changed = yank(nightly, selection, "", order("yank"))
+    assert (again.generation, changed) == (first.generation, [])
+
+
+@given(st.sets(st.integers(0, 9)), st.text(max_size=5))
+@settings(max_examples=25, deadline=None)
+def test_undoing_a_yank_gives_the_same_entries(chosen: set[int], reason: str) -> None:
+    with TemporaryDirectory() as folder:
+        channel = Channel.at(folder, make=True)
+        add(channel, [wheel(f"1.{minor}") for minor in range(10)])
+        before = entries(channel)
+        selection = parse_selection([f"torch==1.{minor}" for minor in chosen] or ["torch"])
+        _, yanked = yank(channel, selection, reason, order("yank"))
+        assert {e.version for e in entries(channel) if e.yanked == reason} == {
+            one.entry.version for one in yanked
+        }
+        yank(channel, selection, None, order("undo"))
+        assert entries(channel) == before
+
+
+def test_projects_have_a_status(nightly: Channel) -> None:
+    set_status(nightly, "torch", "quarantined", "somebody got in", order("status"))
+    told = msgspec.json.decode(page(nightly, "simple/torch/index.json"))
+    assert told["project-status"] == {"status": "quarantined", "reason": "somebody got in"}
+    assert told["files"] == []
+    set_status(nightly, "torch", "active", "", order("status"))
+    assert len(msgspec.json.decode(page(nightly, "simple/torch/index.json"))["files"]) == 10
+    with pytest.raises(SelectionError, match="no project `toch`"):
+        set_status(nightly, "toch", "active", "", order("status"))
+
+
+# Going back
+
+
+def test_rollback_shows_what_was_there_before_the_last_change(nightly: Channel) -> None:
+    shown = versions(nightly)
+    head = add(nightly, [wheel("2.14.0"), wheel("2.14.0", "cu130")])
+    after = rollback(nightly, None, order("rollback"))
+    assert versions(nightly) == shown
+    assert after.generation == head.generation + 1
+    assert "2.14.0+cpu" not in page(nightly, "cpu/torch/index.html")
+    hidden = nightly.state(after, "simple/torch").hidden
+    assert sorted(one.entry.version for one in hidden) == ["2.14.0+cpu", "2.14.0+cu130"]
+    check_pages(nightly)
+
+
+def test_rollback_of_a_rollback_and_publishing_afterwards(nightly: Channel) -> None:
+    add(nightly, [wheel("2.14.0")])
+    rollback(nightly, None, order("rollback"))
+    rollback(nightly, None, order("rollback"))
+    assert "2.14.0+cpu" in versions(nightly)
+    rollback(nightly, None, order("rollback"))
+    add(nightly, [wheel("2.14.0"), wheel("2.14.1")])
+    assert {"2.14.0+cpu", "2.14.1+cpu"} < set(versions(nightly))
+    check_pages(nightly)
+
+
+def test_rollback_to_the_beginning_hides_everything(nightly: Channel) -> None:
+    head = rollback(nightly, 0, order("rollback"))
+    assert versions(nightly) == []
+    assert len(nightly.state(head, "simple/torch").hidden) == 10
+    check_pages(nightly)
+
+
+def test_rollback_keeps_pins_and_status(nightly: Channel) -> None:
+    to = nightly.head().generation
+    add(nightly, [wheel("2.14.0")])
+    set_status(nightly, "torch", "deprecated", "", order("status"))
+    pin(nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin"))
+    head = rollback(nightly, to, order("rollback"))
+    assert list(head.pins) == ["old"]
+    state = nightly.state(head, "simple/torch")
+    assert (state.status, len(state.entries)) == ("deprecated", 10)
+
+
+@pytest.mark.parametrize("generation", [-1, 5, 6])
+def test_rollback_only_to_what_was(nightly: Channel, generation: int) -> None:
+    with pytest.raises(SelectionError, match="can't go back"):
+        rollback(nightly, generation, order("rollback"))
+
+
+def test_rollback_refuses_what_has_been_deleted(nightly: Channel) -> None:
+    to = nightly.head().generation
+    prune(nightly, Keep(versions=3, projects=("torch",)), order("prune"))
+    state = nightly.state(nightly.head(), "simple/torch")
+    gone = state.hidden[0].entry
+    with pytest.raises(PublishError, match=f"`{gone.file.replace('+', '.')}` of simple/torch"):
+        restored(TORCH, replace(state, hidden=state.hidden[1:]), (gone,), moment())
+    with pytest.raises(PublishError):
+        restored(TORCH, replace(state, doomed=(key_of(TORCH, gone),)), (gone,), moment())
+    rollback(nightly, to, order("rollback"))
+    assert len(entries(nightly)) == 10
+
+
+def test_rollback_does_not_take_back_unseen_changes(nightly: Channel) -> None:
+    other = Channel.at(nightly.url)
+    head = nightly.head()
+
+    class Slow(Channel):
+        def state_at(self, digest: str) -> State:
+            if other.head().generation == head.generation:
+                add(other, [wheel("2.14.0")])
+            return super().state_at(digest)
+
+    with pytest.raises(PublishError, match="meanwhile: publish"):
+        rollback(Slow.at(nightly.url), None, order("rollback"))
+    assert "2.14.0+cpu" in versions(nightly)
+
+
+_steps = st.lists(
+    st.tuples(
+        st.sampled_from(["publish", "yank", "undo", "rollback", "prune"]),
+        st.integers(0, 5),
+        st.sampled_from(["cpu", "cu130", ""]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(_steps)
+@settings(max_examples=40, deadline=None)
+def test_going_back_shows_what_each_generation_showed(steps: list[tuple[str, int, str]]) -> None:
+    with TemporaryDirectory() as folder:
+        channel = Channel.at(folder, make=True)
+        seen: dict[int, tuple[Entry, ...]] = {0: ()}
+        for step, number, variant in steps:
+            _do(channel, step, number, variant)
+            seen[channel.head().generation] = entries(channel)
+            check_pages(channel)
+        last = channel.head().generation
+        for generation in sorted(seen, reverse=True):
+            if generation < last:
+                rollback(channel, generation, order("rollback"))
+                assert entries(channel) == seen[generation]
+                check_pages(channel)
+
+
+def _do(channel: Channel, step: str, number: int, variant: str) -> None:
+    shown = entries(channel)
+    new = wheel(f"1.{number}", variant)
+    match step:
+        case "publish" if new not in shown and replace(new, yanked="bad") not in shown:
+            add(channel, [new])
+        case "yank" if shown:
+            yank(channel, parse_selection(["torch"]), "bad", order("yank"))
+        case "undo" if shown:
+            yank(channel, parse_selection(["torch"]), None, order("undo"))
+        case "rollback" if channel.head().generation:
+            rollback(channel, None, order("rollback"))
+        case "prune":
+            prune(channel, Keep(versions=number or 1), order("prune"))
+        case _:
+            pass
+
+
+# Keeping it small
+
+
+def test_prune_hides_first_and_deletes_after_the_grace_period(nightly: Channel) -> None:
+    done = prune(nightly, Keep(versions=3), order("prune"))
+    assert (len(done.hidden), done.deleted) == (8, [])
+    assert sorted(set(versions(nightly))) == sorted(
+        f"{night}+{variant}" for night in NIGHTS[2:] for variant in ("cpu", "cu130")
+    )
+    key = key_of(TORCH, wheel(NIGHTS[0]))
+    assert nightly.objects.head(key) is not None
+    assert prune(nightly, Keep(versions=3), order("prune", 6)).deleted == []
+    later = prune(nightly, Keep(versions=3), order("prune", 8))
+    assert (later.hidden, len(later.deleted)) == ([], 8)
+    assert later.freed == sum(one.entry.size for one in done.hidden)
+    assert nightly.objects.head(key) is None
+    assert nightly.objects.head(f"{key}.metadata") is None
+    state = nightly.state(nightly.head(), "simple/torch")
+    assert (state.hidden, state.doomed) == ((), ())
+    check_pages(nightly)
+
+
+def test_prune_trims_the_log_to_what_can_be_taken_back(nightly: Channel) -> None:
+    prune(nightly, Keep(versions=3), order("prune"))
+    hid = nightly.head().generation
+    add(nightly, [wheel("2.15.0")], 1)
+    done = prune(nightly, Keep(), order("prune", 8))
+    head = nightly.head()
+    assert head.log[0].generation == hid + 1
+    assert done.states > 0
+    folder = nightly.objects.folder
+    assert folder is not None
+    left = {path.name.partition(".")[0] for path in folder.rglob("states/*/*.zst")}
+    logged = {digest for c in head.log for pair in c.parts.values() for digest in pair}
+    assert left == {part.state for part in head.parts.values()} | logged
+    rollback(nightly, hid, order("rollback", 8))
+    with pytest.raises(SelectionError):
+        rollback(nightly, hid - 1, order("rollback", 8))
+    check_pages(nightly)
+
+
+def test_prune_by_days_keeps_the_newest_version(nightly: Channel) -> None:
+    prune(nightly, Keep(since=moment(-1.5)), order("prune"))
+    assert {version.partition("+")[0] for version in versions(nightly)} == set(NIGHTS[3:])
+    prune(nightly, Keep(since=moment(30)), order("prune"))
+    assert {version.partition("+")[0] for version in versions(nightly)} == {NIGHTS[4]}
+
+
+def test_prune_takes_only_the_projects_that_are_meant(nightly: Channel) -> None:
+    prune(nightly, Keep(versions=1, projects=("vis*",)), order("prune"))
+    assert (len(versions(nightly)), len(versions(nightly, "simple/vision"))) == (10, 2)
+
+
+def test_what_needs_others_is_hidden_first(nightly: Channel) -> None:
+    prune(nightly, Keep(versions=1), order("prune"))
+    assert list(nightly.head().log[-1].parts) == ["simple/vision", "simple/torch"]
+
+
+def test_a_dry_run_changes_nothing(nightly: Channel) -> None:
+    prune(nightly, Keep(versions=4), order("prune"))
+    before = nightly.head()
+    done = prune(nightly, Keep(versions=3), order("prune", 8), dry_run=True)
+    assert (len(done.hidden), len(done.deleted)) == (4, 4)
+    assert nightly.head() == before
+
+
+def test_prune_keeps_what_was_shown_within_the_grace_period(nightly: Channel) -> None:
+    """A clock that was slow when files were hidden does not shorten the time to go back."""
+    prune(nightly, Keep(versions=3), order("prune", -30))
+    done = prune(nightly, Keep(), order("prune", 1))
+    assert (done.deleted, done.left) == ([], 8)
+    rollback(nightly, 5, order("rollback", 1))
+    assert len(versions(nightly)) == 10
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 12), st.sampled_from(["cpu", "cu130", ""])), unique=True),
+    st.integers(0, 6),
+    st.sets(st.integers(0, 12)),
+)
+def test_prune_hides_neither_pins_nor_the_newest(
+    files: list[tuple[int, str]], count: int, pinned: set[int]
+) -> None:
+    found = [wheel(f"1.{minor}", variant) for minor, variant in files]
+    pins = [Pin(projects={"torch": tuple(f"1.{minor}" for minor in pinned)}, at=moment())]
+    gone = {order_of(entry) for entry in outdated(TORCH, found, Keep(versions=count), pins)}
+    minors = sorted({minor for minor, _ in files})
+    stay = {*minors[-count:], *pinned} if count else set(minors)
+    assert gone == {order_of(wheel(f"1.{m}", v)) for m, v in files if m not in stay}
+
+
+def _doom(channel: Channel, days: float) -> str:
+    """Leave what a prune leaves that is killed before it deletes anything."""
+    prune(channel, Keep(versions=3, projects=("torch",)), order("prune"))
+
+    class KilledError(Exception):
+        """Nobody catches it."""
+
+    class Mortal(Objects):
+        def delete(self, keys: Iterable[str]) -> None:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        prune(Channel(Mortal(channel.url)), Keep(), order("prune", days))
+    (doomed, *_) = channel.state(channel.head(), "simple/torch").doomed
+    return doomed
+
+
+def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
+    doomed = _doom(nightly, 8)
+    now = f"{datetime.now(tz=UTC):%Y-%m-%dT%H:%M:%SZ}"
+    busy = prune(nightly, Keep(grace=timedelta()), Order("prune", now))
+    assert (busy.deleted, nightly.objects.head(doomed) is None) == ([], False)
+    later = f"{datetime.now(tz=UTC) + timedelta(hours=3):%Y-%m-%dT%H:%M:%SZ}"
+    done = prune(nightly, Keep(), Order("prune", later))
+    assert doomed in done.deleted
+    state = nightly.state(nightly.head(), "simple/torch")
+    assert (state.hidden, state.doomed, nightly.objects.head(doomed)) == ((), (), None)
+    check_pages(nightly)
+
+
+def test_of_two_who_take_over_one_deletes(nightly: Channel) -> None:
+    doomed = _doom(nightly, 8)
+    later = f"{datetime.now(tz=UTC) + timedelta(hours=3):%Y-%m-%dT%H:%M:%SZ}"
+    rival: list[list[str]] = []
+
+    class Late(Channel):
+        def commit(self, *args: object, **kwargs: object) -> Head:
+            if not rival:
+                rival.append([])
+                rival[0] += prune(Channel.at(self.url), Keep(), Order("prune", later)).deleted
+            return super().commit(*args, **kwargs)  # type: ignore[arg-type]
+
+    done = prune(Late.at(nightly.url), Keep(), Order("prune", later))
+    assert doomed in rival[0]
+    assert done.deleted == []
+
+
+def test_a_version_pinned_meanwhile_is_not_hidden(nightly: Channel) -> None:
+    selection = parse_selection([f"torch=={NIGHTS[0]}"])
+
+    class Late(Channel):
+        def state_at(self, digest: str) -> State:
+            other = Channel.at(self.url)
+            if len(self.looked) == 3 and not other.head().pins:
+                pin(other, selection, "kept", "", order("pin"))
+            self.looked.append(digest)
+            return super().state_at(digest)
+
+        looked: list[str] = []  # noqa: RUF012 - one object
+
+    prune(Late.at(nightly.url), Keep(versions=1), order("prune"))
+    assert f"{NIGHTS[0]}+cpu" in versions(nightly)
+    assert len(versions(nightly)) == 4
+
+
+def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
+    lost = wheel("9.9")
+    stray = wheel("1.0", project="unknown")
+    for entry in (lost, stray):
+        nightly.objects.create(key_of(TORCH, entry), b"half a publish")
+    nightly.objects.create("states/ab/abcd.json.zst", b"never led to")
+    folder = nightly.objects.folder
+    assert folder is not None
+    (folder / "packages/x.whl#1").write_bytes(b"torn")
+    now = datetime.now(tz=UTC)
+    young = prune(nightly, Keep(), Order("prune", f"{now:%Y-%m-%dT%H:%M:%SZ}"), orphans=True)
+    assert young.orphans.parts == {}
+    later = f"{now + timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
+    done = prune(nightly, Keep(), Order("prune", later), orphans=True)
+    assert done.deleted == [key_of(TORCH, lost)]
+    assert nightly.objects.head(key_of(TORCH, lost)) is None
+    assert nightly.objects.head("states/ab/abcd.json.zst") is None
+    assert nightly.objects.head(key_of(TORCH, stray)) is not None
+    assert not (folder / "packages/x.whl#1").exists()
+    assert len(versions(nightly)) == 10
+    check_pages(nightly)
+
+
+# Pins
+
+
+def test_a_pin_tells_exactly_which_files(nightly: Channel) -> None:
+    selection = parse_selection([f"*=={NIGHTS[2]}"])
+    told = pin(nightly, selection, "2026-11-03", "before the change", order("pin"))
+    assert len(told.files) == 4
+    text = page(nightly, "pins/2026-11-03/cu130.txt")
+    torch = wheel(NIGHTS[2], "cu130")
+    assert f"torch=={NIGHTS[2]}+cu130 \\\n    --hash=sha256:{torch.sha256}\n" in text
+    assert "+cpu" not in text
+    shown = msgspec.json.decode(page(nightly, "pins/2026-11-03.json"))
+    assert {file["commit"] for file in shown["files"]} == {"c0ffee"}
+    for file in shown["files"]:
+        assert nightly.objects.head(file["url"].removeprefix("../")) is not None
+    prune(nightly, Keep(versions=1), order("prune"))
+    assert {v.partition("+")[0] for v in versions(nightly)} == {NIGHTS[2], NIGHTS[4]}
+
+
+def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
+    selection = parse_selection([f"torch=={NIGHTS[2]}"])
+    first = pin(nightly, selection, "kept", "", order("pin"))
+    again = pin(nightly, selection, "kept", "", order("pin", 1))
+    assert again == first
+    with pytest.raises(PublishError, match=f"already, of torch=={NIGHTS[2]}"):
+        pin(nightly, parse_selection([f"torch=={NIGHTS[1]}"]), "kept", "", order("pin"))
+    with pytest.raises(UsageError):
+        pin(nightly, selection, "../up", "", order("pin"))
+
+
+def test_pins_can_be_let_go(nightly: Channel) -> None:
+    pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
+    unpin(nightly, "kept", order("unpin"))
+    assert nightly.head().pins == {}
+    assert list(nightly.objects.list("pins/")) == []
+    with pytest.raises(SelectionError, match="no pin `kept`"):
+        unpin(nightly, "kept", order("unpin"))
