@@ -68,6 +68,23 @@ class Output(NamedTuple):
     err: str
 
 
+EXTENSION = """\
+[project]
+name = "torch-scatter"
+version = "2.1.2"
+recipe = "extension"
+[source]
+git = "https://example.org/torch-scatter"
+rev = "2.1.2"
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu", "cu130"]
+torch = ["torch2.13", "torch2.14"]
+python = ["cp311", "cp312"]
+package = ["wheel", "conda"]
+"""
+
+
 class Command(Protocol):
     """The command as a function."""
 

@@ -184,7 +184,12 @@ def test_selectors_that_nobody_can_read(text: str) -> None:
 
 
 def test_conda_packages_are_chosen_by_their_own_names(channel: Channel) -> None:
-    conda = replace(wheel("1.0"), file="libtorch-linalg-1.0-cu130_h1_0.conda", version="1.0")
+    conda = replace(
+        wheel("1.0"),
+        file="libtorch-linalg-1.0-cu130_h1_0.conda",
+        version="1.0",
+        record=msgspec.Raw(b'{"name":"libtorch-linalg","version":"1.0"}'),
+    )
     odd = replace(conda, file="odd-2024_07-h1_0.conda", version="2024_07")
     add(channel, [conda, odd], part="conda/linux-64")
     head = channel.head()

@@ -374,8 +374,10 @@ def test_usage_errors_point_to_help(torchyard: Command) -> None:
 
 
 def test_traceback_on_demand(torchyard: Command, tmp_path: Path) -> None:
-    with pytest.raises(TorchyardError):
-        torchyard("--traceback", "plan", "-f", tmp_path / "none.toml")
+    told = torchyard("--traceback", "plan", "-f", tmp_path / "none.toml")
+    assert told.err.startswith("Traceback (most recent call last)")
+    assert "none.toml" in told.err.splitlines()[-1]
+    assert told.code == TorchyardError.exit_code
 
 
 def test_help_and_version(torchyard: Command) -> None:

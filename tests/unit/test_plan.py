@@ -5,7 +5,7 @@ import sys
 
 import msgspec
 import pytest
-from tests.helpers import EXAMPLE, ROOT, SMALL, fingerprints, plan_of, yard_of
+from tests.helpers import EXAMPLE, EXTENSION, ROOT, SMALL, fingerprints, plan_of, yard_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import PlanError, SelectionError
@@ -16,22 +16,6 @@ from torchyard.plan.estimate import estimate
 from torchyard.plan.select import EVERYTHING, Selection
 from torchyard.plan.summary import exclusions, summarize
 from torchyard.plan.verdict import TABLES
-
-EXTENSION = """\
-[project]
-name = "torch-scatter"
-version = "2.1.2"
-recipe = "extension"
-[source]
-git = "https://example.org/torch-scatter"
-rev = "2.1.2"
-[matrix]
-platform = ["linux-x86_64"]
-compute = ["cpu", "cu130"]
-torch = ["torch2.13", "torch2.14"]
-python = ["cp311", "cp312"]
-package = ["wheel", "conda"]
-"""
 
 
 def test_stages_and_sharing() -> None:

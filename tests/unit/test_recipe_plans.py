@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import yard_of
+from tests.helpers import EXTENSION, plan_of, yard_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError
@@ -256,12 +256,20 @@ def test_without_a_toolchain_there_are_no_steps() -> None:
 
 
 def test_stages_without_steps_are_told() -> None:
-    text = f'{TOOLED}\n[channel.nightly]\nurl = "file:///packages"\n'
+    plan = plan_of(EXTENSION)
+    job = next(job for job in plan.jobs() if job.stage is Stage.PACKAGE)
+    order = order_of(plan, job)
+    with pytest.raises(PlanError, match="does not know how to do stage `package`") as caught:
+        steps_of(order)
+    assert caught.value.diagnostics[0].hint == "give the commands in [[steps.package]]"
+
+
+def test_a_plan_ends_with_publishing() -> None:
+    text = f'{TOOLED}\n[channel.nightly]\nurl = "nightly"\n'
     plan = make_plan(yard_of(text), TABLES, EVERYTHING)
     (job,) = [job for job in plan.jobs() if job.stage is Stage.PUBLISH]
-    with pytest.raises(PlanError, match="does not know how to do stage `publish`") as caught:
-        steps_of(order_of(plan, job))
-    assert caught.value.diagnostics[0].hint == "give the commands in [[steps.publish]]"
+    (step,) = steps_of(order_of(plan, job))
+    assert "{base}/nightly" in step.run
 
 
 # ------------------------------------------------------------------------------- sandbox
