@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State, order_of
+from torchyard.index.repodata import record_of
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
 from torchyard.publish.head import Head, Pin
@@ -184,11 +185,12 @@ def test_selectors_that_nobody_can_read(text: str) -> None:
 
 
 def test_conda_packages_are_chosen_by_their_own_names(channel: Channel) -> None:
+    index = b'{"name": "libtorch-linalg", "version": "1.0", "build": "cu130_h1_0"}'
     conda = replace(
         wheel("1.0"),
         file="libtorch-linalg-1.0-cu130_h1_0.conda",
         version="1.0",
-        record=msgspec.Raw(b'{"name":"libtorch-linalg","version":"1.0"}'),
+        record=record_of(index, sha256="ab" * 32, md5="cd" * 16, size=3),
     )
     odd = replace(conda, file="odd-2024_07-h1_0.conda", version="2024_07")
     add(channel, [conda, odd], part="conda/linux-64")
