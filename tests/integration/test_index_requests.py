@@ -1,17 +1,19 @@
 """What one new file costs: the same few requests, however large the channel is."""
 
-from bisect import insort
 from collections import Counter
 from hashlib import sha256
+from pathlib import Path
 
-import msgspec
 import pytest
 from tests.faults import FaultyProxy
 from tests.services import Place
 
-from torchyard.index.entry import Entry, State, order_of, package_key
+from torchyard.index.entry import Entry
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
+from torchyard.publish.publish import add, publish
+from torchyard.publish.shelves import parse_part
+from torchyard.publish.staged import Package
 
 pytestmark = pytest.mark.integration
 
@@ -34,46 +36,47 @@ def wheel(project: str, variant: str, day: int) -> Entry:
     )
 
 
-def adding(*new: Entry) -> Edit:
-    def edit(state: State) -> State:
-        entries = list(state.entries)
-        for entry in new:
-            insort(entries, entry, key=order_of)
-        return msgspec.structs.replace(state, entries=tuple(entries))
-
-    return edit
+def adding(part: str, entries: list[Entry]) -> Edit:
+    return lambda state: add(parse_part(part), state, entries)
 
 
-def upload(channel: Channel, entry: Entry) -> None:
-    key = package_key(entry.sha256, entry.file)
-    assert channel.objects.create(key, entry.file.encode())
-    assert channel.objects.create(f"{key}.metadata", b"Metadata-Version: 2.4\n")
+def package(folder: Path, project: str, entry: Entry) -> Package:
+    path = folder / entry.file
+    path.write_text("a wheel", encoding="utf-8")
+    return Package(
+        path=path,
+        part=f"simple/{project}",
+        entry=entry,
+        name=project,
+        requires=(),
+        findings=(),
+        metadata=b"Metadata-Version: 2.4",
+    )
+
+
+@pytest.fixture
+def url(s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A bucket, reached through the proxy."""
+    place = s3_place.behind(s3_proxy.endpoint)
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    return place.url
 
 
 @pytest.mark.parametrize(("projects", "days"), [(1, 1), (10, 3), (60, 20)])
 def test_a_file_costs_ten_requests(
-    projects: int,
-    days: int,
-    s3_place: Place,
-    s3_proxy: FaultyProxy,
-    monkeypatch: pytest.MonkeyPatch,
+    projects: int, days: int, url: str, s3_proxy: FaultyProxy, tmp_path: Path
 ) -> None:
-    place = s3_place.behind(s3_proxy.endpoint)
-    for name, value in place.environment.items():
-        monkeypatch.setenv(name, value)
-    made = {
-        f"simple/project{number}": adding(
-            *(wheel(f"project{number}", name, day) for name in VARIANTS for day in range(days))
-        )
-        for number in range(projects)
-    }
-    Channel.at(place.url, make=True).commit(made, ORDER)
+    made = {}
+    for project in (f"project{number}" for number in range(projects)):
+        entries = [wheel(project, variant, day) for variant in VARIANTS for day in range(days)]
+        made[f"simple/{project}"] = adding(f"simple/{project}", entries)
+    Channel.at(url, make=True).commit(made, ORDER)
     s3_proxy.requests.clear()
 
-    channel = Channel.at(place.url, make=True)
-    new = wheel("project0", "cu130", days)
-    upload(channel, new)
-    channel.commit({"simple/project0": adding(new)}, ORDER)
+    channel = Channel.at(url, make=True)
+    new = package(tmp_path, "project0", wheel("project0", "cu130", days))
+    publish(channel, channel.head(), [new], ORDER)
 
     asked = [(request.method, _kind(request.path)) for request in s3_proxy.requests]
     assert Counter(asked) == {
