@@ -57,6 +57,17 @@ def wheel(version: str, variant: str = "cpu", day: float = 0, project: str = "to
     )
 
 
+def package(name: str, version: str) -> Entry:
+    """A conda package whose bytes are its name."""
+    file = f"{name}-{version}-h1_0.conda"
+    digest = sha256(file.encode()).hexdigest()
+    index = {"name": name, "version": version, "build": "h1_0", "build_number": 0}
+    record = record_of(
+        msgspec.json.encode(index | {"subdir": "linux-64"}), sha256=digest, md5="0" * 32, size=1
+    )
+    return replace(wheel(version), file=file, version=version, sha256=digest, record=record)
+
+
 def add(channel: Channel, entries: Iterable[Entry], days: float = 0, part: str = "") -> Head:
     """Publish files, each in the part of its project, without any gate."""
     parts: dict[str, list[Entry]] = {}
@@ -257,7 +268,7 @@ def test_projects_have_a_status(nightly: Channel) -> None:
 def test_rollback_shows_what_was_there_before_the_last_change(nightly: Channel) -> None:
     shown = versions(nightly)
     head = add(nightly, [wheel("2.14.0"), wheel("2.14.0", "cu130")])
-    after = rollback(nightly, None, order("rollback"))
+    after = rollback(nightly, None, order("rollback")).head
     assert versions(nightly) == shown
     assert after.generation == head.generation + 1
     assert "2.14.0+cpu" not in page(nightly, "cpu/torch/index.html")
@@ -278,7 +289,7 @@ def test_rollback_of_a_rollback_and_publishing_afterwards(nightly: Channel) -> N
 
 
 def test_rollback_to_the_beginning_hides_everything(nightly: Channel) -> None:
-    head = rollback(nightly, 0, order("rollback"))
+    head, *_ = rollback(nightly, 0, order("rollback"))
     assert versions(nightly) == []
     assert len(nightly.state(head, "simple/torch").hidden) == 10
     check_pages(nightly)
@@ -289,7 +300,7 @@ def test_rollback_keeps_pins_and_status(nightly: Channel) -> None:
     add(nightly, [wheel("2.14.0")])
     set_status(nightly, "torch", "deprecated", "", order("status"))
     pin(nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin"))
-    head = rollback(nightly, to, order("rollback"))
+    head, *_ = rollback(nightly, to, order("rollback"))
     assert list(head.pins) == ["old"]
     state = nightly.state(head, "simple/torch")
     assert (state.status, len(state.entries)) == ("deprecated", 10)
@@ -553,6 +564,22 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
     assert not (folder / "packages/x.whl#1").exists()
     assert len(versions(nightly)) == 10
     check_pages(nightly)
+
+
+def test_old_shards_are_removed(channel: Channel) -> None:
+    add(channel, [package("some", "1.0"), package("other", "1.0")], part="conda/linux-64")
+    add(channel, [package("some", "2.0")], part="conda/linux-64")
+    shards = [meta.key for meta in channel.objects.list("conda/linux-64/shards/")]
+    assert len(shards) == 3
+    later = f"{datetime.now(tz=UTC) + timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
+    prune(channel, Keep(grace=timedelta(days=300)), Order("prune", later), orphans=True)
+    assert len(list(channel.objects.list("conda/linux-64/shards/"))) == 3
+    prune(channel, Keep(), Order("prune", later), orphans=True)
+    assert len(list(channel.objects.list("conda/linux-64/shards/"))) == 2
+    yank(channel, parse_selection(["some==2.0"]), "", order("yank"))
+    state = channel.state(channel.head(), "conda/linux-64")
+    for digest in state.shards.values():
+        assert channel.objects.head(f"conda/linux-64/shards/{digest}.msgpack.zst") is not None
 
 
 # Pins

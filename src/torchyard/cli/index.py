@@ -1,15 +1,19 @@
-"""`torchyard index`: look at indexes, our own and those of others."""
+"""`torchyard index`: look at indexes, and at what has been done to a channel; mend its pages."""
+
+from typing import get_args
 
 import click
 
-from torchyard.cli.options import json_option
-from torchyard.errors import AuditError
-from torchyard.report.console import show, write
+from torchyard.cli.options import channel_argument, file_option, json_option
+from torchyard.cli.places import open_channel
+from torchyard.errors import AuditError, SelectionError
+from torchyard.index.entry import Status
+from torchyard.report.console import show, talk, write
 
 
 @click.group("index")
 def command() -> None:
-    """Look at indexes, our own and those of others."""
+    """Look at indexes, our own and those of others, and look after a channel's pages."""
 
 
 @command.command("check")
@@ -65,3 +69,79 @@ def check(
     if document.findings["error"]:
         msg = f"errors were found in {audited.url}"
         raise AuditError(msg, hint="docs/how-to/check-an-index.md tells what each rule is about")
+
+
+@command.command("log")
+@channel_argument
+@file_option
+@json_option
+def log(*, channel: str, file: str, as_json: bool) -> None:
+    """List what has been done to CHANNEL, the newest first.
+
+    `torchyard rollback` goes back to any generation that is listed.
+    """
+    from torchyard.inspect.channel_documents import log_document
+    from torchyard.inspect.channel_reports import log_report
+    from torchyard.inspect.document import encode
+
+    place = open_channel(channel, file)
+    document = log_document(place.url, place.head())
+    if as_json:
+        write(encode(document))
+    else:
+        show(log_report(document))
+
+
+@command.command("mend")
+@channel_argument
+@click.argument("parts", nargs=-1, metavar="[PART]...")
+@file_option
+@json_option
+def mend(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool) -> None:
+    """Write pages of CHANNEL anew that are not what they should be.
+
+    A publisher that was killed may leave some. PART is simple/torch, conda/linux-64 or
+    libtorch/torch; without any, all pages are looked at.
+    """
+    from torchyard.inspect.channel_documents import MendDocument
+    from torchyard.inspect.channel_reports import mend_report
+    from torchyard.inspect.document import encode
+    from torchyard.model.suggest import did_you_mean
+    from torchyard.publish.draft import ROOTS
+
+    place = open_channel(channel, file)
+    known = place.head().parts
+    for part in parts:
+        if part not in known:
+            msg = f"`{place.url}` has no part `{part}`"
+            raise SelectionError(msg, hint=did_you_mean(part, known))
+    document = MendDocument(channel=place.url, pages=place.mend(parts or [*known, ROOTS]))
+    if as_json:
+        write(encode(document))
+    else:
+        show(mend_report(document))
+
+
+@command.command("status")
+@channel_argument
+@click.argument("project")
+@click.argument("status", type=click.Choice(get_args(Status)))
+@click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@file_option
+def status(*, channel: str, project: str, status: Status, reason: str, file: str) -> None:
+    """Say of a PROJECT whether it gets new files, and whether it offers any (PEP 792).
+
+    An archived project takes no new files, a deprecated one is not to be used any more, and the
+    files of a quarantined one are shown to nobody until it is active again.
+    """
+    from packaging.utils import canonicalize_name
+
+    from torchyard.cli.today import current_moment
+    from torchyard.publish.draft import Order
+    from torchyard.publish.status import set_status
+
+    place = open_channel(channel, file)
+    because = f": {reason}" if reason else ""
+    order = Order(f"status {project} {status}{because}", current_moment())
+    head = set_status(place, canonicalize_name(project), status, reason, order)
+    talk(f"{place.url}: generation {head.generation}, {project} is {status}")

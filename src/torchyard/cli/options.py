@@ -52,6 +52,16 @@ sandbox_option = click.option(
 channel_argument = click.argument("channel", metavar="CHANNEL")
 """A channel of the file, by its name, or any, by its address or directory."""
 
+selectors_argument = click.argument("selectors", nargs=-1, required=True, metavar="SELECTOR...")
+"""Files of a channel, as requirements: `torch==2.14.0`."""
+
+variant_option = click.option(
+    "--variant", "variants", multiple=True, metavar="GLOB", help="Only of these variants: cu130."
+)
+only_option = click.option(
+    "--only", "files", multiple=True, metavar="GLOB", help="Only files of these names: *cp312*."
+)
+
 
 def _one_policy(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> str:
     if len(names) > 1:

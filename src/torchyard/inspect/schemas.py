@@ -1,6 +1,7 @@
 """Everything that is printed for machines, by the name of its schema."""
 
 from torchyard.inspect.audit_documents import AUDIT_REPORTS
+from torchyard.inspect.channel_documents import CHANNEL_REPORTS
 from torchyard.inspect.check_documents import CHECK_REPORTS
 from torchyard.inspect.compare_documents import COMPARE_REPORTS
 from torchyard.inspect.coverage_documents import COVERAGE_REPORTS
@@ -22,6 +23,7 @@ SCHEMAS: dict[str, object] = {
     **TOOLCHAIN_REPORTS,
     **CHECK_REPORTS,
     **AUDIT_REPORTS,
+    **CHANNEL_REPORTS,
     **COMPARE_REPORTS,
     **COVERAGE_REPORTS,
     **WHICH_REPORTS,

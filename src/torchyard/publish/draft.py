@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.errors import ElsewhereError
 from torchyard.index.entry import SHARED, WHOLE, State
 from torchyard.index.offer import offers
 from torchyard.index.page import Page
@@ -139,6 +140,9 @@ def _new(
         return None
     serials = {**state.serials, **dict.fromkeys(views, generation)}
     state, fixed = settle(part, old, msgspec.structs.replace(state, serials=serials))
+    if {page.path for page in fixed}.intersection(state.doomed):
+        msg = f"objects that `{name}` needs are just being deleted"
+        raise ElsewhereError(msg, hint="try again in a minute", reason="busy")
     made = list(pages(part, state, views))
     tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
     state = msgspec.structs.replace(state, tags=tags)

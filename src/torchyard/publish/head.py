@@ -8,6 +8,7 @@ conda/linux-64/            a conda channel
 libtorch/torch/cu130/      listings of libtorch zips
 """
 
+from datetime import datetime
 from typing import Literal
 
 from torchyard.index.entry import WHOLE
@@ -86,3 +87,9 @@ def live_states(head: Head) -> set[str]:
     """The states that a head leads to."""
     logged = (digest for c in head.log for pair in c.parts.values() for digest in pair)
     return {*(part.state for part in head.parts.values()), *logged} - {""}
+
+
+def changes_within(head: Head, born: datetime) -> list[Change]:
+    """All changes from the first on that was made after a moment, whatever clocks said later."""
+    late = (datetime.fromisoformat(change.at) >= born for change in head.log)
+    return list(head.log[next((i for i, is_late in enumerate(late) if is_late), len(head.log)) :])

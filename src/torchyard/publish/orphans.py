@@ -1,17 +1,19 @@
 """What killed writers left in a channel. Only this lists a bucket."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from torchyard.index.shards import shard_key
 from torchyard.publish.channel import Channel
-from torchyard.publish.head import Head, live_states, state_key
+from torchyard.publish.head import Head, changes_within, live_states, state_key
 from torchyard.publish.shelves import key_of, parse_part
 
 _PACKAGES = (".whl", ".zip", ".conda", ".tar.bz2")
+_SHARD = ".msgpack.zst"
 _STATES = "states/"
 
 
@@ -19,7 +21,7 @@ class Orphans(NamedTuple):
     """Objects that nothing leads to, all older than the grace period."""
 
     parts: Mapping[str, Mapping[str, int]] = {}
-    """Packages with their sizes, by the part that they would be published in.
+    """Packages and shards with their sizes, by the part that they would be published in.
 
     Those of projects that were never published here are left alone: somebody may be about to.
     """
@@ -30,22 +32,21 @@ class Orphans(NamedTuple):
 
 def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
     """Everything that was last written before a moment and that nothing leads to."""
-    named = set(map(state_key, live_states(head)))
-    for name in head.parts:
-        part = parse_part(name)
-        state = channel.state(head, name)
-        hidden = (one.entry for one in state.hidden)
-        named.update(key_of(part, entry) for entry in (*state.entries, *hidden))
+    live = set(map(state_key, live_states(head)))
+    named = set(_named(channel, head, born))
     parts: dict[str, dict[str, int]] = {}
     for folder in ("packages/", "conda/"):
         for meta in channel.objects.list(folder):
-            if meta.modified < born and meta.key.endswith(_PACKAGES) and meta.key not in named:
+            if meta.modified < born and _is_fixed(meta.key) and meta.key not in named:
                 for name in _parts(head, meta.key):
                     parts.setdefault(name, {})[meta.key] = meta.size
-    states = channel.objects.list(_STATES)
     return Orphans(
         parts,
-        tuple(meta.key for meta in states if meta.modified < born and meta.key not in named),
+        tuple(
+            meta.key
+            for meta in channel.objects.list(_STATES)
+            if meta.modified < born and meta.key not in live
+        ),
         tuple(
             path
             for path, status in channel.objects.leftovers()
@@ -54,11 +55,30 @@ def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
     )
 
 
+def _named(channel: Channel, head: Head, born: datetime) -> Iterator[str]:
+    """The keys of all packages, and of shards that a page has named since a moment."""
+    for name in head.parts:
+        part = parse_part(name)
+        state = channel.state(head, name)
+        for entry in (*state.entries, *(one.entry for one in state.hidden)):
+            yield key_of(part, entry)
+        recent = changes_within(head, born) if part.shelf == "conda" else ()
+        befores = [change.parts[name][0] for change in recent if name in change.parts]
+        for digest in (head.parts[name].state, *befores):
+            for shard in channel.state_at(digest).shards.values():
+                yield shard_key(part.name, shard)
+
+
+def _is_fixed(key: str) -> bool:
+    """Whether an object is a package or a shard; the index of shards is neither."""
+    return key.endswith(_PACKAGES) or ("/shards/" in key and key.endswith(_SHARD))
+
+
 def _parts(head: Head, key: str) -> list[str]:
     """The parts in which a package could be published; a zip does not tell its project."""
     folder, _, file = key.rpartition("/")
     if folder.startswith("conda/"):
-        names = [folder]
+        names = ["/".join(folder.split("/")[:2])]
     elif file.endswith(".zip"):
         names = [name for name in head.parts if name.startswith("libtorch/")]
     else:

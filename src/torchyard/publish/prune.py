@@ -18,7 +18,7 @@ from torchyard.index.entry import Entry, Hidden, State
 from torchyard.index.offer import age
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import ROOTS, Edit, Order
-from torchyard.publish.head import Head, Pin, live_states, state_key
+from torchyard.publish.head import Head, Pin, changes_within, live_states, state_key
 from torchyard.publish.orphans import Orphans, find_orphans
 from torchyard.publish.select import Chosen, project_of, public
 from torchyard.publish.shelves import PartName, key_of, parse_part
@@ -191,13 +191,12 @@ def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str]
     """
     head = run.head
     protected: set[str] = set()
-    young = (c.generation for c in head.log if datetime.fromisoformat(c.at) >= run.born)
-    first = min(young, default=head.generation + 1)
+    recent = {change.generation for change in changes_within(head, run.born)}
     for change in reversed(head.log) if keys else ():
         if str(part) in change.parts:
             before = run.channel.state_at(change.parts[str(part)][0])
             found = _named(part, before.entries).intersection(keys)
-            if change.generation >= first:
+            if change.generation in recent:
                 protected |= found
             elif found - protected:
                 return protected, change.generation

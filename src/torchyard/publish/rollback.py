@@ -6,6 +6,7 @@ back once more, until it is pruned.
 
 from collections.abc import Iterable
 from itertools import chain
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -14,13 +15,22 @@ from torchyard.index.entry import Entry, Hidden, State
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
 from torchyard.publish.head import Change, Head
+from torchyard.publish.select import Chosen
 from torchyard.publish.shelves import PartName, key_of, parse_part
 
 _NAMED = 10
 """So many missing files are told one by one."""
 
 
-def rollback(channel: Channel, generation: int | None, order: Order) -> Head:
+class Restored(NamedTuple):
+    """What a channel has now, and which files are shown again or no longer."""
+
+    head: Head
+    shown: list[Chosen]
+    hidden: list[Chosen]
+
+
+def rollback(channel: Channel, generation: int | None, order: Order) -> Restored:
     """Show again what a generation showed; with None, what was there before the last change.
 
     Pins stay, and so does what is said of projects. A change by somebody else meanwhile is not
@@ -30,6 +40,8 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Head:
     to = head.generation - 1 if generation is None else generation
     undone = changes_since(head, to, channel.url)
     before: dict[str, str] = {}
+    shown: dict[str, list[Chosen]] = {}
+    hidden: dict[str, list[Chosen]] = {}
     for change in undone:
         for part, (old, _) in change.parts.items():
             before.setdefault(part, old)
@@ -37,7 +49,10 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Head:
     def edit_of(name: str) -> Edit:
         def edit(now: State) -> State:
             then = channel.state_at(before[name])
-            return restored(parse_part(name), now, then.entries, order.at)
+            new = restored(parse_part(name), now, then.entries, order.at)
+            shown[name] = _beyond(name, new, now)
+            hidden[name] = _beyond(name, now, new)
+            return new
 
         return edit
 
@@ -48,7 +63,8 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Head:
         return found
 
     parts = [name for name in reversed(head.parts) if name in before]
-    return channel.commit({name: edit_of(name) for name in parts}, order, amend)
+    done = channel.commit({name: edit_of(name) for name in parts}, order, amend)
+    return Restored(done, list(chain(*shown.values())), list(chain(*hidden.values())))
 
 
 def changes_since(head: Head, generation: int, url: str) -> list[Change]:
@@ -96,6 +112,12 @@ def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> Stat
             )
         ),
     )
+
+
+def _beyond(part: str, state: State, other: State) -> list[Chosen]:
+    """Files of a state that another one does not show."""
+    known = set(map(_name, other.entries))
+    return [Chosen(part, entry) for entry in state.entries if _name(entry) not in known]
 
 
 def _name(entry: Entry) -> tuple[str, str, str]:

@@ -15,6 +15,7 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError, UsageError
 from torchyard.index.entry import Entry
+from torchyard.index.repodata import name_of
 from torchyard.model.suggest import did_you_mean
 from torchyard.publish.channel import Channel
 from torchyard.publish.head import Head
@@ -70,7 +71,7 @@ class Selection(NamedTuple):
     def __str__(self) -> str:
         words = [selector.text for selector in self.selectors]
         words += [f"--variant {variant}" for variant in self.variants]
-        return " ".join([*words, *(f"--file {file}" for file in self.files)])
+        return " ".join([*words, *(f"--only {file}" for file in self.files)])
 
 
 def parse_selection(
@@ -120,7 +121,7 @@ def _fits(globs: Collection[str], text: str) -> bool:
 
 def project_of(part: PartName, entry: Entry) -> str:
     """The project of a file: a conda subdir has those of many."""
-    return entry.file.rsplit("-", 2)[0] if part.shelf == "conda" else part.name
+    return name_of(entry.file) if part.shelf == "conda" else part.name
 
 
 def public(version: str) -> str:
@@ -145,7 +146,7 @@ def choose(channel: Channel, head: Head, selection: Selection) -> list[Chosen]:
         msg = f"`{channel.url}` has no file of `{selection}`"
         known = sorted({one.entry.variant for one in there} - {""})
         wanted = selection.variants[0] if selection.variants else ""
-        hint = did_you_mean(wanted, known) if wanted and known else "`--file` takes globs: *cp312*"
+        hint = did_you_mean(wanted, known) if wanted and known else "--only takes globs: *cp312*"
         raise SelectionError(msg, hint=hint)
     return chosen
 

@@ -1,0 +1,84 @@
+"""`torchyard pin`: versions of a channel that stay, and exactly which files they are."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from torchyard.cli.options import (
+    channel_argument,
+    file_option,
+    json_option,
+    only_option,
+    variant_option,
+)
+from torchyard.cli.places import open_channel
+from torchyard.cli.today import current_moment
+from torchyard.errors import UsageError
+from torchyard.report.console import show, talk, write
+
+if TYPE_CHECKING:
+    from torchyard.publish.select import Selection
+
+
+@click.command("pin")
+@channel_argument
+@click.argument("selectors", nargs=-1, metavar="[VERSION | SELECTOR]...")
+@variant_option
+@only_option
+@click.option("--as", "name", metavar="NAME", help="What to call it, in place of its version.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@click.option("--remove", metavar="NAME", help="Let go of a pin.")
+@file_option
+@json_option
+def command(
+    *,
+    channel: str,
+    selectors: tuple[str, ...],
+    variants: tuple[str, ...],
+    files: tuple[str, ...],
+    name: str | None,
+    reason: str,
+    remove: str | None,
+    file: str,
+    as_json: bool,
+) -> None:
+    """Keep versions of CHANNEL whatever is pruned, and write down exactly which files they are.
+
+    VERSION means all projects that have it, a SELECTOR is a requirement: torch==2.14.0.dev20261115.
+    The pages pins/NAME.json and, for each variant, pins/NAME/VARIANT.txt name the files with their
+    hashes; the latter are requirements for `pip install --require-hashes`.
+    """
+    from torchyard.inspect.channel_documents import PinDocument
+    from torchyard.inspect.channel_reports import pin_report
+    from torchyard.inspect.document import encode
+    from torchyard.publish.draft import Order
+    from torchyard.publish.pin import pin, unpin
+
+    if bool(selectors) == (remove is not None):
+        msg = "a pin is made or removed, not both" if remove else "which version?"
+        raise UsageError(msg, hint="write torch==2.14.0.dev20261115, or --remove NAME")
+    place = open_channel(channel, file)
+    now = current_moment()
+    if remove:
+        unpin(place, remove, Order(f"unpin {remove}", now))
+        talk(f"{place.url}: the pin {remove} is gone")
+        return
+    selection = _selection(selectors, variants, files)
+    name = name or selectors[0].rpartition("=")[2]
+    page = pin(place, selection, name, reason, Order(f"pin {selection} as {name}", now))
+    document = PinDocument(channel=place.url, pin=page)
+    if as_json:
+        write(encode(document))
+    else:
+        show(pin_report(document))
+
+
+def _selection(
+    selectors: tuple[str, ...], variants: tuple[str, ...], files: tuple[str, ...]
+) -> "Selection":
+    """What is meant; a version alone is that of any project."""
+    from torchyard.package.versions import is_version
+    from torchyard.publish.select import parse_selection
+
+    words = [f"*=={text}" if is_version(text) else text for text in selectors]
+    return parse_selection(words, variants, files)
