@@ -268,7 +268,8 @@ def test_projects_have_a_status(nightly: Channel) -> None:
 def test_rollback_shows_what_was_there_before_the_last_change(nightly: Channel) -> None:
     shown = versions(nightly)
     head = add(nightly, [wheel("2.14.0"), wheel("2.14.0", "cu130")])
-    after = rollback(nightly, None, order("rollback")).head
+    after, changes = rollback(nightly, None, order("rollback"))
+    assert {what: len(files) for what, files in changes.items()} == {"hidden": 2}
     assert versions(nightly) == shown
     assert after.generation == head.generation + 1
     assert "2.14.0+cpu" not in page(nightly, "cpu/torch/index.html")
@@ -286,6 +287,13 @@ def test_rollback_of_a_rollback_and_publishing_afterwards(nightly: Channel) -> N
     add(nightly, [wheel("2.14.0"), wheel("2.14.1")])
     assert {"2.14.0+cpu", "2.14.1+cpu"} < set(versions(nightly))
     check_pages(nightly)
+
+
+def test_rollback_takes_a_yank_back(nightly: Channel) -> None:
+    yank(nightly, parse_selection(["torch"]), "bad", order("yank"))
+    _, changes = rollback(nightly, None, order("rollback"))
+    assert {what: len(files) for what, files in changes.items()} == {"offered": 10}
+    assert "data-yanked" not in page(nightly, "simple/torch/index.html")
 
 
 def test_rollback_to_the_beginning_hides_everything(nightly: Channel) -> None:

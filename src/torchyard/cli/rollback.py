@@ -34,7 +34,7 @@ def command(*, channel: str, generation: int | None, last: bool, file: str, as_j
     place = open_channel(channel, file)
     why = "rollback of the last change" if last else f"rollback to generation {generation}"
     done = rollback(place, generation, Order(why, current_moment()))
-    document = changed_document(place.url, done.head, {"shown": done.shown, "hidden": done.hidden})
+    document = changed_document(place.url, done.head, done.changes)
     if as_json:
         write(encode(document))
     else:

@@ -7,9 +7,7 @@ from torchyard.inspect.document import Document
 from torchyard.publish.head import Head
 from torchyard.publish.pin import PinPage
 from torchyard.publish.prune import Pruned
-from torchyard.publish.select import Chosen
-
-What = Literal["yanked", "offered", "shown", "hidden"]
+from torchyard.publish.select import Chosen, What
 
 
 class ChangedFileDocument(Document, kw_only=True):

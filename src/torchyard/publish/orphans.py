@@ -5,14 +5,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import canonicalize_name
 
 from torchyard.index.shards import shard_key
 from torchyard.publish.channel import Channel
 from torchyard.publish.head import Head, changes_within, live_states, state_key
 from torchyard.publish.shelves import key_of, parse_part
 
-_PACKAGES = (".whl", ".zip", ".conda", ".tar.bz2")
+_PACKAGES = (".whl", ".tar.gz", ".zip", ".conda", ".tar.bz2")
 _SHARD = ".msgpack.zst"
 _STATES = "states/"
 
@@ -81,9 +81,8 @@ def _parts(head: Head, key: str) -> list[str]:
         names = ["/".join(folder.split("/")[:2])]
     elif file.endswith(".zip"):
         names = [name for name in head.parts if name.startswith("libtorch/")]
+    elif file.endswith(".whl"):
+        names = [f"simple/{canonicalize_name(file.partition('-')[0])}"]
     else:
-        try:
-            names = [f"simple/{parse_wheel_filename(file)[0]}"]
-        except InvalidWheelFilename:
-            names = []
+        names = [f"simple/{canonicalize_name(file.rpartition('-')[0])}"]
     return [name for name in names if name in head.parts]

@@ -22,6 +22,7 @@ from torchyard.publish.head import Head, Pin, changes_within, live_states, state
 from torchyard.publish.orphans import Orphans, find_orphans
 from torchyard.publish.select import Chosen, project_of, public
 from torchyard.publish.shelves import PartName, key_of, parse_part
+from torchyard.publish.staged import METADATA, PROVENANCE
 
 LEASE = 1800.0
 """Seconds for which one who doomed keys may delete them."""
@@ -295,8 +296,9 @@ def _mine(part: PartName, state: State, look: _Look, born: datetime) -> list[str
 
 
 def _with_sidecars(key: str) -> list[str]:
-    """The objects of a package: wheels may have two others beside them."""
-    return [key, f"{key}.metadata", f"{key}.provenance"] if key.endswith(".whl") else [key]
+    """The objects of a package: outside of conda, two others may be beside it."""
+    by_digest = key.startswith("packages/")
+    return [key, f"{key}{METADATA}", f"{key}{PROVENANCE}"] if by_digest else [key]
 
 
 def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> Edit:

@@ -1,6 +1,6 @@
 """Publishing packages: their bytes, then one switch for all of them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -41,13 +41,24 @@ def publish(
     sent while the channel may change. What somebody may have deleted meanwhile is sent again: then
     the parts in question have changed since.
     """
-    parts = in_order(packages)
     fresh = [
         package
-        for part, members in parts.items()
+        for part, members in in_order(packages).items()
         for package in news(part, members, channel.state(head, part))
     ]
     upload(channel.objects, fresh, progress)
+    return switch(channel, head, packages, order, partial(restore, channel.objects))
+
+
+def switch(
+    channel: Channel,
+    head: Head,
+    packages: Sequence[Package],
+    order: Order,
+    again: Callable[[Sequence[Package]], None],
+) -> Published:
+    """Show packages that have been sent; `again` sends what was deleted since the head was read."""
+    parts = in_order(packages)
     sure = head.generation
     done: dict[str, list[Package]] = {}
 
@@ -55,7 +66,7 @@ def publish(
         nonlocal sure
         if now.generation != sure:
             changed = _changed_since(now, sure)
-            restore(channel.objects, [p for p in packages if changed is None or p.part in changed])
+            again([p for p in packages if changed is None or p.part in changed])
             sure = now.generation
         if not now.generation:
             return msgspec.structs.replace(now, name=head.name, grouping=head.grouping)

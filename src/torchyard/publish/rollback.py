@@ -4,7 +4,7 @@ History is never rewritten. What was published since is hidden, and may be shown
 back once more, until it is pruned.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from torchyard.index.entry import Entry, Hidden, State
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
 from torchyard.publish.head import Change, Head
-from torchyard.publish.select import Chosen
+from torchyard.publish.select import Chosen, What
 from torchyard.publish.shelves import PartName, key_of, parse_part
 
 _NAMED = 10
@@ -23,11 +23,10 @@ _NAMED = 10
 
 
 class Restored(NamedTuple):
-    """What a channel has now, and which files are shown again or no longer."""
+    """What a channel has now, and what became of files by that."""
 
     head: Head
-    shown: list[Chosen]
-    hidden: list[Chosen]
+    changes: dict[What, list[Chosen]]
 
 
 def rollback(channel: Channel, generation: int | None, order: Order) -> Restored:
@@ -40,8 +39,7 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Restored
     to = head.generation - 1 if generation is None else generation
     undone = changes_since(head, to, channel.url)
     before: dict[str, str] = {}
-    shown: dict[str, list[Chosen]] = {}
-    hidden: dict[str, list[Chosen]] = {}
+    changes: dict[str, list[tuple[What, Entry]]] = {}
     for change in undone:
         for part, (old, _) in change.parts.items():
             before.setdefault(part, old)
@@ -50,8 +48,7 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Restored
         def edit(now: State) -> State:
             then = channel.state_at(before[name])
             new = restored(parse_part(name), now, then.entries, order.at)
-            shown[name] = _beyond(name, new, now)
-            hidden[name] = _beyond(name, now, new)
+            changes[name] = list(_differences(now, new))
             return new
 
         return edit
@@ -64,7 +61,11 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Restored
 
     parts = [name for name in reversed(head.parts) if name in before]
     done = channel.commit({name: edit_of(name) for name in parts}, order, amend)
-    return Restored(done, list(chain(*shown.values())), list(chain(*hidden.values())))
+    told: dict[What, list[Chosen]] = {}
+    for name, found in changes.items():
+        for what, entry in found:
+            told.setdefault(what, []).append(Chosen(name, entry))
+    return Restored(done, told)
 
 
 def changes_since(head: Head, generation: int, url: str) -> list[Change]:
@@ -114,10 +115,16 @@ def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> Stat
     )
 
 
-def _beyond(part: str, state: State, other: State) -> list[Chosen]:
-    """Files of a state that another one does not show."""
-    known = set(map(_name, other.entries))
-    return [Chosen(part, entry) for entry in state.entries if _name(entry) not in known]
+def _differences(old: State, new: State) -> Iterator[tuple[What, Entry]]:
+    """What a new state says of files that the old one did not."""
+    before = {_name(entry): entry for entry in old.entries}
+    for entry in new.entries:
+        known = before.pop(_name(entry), None)
+        if known is None:
+            yield "shown", entry
+        elif known.yanked != entry.yanked:
+            yield "offered" if entry.yanked is None else "yanked", entry
+    yield from (("hidden", entry) for entry in before.values())
 
 
 def _name(entry: Entry) -> tuple[str, str, str]:

@@ -7,7 +7,7 @@ where PEP 440 would not have them. A version without a local part means all that
 import re
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -23,6 +23,10 @@ from torchyard.publish.shelves import PartName, parse_part
 
 _SELECTOR = re.compile(r"([A-Za-z0-9*?][A-Za-z0-9._*?-]*)\s*(.*)")
 _GLOB = re.compile(r"==\s*([A-Za-z0-9._+!*?\[\]-]+)")
+
+
+What = Literal["yanked", "offered", "shown", "hidden"]
+"""What may become of a file."""
 
 
 class Chosen(NamedTuple):

@@ -179,17 +179,28 @@ def _wheel(path: Path, contents: Contents, entry: Entry, findings: Findings) -> 
         metadata=hashlib.sha256(metadata).hexdigest(),
         provenance=bool(provenance),
     )
-    requires = tuple(_required(path.name, values(fields, "Requires-Dist")))
+    requires = wheel_requires(path.name, metadata)
     return Package(path, f"simple/{name}", entry, name, requires, findings, metadata, provenance)
 
 
-def _required(file: str, lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
+def wheel_requires(file: str, metadata: bytes) -> tuple[str, ...]:
+    """The names of all that a wheel asks for, also by its extras."""
+    return tuple(canonicalize_name(one.name) for one in requirements(file, metadata))
+
+
+def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
+    for line in values(fields_of(metadata), "Requires-Dist"):
         try:
-            yield canonicalize_name(Requirement(line).name)
+            yield Requirement(line)
         except InvalidRequirement as error:
             msg = f"`{file}` requires `{line}`, which nobody can read: {error}"
             raise PublishError(msg, hint="mend the requirement in the project") from error
+
+
+def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
+    """The names of all that a conda package asks for, but for virtual packages."""
+    names = (_CONDA_NAME.match(need.rpartition("::")[2]) for need in depends)
+    return tuple(found[0] for found in names if found and not found[0].startswith("__"))
 
 
 def _with_record(contents: Contents, entry: Entry, digests: Digests) -> Entry:
@@ -214,8 +225,7 @@ def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings) -> 
         msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
         raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
     entry = msgspec.structs.replace(entry, version=index.version)
-    names = (_CONDA_NAME.match(need.rpartition("::")[2]) for need in index.depends)
-    requires = tuple(found[0] for found in names if found and not found[0].startswith("__"))
+    requires = conda_requires(index.depends)
     return Package(path, f"conda/{index.subdir}", entry, index.name, requires, findings)
 
 

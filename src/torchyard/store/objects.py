@@ -86,7 +86,7 @@ class Objects:
         self.folder = _folder_of(url)
         self._is_down = False
         self._store: LocalStore | S3Store = (
-            self._open_bucket()
+            self._open_bucket(url)
             if self.folder is None
             else self._open_folder(self.folder, make=make)
         )
@@ -102,14 +102,14 @@ class Objects:
             raise ElsewhereError(msg) from error
         return LocalStore(folder)
 
-    def _open_bucket(self) -> S3Store:
+    def _open_bucket(self, url: str) -> S3Store:
         """Open a bucket; where the server is and who we are comes from AWS's own variables."""
-        if "@" in self.url.partition("://")[2].partition("/")[0]:
-            msg = f"`{self.url}` holds a name or a password, which logs and results would tell"
+        if "@" in _bucket_of(url):
+            msg = f"`{url}` holds a name or a password, which logs and results would tell"
             raise UsageError(msg, hint="let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say it")
         try:
             return S3Store.from_url(
-                self.url,
+                url,
                 config=cast("S3Config", {name.lower(): value for name, value in taken().items()}),
                 client_options={
                     "allow_http": True,
@@ -120,7 +120,7 @@ class Objects:
                 retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=PATIENCE)},
             )
         except BaseError as error:
-            msg = f"`{self.url}` is no place for a store: {_plain(error)}"
+            msg = f"`{url}` is no place for a store: {_plain(error)}"
             raise UsageError(msg, hint=_PLACES) from error
 
     def head(self, key: str) -> Meta | None:
@@ -252,6 +252,21 @@ class Objects:
 
         self._try(f"write {key}", ask)
 
+    def copy(self, key: str, source: "Objects") -> bool:
+        """Let a server copy an object of another store; False if it has not both of them."""
+        bucket = _bucket_of(self.url)
+        if self.folder is not None or source.folder is not None:
+            return False
+        if _bucket_of(source.url) != bucket:
+            return False
+        whole = self._open_bucket(f"s3://{bucket}")
+
+        def ask() -> None:
+            obstore.copy(whole, _path_of(source.url, key), _path_of(self.url, key))
+
+        self._try(f"copy {key}", ask)
+        return True
+
     def _attributes(self, headers: Headers) -> "obstore.Attributes | None":
         """What a bucket is to say with an object; a directory can't say anything."""
         return dict(headers) if headers and self.folder is None else None
@@ -347,6 +362,15 @@ def tag_of(data: bytes) -> str:
     Where a server gives others, a swap that counts on this one fails, and its writer has to ask.
     """
     return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+
+
+def _bucket_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
+
+
+def _path_of(url: str, key: str) -> str:
+    """The name of an object in its bucket."""
+    return f"{url.partition('://')[2].partition('/')[2].strip('/')}/{key}".lstrip("/")
 
 
 def _folder_of(url: str) -> Path | None:
