@@ -276,7 +276,7 @@ entries = [
     for v in ("2.0", "2.0.0", "1", "2", "1.0", "1.1", "nonsense", "other")
 ]
 pages = ProjectIndex("a", State(entries=tuple(entries))).pages("simple", entries)
-print([sha256(page.data).hexdigest() for page in pages], offers(entries))
+print([sha256(page.data).hexdigest() for page in pages], offers("simple/a", entries))
 """
 
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from torchyard.index.entry import WHOLE, Entry, State, package_key
-from torchyard.index.offer import age
+from torchyard.index.offer import age, platforms_of
 from torchyard.index.page import Media, Page
 from torchyard.model.quantity import show_size
 
@@ -70,6 +70,7 @@ def _told(entry: Entry, up: str) -> dict[str, object]:
         "file": entry.file,
         "version": entry.version,
         "variant": entry.variant,
+        "platforms": platforms_of("libtorch", entry),
         "url": _url(entry, up),
         "sha256": entry.sha256,
         "size": entry.size,

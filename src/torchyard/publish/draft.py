@@ -101,7 +101,7 @@ def draft_change(
         parts=changes,
         run=secrets.token_hex(8),
     )
-    parts = {name: _part(new) for name, new in made.items()}
+    parts = {name: _part(name, new) for name, new in made.items()}
     new_head = msgspec.structs.replace(
         amended,
         generation=change.generation,
@@ -181,11 +181,11 @@ def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
     return tuple(sorted(simple.union(head.variants) - {SHARED}))
 
 
-def _part(new: _New) -> Part:
+def _part(name: str, new: _New) -> Part:
     variants = {entry.variant for entry in new.state.entries}
     return Part(
         state=new.digest,
         variants=tuple(sorted(variants - {SHARED})),
         shared=SHARED in variants,
-        offers=offers(new.state.entries),
+        offers=() if new.state.status == "quarantined" else offers(name, new.state.entries),
     )

@@ -28,7 +28,7 @@ class Part(Value, kw_only=True):
     variants: tuple[str, ...] = ()
     shared: bool = False
     """Whether it has files that are in every variant."""
-    offers: dict[str, Offer] = {}
+    offers: tuple[Offer, ...] = ()
 
 
 class Change(Value, kw_only=True):
@@ -65,6 +65,8 @@ class Head(Value, kw_only=True):
     """`simple/torch`, `conda/linux-64`, `libtorch/torch`."""
     serials: dict[str, int] = {}
     """For each view the generation that changed its list of projects last."""
+    landing: int = 0
+    """The generation that changed the landing page last."""
     tags: dict[str, str] = {}
     """Of the pages that are made of the head itself."""
     pins: dict[str, Pin] = {}

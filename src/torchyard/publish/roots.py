@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from torchyard.index.entry import WHOLE
+from torchyard.index.landing import LANDING, landing_page
 from torchyard.index.listing import root_page
 from torchyard.index.page import Page
 from torchyard.index.simple import root_pages
@@ -22,6 +23,7 @@ def all_roots(head: Head) -> Iterator[Page]:
     zips = [name.removeprefix(_LIBTORCH) for name in head.parts if name.startswith(_LIBTORCH)]
     if zips:  # no serial: parts never go, so neither does a page come again
         yield root_page(zips)
+    yield _landing(head)
 
 
 def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
@@ -30,9 +32,16 @@ def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
     views = [view for view, names in _listings(new).items() if before.get(view) != names]
     serials = {**new.serials, **dict.fromkeys(views, new.generation)}
     new = msgspec.structs.replace(new, serials=serials)
+    if new.tags.get(LANDING) != tag_of(_landing(new).data):
+        new = msgspec.structs.replace(new, landing=new.generation)
     made = [page for page in all_roots(new) if new.tags.get(page.path) != tag_of(page.data)]
     tags = {**new.tags, **{page.path: tag_of(page.data) for page in made}}
     return msgspec.structs.replace(new, tags=tags), made
+
+
+def _landing(head: Head) -> Page:
+    offers = {name: part.offers for name, part in head.parts.items()}
+    return landing_page(head.name, offers, head.landing)
 
 
 def _listings(head: Head) -> dict[str, list[str]]:

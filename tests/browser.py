@@ -1,0 +1,148 @@
+"""A real browser for tests: Chromium, led through chromedriver's W3C WebDriver protocol."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from base64 import b64decode
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+_LOOPBACK = "127.0.0.1"
+_ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+_START_SECONDS = 30
+
+
+class Browser:
+    """A headless browser with one window and a profile of its own."""
+
+    def __init__(self, log: Path, *, width: int = 1280, height: int = 900) -> None:
+        if not (shutil.which("chromedriver") and shutil.which("chromium")):
+            pytest.skip("chromedriver and chromium are not installed")
+        with socket.socket() as free:
+            free.bind((_LOOPBACK, 0))
+            port = free.getsockname()[1]
+        self._url = f"http://{_LOOPBACK}:{port}"
+        with log.open("wb") as output:
+            self._driver = subprocess.Popen(
+                ["chromedriver", f"--port={port}"], stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            self._session = self._begin(width, height)
+        except BaseException:
+            self._driver.kill()
+            self._driver.wait()
+            raise
+
+    def _begin(self, width: int, height: int) -> str:
+        began = time.monotonic()
+        while True:
+            try:
+                self._call("GET", "/status")
+                break
+            except OSError:
+                if time.monotonic() - began > _START_SECONDS:
+                    raise
+                time.sleep(0.1)
+        arguments = [
+            "--headless=new",
+            "--no-sandbox",
+            "--hide-scrollbars",
+            f"--window-size={width},{height}",
+        ]
+        options = {
+            "goog:chromeOptions": {"args": arguments},
+            "goog:loggingPrefs": {"browser": "ALL"},
+        }
+        made = self._call("POST", "/session", {"capabilities": {"alwaysMatch": options}})
+        assert isinstance(made, dict)
+        session = f"/session/{made['sessionId']}"
+        self._call("POST", f"{session}/timeouts", {"script": 20_000})
+        return session
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._call("DELETE", self._session)
+        finally:
+            self._driver.kill()
+            self._driver.wait()
+
+    def _call(self, method: str, path: str, body: object = None) -> object:
+        data = None if method == "GET" else json.dumps(body or {}).encode()
+        asked = urllib.request.Request(self._url + path, data, method=method)  # noqa: S310 - http
+        try:
+            with urllib.request.urlopen(asked, timeout=60) as reply:  # noqa: S310 - http
+                value: object = json.load(reply)["value"]
+        except urllib.error.HTTPError as error:
+            with error:
+                raise AssertionError(error.read().decode()) from None
+        return value
+
+    def tell(self, path: str, body: object) -> object:
+        """Send a command of the session, such as `url`."""
+        return self._call("POST", f"{self._session}/{path}", body)
+
+    def open(self, url: str) -> None:
+        self.tell("url", {"url": url})
+
+    def run(self, script: str, *args: object) -> object:
+        """Run the body of a function in the page; promises are waited for."""
+        return self.tell("execute/sync", {"script": script, "args": args})
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after another, wherever the focus is."""
+        actions = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        source = {"type": "key", "id": "keyboard", "actions": actions}
+        self.tell("actions", {"actions": [source]})
+
+    def click(self, css: str) -> None:
+        found = self.tell("element", {"using": "css selector", "value": css})
+        assert isinstance(found, dict)
+        self.tell(f"element/{found[_ELEMENT]}/click", {})
+
+    def until(self, script: str, *args: object) -> object:
+        """Run a script until what it returns is true, and give that."""
+        began = time.monotonic()
+        while not (value := self.run(script, *args)):
+            assert time.monotonic() - began < _START_SECONDS, script
+            time.sleep(0.02)
+        return value
+
+    def devtools(self, command: str, **values: object) -> object:
+        return self.tell("goog/cdp/execute", {"cmd": command, "params": values})
+
+    def width(self, pixels: int, *, scale: float = 1) -> None:
+        """Look at pages as a screen of this width does."""
+        self.devtools(
+            "Emulation.setDeviceMetricsOverride",
+            width=pixels,
+            height=900,
+            deviceScaleFactor=scale,
+            mobile=False,
+        )
+
+    def picture(self) -> bytes:
+        """The whole page as a PNG."""
+        shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        assert isinstance(shot, dict)
+        return b64decode(str(shot["data"]))
+
+    def complaints(self) -> list[str]:
+        """What the browser's console has said since it was asked last."""
+        said = self.tell("se/log", {"type": "browser"})
+        assert isinstance(said, list)
+        return [str(entry["message"]) for entry in said]
