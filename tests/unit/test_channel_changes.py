@@ -196,14 +196,7 @@ def test_selectors_that_nobody_can_read(text: str) -> None:
 
 
 def test_conda_packages_are_chosen_by_their_own_names(channel: Channel) -> None:
-    index = b'{"name": "libtorch-linalg", "version": "1.0", "build": "cu130_h1_0"}'
-    conda = replace(
-        wheel("1.0"),
-        file="libtorch-linalg-1.0-cu130_h1_0.conda",
-        version="1.0",
-        record=record_of(index, sha256="ab" * 32, md5="cd" * 16, size=3),
-    )
-    odd = replace(conda, file="odd-2024_07-h1_0.conda", version="2024_07")
+    conda, odd = package("libtorch-linalg", "1.0"), package("odd", "2024_07")
     add(channel, [conda, odd], part="conda/linux-64")
     head = channel.head()
     (found,) = choose(channel, head, parse_selection(["libtorch-linalg==1.0"]))
