@@ -114,6 +114,7 @@ def key(file: Published) -> str:
     return package_key(file.entry.sha256, file.entry.file)
 
 
+@pytest.mark.slow
 def test_every_combination(browser: Browser, site: Site) -> None:
     open_at(browser, site.url)
     there = {file.cell: file for file in site.files}

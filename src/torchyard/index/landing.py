@@ -22,8 +22,8 @@ from torchyard.model.quantity import show_count
 
 LANDING = "index.html"
 _KINDS = {"simple": "wheels", "conda": "conda packages", "libtorch": "libtorch zips for C++"}
-_OPEN = 3
-"""The tables of more packages than these are shown on demand."""
+_OPEN = 2
+"""So many packages have their table open; the others show theirs on demand."""
 
 
 class _Row(NamedTuple):
@@ -50,7 +50,7 @@ def landing_page(name: str, parts: Mapping[str, Sequence[Offer]], serial: int) -
         title=escape(name or "Packages"),
         summary=_summary(len(projects), {row.shelf for row in rows}),
         tables="\n".join(
-            _project(project, by_project[project], shown=len(projects) <= _OPEN)
+            _project(project, by_project[project], shown=project in projects[:_OPEN])
             for project in projects
         ),
         serial=serial,
