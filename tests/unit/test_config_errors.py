@@ -74,6 +74,13 @@ def mistake(written: str, instead: str, what: str) -> Diagnostic:
             None,
         ),
         (
+            'url = "file://',
+            'url = "s3://me:hunter22@',
+            "an address holds no name or password",
+            '"s3://',
+            "AWS_SECRET_ACCESS_KEY",
+        ),
+        (
             'python = ["cp311", "cp312"]',
             "python = []",
             "[matrix] gives no values for `python`",

@@ -2,14 +2,14 @@
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import ClassVar, NoReturn
 
 import click
 
 from torchyard import __version__
-from torchyard.errors import ElsewhereError, HostError, TorchyardError, UsageError
+from torchyard.errors import Diagnostic, ElsewhereError, HostError, TorchyardError, UsageError
 from torchyard.host.files import is_full
 from torchyard.model.suggest import did_you_mean
 
@@ -109,19 +109,19 @@ def main() -> NoReturn:
 
 
 def _fail(error: TorchyardError) -> NoReturn:
-    from torchyard.config.credentials import take_credentials
-    from torchyard.host.secrets import redact
+    from torchyard.config.credentials import without_secrets
     from torchyard.report.console import print_error
 
-    take_credentials()
     if "--traceback" in sys.argv[1:]:
         from traceback import format_exception
 
-        sys.stderr.write(redact("".join(format_exception(error))))
+        sys.stderr.write(without_secrets("".join(format_exception(error))))
         sys.exit(TorchyardError.exit_code)
-    told = (
-        one._replace(what=redact(one.what), hint=one.hint and redact(one.hint))
-        for one in error.diagnostics
-    )
-    print_error(TorchyardError.of(list(told)))
+    print_error(TorchyardError.of([_plain(one, without_secrets) for one in error.diagnostics]))
     sys.exit(error.exit_code)
+
+
+def _plain(told: Diagnostic, plain: Callable[[str], str]) -> Diagnostic:
+    """What is told, with all of its texts made plain."""
+    span = told.span and told.span._replace(text=plain(told.span.text))
+    return Diagnostic(plain(told.what), span, told.hint and plain(told.hint))

@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from torchyard.cli.options import file_option, sandbox_option
+from torchyard.cli.quiet import quietly
 from torchyard.cli.run import conditions_of
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
@@ -40,7 +41,7 @@ def command(
     with TemporaryDirectory(prefix="torchyard-") as scratch:
         folder = work or scratch
         conditions = conditions_of(order, file, f"{folder}/work", sandbox)
-        store, listen = Store.at(f"{folder}/store"), printer(say)
+        store, listen = Store.at(f"{folder}/store"), quietly(printer(say))
         if store_url:
             borrow(order, Store.at(store_url, make=False), store, listen)
         made = rebuild(path, order, store, conditions, listen)

@@ -23,10 +23,19 @@ def load_credentials() -> Mapping[str, Credential]:
 
 def take_credentials() -> None:
     """From now on, no child inherits a secret, nobody sees one in `/proc`, and none is told."""
-    secrets.take(name for name, known in load_credentials().items() if known.secret)
+    secrets.take(_secret_names())
+
+
+def without_secrets(text: str) -> str:
+    """A text to be told, also by a command that leaves the environment as it is."""
+    return secrets.redact(text, [os.environ[n] for n in _secret_names() if n in os.environ])
+
+
+def _secret_names() -> list[str]:
+    return [name for name, known in load_credentials().items() if known.secret]
 
 
 def credentials() -> dict[str, str]:
     """What publishing needs of the caller's environment, secrets and all."""
-    found = {**os.environ, **secrets.taken()}
+    found = {**secrets.taken(), **os.environ}
     return {name: found[name] for name in load_credentials() if name in found}

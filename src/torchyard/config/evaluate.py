@@ -143,6 +143,9 @@ def _channels(
         if not spec.url or (separator and scheme not in ("file", "s3")):
             hint = "file://…, s3://… or a directory"
             problems.add((*path, "url"), f"`{spec.url}` is no place to publish to", hint)
+        if separator and "@" in spec.url.partition("://")[2].partition("/")[0]:
+            hint = "let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say who publishes"
+            problems.add((*path, "url"), "an address holds no name or password", hint)
         others = [other for other in specs if other != name]
         if spec.promote_from is not None and spec.promote_from not in others:
             hint = did_you_mean(spec.promote_from, others) if others else "there is only this one"

@@ -50,12 +50,12 @@ def _wipe(name: str) -> None:
     libc.getenv.restype = ctypes.c_void_p
     place = libc.getenv(os.fsencode(name))
     if place:
-        ctypes.memset(place, ord("*"), len(ctypes.string_at(place)))
+        ctypes.memset(place, 0, len(ctypes.string_at(place)))
 
 
-def redact(text: str) -> str:
+def redact(text: str, also: Iterable[str] = ()) -> str:
     """A text in which no secret is left, nor anybody's name and password in an address."""
-    for value in _taken.values():
+    for value in (*_taken.values(), *also):
         if len(value) >= _SHORTEST:
             quoted = msgspec.json.encode(value)[1:-1].decode()
             text = text.replace(value, HIDDEN).replace(quoted, HIDDEN)

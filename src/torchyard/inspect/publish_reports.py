@@ -29,7 +29,8 @@ def publish_report(document: PublishDocument) -> RenderableType:
 def _sum(document: PublishDocument) -> str:
     new = sum(file.new for file in document.files)
     there = len(document.files) - new
-    what = f"{show_count(new, 'file')} {'would be' if document.dry_run else 'are'} new"
+    verb = "would be" if document.dry_run else "is" if new == 1 else "are"
+    what = f"{show_count(new, 'file')} {verb} new"
     beside = f", {there:,} there already" if there else ""
     partial = "; not all of the plan" if document.partial else ""
     generation = "" if document.dry_run else f"generation {document.generation}, "

@@ -15,8 +15,9 @@ from torchyard.checks.about import about_text, conda_index, fields_of, values
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.expected import order_of as carried_order
 from torchyard.checks.rule import Finding
-from torchyard.errors import Diagnostic, HostError, PublishError, SelectionError
+from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
 from torchyard.index.entry import SHARED, Entry, order_of
+from torchyard.index.repodata import record_of
 from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
 from torchyard.package.conda_index import INDEX
@@ -32,6 +33,7 @@ METADATA = ".metadata"
 
 _PACKAGES = (".whl", ".conda", ".tar.bz2", ".zip")
 _DEBUG = "-debug.zip"
+_RUN_EXPORTS = "info/run_exports.json"
 _CONDA_NAME = re.compile(r"[^\s=<>!~\[]+")
 _CHUNK = 1 << 20
 
@@ -86,7 +88,7 @@ def read_staged(
             package = _read(path, grouping, now, judge)
             entry = package.entry
             packages.setdefault((package.part, *order_of(entry), entry.sha256), package)
-        except PublishError as error:
+        except (BuildError, PublishError) as error:  # it is broken, or nothing for a channel
             wrong += error.diagnostics
     if wrong:
         raise PublishError.of(wrong)
@@ -144,7 +146,7 @@ def _read(path: Path, grouping: Grouping, now: str, judge: Judge) -> Package:
         case Kind.WHEEL:
             return _wheel(path, contents, entry, findings)
         case Kind.CONDA:
-            return _conda(path, contents, _with_record(contents, entry, digests), findings)
+            return _conda(path, contents, entry, findings, digests)
         case Kind.ZIP:
             name = order.task.facts["name"] if order else expected.name[3:]
             return _libtorch(path, canonicalize_name(name), entry, findings)
@@ -203,28 +205,21 @@ def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
     return tuple(found[0] for found in names if found and not found[0].startswith("__"))
 
 
-def _with_record(contents: Contents, entry: Entry, digests: Digests) -> Entry:
-    """An entry with what `repodata.json` says of a conda package."""
-    try:
-        said = msgspec.json.decode(contents.texts.get(INDEX, b""), type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError:
-        return entry  # which is told elsewhere
-    own: dict[str, str | int] = {
-        "md5": digests.md5,
-        "sha256": digests.sha256,
-        "size": digests.size,
-    }
-    record = said | {key: msgspec.Raw(msgspec.json.encode(value)) for key, value in own.items()}
-    text = msgspec.json.encode(dict(sorted(record.items())))
-    return msgspec.structs.replace(entry, record=msgspec.Raw(text))
-
-
-def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
+def _conda(
+    path: Path, contents: Contents, entry: Entry, findings: Findings, digests: Digests
+) -> Package:
     index = conda_index(contents)
     if index is None or not index.subdir:
         msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
         raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    entry = msgspec.structs.replace(entry, version=index.version)
+    record = record_of(
+        contents.texts[INDEX],
+        sha256=digests.sha256,
+        md5=digests.md5,
+        size=digests.size,
+        run_exports=contents.texts.get(_RUN_EXPORTS, b""),
+    )
+    entry = msgspec.structs.replace(entry, version=index.version, record=record)
     requires = conda_requires(index.depends)
     return Package(path, f"conda/{index.subdir}", entry, index.name, requires, findings)
 

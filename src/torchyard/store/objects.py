@@ -110,7 +110,7 @@ class Objects:
         try:
             return S3Store.from_url(
                 url,
-                config=cast("S3Config", {name.lower(): value for name, value in taken().items()}),
+                config=_identity(),
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=5),
@@ -354,6 +354,12 @@ class Objects:
             return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
         hint = "is it in reach, and may we do that there?"
         return ElsewhereError(msg, hint=hint, reason="network")
+
+
+def _identity() -> "S3Config":
+    """Who we are, as far as it was taken out of the environment, where obstore would look."""
+    hidden = {name.lower(): value for name, value in taken().items() if name not in os.environ}
+    return cast("S3Config", hidden)
 
 
 def tag_of(data: bytes) -> str:

@@ -1,0 +1,111 @@
+"""`torchyard publish` and publish jobs, with real processes and a real server."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.faults import FaultyProxy
+from tests.made_wheel import make_wheel
+from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
+from tests.services import Place
+from tests.unit.test_schemas import validate
+
+from torchyard.publish.channel import Channel
+from torchyard.store.store import Store
+
+pytestmark = pytest.mark.integration
+
+
+def files_in(channel: Channel) -> list[str]:
+    state = channel.state(channel.head(), "simple/demo")
+    return [entry.file for entry in state.entries]
+
+
+def test_a_build_ends_in_its_channel(tmp_path: Path) -> None:
+    file = make_publishing_yard(tmp_path)
+    done = torchyard("build", "-f", file)
+    assert done.returncode == 0, done.stderr
+    channel = Channel.at(str(tmp_path / "channel"))
+    assert files_in(channel) == ["demo-1.0-cp311-none-any.whl", "demo-1.0-cp312-none-any.whl"]
+    (entry, _) = channel.state(channel.head(), "simple/demo").entries
+    assert entry.cell == "demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel"
+    assert entry.variant == "cpu"
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (result,) = [r for r in store.results() if r.order.task.stage == "publish"]
+    assert [each.path for each in result.tree.files] == ["published.json"]
+    again = torchyard("build", "-f", file)
+    assert "0 of" in again.stderr
+    assert channel.head().generation == 1
+
+
+def test_a_publish_job_that_is_done_again_changes_nothing(tmp_path: Path) -> None:
+    file = make_publishing_yard(tmp_path)
+    assert torchyard("build", "-f", file).returncode == 0
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (result,) = [r for r in store.results() if r.order.task.stage == "publish"]
+    store.objects.delete([f"results/{result.fingerprint[:2]}/{result.fingerprint}.json"])
+    assert torchyard("build", "-f", file).returncode == 0
+    assert Channel.at(str(tmp_path / "channel")).head().generation == 1
+
+
+def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
+    file = make_publishing_yard(tmp_path)
+    assert torchyard("build", "-f", file, "package:*cp311*", "check:*cp311*").returncode == 0
+    refused = torchyard("publish", "--to", "nightly", "-f", file)
+    assert refused.returncode == 15
+    assert "1 of 2 packages are missing" in refused.stderr
+    assert "cp312/wheel" in refused.stderr
+    done = torchyard("publish", "--to", "nightly", "-f", file, "--partial", "--json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    validate(document, "publish")
+    channel = Channel.at(str(tmp_path / "channel"))
+    assert channel.head().log[-1].why == "publish demo 1.0 (partial)"
+    assert torchyard("build", "-f", file).returncode == 0, "the job adds what is missing"
+    assert len(files_in(channel)) == 2
+    assert not list((tmp_path / ".torchyard").glob("publish-*"))
+
+
+def test_packages_are_promoted_and_not_published_to_a_channel_that_says_so(tmp_path: Path) -> None:
+    text = PUBLISHES + '\n[channel.release]\nurl = "release"\npromote_from = "nightly"\n'
+    file = make_publishing_yard(tmp_path, text)
+    make_wheel(tmp_path / "dist")
+    for place in ("release", tmp_path / "release"):
+        refused = torchyard("publish", tmp_path / "dist", "--to", place, "-f", file)
+        assert refused.returncode == 15
+        assert "takes packages from channel nightly only" in refused.stderr
+
+
+@pytest.mark.slow
+def test_one_more_wheel_costs_ten_requests(
+    tmp_path: Path, s3_place: Place, s3_proxy: FaultyProxy
+) -> None:
+    env = s3_place.behind(s3_proxy.endpoint).environment
+    for number in range(5):
+        make_wheel(tmp_path / "dist", version=f"1.{number}+cpu")
+    first = torchyard("publish", tmp_path / "dist", "--to", s3_place.url, env=env)
+    assert first.returncode == 0, first.stderr
+    before = len(s3_proxy.requests)
+    make_wheel(tmp_path / "more", version="1.9+cpu")
+    done = torchyard("publish", tmp_path / "more", "--to", s3_place.url, env=env)
+    assert done.returncode == 0, done.stderr
+    assert len(s3_proxy.requests) - before <= 10, s3_proxy.requests[before:]
+
+
+@pytest.mark.slow
+def test_four_publishers_at_once_all_succeed(tmp_path: Path) -> None:
+    place = tmp_path / "channel"
+    for number in range(4):
+        make_wheel(tmp_path / f"{number}", version=f"1.{number}")
+    argv = [sys.executable, "-m", "torchyard", "publish"]
+    running = [
+        subprocess.Popen([*argv, str(tmp_path / f"{number}"), "--to", str(place)])
+        for number in range(4)
+    ]
+    assert [process.wait(120) for process in running] == [0] * 4
+    channel = Channel.at(str(place))
+    assert files_in(channel) == [f"demo-1.{number}-py3-none-any.whl" for number in range(4)]
+    assert channel.head().generation == 4
+    assert not channel.mend(["simple/demo", ""])

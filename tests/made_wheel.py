@@ -1,0 +1,59 @@
+"""Small wheels that are all that a wheel should be, and orders for them to carry."""
+
+import zipfile
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from torchyard.model.order import ORDER, Order
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Plan
+from torchyard.plan.order import order_of
+
+
+def make_wheel(
+    folder: Path,
+    name: str = "demo",
+    version: str = "1.0",
+    *,
+    tag: str = "py3-none-any",
+    requires: Iterable[str] = (),
+    more: str = "",
+    order: Order | None = None,
+    text: str = "x = 1\n",
+) -> Path:
+    """Write a wheel with one module; `more` are further lines of its METADATA."""
+    folder.mkdir(parents=True, exist_ok=True)
+    about = f"{name}-{version}.dist-info"
+    needs = "".join(f"Requires-Dist: {line}\n" for line in requires)
+    pure = str(tag.endswith("-any")).lower()
+    files = {
+        f"{name}/__init__.py": text,
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        f"{needs}{more}",
+        f"{about}/WHEEL": f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: {pure}\n"
+        f"Tag: {tag}\n",
+    }
+    if order is not None:
+        files[f"{about}/{ORDER}"] = msgspec.json.encode(order).decode()
+    lines = [f"{path},sha256={_digest(content)},{len(content)}" for path, content in files.items()]
+    files[f"{about}/RECORD"] = "\n".join([*lines, f"{about}/RECORD,,"]) + "\n"
+    path = folder / f"{name}-{version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, content in files.items():
+            archive.writestr(zipfile.ZipInfo(member), content)
+    return path
+
+
+def _digest(content: str) -> str:
+    return urlsafe_b64encode(sha256(content.encode()).digest()).rstrip(b"=").decode()
+
+
+def order_for(plan: Plan, glob: str) -> Order:
+    """The order of the one package of a plan whose path ends so."""
+    jobs = (job for job in plan.jobs() if job.stage is Stage.PACKAGE)
+    (job,) = [job for job in jobs if job.path.endswith(glob)]
+    return order_of(plan, job)

@@ -1,0 +1,386 @@
+"""Publishing to a directory: what packages say, what is refused, what is never written over."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from datetime import date
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.helpers import SMALL, Command, plan_of, yard_of
+from tests.made_wheel import make_wheel, order_for
+from tests.unit.test_schemas import validate
+
+from torchyard.checks.policy import Allowance, CheckPolicy, load_policy
+from torchyard.errors import Diagnostic, ElsewhereError, PublishError
+from torchyard.index.entry import Hidden, State
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import Order
+from torchyard.publish.evidence import judge_by, proven
+from torchyard.publish.gates import Demands, judge_all, unproven
+from torchyard.publish.publish import Published, in_order, publish
+from torchyard.publish.shelves import key_of, parse_part
+from torchyard.publish.staged import Grouping, Package, read_staged
+
+FIRST, LATER = "2026-11-15T10:00:00Z", "2026-11-16T10:00:00Z"
+TODAY = date(2026, 11, 15)
+PLAN = plan_of(SMALL)
+CP312 = "linux-x86_64/cu130-mkl/cp312/wheel"
+
+
+@pytest.fixture
+def channel(tmp_path: Path) -> Channel:
+    return Channel.at(str(tmp_path / "channel"), make=True)
+
+
+def staged(folder: Path, grouping: Grouping = "compute", now: str = FIRST) -> list[Package]:
+    return read_staged([folder], grouping, now)
+
+
+def send(channel: Channel, packages: Sequence[Package], at: str = FIRST) -> Published:
+    return publish(channel, channel.head(), packages, Order("test", at))
+
+
+def refusals(channel: Channel, packages: Sequence[Package], demands: Demands) -> list[str]:
+    verdict = judge_all(channel, channel.head(), packages, demands)
+    return [refusal.what for refusal in verdict.refusals]
+
+
+def edit(channel: Channel, part: str, change: Callable[[State], State]) -> None:
+    channel.commit({part: change}, Order("somebody else", LATER))
+
+
+# ------------------------------------------------------------------------------ what is read
+
+
+def test_a_wheel_says_what_it_is_and_for_whom(tmp_path: Path) -> None:
+    wheel = make_wheel(
+        tmp_path,
+        "Torch_Demo",
+        "2.14.0+cu130",
+        tag="cp312-cp312-manylinux_2_28_x86_64",
+        requires=["NumPy>=1", "sympy ; extra == 'all'"],
+        more="Provides-Extra: all\nRequires-Python: >=3.10\n",
+        order=order_for(PLAN, CP312),
+    )
+    (package,) = staged(tmp_path, "compute-blas")
+    assert package.part == "simple/torch-demo"
+    assert package.requires == ("numpy", "sympy")
+    entry = package.entry
+    assert (entry.variant, entry.version) == ("cu130-mkl", "2.14.0+cu130")
+    assert entry.cell == f"torch-2.14.0/{CP312}"
+    assert entry.requires_python == ">=3.10"
+    assert entry.sha256 == sha256(wheel.read_bytes()).hexdigest()
+    assert entry.metadata == sha256(package.metadata).hexdigest()
+    assert b"Requires-Python: >=3.10" in package.metadata
+    assert staged(tmp_path, "compute")[0].entry.variant == "cu130"
+
+
+def test_a_wheel_of_no_compute_fits_every_variant(tmp_path: Path) -> None:
+    make_wheel(tmp_path)
+    (package,) = staged(tmp_path)
+    assert (package.entry.variant, package.entry.cell) == ("", "")
+
+
+def test_a_package_that_lies_in_two_places_is_taken_once(tmp_path: Path) -> None:
+    make_wheel(tmp_path / "a")
+    make_wheel(tmp_path / "b")
+    make_wheel(tmp_path / "c" / "deep", text="x = 2\n")
+    (tmp_path / "a" / "demo-1.0-py3-none-any-debug.zip").write_bytes(b"")
+    assert len(staged(tmp_path)) == 2
+
+
+def test_all_that_are_no_packages_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "demo-1.0-py3-none-any.whl").write_bytes(b"rubbish")
+    (tmp_path / "other.zip").write_bytes(b"rubbish")
+    with pytest.raises(PublishError) as caught:
+        staged(tmp_path)
+    assert len(caught.value.diagnostics) == 2
+
+
+def provenance_of(wheel: Path, digest: str) -> Path:
+    statement = {"subject": [{"name": wheel.name, "digest": {"sha256": digest}}]}
+    attestation = {
+        "version": 1,
+        "verification_material": {"certificate": "", "transparency_entries": []},
+        "envelope": {
+            "statement": b64encode(json.dumps(statement).encode()).decode(),
+            "signature": "",
+        },
+    }
+    bundle = {"publisher": {"kind": "GitHub"}, "attestations": [attestation]}
+    path = wheel.with_name(f"{wheel.name}.provenance")
+    path.write_text(json.dumps({"version": 1, "attestation_bundles": [bundle]}), encoding="utf-8")
+    return path
+
+
+def test_a_provenance_is_published_beside_its_wheel(tmp_path: Path, channel: Channel) -> None:
+    wheel = make_wheel(tmp_path / "dist")
+    send(channel, staged(tmp_path / "dist"))
+    digest = sha256(wheel.read_bytes()).hexdigest()
+    path = provenance_of(wheel, digest)
+    done = send(channel, staged(tmp_path / "dist", now=LATER), LATER)
+    assert len(done.new) == 1, "it may come later"
+    (entry,) = channel.state(channel.head(), "simple/demo").entries
+    assert (entry.provenance, entry.uploaded) == (True, FIRST)
+    key = f"{key_of(parse_part('simple/demo'), entry)}.provenance"
+    assert channel.objects.read(key) == path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("{}", "no provenance as PEP 740"), ("rubbish", "no provenance"), (None, "another file")],
+)
+def test_a_provenance_of_something_else_is_refused(
+    tmp_path: Path, text: str | None, why: str
+) -> None:
+    path = provenance_of(make_wheel(tmp_path), "0" * 64)
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(PublishError, match=why):
+        staged(tmp_path)
+
+
+# --------------------------------------------------------------------------- what is published
+
+
+def test_what_is_there_already_changes_nothing(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "dist")
+    first = send(channel, staged(tmp_path / "dist"))
+    assert [len(first.new), len(first.there)] == [1, 0]
+    make_wheel(tmp_path / "dist", "other")
+    again = send(channel, staged(tmp_path / "dist", now=LATER), LATER)
+    assert [package.name for package in again.new] == ["other"]
+    assert [package.name for package in again.there] == ["demo"]
+    (entry,) = channel.state(again.head, "simple/demo").entries
+    assert entry.uploaded == FIRST
+    assert send(channel, staged(tmp_path / "dist")).head.generation == again.head.generation
+
+
+def test_other_bytes_never_take_a_name(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "one")
+    make_wheel(tmp_path / "two", text="x = 2\n")
+    head = send(channel, staged(tmp_path / "one")).head
+    with pytest.raises(PublishError, match="with other bytes"):
+        send(channel, staged(tmp_path / "two"))
+    assert channel.head() == head
+    (what,) = refusals(channel, staged(tmp_path / "two"), Demands())
+    assert "with other bytes" in what
+
+
+def test_a_closed_project_takes_nothing(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "one")
+    send(channel, staged(tmp_path / "one"))
+    edit(channel, "simple/demo", lambda state: msgspec.structs.replace(state, status="archived"))
+    assert not refusals(channel, staged(tmp_path / "one"), Demands()), "it has that one"
+    make_wheel(tmp_path / "two", version="1.1")
+    with pytest.raises(PublishError, match="archived"):
+        send(channel, staged(tmp_path / "two"))
+
+
+def hide(state: State) -> State:
+    hidden = tuple(Hidden(entry=entry, since=LATER) for entry in state.entries)
+    return msgspec.structs.replace(state, entries=(), hidden=(*state.hidden, *hidden))
+
+
+def test_a_hidden_file_comes_back_as_it_was(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "dist")
+    send(channel, staged(tmp_path / "dist"))
+    (before,) = channel.state(channel.head(), "simple/demo").entries
+    edit(channel, "simple/demo", hide)
+    head = send(channel, staged(tmp_path / "dist", now=LATER), LATER).head
+    state = channel.state(head, "simple/demo")
+    assert (state.entries, state.hidden) == ((before,), ())
+
+
+def test_what_is_being_deleted_has_to_wait(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "dist")
+    packages = staged(tmp_path / "dist")
+    key = key_of(parse_part("simple/demo"), packages[0].entry)
+    edit(channel, "simple/demo", lambda state: msgspec.structs.replace(state, doomed=(key,)))
+    with pytest.raises(ElsewhereError, match="just being deleted"):
+        send(channel, packages)
+
+
+def test_what_is_deleted_while_it_is_published_is_sent_again(
+    tmp_path: Path, channel: Channel
+) -> None:
+    """Its bytes were found in the channel, and are gone when the head is swapped."""
+    make_wheel(tmp_path / "dist")
+    packages = staged(tmp_path / "dist")
+    send(channel, packages)
+    edit(channel, "simple/demo", hide)
+    key = key_of(parse_part("simple/demo"), packages[0].entry)
+    keys = [key, f"{key}.metadata"]
+
+    def prune(_sent: int) -> None:
+        other = Channel.at(channel.url)
+        replace = msgspec.structs.replace
+        edit(other, "simple/demo", lambda s: replace(s, hidden=(), doomed=tuple(keys)))
+        other.objects.delete(keys)
+        edit(other, "simple/demo", lambda s: replace(s, doomed=()))
+
+    publish(channel, channel.head(), packages, Order("test", LATER), prune)
+    assert channel.objects.read(key) == packages[0].path.read_bytes()
+    assert channel.objects.read(keys[1]) == packages[0].metadata
+
+
+def test_what_is_needed_comes_before_what_needs_it(tmp_path: Path) -> None:
+    make_wheel(tmp_path, "a", requires=["b"])
+    make_wheel(tmp_path, "b", requires=["z"])
+    make_wheel(tmp_path, "z", requires=["a"])
+    make_wheel(tmp_path, "c", requires=["z"])
+    assert list(in_order(staged(tmp_path))) == ["simple/z", "simple/b", "simple/a", "simple/c"]
+
+
+def test_a_channel_keeps_to_its_variants(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "dist")
+    head = msgspec.structs.replace(channel.head(), name="nightly", grouping="compute-blas")
+    publish(channel, head, staged(tmp_path / "dist"), Order("test", FIRST))
+    assert (channel.head().name, channel.head().grouping) == ("nightly", "compute-blas")
+    make_wheel(tmp_path / "dist", version="1.1")
+    wrong = msgspec.structs.replace(channel.head(), grouping="compute")
+    with pytest.raises(PublishError, match="called after `compute-blas`"):
+        publish(channel, wrong, staged(tmp_path / "dist"), Order("test", FIRST))
+
+
+# -------------------------------------------------------------------------------------- gates
+
+CELLS = frozenset(
+    f"torch-2.14.0/linux-x86_64/cpu-mkl/{python}/wheel" for python in ("cp311", "cp312")
+)
+
+
+def wheel_for(folder: Path, python: str) -> Path:
+    order = order_for(PLAN, f"linux-x86_64/cpu-mkl/{python}/wheel")
+    tag = f"{python}-{python}-manylinux_2_28_x86_64"
+    return make_wheel(folder, "torch", "2.14.0+cpu", tag=tag, order=order)
+
+
+def test_missing_cells_are_named(tmp_path: Path, channel: Channel) -> None:
+    wheel_for(tmp_path / "one", "cp311")
+    one = staged(tmp_path / "one")
+    (what,) = refusals(channel, one, Demands(cells=CELLS))
+    assert what.startswith("1 of 2 packages are missing: `torch-2.14.0/linux-x86_64/cpu-mkl/cp312")
+    assert not refusals(channel, one, Demands(cells=CELLS, partial=True))
+    send(channel, one)
+    wheel_for(tmp_path / "two", "cp312")
+    assert not refusals(channel, staged(tmp_path / "two"), Demands(cells=CELLS)), "one is there"
+
+
+def test_a_version_that_the_file_does_not_plan_is_told(tmp_path: Path, channel: Channel) -> None:
+    wheel_for(tmp_path, "cp311")
+    cells = frozenset({"torch-2.15.0/linux-x86_64/cpu-mkl/cp311/wheel"})
+    what = refusals(channel, staged(tmp_path), Demands(cells=cells))
+    assert "nobody knows if torch-2.14.0 is complete" in what[0]
+
+
+def test_packages_that_no_plan_knows_are_noted(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path)
+    verdict = judge_all(channel, channel.head(), staged(tmp_path), Demands(cells=CELLS))
+    assert not verdict.refusals
+    assert verdict.notes[0].startswith("no plan knows `demo-1.0-py3-none-any.whl`")
+
+
+def test_wheels_of_a_version_have_to_agree(tmp_path: Path, channel: Channel) -> None:
+    tags = ("cp311-none-any", "cp312-none-any")
+    make_wheel(tmp_path / "one", tag=tags[0], requires=["demo"])
+    make_wheel(tmp_path / "two", tag=tags[1], requires=["demo>=1"])
+    both = [*staged(tmp_path / "one"), *staged(tmp_path / "two")]
+    (what,) = refusals(channel, both, Demands())
+    assert "both 1.0, and differ in Requires-Dist" in what
+    send(channel, staged(tmp_path / "one"))
+    (what,) = refusals(channel, staged(tmp_path / "two"), Demands())
+    assert "both 1.0, and differ in Requires-Dist" in what
+    make_wheel(tmp_path / "two", tag=tags[1], requires=["demo"], more="\nother words\n")
+    assert not refusals(channel, staged(tmp_path / "two"), Demands()), "resolvers don't read those"
+
+
+def test_names_that_could_be_squatted_are_refused(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "one", requires=["Typing_Extensions", "nvidia-x ; extra == 'gpu'"])
+    one = staged(tmp_path / "one")
+    found = refusals(channel, one, Demands())
+    assert ["`nvidia-x`" in found[0], "`typing-extensions`" in found[1]] == [True, True]
+    assert len(refusals(channel, one, Demands(external=("nvidia-*",)))) == 1
+    make_wheel(tmp_path / "two", "typing_extensions")
+    both = [*one, *staged(tmp_path / "two")]
+    assert not refusals(channel, both, Demands(external=("nvidia-*",)))
+    send(channel, staged(tmp_path / "two"))
+    assert not refusals(channel, one, Demands(external=("nvidia-*",))), "the channel has it"
+
+
+def test_two_files_of_one_name_need_variants_of_their_own(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path / "one")
+    make_wheel(tmp_path / "two", text="x = 2\n")
+    verdict = judge_all(channel, channel.head(), staged(tmp_path), Demands())
+    assert isinstance(verdict.refusals[0], Diagnostic)
+    assert "2 different `demo-1.0-py3-none-any.whl`" in verdict.refusals[0].what
+    assert 'variants = "compute-blas"' in str(verdict.refusals[0].hint)
+
+
+def broken(folder: Path) -> Path:
+    """A wheel whose RECORD is not true."""
+    return make_wheel(folder, text="y = 1\n", more="Requires-Python: rubbish\n")
+
+
+def test_what_is_not_proven_is_checked(tmp_path: Path) -> None:
+    broken(tmp_path)
+    judge = judge_by(load_policy("default"), TODAY, frozenset())
+    (what,) = [
+        refusal.what for refusal in unproven(read_staged([tmp_path], "compute", FIRST, judge))
+    ]
+    assert what.startswith("`demo-1.0-py3-none-any.whl` has errors")
+
+
+def test_a_report_counts_only_for_the_same_bytes_policy_and_day(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    wheel = make_wheel(tmp_path)
+    report = tmp_path / "check.json"
+    report.write_text(torchyard("check", wheel, "--json").out, encoding="utf-8")
+    policy = load_policy("default")
+    assert proven([tmp_path], policy, TODAY) == {sha256(wheel.read_bytes()).hexdigest()}
+    assert not proven([tmp_path], CheckPolicy(strict=True), TODAY)
+    ended = Allowance(rule="metadata-name", reason="known", until=date(2026, 11, 14))
+    assert not proven([tmp_path], CheckPolicy(allow=(ended,)), TODAY)
+    document = json.loads(report.read_bytes())
+    document["findings"]["error"] = 1
+    report.write_text(json.dumps(document), encoding="utf-8")
+    assert not proven([tmp_path], policy, TODAY)
+
+
+def test_a_channel_says_what_is_external_and_what_its_variants_are() -> None:
+    text = SMALL + 'external = ["numpy", "nvidia-*"]\nvariants = "compute-blas"\n'
+    channel = yard_of(text).channels["nightly"]
+    assert (channel.external, channel.variants) == (("numpy", "nvidia-*"), "compute-blas")
+
+
+# ------------------------------------------------------------------------------- the command
+
+
+def test_the_command_publishes_and_tells(torchyard: Command, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist")
+    place = tmp_path / "channel"
+    refused = torchyard("publish", tmp_path / "dist", "--to", place, "--dry-run")
+    assert (refused.code, place.exists()) == (5, False)
+    done = torchyard("publish", tmp_path / "dist", "--to", place)
+    assert done.code == 0, done.err
+    assert "generation 1, 1 file is new" in done.out
+    make_wheel(tmp_path / "dist", version="1.1")
+    planned = torchyard("publish", tmp_path / "dist", "--to", place, "--dry-run", "--json")
+    document = json.loads(planned.out)
+    validate(document, "publish")
+    assert [file["new"] for file in document["files"]] == [False, True]
+    assert Channel.at(str(place)).head().generation == 1
+
+
+def test_everything_that_is_wrong_is_told_at_once(torchyard: Command, tmp_path: Path) -> None:
+    make_wheel(tmp_path / "dist", requires=["a"])
+    broken(tmp_path / "other")
+    refused = torchyard("publish", tmp_path / "dist", tmp_path / "other", "--to", tmp_path / "c")
+    assert refused.code == 15
+    for what in ("has errors", "need `a`", "2 different"):
+        assert what in refused.err
+    assert not list((tmp_path / "c").iterdir())
