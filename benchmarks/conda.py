@@ -8,6 +8,7 @@ python conda.py rattler FOLDER            the index, by py-rattler's `index_fs`
 python conda.py conda-index FOLDER        the index, by conda-index
 """
 
+import gc
 import io
 import os
 import sys
@@ -16,7 +17,6 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from hashlib import md5, sha256
 from pathlib import Path
-from tempfile import gettempdir
 
 import msgspec
 
@@ -91,6 +91,7 @@ def make(folder: Path, count: int) -> None:
 
 def add(url: str, packages: Iterable[Path]) -> None:
     """Publish packages: all that their bytes and the index need, and nothing of checks."""
+    gc.disable()  # as the command line does
     channel = Channel.at(url, make=True)
     entries = [_publish_bytes(channel, package) for package in packages]
     order = Order(f"add {len(entries)} packages", AT)
@@ -145,6 +146,7 @@ def rattler(folder: Path) -> None:
 def conda_index(folder: Path) -> None:
     """Become conda-index, installed once, to write the same files as the others."""
     import subprocess  # noqa: PLC0415 - only here, as it takes a while
+    from tempfile import gettempdir  # noqa: PLC0415
 
     home = Path(gettempdir(), "torchyard-bench", "conda-index")
     if not home.exists():

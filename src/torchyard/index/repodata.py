@@ -9,7 +9,7 @@ from torchyard.errors import BuildError
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.model.canonical import canonical_json
-from torchyard.package.conda_index import parse_index
+from torchyard.package.conda_index import RUN_EXPORTS, parse_index
 from torchyard.package.zstd import compress
 
 NOARCH = "noarch"
@@ -35,7 +35,7 @@ def record_of(
     try:
         exports = msgspec.json.decode(run_exports or b"{}", type=dict[str, tuple[str, ...]])
     except msgspec.DecodeError as error:
-        msg = f"`info/run_exports.json` can't be read: {error}"
+        msg = f"`{RUN_EXPORTS}` can't be read: {error}"
         raise BuildError(msg, hint="write the package anew") from error
     if exports:
         record["run_exports"] = exports

@@ -9,6 +9,7 @@ from torchyard.model.values import Value
 
 INDEX = "info/index.json"
 PATHS = "info/paths.json"
+RUN_EXPORTS = "info/run_exports.json"
 _LONGEST_INDEX = 256 << 10
 
 

@@ -33,7 +33,6 @@ METADATA = ".metadata"
 
 _PACKAGES = (".whl", ".conda", ".tar.bz2", ".zip")
 _DEBUG = "-debug.zip"
-_RUN_EXPORTS = "info/run_exports.json"
 _CONDA_NAME = re.compile(r"[^\s=<>!~\[]+")
 _CHUNK = 1 << 20
 
@@ -217,7 +216,7 @@ def _conda(
         sha256=digests.sha256,
         md5=digests.md5,
         size=digests.size,
-        run_exports=contents.texts.get(_RUN_EXPORTS, b""),
+        run_exports=contents.texts.get(RUN_EXPORTS, b""),
     )
     entry = msgspec.structs.replace(entry, version=index.version, record=record)
     requires = conda_requires(index.depends)

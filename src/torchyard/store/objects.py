@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
@@ -56,6 +57,8 @@ Headers = Mapping[str, str]
 NO_HEADERS: Headers = MappingProxyType({})
 
 _FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
+
+_md5 = partial(hashlib.md5, usedforsecurity=False)
 
 T = TypeVar("T")
 
@@ -184,8 +187,7 @@ class Objects:
     def tag(self, key: str) -> str | None:
         """The tag that an object can be swapped by; None if there is none."""
         if self.folder is not None:
-            data = self.read(key)
-            return None if data is None else tag_of(data)
+            return self._try(f"read {key}", partial(_file_tag, self.folder / key))
         meta = self.head(key)
         return None if meta is None else meta.tag
 
@@ -367,7 +369,16 @@ def tag_of(data: bytes) -> str:
 
     Where a server gives others, a swap that counts on this one fails, and its writer has to ask.
     """
-    return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
+    return f'"{_md5(data).hexdigest()}"'
+
+
+def _file_tag(path: Path) -> str | None:
+    """The tag of a file, which is never in memory as a whole."""
+    try:
+        with path.open("rb") as file:
+            return f'"{hashlib.file_digest(file, _md5).hexdigest()}"'
+    except FileNotFoundError:
+        return None
 
 
 def _bucket_of(url: str) -> str:
