@@ -4,11 +4,11 @@ import click
 
 from torchyard.cli.options import channel_argument, file_option, json_option, subset_option
 from torchyard.cli.places import open_channel
+from torchyard.cli.planned import subset_of
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.errors import PublishError
 from torchyard.model.quantity import show_count
-from torchyard.model.yard import Yard
 from torchyard.report.console import show, write
 
 
@@ -42,7 +42,7 @@ def command(
 
     yard = load_yard(file)
     project = yard.project
-    subset = subset or _subset(yard, channel)
+    subset = subset or subset_of(yard, yard.channels.get(channel))
     place = open_channel(channel, file)
     planned = select_cells(expand(yard, load_tables()), Selection(subset))
     found = find_coverage(place, project.name, version or project.version, planned)
@@ -54,11 +54,3 @@ def command(
     if fail_on_missing and missing:
         msg = f"the channel lacks {show_count(len(missing), 'package')} of the plan"
         raise PublishError(msg, hint=f"build and publish them; the first is {missing[0].path}")
-
-
-def _subset(yard: Yard, name: str) -> str | None:
-    """The subset that is published in a channel, or in that which it takes packages from."""
-    channel = yard.channels.get(name)
-    while channel and channel.promote_from:
-        channel = yard.channels[channel.promote_from]
-    return channel.subset if channel else None

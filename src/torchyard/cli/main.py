@@ -61,6 +61,7 @@ class _Commands(LazyGroup):
         "publish": "publish",
         "mirror": "mirror",
         "store": "store",
+        "promote": "promote",
         "yank": "yank",
         "rollback": "rollback",
         "pin": "pin",

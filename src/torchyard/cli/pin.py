@@ -1,5 +1,7 @@
 """`torchyard pin`: versions of a channel that stay, and exactly which files they are."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +19,8 @@ from torchyard.errors import UsageError
 from torchyard.report.console import show, talk, write
 
 if TYPE_CHECKING:
+    from torchyard.publish.channel import Channel
+    from torchyard.publish.draft import Order
     from torchyard.publish.select import Selection
 
 
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 @only_option
 @click.option("--as", "name", metavar="NAME", help="What to call it, in place of its version.")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@click.option(
+    "--to", "archive", metavar="CHANNEL", help="Bring the files into another channel, too."
+)
 @click.option("--remove", metavar="NAME", help="Let go of a pin.")
 @file_option
 @json_option
@@ -38,6 +45,7 @@ def command(
     files: tuple[str, ...],
     name: str | None,
     reason: str,
+    archive: str | None,
     remove: str | None,
     file: str,
     as_json: bool,
@@ -65,12 +73,30 @@ def command(
         return
     selection = _selection(selectors, variants, files)
     name = name or selectors[0].rpartition("=")[2]
-    page = pin(place, selection, name, reason, Order(f"pin {selection} as {name}", now))
+    order = Order(f"pin {selection} as {name}", now)
+    page = pin(place, selection, name, reason, order)
+    if archive:
+        kept = _archive(place, selection, archive, order, file)
+        pin(kept, selection, name, reason, order)
     document = PinDocument(channel=place.url, pin=page)
     if as_json:
         write(encode(document))
     else:
         show(pin_report(document))
+
+
+def _archive(
+    place: "Channel", selection: "Selection", archive: str, order: "Order", file: str
+) -> "Channel":
+    """Bring files into a channel that is asked for nothing else than to keep them."""
+    from torchyard.publish.promote import Route, gather, head_for, promote
+
+    found = gather(place, selection, order.at)
+    target = open_channel(archive, file, make=True)
+    with TemporaryDirectory(prefix="pin-") as scratch:
+        route = Route(place, target, Path(scratch))
+        promote(route, head_for(place, target, archive), found, order)
+    return target
 
 
 def _selection(

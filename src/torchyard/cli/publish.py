@@ -10,6 +10,7 @@ import click
 
 from torchyard.cli.options import file_option, json_option, set_option, store_option
 from torchyard.cli.places import home_of, open_store, place_of
+from torchyard.cli.planned import cells_of, channel_of, plan_of, yard_of
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.inspect.publish_documents import PublishDocument
 from torchyard.model.yard import Channel, Yard
@@ -19,7 +20,6 @@ from torchyard.report.console import show, write
 
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
-    from torchyard.plan.graph import Plan
     from torchyard.publish.staged import Package
 
 _NAMED = 3
@@ -80,14 +80,17 @@ def command(
     proven, whether wheels of a version agree, and whether all that they require is in the channel
     or declared external. Then one switch shows all of them to everybody.
     """
-    yard = _yard(file, changes)
-    channel = _channel_of(yard, place, file)
+    yard = yard_of(file, changes)
+    channel = channel_of(yard, place, file)
+    if channel and channel.promote_from:
+        msg = f"`{channel.name}` takes packages from channel {channel.promote_from} only"
+        raise PublishError(msg, hint="`torchyard promote` brings them there")
     wish = Wish(
         url=place_of(place, file),
         paths=results,
         policy=_policy(policy_name, yard),
         demands=Demands(
-            cells=_cells(_plan(yard, channel)) if yard and channel else frozenset(),
+            cells=cells_of(plan_of(yard, channel)) if yard and channel else frozenset(),
             external=(*(channel.external if channel else ()), *external),
             partial=partial,
         ),
@@ -168,37 +171,6 @@ def _why(packages: Sequence["Package"], *, partial: bool) -> str:
     return f"publish {', '.join(releases[:_NAMED])}{more}{' (partial)' if partial else ''}"
 
 
-def _yard(file: str, changes: tuple[str, ...]) -> Yard | None:
-    """What the file says, if there is one."""
-    from torchyard.config.load import load_yard
-
-    return load_yard(file, changes) if Path(file).exists() else None
-
-
-def _channel_of(yard: Yard | None, place: str, file: str) -> Channel | None:
-    """The channel of the file that a name or an address means."""
-    url = place_of(place, file)
-    for channel in yard.channels.values() if yard else ():
-        if channel.name == place or place_of(channel.name, file) == url:
-            if channel.promote_from:
-                msg = f"`{channel.name}` takes packages from channel {channel.promote_from} only"
-                raise PublishError(msg, hint="`torchyard promote` brings them there")
-            return channel
-    return None
-
-
-def _plan(yard: Yard, channel: Channel) -> "Plan":
-    from torchyard.config.tables import load_tables
-    from torchyard.plan.build import make_plan
-    from torchyard.plan.select import Selection
-
-    return make_plan(yard, load_tables(), Selection(channel.subset))
-
-
-def _cells(plan: "Plan") -> frozenset[str]:
-    return frozenset(f"{plan.label}/{cell.path}" for cell in plan.cells())
-
-
 def _policy(name: str | None, yard: Yard | None) -> "CheckPolicy":
     """The policy of the command line, of the file, or the usual one."""
     from torchyard.checks.policy import load_policy, parse_policy
@@ -215,7 +187,7 @@ def _from_store(yard: Yard, channel: Channel, file: str, store_url: str | None) 
     from torchyard.model.recipe import Stage
     from torchyard.store.trees import fetch_tree
 
-    plan = _plan(identified(yard, file), channel)
+    plan = plan_of(identified(yard, file), channel)
     store = open_store(store_url, file, yard, make=False)
     home = Path(home_of(file))
     home.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -56,7 +56,29 @@ class Promotion(NamedTuple):
 
     origin: Chosen
     package: Package
-    """Its path is that of a file only if it was made anew."""
+    """There is a file at its path only if it was made anew."""
+
+
+class Route(NamedTuple):
+    """From where to where, and a directory for files on their way."""
+
+    source: Channel
+    target: Channel
+    scratch: Path
+
+
+def head_for(source: Channel, target: Channel, name: str) -> Head:
+    """The head of a target. A new channel calls its variants as the source does."""
+    head, grouping = target.head(), source.head().grouping
+    if not head.generation:
+        name = "" if "/" in name else name
+        return msgspec.structs.replace(head, name=name, grouping=grouping)
+    if head.grouping != grouping:
+        msg = (
+            f"`{source.url}` calls variants after {grouping}, `{target.url}` after {head.grouping}"
+        )
+        raise PublishError(msg, hint="promote into a channel of the same kind")
+    return head
 
 
 def gather(source: Channel, selection: Selection, at: str) -> list[Promotion]:
@@ -71,7 +93,7 @@ def gather(source: Channel, selection: Selection, at: str) -> list[Promotion]:
 
 
 def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[Diagnostic]:
-    for part, entry in chosen:
+    for _, entry in chosen:
         if entry.yanked is not None:
             what = f"`{entry.file}` was taken back: {entry.yanked or 'no reason is given'}"
             yield Diagnostic(what, hint="leave it out, or `torchyard yank --undo` it first")
@@ -118,10 +140,8 @@ def _damaged(objects: Objects, key: str) -> StoreError:
     return StoreError(msg, hint="`torchyard index check --deep` tells what else is wrong there")
 
 
-def without_local(
-    source: Channel, target: Channel, head: Head, found: Sequence[Promotion], folder: Path
-) -> list[Promotion]:
-    """Make files anew that have a local version, without it, in a folder.
+def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[Promotion]:
+    """Make files anew that have a local version, without it.
 
     Those that were made before, and are in the target, are not made again. Packages that ask for
     a version which is then no longer there are refused.
@@ -133,21 +153,19 @@ def without_local(
     made = {
         (entry.promoted, entry.variant): entry
         for part in parts
-        for entry in target.state(head, part).entries
+        for entry in route.target.state(head, part).entries
         if entry.promoted
     }
 
-    def drop(number: int, one: Promotion) -> Promotion:
-        entry = one.package.entry
+    def drop(one: Promotion) -> Promotion:
         if not _has_local(one):
             return one
+        entry = one.package.entry
         known = made.get((entry.sha256, entry.variant))
-        place = folder / str(number)  # variants may have equal names
-        place.mkdir()
-        return _relabelled(source, one, place) if known is None else _known(one, known)
+        return _relabelled(route, one) if known is None else _known(one, known)
 
     with ThreadPoolExecutor(_FILES) as pool:
-        return list(pool.map(drop, range(len(found)), found))
+        return list(pool.map(drop, found))
 
 
 def _has_local(one: Promotion) -> bool:
@@ -177,10 +195,11 @@ def _relabelled_metadata(package: Package) -> bytes:
     return metadata_text(package.metadata, version) if package.metadata else b""
 
 
-def _relabelled(source: Channel, one: Promotion, folder: Path) -> Promotion:
+def _relabelled(route: Route, one: Promotion) -> Promotion:
     entry = one.package.entry
+    folder = Path(mkdtemp(dir=route.scratch))  # variants may have equal names
     old = folder / entry.file
-    fetch(source.objects, key_of(parse_part(one.origin.part), entry), entry.sha256, old)
+    fetch(route.source.objects, key_of(parse_part(one.origin.part), entry), entry.sha256, old)
     path = repair(old, [_DROP], folder / "new").path
     old.unlink()
     digests = digests_of(path)
@@ -199,47 +218,44 @@ def _relabelled(source: Channel, one: Promotion, folder: Path) -> Promotion:
     return one._replace(package=package)
 
 
-def promote(
-    source: Channel, target: Channel, head: Head, found: Sequence[Promotion], order: Order
-) -> Published:
+def promote(route: Route, head: Head, found: Sequence[Promotion], order: Order) -> Published:
     """Bring packages into a channel that have passed all gates. It can be repeated."""
     packages = [one.package for one in found]
-    origins = {id(one.package): one for one in found}
+    whole = {id(one.package): one for one in found}
 
     def send(some: Iterable[Package]) -> None:
-        with TemporaryDirectory(prefix="torchyard-promote-") as folder:
-            carry = partial(_carry, source, target, Path(folder))
-            with ThreadPoolExecutor(_FILES) as pool:
-                list(pool.map(carry, [origins[id(package)] for package in some]))
+        with ThreadPoolExecutor(_FILES) as pool:
+            list(pool.map(partial(_carry, route), [whole[id(package)] for package in some]))
 
     send(
         package
         for part, members in in_order(packages).items()
-        for package in news(part, members, target.state(head, part))
+        for package in news(part, members, route.target.state(head, part))
     )
-    return switch(target, head, packages, order, send)
+    return switch(route.target, head, packages, order, send)
 
 
-def _carry(source: Channel, target: Channel, scratch: Path, one: Promotion) -> None:
+def _carry(route: Route, one: Promotion) -> None:
     """Bring a package and what is beside it, unless it is there."""
+    source, target = route.source.objects, route.target.objects
     package, entry = one.package, one.package.entry
     key = key_of(parse_part(package.part), entry)
-    beside = [f"{key}{METADATA}"] if package.metadata else []
-    beside += [f"{key}{PROVENANCE}"] if package.provenance else []
-    if entry.promoted == one.origin.entry.sha256:
-        upload(target.objects, [package])
-        return
     if key.startswith("packages/"):
-        if all(target.objects.head(name) for name in (key, *beside)):
+        names = [f"{key}{METADATA}"] if package.metadata else []
+        names += [f"{key}{PROVENANCE}"] if package.provenance else []
+        names.append(key)
+        if all(map(target.head, names)):
             return
-        if entry.size < _COPIED and all(
-            target.objects.copy(name, source.objects) for name in (*beside, key)
-        ):
+        same = entry.sha256 == one.origin.entry.sha256
+        if same and entry.size < _COPIED and all(target.copy(name, source) for name in names):
             return
-    with TemporaryDirectory(dir=scratch) as folder:
+    if package.path.exists():
+        upload(target, [package])
+        return
+    with TemporaryDirectory(dir=route.scratch) as folder:
         path = Path(folder, entry.file)
-        fetch(source.objects, key, entry.sha256, path)
-        upload(target.objects, [package._replace(path=path)])
+        fetch(source, key, entry.sha256, path)
+        upload(target, [package._replace(path=path)])
 
 
 def fetch(objects: Objects, key: str, digest: str, path: Path) -> None:

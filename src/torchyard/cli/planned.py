@@ -1,0 +1,45 @@
+"""What the file plans for a channel."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from torchyard.cli.places import place_of
+from torchyard.model.yard import Channel, Yard
+
+if TYPE_CHECKING:
+    from torchyard.plan.graph import Plan
+
+
+def yard_of(file: str, changes: tuple[str, ...]) -> Yard | None:
+    """What the file says, if there is one."""
+    from torchyard.config.load import load_yard
+
+    return load_yard(file, changes) if Path(file).exists() else None
+
+
+def channel_of(yard: Yard | None, place: str, file: str) -> Channel | None:
+    """The channel of the file that a name or an address means."""
+    url = place_of(place, file)
+    for channel in yard.channels.values() if yard else ():
+        if channel.name == place or place_of(channel.name, file) == url:
+            return channel
+    return None
+
+
+def subset_of(yard: Yard, channel: Channel | None) -> str | None:
+    """The subset that is published in a channel, or in that which it takes packages from."""
+    while channel and channel.promote_from:
+        channel = yard.channels[channel.promote_from]
+    return channel.subset if channel else None
+
+
+def plan_of(yard: Yard, channel: Channel) -> "Plan":
+    from torchyard.config.tables import load_tables
+    from torchyard.plan.build import make_plan
+    from torchyard.plan.select import Selection
+
+    return make_plan(yard, load_tables(), Selection(subset_of(yard, channel)))
+
+
+def cells_of(plan: "Plan") -> frozenset[str]:
+    return frozenset(f"{plan.label}/{cell.path}" for cell in plan.cells())
