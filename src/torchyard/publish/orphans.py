@@ -63,8 +63,8 @@ def _named(channel: Channel, head: Head, born: datetime) -> Iterator[str]:
         for entry in (*state.entries, *(one.entry for one in state.hidden)):
             yield key_of(part, entry)
         recent = changes_within(head, born) if part.shelf == "conda" else ()
-        befores = [change.parts[name][0] for change in recent if name in change.parts]
-        for digest in (head.parts[name].state, *befores):
+        earlier = [change.parts[name][0] for change in recent if name in change.parts]
+        for digest in (head.parts[name].state, *earlier):
             for shard in channel.state_at(digest).shards.values():
                 yield shard_key(part.name, shard)
 
