@@ -7,6 +7,7 @@ makes it fail.
 
 import contextlib
 import json
+import os
 import secrets
 import shutil
 import socket
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 import obstore
 from obstore.store import S3Store
@@ -29,6 +30,8 @@ LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
 ROLES = ("master", "volume", "filer", "s3")
 START_SECONDS = 60
+PUBLIC = "public"
+"""A bucket that anybody may read, once a test has made it."""
 
 
 class NotStartedError(Exception):
@@ -115,6 +118,12 @@ class S3Server:
             secret_key=self.secret_key,
         )
 
+    def public_place(self) -> Place:
+        """A place that anybody may read."""
+        with contextlib.suppress(urllib.error.HTTPError):  # it is there
+            self.create_bucket(PUBLIC)
+        return self.place(PUBLIC)
+
     def create_bucket(self, name: str) -> None:
         """Make a bucket; obstore can't, but it can sign the request that does."""
         store = replace(self.place(name), prefix="").store()
@@ -151,7 +160,8 @@ class S3Server:
             raise NotStartedError(msg)
         keys = {"accessKey": self.access_key, "secretKey": self.secret_key}
         owner = {"name": "tests", "credentials": [keys], "actions": ["Admin"]}
-        config = json.dumps({"identities": [owner]})
+        anybody = {"name": "anonymous", "actions": [f"Read:{PUBLIC}"]}
+        config = json.dumps({"identities": [owner, anybody]})
         (self.directory / "s3.json").write_text(config, encoding="utf-8")
         command = [
             weed,
@@ -201,6 +211,96 @@ class S3Server:
         for role in ROLES:
             socket_file = f"/tmp/seaweedfs-{role}-grpc-{self.ports[f'{role}.port.grpc']}.sock"
             Path(socket_file).unlink(missing_ok=True)
+
+
+class Asked(NamedTuple):
+    """A line of a web server's log."""
+
+    path: str
+    status: int
+    media: str
+    """The type of what was sent."""
+    agent: str
+
+
+class Nginx:
+    """A web server with a configuration of its own, and a log of all that is asked of it.
+
+    `text` is what belongs into the http block; for `listen 80` it gets a port of its own.
+    """
+
+    def __init__(self, directory: Path, text: str) -> None:
+        self.directory = directory
+        self.text = text
+        self.port = 0
+        self._seen = 0
+        self._started = contextlib.ExitStack()
+
+    @property
+    def url(self) -> str:
+        return f"http://{LOOPBACK}:{self.port}"
+
+    def asked(self) -> list[Asked]:
+        """All requests since the last call."""
+        lines = (self.directory / "access.log").read_text(encoding="utf-8").splitlines()
+        new, self._seen = lines[self._seen :], len(lines)
+        return [_asked(line) for line in new]
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self.port = stack.enter_context(reserved_port())
+            self.directory.mkdir(parents=True, exist_ok=True)
+            config = self.directory / "nginx.conf"
+            config.write_text(self._config(), encoding="utf-8")
+            log = stack.enter_context((self.directory / "nginx.log").open("wb"))
+            program = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+            if program is None:
+                msg = "`nginx` isn't installed"
+                raise NotStartedError(msg)
+            command = [program, "-p", str(self.directory), "-c", str(config), "-e", "stderr"]
+            process = stack.enter_context(
+                subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
+            )
+            stack.callback(process.terminate)
+            self._wait(process)
+            self._started = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._started.close()
+
+    def _config(self) -> str:
+        temporary = "".join(
+            f"{kind}_temp_path temp;\n"
+            for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        )
+        text = self.text.replace("listen 80;", f"listen {LOOPBACK}:{self.port};")
+        return (
+            "daemon off;\nmaster_process off;\npid nginx.pid;\nevents {}\nhttp {\n"
+            "log_format asked '$request_uri\t$status\t$sent_http_content_type\t$http_user_agent';\n"
+            f"access_log access.log asked;\n{temporary}{text}\n}}\n"
+        )
+
+    def _wait(self, process: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and process.poll() is None:
+            with contextlib.suppress(OSError):
+                socket.create_connection((LOOPBACK, self.port), timeout=1).close()
+                return
+            time.sleep(0.02)
+        end = (self.directory / "nginx.log").read_text(encoding="utf-8")[-4000:]
+        msg = f"nginx: exit code {process.poll()}; it said:\n{end}"
+        raise NotStartedError(msg)
+
+
+def _asked(line: str) -> Asked:
+    path, status, media, agent = line.split("\t")
+    return Asked(path, int(status), media, agent.partition("/")[0])
 
 
 @contextlib.contextmanager

@@ -19,17 +19,18 @@ def make_wheel(
     version: str = "1.0",
     requires: str = "",
     tag: str = "py3-none-any",
+    dist: str = DIST,
 ) -> Path:
     """A pure wheel of one module, with whatever files are given in place of its own."""
-    info = f"{DIST}-{version}.dist-info"
+    info = f"{dist}-{version}.dist-info"
     needs = f"Requires-Dist: {requires}\n" if requires else ""
     members = {
-        f"{DIST}/__init__.py": f'__version__ = "{version}"\n',
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {DIST}\nVersion: {version}\n{needs}",
+        f"{dist}/__init__.py": f'__version__ = "{version}"\n',
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {dist}\nVersion: {version}\n{needs}",
         f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {tag}\n",
         **(files or {}),
     }
-    path = folder / f"{DIST}-{version}-{tag}.whl"
+    path = folder / f"{dist}-{version}-{tag}.whl"
     with zipfile.ZipFile(path, "w") as archive:
         rows = []
         for name, text in members.items():

@@ -1,0 +1,95 @@
+"""Installers as users run them, with no settings and no cache of this machine's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from torchyard.host.process import own_program
+
+_OWN = ("PIP_", "UV_", "PYTHON")
+
+
+class RefusedError(Exception):
+    """An installer failed; the message is all that it said."""
+
+
+class Resolved(NamedTuple):
+    """What uv would install."""
+
+    version: str
+    sha256: str
+
+
+class Installer(Protocol):
+    """pip or uv."""
+
+    agent: str
+    """What it calls itself when it asks for a page."""
+
+    def install(self, index: str, requirement: str, target: Path) -> dict[str, str]:
+        """Install packages into a directory that is new; return versions by name."""
+
+
+class Pip:
+    """The pip of the Python that runs the tests."""
+
+    agent = "pip"
+
+    def install(self, index: str, requirement: str, target: Path) -> dict[str, str]:
+        self._install(index, requirement, "--target", target)
+        return installed(target)
+
+    def _install(self, index: str, requirement: str, *words: object) -> None:
+        own = ("--isolated", "--disable-pip-version-check", "--no-cache-dir", "--no-input")
+        options = ("--index-url", index, "--retries", "0", "--only-binary", ":all:")
+        run(sys.executable, "-m", "pip", *own, "install", *options, *words, requirement)
+
+
+class Uv:
+    """The uv of the development requirements."""
+
+    agent = "uv"
+    _options = ("--no-cache", "--no-config", "--no-progress", "--only-binary", ":all:")
+
+    def lock(self, index: str, requirement: str, folder: Path) -> dict[str, Resolved]:
+        """Choose all packages that are needed, and install none."""
+        wanted, lock = folder / "wanted.in", folder / "locked.txt"
+        wanted.write_text(requirement, encoding="utf-8")
+        asked = ("--generate-hashes", "--no-header", "--no-annotate", "-o", lock, wanted)
+        self._pip("compile", "--index-url", index, *asked)
+        found = {}
+        text = lock.read_text(encoding="utf-8").replace("\\\n", " ")
+        for name, _, rest in (line.partition("==") for line in text.splitlines()):
+            version, _, digest = rest.partition("--hash=sha256:")
+            found[name] = Resolved(version.strip(), digest.split()[0])
+        return found
+
+    def install(self, index: str, requirement: str, target: Path) -> dict[str, str]:
+        self._pip("install", "--index-url", index, "--target", target, requirement)
+        return installed(target)
+
+    def _pip(self, command: str, *words: object) -> None:
+        python = ("--python", sys.executable)
+        run(own_program("uv"), "pip", command, *self._options, *python, *words)
+
+
+def run(*argv: object) -> None:
+    """Run an installer to its end."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    done = subprocess.run(
+        [str(word) for word in argv],
+        env={**env, "NO_PROXY": "*"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RefusedError(done.stdout + done.stderr)
+
+
+def installed(target: Path) -> dict[str, str]:
+    """The versions of what is installed in a directory."""
+    infos = (path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info"))
+    return dict(name.rsplit("-", 1) for name in infos)
