@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import pytest
 from tests.conda import make_package
-from tests.helpers import ROOT
+from tests.helpers import ROOT, Command
 from tests.installers import Installer, Pip, RefusedError, Uv
 from tests.services import PUBLIC, Asked, Nginx, S3Server
 from tests.smoke import make_wheel
@@ -24,15 +24,10 @@ from torchyard.checks.smoke.conda import solve
 from torchyard.index.entry import package_key
 from torchyard.index.page import Media
 from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
-from torchyard.publish.head import Head
-from torchyard.publish.publish import publish
 from torchyard.publish.shelves import headers
-from torchyard.publish.staged import read_staged
 
 pytestmark = pytest.mark.integration
 
-NOW = "2026-11-15T14:20:00Z"
 EXAMPLES = ROOT / "examples/serve"
 JSON = "application/vnd.pypi.simple.v1+json"
 MACHINE = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}
@@ -43,6 +38,7 @@ class Served(NamedTuple):
 
     place: str
     nginx: Nginx
+    torchyard: Command
 
     @property
     def url(self) -> str:
@@ -52,10 +48,13 @@ class Served(NamedTuple):
     def channel(self) -> Channel:
         return Channel.at(self.place)
 
-    def publish(self, folder: Path) -> None:
-        channel = Channel.at(self.place, make=True)
-        head = channel.head() if channel.objects.head("channel.json") else Head()
-        publish(channel, head, read_staged([folder], "compute", NOW), Order("a test", NOW))
+    def call(self, command: str, *words: object) -> str:
+        done = self.torchyard(command, *words)
+        assert done.code == 0, done.err
+        return done.out
+
+    def publish(self, folder: Path, *words: str) -> None:
+        self.call("publish", folder, "--to", self.place, *words)
 
 
 def directory_config(root: Path) -> str:
@@ -74,12 +73,15 @@ def bucket_config(endpoint: str, place: str) -> str:
 
 @pytest.fixture(params=["directory", "bucket"])
 def served(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    torchyard: Command,
 ) -> Iterator[Served]:
     if request.param == "directory":
         root = tmp_path / "channel"
         with Nginx(tmp_path / "nginx", directory_config(root)) as nginx:
-            yield Served(root.as_uri(), nginx)
+            yield Served(root.as_uri(), nginx, torchyard)
         return
     server: S3Server = request.getfixturevalue("s3_server")
     place = server.public_place()
@@ -87,7 +89,7 @@ def served(
         monkeypatch.setenv(name, value)
     config = bucket_config(server.endpoint, f"{PUBLIC}/{place.prefix}")
     with Nginx(tmp_path / "nginx", config) as nginx:
-        yield Served(place.url, nginx)
+        yield Served(place.url, nginx, torchyard)
 
 
 @pytest.fixture(params=[Pip(), Uv()], ids=["pip", "uv"])
@@ -199,15 +201,16 @@ def test_changed_wheels_and_sidecars_are_refused(
     assert not (tmp_path / "a/tiny").exists()
 
 
-def test_html_alone_will_do(release: Path, installer: Installer, tmp_path: Path) -> None:
+def test_html_alone_will_do(
+    release: Path, installer: Installer, tmp_path: Path, torchyard: Command
+) -> None:
     """A server that knows nothing but `/` → `/index.html`."""
     root = tmp_path / "channel"
     lines = directory_config(root).splitlines(keepends=True)
     text = "".join(line for line in lines if "~application" not in line)
     assert text.count("\n") == len(lines) - 1
     with Nginx(tmp_path / "nginx", text) as nginx:
-        served = Served(root.as_uri(), nginx)
-        served.publish(release)
+        Served(root.as_uri(), nginx, torchyard).publish(release)
         found = installer.install(f"{nginx.url}/cpu/", "tiny", tmp_path / "installed")
         asked = nginx.asked()
     assert found == {"tiny": "1.1+cpu", "shared": "2.0"}
@@ -217,10 +220,11 @@ def test_html_alone_will_do(release: Path, installer: Installer, tmp_path: Path)
     assert len(names(asked, ".whl")) == 2
 
 
-def test_copy_is_a_channel(release: Path, installer: Installer, tmp_path: Path) -> None:
+def test_copy_is_a_channel(
+    release: Path, installer: Installer, tmp_path: Path, torchyard: Command
+) -> None:
     """Behind an air gap there may be no server at all."""
-    make = Served((tmp_path / "channel").as_uri(), Nginx(tmp_path, ""))
-    make.publish(release)
+    assert torchyard("publish", release, "--to", tmp_path / "channel").code == 0
     copy = tmp_path / "media/usb stick"
     shutil.copytree(tmp_path / "channel", copy)
     shutil.rmtree(tmp_path / "channel")

@@ -286,19 +286,23 @@ def test_conda_packages(torchyard: Command, tmp_path: Path) -> None:
 def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_path: Path) -> None:
     zips = [
         wheel(
-            "2.14.0", variant="cpu", file=f"{platform}.zip", cell=f"torch-2.14.0/{platform}/{end}"
+            f"2.14.0+{compute}",
+            file=f"{platform}+{compute}.zip",
+            cell=f"torch-2.14.0/{platform}/{compute}-mkl/any/libtorch",
         )
-        for platform, end in (
-            ("linux-x86_64", "cpu-mkl/any/libtorch"),
-            ("windows-x86_64", "cpu-mkl/any/libtorch"),
+        for platform, compute in (
+            ("linux-x86_64", "cpu"),
+            ("linux-x86_64", "cu130"),
+            ("windows-x86_64", "cpu"),
         )
     ]
     put(tmp_path / "channel", "libtorch/torch", *zips)
     args = ("--kind", "libtorch", "--cpu", "--json", "--url", "u")
     told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
     digest = zips[0].sha256
-    key = f"packages/{digest[:2]}/{digest[2:]}/linux-x86_64.zip"
-    assert told.commands == {"curl": f"curl -LO 'u/{key}'"}
+    key = f"packages/{digest[:2]}/{digest[2:]}/linux-x86_64%2Bcpu.zip"
+    assert told.commands == {"curl": f"curl -L -o 'linux-x86_64+cpu.zip' 'u/{key}'"}
+    assert told.document.notes == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
+from urllib.parse import quote
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -64,9 +65,11 @@ def find_package(
         for one in candidates
         if best is None or one.entry is not best.entry
     )
-    notes = tuple(_notes(candidates, best, wanted, facts))
+    notes = [*_notes(candidates, best, facts)] if best else []
+    if best and kind == "wheel":
+        notes += _whole_index(candidates, best, wanted)
     choice = best.entry if best else None
-    return Answer(wanted.name, kind, facts, choice, others, notes)
+    return Answer(wanted.name, kind, facts, choice, others, tuple(notes))
 
 
 def commands(answer: Answer, address: str) -> dict[str, str]:
@@ -83,7 +86,8 @@ def commands(answer: Answer, address: str) -> dict[str, str]:
             spec = f"{answer.project}={entry.version}={conda_record(entry).build}"
             return {"conda": f"conda install --channel {address}/conda '{spec}'"}
         case "libtorch":
-            return {"curl": f"curl -LO '{address}/{package_key(entry.sha256, entry.file)}'"}
+            key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
+            return {"curl": f"curl -L -o '{entry.file}' '{address}/{key}'"}
 
 
 def _entries(channel: Channel, project: str, kind: Kind) -> list[tuple[str, Entry]]:
@@ -135,12 +139,8 @@ def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Mis
     return Misfit(Reason.LESSER, f"fits, but less well than {best.entry.variant if best else ''}")
 
 
-def _notes(
-    candidates: Sequence[_Candidate], best: _Candidate | None, wanted: Requirement, facts: Facts
-) -> Iterator[str]:
+def _notes(candidates: Sequence[_Candidate], best: _Candidate, facts: Facts) -> Iterator[str]:
     """What would surprise people."""
-    if best is None:
-        return
     gpu = [one for one in candidates if isinstance(one.found, Grade) and one.found.support]
     if isinstance(best.found, Grade) and best.found.support == 1:
         yield (
@@ -154,6 +154,12 @@ def _notes(
             "a final version beats a nightly, and a newer one an older, whatever they are for; "
             f"to have it, ask for =={other.entry.version}"
         )
+
+
+def _whole_index(
+    candidates: Sequence[_Candidate], best: _Candidate, wanted: Requirement
+) -> Iterator[str]:
+    """What installers would take that see all variants."""
     seen = {
         one.version
         for one in candidates
