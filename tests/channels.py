@@ -222,19 +222,31 @@ def told(channel: Channel) -> dict[str, set[str]]:
     }
 
 
+class Death(BaseException):
+    """Nobody catches it."""
+
+
+def die() -> None:
+    raise Death
+
+
 class Mortal(Objects):
-    """Objects whose user dies before or after a chosen operation; what is written stays."""
+    """Objects whose user dies before or after a chosen operation; what is written stays.
 
-    class Death(BaseException):
-        """Nobody catches it."""
+    Or something else happens then, such as a change by somebody else.
+    """
 
-    def __init__(self, url: str, dies_at: int, *, after: bool = False) -> None:
+    def __init__(
+        self, url: str, at: int, *, after: bool = False, then: Callable[[], object] = die
+    ) -> None:
         super().__init__(url)
-        self.dies_at = dies_at
         self.written: list[str] = []
         """What was created or swapped, in order."""
+        self._at = at
         self._after = after
+        self._then = then
         self._operations = 0
+        self._busy = False
 
     def read(self, key: str) -> bytes | None:
         return self._live(partial(super().read, key))
@@ -257,11 +269,17 @@ class Mortal(Objects):
             self._live(partial(super().delete, [key]))
 
     def _live(self, do: Callable[[], T]) -> T:
+        if self._busy:  # a part of another operation, which may hold a lock
+            return do()
         self._operations += 1
-        dies = self._operations == self.dies_at
-        if dies and not self._after:
-            raise self.Death
-        done = do()
-        if dies:
-            raise self.Death
+        now = self._operations == self._at
+        if now and not self._after:
+            self._then()
+        self._busy = True
+        try:
+            done = do()
+        finally:
+            self._busy = False
+        if now and self._after:
+            self._then()
         return done

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import LATER, Mortal, Reader, adding, put, read_all, told, wheel, without
+from tests.channels import LATER, Death, Mortal, Reader, adding, put, read_all, told, wheel, without
 
 from torchyard.errors import SelectionError, StoreError
 from torchyard.index.entry import WHOLE, State
@@ -231,7 +231,7 @@ def test_every_death_is_mended_by_a_second_try(channel: Channel) -> None:
             objects = Mortal(channel.url, step, after=bool(step % 2))
             try:
                 put(Channel(objects), *wheels)
-            except Mortal.Death:
+            except Death:
                 deaths += 1
                 reader = reader_of(channel)
                 read_all(reader, channel.head())
@@ -249,7 +249,7 @@ def test_who_comes_after_a_death_finishes_what_its_own_pages_need(channel: Chann
     needing = wheel("torch", "2.0", "cpu", ["fresh"])
     for dead in range(1, 100):
         objects = Mortal(channel.url, dead)
-        with pytest.raises(Mortal.Death):
+        with pytest.raises(Death):
             put(Channel(objects), fresh, needing)
         if objects.written[-1:] == [HEAD]:
             break
@@ -265,7 +265,7 @@ def test_lists_of_projects_wait_for_pages_that_a_dead_writer_owes(channel: Chann
     put(channel, CPU)
     for dead in range(1, 100):
         objects = Mortal(channel.url, dead)
-        with pytest.raises(Mortal.Death):
+        with pytest.raises(Death):
             put(Channel(objects), HELPER)
         if objects.written[-1:] == [HEAD]:
             break

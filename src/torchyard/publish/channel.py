@@ -196,8 +196,9 @@ class Channel:
         return pages(name, state, views_of(name, state, head.variants))
 
     def _wait(self, began: float) -> None:
-        """Let others pass, for a while of random length."""
-        if time.monotonic() - began > PATIENCE:
+        """Let others pass, for a while of random length, the longer the longer it has taken."""
+        waited = time.monotonic() - began
+        if waited > PATIENCE:
             msg = f"others change the channel `{self.url}` all the time"
             raise ElsewhereError(msg, hint="try again later", reason="busy")
-        time.sleep(SystemRandom().uniform(0.01, 0.5))
+        time.sleep(SystemRandom().uniform(0.005, min(0.5, 0.02 + waited)))

@@ -1,0 +1,176 @@
+"""What holds for every channel, whatever is done to it, and whoever dies or comes between."""
+
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import product
+
+import msgspec
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.channels import (
+    LATER,
+    NOW,
+    Death,
+    Made,
+    Mortal,
+    Reader,
+    die,
+    put,
+    read_all,
+    told,
+    wheel,
+    without,
+)
+
+from torchyard.index.entry import SHARED, State
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import ROOTS, Edit, Order
+
+PROJECTS = ("helper", "torch", "vision")
+WHEELS = {
+    (project, version, variant): wheel(project, version, variant)
+    for project, version, variant in product(
+        PROJECTS, ("1.0", "1.1", "2.0"), (SHARED, "cpu", "cu130")
+    )
+}
+PARTS = [f"simple/{project}" for project in PROJECTS]
+
+wheels = st.lists(st.sampled_from(sorted(WHEELS)), min_size=1, max_size=4, unique=True)
+moments = st.integers(1, 40)
+Deed = Callable[[Channel], object]
+
+
+def yanking(file: str, reason: str) -> Edit:
+    def edit(state: State) -> State:
+        entries = (
+            msgspec.structs.replace(entry, yanked=reason) if entry.file == file else entry
+            for entry in state.entries
+        )
+        return msgspec.structs.replace(state, entries=tuple(entries))
+
+    return edit
+
+
+class Life(RuleBasedStateMachine):
+    """A channel, what must be in it, and a reader who remembers what it saw."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = tempfile.mkdtemp()
+        self.channel = Channel.at(self.folder, make=True)
+        self.reader = Reader(self.channel.objects.read)
+        self.generation = 0
+        self.published: set[tuple[str, str]] = set()
+        self.known: dict[str, set[str]] = defaultdict(set)
+
+    def teardown(self) -> None:
+        shutil.rmtree(self.folder)
+
+    @rule(chosen=wheels)
+    def publish(self, chosen: list[tuple[str, str, str]]) -> None:
+        self._publish(self.channel, chosen)
+
+    @rule(chosen=wheels, at=moments, after=st.booleans(), again=st.booleans())
+    def die(self, chosen: list[tuple[str, str, str]], at: int, *, after: bool, again: bool) -> None:
+        with suppress(Death):
+            objects = Mortal(self.folder, at, after=after, then=die)
+            self._publish(Channel(objects), chosen)
+        if again:
+            self._look()
+            self._publish(self.channel, chosen)
+
+    @rule(chosen=wheels, others=wheels, at=moments, dies=st.none() | moments)
+    def be_overtaken(
+        self,
+        chosen: list[tuple[str, str, str]],
+        others: list[tuple[str, str, str]],
+        at: int,
+        dies: int | None,
+    ) -> None:
+        """Somebody else publishes in the middle, and perhaps dies of it."""
+
+        def come_between() -> None:
+            with suppress(Death):
+                self._publish(Channel(Mortal(self.folder, dies or 0)), others)
+            self._look()
+
+        self._publish(Channel(Mortal(self.folder, at, then=come_between)), chosen)
+
+    @rule(which=st.sampled_from(sorted(WHEELS)), reason=st.sampled_from(["", "broken"]))
+    def yank(self, which: tuple[str, str, str], reason: str) -> None:
+        made = WHEELS[which]
+        self.channel.commit({made.part: yanking(made.entry.file, reason)}, LATER)
+
+    @rule(which=st.sampled_from(sorted(WHEELS)), at=moments)
+    def hide(self, which: tuple[str, str, str], at: int) -> None:
+        made = WHEELS[which]
+        with suppress(Death):
+            channel = Channel(Mortal(self.folder, at))
+            channel.commit({made.part: without(made.entry.file)}, LATER)
+        self.published.discard((made.part, made.entry.file))
+
+    @rule(part=st.sampled_from(PARTS), back=st.integers(0, 3))
+    def roll_back(self, part: str, back: int) -> None:
+        """Take an old state as it was."""
+        changes = [change for change in self.channel.head().log if part in change.parts]
+        old = self.channel.state_at(
+            changes[-1 - back].parts[part][0] if back < len(changes) else ""
+        )
+        self.channel.commit({part: lambda _: old}, Order("back", NOW))
+        self.published = {(of, file) for of, file in self.published if of != part} | {
+            (part, entry.file) for entry in old.entries
+        }
+
+    @rule()
+    def mend(self) -> None:
+        head = self.channel.head()
+        self.channel.mend([*head.parts, ROOTS])
+        assert self.channel.head() == head
+        assert read_all(self.reader, head) == told(self.channel)
+        for path, tag in self._tags().items():
+            assert self.channel.objects.tag(path) == tag
+        assert self.channel.mend([*head.parts, ROOTS]) == []
+
+    @invariant()
+    def everything_is_right(self) -> None:
+        if hasattr(self, "folder"):
+            self._look()
+
+    def _publish(self, channel: Channel, chosen: list[tuple[str, str, str]]) -> None:
+        made: list[Made] = [WHEELS[which] for which in chosen]
+        put(channel, *made)
+        self.published.update((one.part, one.entry.file) for one in made)
+
+    def _look(self) -> None:
+        """Every page is one that some state had, and names only what is there."""
+        head = self.channel.head()
+        assert head.generation >= self.generation
+        self.generation = head.generation
+        files = {
+            (part, entry.file)
+            for part in head.parts
+            for entry in self.channel.state(head, part).entries
+        }
+        assert files >= self.published
+        self.published = files  # also what those published who died afterwards
+        for digest in {new for change in head.log for _, new in change.parts.values()}:
+            for path, tag in self.channel.state_at(digest).tags.items():
+                self.known[path].add(tag)
+        read_all(self.reader, head)
+        for path, tags in self.known.items():
+            found = self.channel.objects.tag(path)
+            assert found is None or found in tags
+
+    def _tags(self) -> dict[str, str]:
+        """What the pages of the channel should be."""
+        head = self.channel.head()
+        states = (self.channel.state(head, part) for part in head.parts)
+        return dict(head.tags) | {path: tag for state in states for path, tag in state.tags.items()}
+
+
+Life.TestCase.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
+TestLife = Life.TestCase
