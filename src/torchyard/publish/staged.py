@@ -20,7 +20,7 @@ from torchyard.index.entry import SHARED, Entry, order_of
 from torchyard.index.repodata import record_of
 from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
-from torchyard.package.conda_index import INDEX
+from torchyard.package.conda_index import INDEX, RUN_EXPORTS
 from torchyard.package.contents import Contents, Kind
 from torchyard.package.read import kind_of, read_package
 from torchyard.recipes.pytorch import commit_of
