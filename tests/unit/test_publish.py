@@ -227,6 +227,17 @@ def test_what_is_deleted_while_it_is_published_is_sent_again(
     assert channel.objects.read(keys[1]) == packages[0].metadata
 
 
+def test_a_file_that_changes_while_it_is_sent_is_taken_back(
+    tmp_path: Path, channel: Channel
+) -> None:
+    wheel = make_wheel(tmp_path / "dist")
+    packages = staged(tmp_path / "dist")
+    wheel.write_bytes(wheel.read_bytes() + b"more")
+    with pytest.raises(PublishError, match="was changed while it was being published"):
+        send(channel, packages)
+    assert not list(channel.objects.list("packages/"))
+
+
 def test_what_is_needed_comes_before_what_needs_it(tmp_path: Path) -> None:
     make_wheel(tmp_path, "a", requires=["b"])
     make_wheel(tmp_path, "b", requires=["z"])

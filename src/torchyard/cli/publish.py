@@ -119,6 +119,7 @@ def published(wish: Wish) -> PublishDocument:
     """Ask all gates and publish, or raise all that stands against it."""
     import msgspec
 
+    from torchyard.cli.reading import read
     from torchyard.cli.today import current_date, current_moment
     from torchyard.inspect.publish_documents import publish_document
     from torchyard.publish.channel import Channel as Place
@@ -139,7 +140,8 @@ def published(wish: Wish) -> PublishDocument:
         raise PublishError(msg, hint=f'a channel keeps its own: write variants = "{head.grouping}"')
     today, now = current_date(), current_moment()
     trusted = proven(wish.paths, wish.policy, today)
-    packages = read_staged(wish.paths, head.grouping, now, judge_by(wish.policy, today, trusted))
+    judge = judge_by(wish.policy, today, trusted)
+    packages = read_staged(wish.paths, head.grouping, now, judge, read)
     if not packages:
         msg = f"there is no package in {', '.join(map(str, wish.paths))}"
         raise SelectionError(msg, hint="name packages, or directories that have some")

@@ -62,6 +62,8 @@ class Package(NamedTuple):
     """What is wrong with it."""
     metadata: bytes = b""
     provenance: bytes = b""
+    written: int = 0
+    """When its file was last written, in nanoseconds, as far as that counts."""
 
 
 Judge = Callable[[str, Contents], Findings]
@@ -74,7 +76,11 @@ def trust(_sha256: str, _contents: Contents) -> Findings:
 
 
 def read_staged(
-    paths: Iterable[Path], grouping: Grouping, now: str, judge: Judge = trust
+    paths: Iterable[Path],
+    grouping: Grouping,
+    now: str,
+    judge: Judge = trust,
+    read: Callable[[Path], Contents] = read_package,
 ) -> list[Package]:
     """Read all packages among files and below directories, one after the other.
 
@@ -84,9 +90,14 @@ def read_staged(
     wrong: list[Diagnostic] = []
     for path in find_packages(paths):
         try:
-            package = _read(path, grouping, now, judge)
-            entry = package.entry
-            packages.setdefault((package.part, *order_of(entry), entry.sha256), package)
+            written = path.stat().st_mtime_ns
+            digests = digests_of(path)
+            contents = read(path)
+            entry = _entry(contents, digests, grouping, now)
+            findings = judge(entry.sha256, contents)
+            package = _package(path, contents, entry, findings, digests.md5)
+            key = (package.part, *order_of(entry), entry.sha256)
+            packages.setdefault(key, package._replace(written=written))
         except (BuildError, PublishError) as error:  # it is broken, or nothing for a channel
             wrong += error.diagnostics
     if wrong:
@@ -126,12 +137,11 @@ def digests_of(path: Path) -> Digests:
     return Digests(sha256.hexdigest(), md5.hexdigest(), size)
 
 
-def _read(path: Path, grouping: Grouping, now: str, judge: Judge) -> Package:
-    digests = digests_of(path)
-    contents = read_package(path)
+def _entry(contents: Contents, digests: Digests, grouping: Grouping, now: str) -> Entry:
+    """What can be said of a package of any kind."""
     expected, order = expected_of(contents), carried_order(contents)
-    entry = Entry(
-        file=path.name,
+    return Entry(
+        file=contents.file_name,
         version=expected.version,
         variant=_variant(expected, order, grouping),
         sha256=digests.sha256,
@@ -140,15 +150,16 @@ def _read(path: Path, grouping: Grouping, now: str, judge: Judge) -> Package:
         cell=order.task.id.partition(":")[2] if order else "",
         commit=commit_of(order) if order and _has_source(order) else "",
     )
-    findings = judge(digests.sha256, contents)
+
+
+def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
     match contents.kind:
         case Kind.WHEEL:
             return _wheel(path, contents, entry, findings)
         case Kind.CONDA:
-            return _conda(path, contents, entry, findings, digests)
+            return _conda(path, contents, entry, findings, md5)
         case Kind.ZIP:
-            name = order.task.facts["name"] if order else expected.name[3:]
-            return _libtorch(path, canonicalize_name(name), entry, findings)
+            return _libtorch(path, contents, entry, findings)
         case _:
             assert_never(contents.kind)
 
@@ -204,18 +215,16 @@ def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
     return tuple(found[0] for found in names if found and not found[0].startswith("__"))
 
 
-def _conda(
-    path: Path, contents: Contents, entry: Entry, findings: Findings, digests: Digests
-) -> Package:
+def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
     index = conda_index(contents)
     if index is None or not index.subdir:
         msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
         raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
     record = record_of(
         contents.texts[INDEX],
-        sha256=digests.sha256,
-        md5=digests.md5,
-        size=digests.size,
+        sha256=entry.sha256,
+        md5=md5,
+        size=entry.size,
         run_exports=contents.texts.get(RUN_EXPORTS, b""),
     )
     entry = msgspec.structs.replace(entry, version=index.version, record=record)
@@ -223,7 +232,10 @@ def _conda(
     return Package(path, f"conda/{index.subdir}", entry, index.name, requires, findings)
 
 
-def _libtorch(path: Path, name: str, entry: Entry, findings: Findings) -> Package:
+def _libtorch(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
+    order = carried_order(contents)
+    project = order.task.facts["name"] if order else expected_of(contents).name[3:]
+    name = canonicalize_name(project)
     if not name or not entry.version:
         msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
         raise PublishError(msg, hint="rename it, or leave it out")

@@ -31,7 +31,9 @@ def upload(objects: Objects, packages: Iterable[Package], progress: Progress = n
 
     def send(package: Package) -> None:
         for one in _objects(package):
-            if not _send(objects, one) and package.part.startswith("conda/"):
+            if _send(objects, one):
+                _refuse_changed(objects, one.key, package)
+            elif package.part.startswith("conda/"):
                 _compare(objects, one.key, package.entry.sha256)
         progress(package.entry.size)
 
@@ -72,6 +74,15 @@ def _send(objects: Objects, one: _Object) -> bool:
         return False
     objects.write(one.key, one.data, said)
     return True
+
+
+def _refuse_changed(objects: Objects, key: str, package: Package) -> None:
+    """Take back what was sent of a file that somebody has written to since it was read."""
+    now = package.path.stat()
+    if package.written and (now.st_size, now.st_mtime_ns) != (package.entry.size, package.written):
+        objects.delete([key])
+        msg = f"`{package.path}` was changed while it was being published"
+        raise PublishError(msg, hint="publish it again when nobody writes to it")
 
 
 def _compare(objects: Objects, key: str, digest: str) -> None:
