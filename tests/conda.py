@@ -5,17 +5,24 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import md5, sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from rattler_build import assemble_package
+from rattler_build import ArchiveType, assemble_package
+from tests.channels import LATER, NOW, adding
 
 from torchyard.checks.smoke.conda import UNSOLVABLE, index_channel
 from torchyard.checks.smoke.conda import solve as solve_for
 from torchyard.errors import HostError
+from torchyard.index.entry import Entry
+from torchyard.index.repodata import record_of
+from torchyard.package.conda_index import INDEX, RUN_EXPORTS
 from torchyard.package.read import read_package
+from torchyard.publish.channel import Channel
+from torchyard.publish.shelves import PartName, key_of
 
 SUBDIR = "linux-64"
 SYSTEM = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}
@@ -90,6 +97,7 @@ def make_package(
     tree: Path | None = None,
     *,
     depends: Sequence[str] = (),
+    archive: ArchiveType = ArchiveType.Conda,
 ) -> Path:
     """Pack a tree, or nothing."""
     empty = out / ".empty"
@@ -103,6 +111,7 @@ def make_package(
         files_dir=tree or empty,
         depends=depends,
         compression_level=1,
+        archive_type=archive,
         timestamp=datetime(2026, 1, 1, tzinfo=UTC),
     ).path
 
@@ -143,9 +152,39 @@ def solve_and_install(
         raise
 
 
+def publish(channel: Channel, packages: Collection[Path]) -> None:
+    """Put packages into a channel of ours."""
+    part = PartName("conda", SUBDIR)
+    entries = [_entry(package) for package in packages]
+    for entry, package in zip(entries, packages, strict=True):
+        channel.objects.create(key_of(part, entry), package.read_bytes())
+    channel.commit({str(part): adding(*entries)}, LATER)
+
+
+def _entry(package: Path) -> Entry:
+    data, texts = package.read_bytes(), read_package(package).texts
+    digest = sha256(data).hexdigest()
+    record = record_of(
+        texts[INDEX],
+        sha256=digest,
+        md5=md5(data, usedforsecurity=False).hexdigest(),
+        size=len(data),
+        run_exports=texts.get(RUN_EXPORTS, b""),
+    )
+    return Entry(
+        file=package.name,
+        version=package.name.rsplit("-", 2)[1],
+        variant="cpu",
+        sha256=digest,
+        size=len(data),
+        uploaded=NOW,
+        record=record,
+    )
+
+
 def run_exports(package: Path) -> list[str]:
     """What packages that are built against this one will depend on."""
-    exports = read_package(package).texts.get("info/run_exports.json", b"{}")
+    exports = read_package(package).texts.get(RUN_EXPORTS, b"{}")
     return list(json.loads(exports).get("weak", ()))
 
 
