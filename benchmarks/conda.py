@@ -108,6 +108,7 @@ def _publish_bytes(channel: Channel, package: Path) -> Entry:
         sha256=digest,
         size=size,
         uploaded=AT,
+        cell="package-2.0.0/linux-x86_64/cpu-mkl/cp312/conda",
         record=record_of(
             _index_of(data),
             sha256=digest,

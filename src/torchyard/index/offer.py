@@ -13,6 +13,7 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.config.tables import load_tables
 from torchyard.index.entry import Entry
+from torchyard.index.repodata import name_of
 from torchyard.model.identifier import ANY_PYTHON, Cell, parse
 from torchyard.model.tables import Format
 from torchyard.model.values import Value
@@ -52,7 +53,7 @@ def offers(part: str, entries: Iterable[Entry]) -> tuple[Offer, ...]:
     if shelf == "conda":
         packages = {}
         for entry in live:
-            packages.setdefault(_conda_words(entry.file)[0], []).append(entry)
+            packages.setdefault(name_of(entry.file), []).append(entry)
     return tuple(
         _offer(part, package, files)
         for package, found in sorted(packages.items())

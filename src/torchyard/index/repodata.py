@@ -10,13 +10,10 @@ from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.model.canonical import canonical_json
 from torchyard.package.conda_index import RUN_EXPORTS, parse_index
-from torchyard.package.zstd import compress
+from torchyard.package.zstd import LEVEL, compress
 
 NOARCH = "noarch"
 """The subdir that every channel has, if only for solvers to find nothing there."""
-
-LEVEL = 1
-"""Of zstd: for records that are much alike, as those of nightlies, no slower one is better."""
 
 Format = Literal["packages", "packages.conda"]
 """Where an index lists `.tar.bz2`, and where `.conda`."""

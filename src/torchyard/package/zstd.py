@@ -7,4 +7,7 @@ if sys.version_info >= (3, 14):
 else:
     from backports.zstd import ZstdDecompressor, ZstdError, compress, decompress
 
-__all__ = ["ZstdDecompressor", "ZstdError", "compress", "decompress"]
+LEVEL = 1
+"""For texts that repeat themselves, as lists of files do, no slower one makes them smaller."""
+
+__all__ = ["LEVEL", "ZstdDecompressor", "ZstdError", "compress", "decompress"]

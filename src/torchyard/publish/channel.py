@@ -10,7 +10,6 @@ to write before. So a page never goes back, and names only what is there.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import partial
 from hashlib import sha256
 from random import SystemRandom
@@ -20,8 +19,7 @@ import msgspec
 from torchyard.errors import ElsewhereError, SelectionError, StoreError
 from torchyard.index.entry import State
 from torchyard.index.page import Media, Page
-from torchyard.index.repodata import LEVEL
-from torchyard.package.zstd import ZstdError, compress, decompress
+from torchyard.package.zstd import ZstdError, decompress
 from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change, needs
 from torchyard.publish.head import HEAD, Head, state_key
 from torchyard.publish.roots import all_roots
@@ -89,16 +87,14 @@ class Channel:
         return self._states[digest]
 
     def _read_state(self, digest: str, data: bytes) -> State:
-        with suppress(ZstdError):
-            text = decompress(data)
-            if sha256(text).hexdigest() == digest:
-                try:
-                    return _STATE.decode(text)
-                except msgspec.DecodeError as error:
-                    msg = f"the state {digest} of `{self.url}` can't be read: {error}"
-                    raise StoreError(msg, hint="was it written by a newer torchyard?") from error
-        msg = f"the state {digest} of `{self.url}` is not what its name says"
-        raise StoreError(msg, hint="roll back to a generation before it")
+        if sha256(data).hexdigest() != digest:
+            msg = f"the state {digest} of `{self.url}` is not what its name says"
+            raise StoreError(msg, hint="roll back to a generation before it")
+        try:
+            return _STATE.decode(decompress(data))
+        except (msgspec.DecodeError, ZstdError) as error:
+            msg = f"the state {digest} of `{self.url}` can't be read: {error}"
+            raise StoreError(msg, hint="was it written by a newer torchyard?") from error
 
     def commit(
         self, edits: Mapping[str, Edit], order: Order, amend: Amend = lambda head: head
@@ -131,7 +127,7 @@ class Channel:
             self.objects.create(page.path, page.data, headers(page.media, fixed=True))
         for digest, data in draft.states.items():
             media = headers(Media.ZSTD, fixed=True)
-            self.objects.create(state_key(digest), compress(data, LEVEL), media)
+            self.objects.create(state_key(digest), data, media)
 
     def _write(self, writes: Iterable[Write]) -> None:
         mended: set[str] = set()

@@ -14,6 +14,7 @@ from torchyard.index.offer import offers
 from torchyard.index.page import Page
 from torchyard.index.simple import serial_of
 from torchyard.model.canonical import canonical_json
+from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.head import HISTORY, Change, Head, Part
 from torchyard.publish.roots import changed_roots
 from torchyard.publish.shelves import changed_views, companions, pages, parse_part, settle
@@ -146,7 +147,7 @@ def _new(
     made = list(pages(part, state, views))
     tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
     state = msgspec.structs.replace(state, tags=tags)
-    data = canonical_json(state)
+    data = compress(canonical_json(state), LEVEL)
     writes = [Write(name, page, old.tags.get(page.path)) for page in made]
     return _New(state, sha256(data).hexdigest(), data, fixed, writes)
 

@@ -1,7 +1,7 @@
 """The head of a channel: one small object that says which state each part of it is in.
 
 channel.json               the head; who replaces it, by compare-and-swap, has published
-states/ab/ab12….json.zst   states of parts, by the sha256 of their JSON
+states/ab/ab12….json.zst   states of parts, by the sha256 of their bytes
 packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
 simple/, cu130/, …         simple indexes: of everything, and of each variant
 conda/linux-64/            a conda channel
