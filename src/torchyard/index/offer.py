@@ -5,7 +5,7 @@ newest version are looked at closely, as a project may have tens of thousands.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -54,20 +54,32 @@ def offers(part: str, entries: Iterable[Entry]) -> tuple[Offer, ...]:
         packages = {}
         for entry in live:
             packages.setdefault(name_of(entry.file), []).append(entry)
+    ranks = _ranks(live)
     return tuple(
         _offer(part, package, files)
         for package, found in sorted(packages.items())
-        for files in _newest(found)
+        for files in _newest(found, ranks)
     )
 
 
-def _newest(entries: Sequence[Entry]) -> Iterator[list[Entry]]:
+def _ranks(entries: Iterable[Entry]) -> dict[str, int]:
+    """Versions without their local parts, which are few, in the order of their age."""
+    public = {_public(version) for version in {entry.version for entry in entries}}
+    ordered = sorted(public, key=lambda version: (age(version), version))
+    return {version: rank for rank, version in enumerate(ordered)}
+
+
+def _public(version: str) -> str:
+    return version.partition("+")[0]
+
+
+def _newest(entries: Sequence[Entry], ranks: Mapping[str, int]) -> Iterator[list[Entry]]:
     """The files of the newest version of each variant."""
     versions: dict[str, list[str]] = {}
     for variant, version in {(entry.variant, entry.version) for entry in entries}:
         versions.setdefault(variant, []).append(version)
     newest = {
-        variant: max(found, key=lambda version: (age(version), version))
+        variant: max(found, key=lambda version: (ranks[_public(version)], version))
         for variant, found in sorted(versions.items())
     }
     files = [entry for entry in entries if entry.version == newest[entry.variant]]

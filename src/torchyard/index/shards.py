@@ -11,7 +11,7 @@ from operator import attrgetter
 
 import msgspec
 
-from torchyard.index.entry import WHOLE, Entry, State, changed
+from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.index.repodata import listed, name_of
 from torchyard.package.zstd import compress
@@ -24,17 +24,22 @@ def shard_key(subdir: str, digest: str) -> str:
     return f"conda/{subdir}/shards/{digest}.msgpack.zst"
 
 
-def changed_shards(subdir: str, old: State, new: State) -> tuple[dict[str, str], list[Page]]:
-    """For each name the digest of its shard, and the shards that the old state did not have."""
-    names = sorted({name_of(entry.file) for entry in changed(old, new)})
-    groups = {name: _named(new, name) for name in names}
+def changed_shards(
+    subdir: str, state: State, touched: Iterable[Entry]
+) -> tuple[dict[str, str], list[Page]]:
+    """For each name the digest of its shard, and the shards that are new.
+
+    The state still has the old digests; `touched` are the entries that came, went or changed.
+    """
+    names = sorted({name_of(entry.file) for entry in touched})
+    groups = {name: _named(state, name) for name in names}
     made = {name: _shard(entries) for name, entries in groups.items() if entries}
     digests = {name: sha256(data).hexdigest() for name, data in made.items()}
-    kept = {name: digest for name, digest in old.shards.items() if name not in groups}
+    kept = {name: digest for name, digest in state.shards.items() if name not in groups}
     fresh = [
         Page(shard_key(subdir, digest), made[name], Media.ZSTD)
         for name, digest in digests.items()
-        if old.shards.get(name) != digest
+        if state.shards.get(name) != digest
     ]
     return {**kept, **digests}, fresh
 

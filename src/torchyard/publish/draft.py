@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.index.entry import SHARED, WHOLE, State
+from torchyard.index.entry import SHARED, WHOLE, State, changed
 from torchyard.index.offer import offers
 from torchyard.index.page import Page
 from torchyard.index.simple import serial_of
@@ -127,7 +127,7 @@ def _edited(old: State, edit: Edit) -> State:
     """What an edit makes of a state. It has no say in the pages: they are as they are."""
     new = edit(old)
     if new is not old:
-        new = msgspec.structs.replace(new, serials=old.serials, tags=old.tags)
+        new = msgspec.structs.replace(new, serials=old.serials, shards=old.shards, tags=old.tags)
     return old if new == old else new
 
 
@@ -136,11 +136,12 @@ def _new(
 ) -> _New | None:
     """A new state that knows its pages; None if it is the old one."""
     part = parse_part(name)
-    views = changed_views(part, old, state, variants)
+    touched = changed(old, state)
+    views = changed_views(part, old, state, touched, variants)
     if not views and state is old:
         return None
     serials = {**state.serials, **dict.fromkeys(views, generation)}
-    state, fixed = settle(part, old, msgspec.structs.replace(state, serials=serials))
+    state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
     if {page.path for page in fixed}.intersection(state.doomed):
         msg = f"objects that `{name}` needs are just being deleted"
         raise ElsewhereError(msg, hint="try again in a minute", reason="busy")

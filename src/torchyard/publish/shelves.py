@@ -4,13 +4,13 @@ The last page of a part changes with all others: who finds it as its predecessor
 the predecessor has written all of them.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
 
 from torchyard.errors import StoreError
-from torchyard.index.entry import SHARED, WHOLE, Entry, State, changed, package_key
+from torchyard.index.entry import SHARED, WHOLE, Entry, State, package_key
 from torchyard.index.listing import listing_pages
 from torchyard.index.page import Page
 from torchyard.index.repodata import NOARCH, repodata_pages
@@ -64,16 +64,18 @@ def views_of(part: PartName, state: State, variants: Collection[str]) -> list[st
     return [*sorted(own - {SHARED, WHOLE}), WHOLE]
 
 
-def changed_views(part: PartName, old: State, new: State, variants: Collection[str]) -> list[str]:
-    """The views whose pages say something else than before."""
+def changed_views(
+    part: PartName, old: State, new: State, touched: Iterable[Entry], variants: Collection[str]
+) -> list[str]:
+    """The views whose pages say something else than before; `touched` is what changed."""
     views = views_of(part, new, variants)
     if (old.status, old.status_reason) != (new.status, new.status_reason):
         return views
-    touched = {entry.variant for entry in changed(old, new)}
-    if SHARED in touched:
+    own = {entry.variant for entry in touched}
+    if SHARED in own:
         return views
     fresh = [view for view in views if view not in new.serials]  # shared files appear there, too
-    wanted = touched.union(fresh, [WHOLE] if touched else [])
+    wanted = own.union(fresh, [WHOLE] if own else [])
     return [view for view in views if view in wanted]
 
 
@@ -84,11 +86,11 @@ def in_view(state: State, view: str) -> list[Entry]:
     return [entry for entry in state.entries if entry.variant in (view, SHARED)]
 
 
-def settle(part: PartName, old: State, new: State) -> tuple[State, list[Page]]:
+def settle(part: PartName, new: State, touched: Iterable[Entry]) -> tuple[State, list[Page]]:
     """What a state needs beside its entries, and the objects that never change it leads to."""
     if part.shelf != "conda":
         return new, []
-    shards, fresh = changed_shards(part.name, old, new)
+    shards, fresh = changed_shards(part.name, new, touched)
     return msgspec.structs.replace(new, shards=shards), fresh
 
 
