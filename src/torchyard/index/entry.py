@@ -1,6 +1,8 @@
 """What a channel knows of a file, and of all files that share pages."""
 
-from itertools import compress
+from collections.abc import Iterable
+from itertools import takewhile
+from operator import is_
 from typing import Literal
 
 import msgspec
@@ -81,6 +83,14 @@ def order_of(entry: Entry) -> tuple[str, str]:
 
 def changed(old: State, new: State) -> list[Entry]:
     """The entries that only one of two states has. Entries that were kept are the same objects."""
-    differing = set(map(id, old.entries)) ^ set(map(id, new.entries))
-    both = (*old.entries, *new.entries)
-    return list(compress(both, map(differing.__contains__, map(id, both))))
+    start = _alike(old.entries, new.entries)
+    gone, came = old.entries[start:], new.entries[start:]
+    end = _alike(reversed(gone), reversed(came))
+    gone, came = gone[: len(gone) - end], came[: len(came) - end]
+    differing = set(map(id, gone)) ^ set(map(id, came))
+    return [entry for entry in (*gone, *came) if id(entry) in differing]
+
+
+def _alike(some: Iterable[Entry], others: Iterable[Entry]) -> int:
+    """How many entries are the same at the beginning."""
+    return sum(1 for _ in takewhile(bool, map(is_, some, others)))

@@ -62,25 +62,25 @@ def offers(part: str, entries: Iterable[Entry]) -> tuple[Offer, ...]:
     )
 
 
-def _ranks(entries: Iterable[Entry]) -> dict[str, int]:
-    """Versions without their local parts, which are few, in the order of their age."""
-    public = {_public(version) for version in {entry.version for entry in entries}}
-    ordered = sorted(public, key=lambda version: (age(version), version))
-    return {version: rank for rank, version in enumerate(ordered)}
+_Rank = tuple[int, str]
+"""What is quick to compare: the place of a version without its local part, and all of it."""
 
 
-def _public(version: str) -> str:
-    return version.partition("+")[0]
+def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
+    """Where each version stands among all. Without their local parts they are few."""
+    public = {version: version.partition("+")[0] for version in {one.version for one in entries}}
+    ordered = sorted(set(public.values()), key=lambda version: (age(version), version))
+    places = {version: place for place, version in enumerate(ordered)}
+    return {version: (places[short], version) for version, short in public.items()}
 
 
-def _newest(entries: Sequence[Entry], ranks: Mapping[str, int]) -> Iterator[list[Entry]]:
+def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[list[Entry]]:
     """The files of the newest version of each variant."""
     versions: dict[str, list[str]] = {}
     for variant, version in {(entry.variant, entry.version) for entry in entries}:
         versions.setdefault(variant, []).append(version)
     newest = {
-        variant: max(found, key=lambda version: (ranks[_public(version)], version))
-        for variant, found in sorted(versions.items())
+        variant: max(found, key=ranks.__getitem__) for variant, found in sorted(versions.items())
     }
     files = [entry for entry in entries if entry.version == newest[entry.variant]]
     for variant in newest:
