@@ -70,9 +70,9 @@ class Web:
     """A client with some connections; several threads may use it at once."""
 
     def __init__(self) -> None:
-        self._direct = urllib3.PoolManager(maxsize=CONNECTIONS, block=True)
+        self._direct = urllib3.PoolManager(maxsize=CONNECTIONS)
         self._proxies = {
-            scheme: urllib3.ProxyManager(url, maxsize=CONNECTIONS, block=True)
+            scheme: urllib3.ProxyManager(url, maxsize=CONNECTIONS)
             for scheme, url in getproxies().items()
             if scheme in ("http", "https") and url.startswith("http")
         }
@@ -173,7 +173,7 @@ class Web:
         except (HTTPError, ValueError) as error:
             raise _unreachable(url, error) from error
         if response.status in _BUSY:
-            response.close()
+            _Response(response, url).close()
             raise _unreachable(url, f"it answers {response.status}, again and again")
         return response
 
@@ -192,8 +192,9 @@ class _Response(NamedTuple):
         return Answer(self.raw.status, self.url.partition("#")[0], media, size)
 
     def close(self) -> None:
-        """End it; the connection is kept if all of the answer was read."""
+        """End it; the connection can be used again if all of the answer was read."""
         self.raw.close()
+        self.raw.release_conn()
 
 
 def _read(response: urllib3.BaseHTTPResponse, most: int) -> bytes | None:

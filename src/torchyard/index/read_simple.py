@@ -59,6 +59,7 @@ class Listing(Value, kw_only=True):
     versions: tuple[str, ...] | None = None
     status: str = ""
     faults: tuple[str, ...] = ()
+    readable: bool = True
 
 
 def read_listing(data: bytes, url: str, media: str) -> Listing:
@@ -226,7 +227,8 @@ def _read_json(data: bytes, url: str) -> Listing:
     try:
         page = _JSON.decode(data)
     except _BROKEN as error:
-        return Listing(kind="json", faults=(f"it can't be read: {error}",))
+        fault = f"it can't be read: {error}"
+        return Listing(kind="json", faults=(fault,), readable=False)
     if not page.meta.api:
         faults.append("it does not say `meta.api-version`")
     files: list[Link] = []

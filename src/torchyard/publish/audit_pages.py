@@ -36,8 +36,8 @@ class Pages(Value, kw_only=True):
     @property
     def files(self) -> tuple[Link, ...]:
         """Its files, as the page tells that knows more."""
-        best = self.json or self.html
-        return best.files if best else ()
+        readable = (page for page in (self.json, self.html) if page is not None and page.readable)
+        return next((page.files for page in readable), ())
 
 
 def page_findings(pages: Pages) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def page_findings(pages: Pages) -> Iterator[Finding]:
         rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
         yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
         yield from _api_findings(listing, where)
-    if pages.html is not None and pages.json is not None:
+    if pages.html is not None and pages.json is not None and pages.json.readable:
         for what in sorted(_differences(pages.html.files, pages.json.files)):
             yield Finding(IndexRule.DIFFER, where, what)
     yield from _name_findings(pages, where)
@@ -138,7 +138,11 @@ def _name_findings(pages: Pages, where: str) -> Iterator[Finding]:
     name = canonicalize_name(pages.name)
     if name != pages.name:
         yield Finding(IndexRule.NAME, where, f"its address should end in `{name}/`")
-    if pages.json is not None and canonicalize_name(pages.json.name) != name:
+    if (
+        pages.json is not None
+        and pages.json.readable
+        and canonicalize_name(pages.json.name) != name
+    ):
         what = f"the page is that of `{pages.json.name}`"
         yield Finding(IndexRule.NAME, where, what)
     for link in pages.files:

@@ -169,7 +169,7 @@ def _root_findings(pages: Pages, where: str) -> Iterator[Finding]:
     for listing in filter(None, (pages.html, pages.json)):
         rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
         yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
-    if pages.html is not None and pages.json is not None:
+    if pages.html is not None and pages.json is not None and pages.json.readable:
         html, json = (
             {canonicalize_name(one.name) for one in listing.projects}
             for listing in (pages.html, pages.json)

@@ -1,0 +1,443 @@
+"""`torchyard index check` on a good channel, and on copies of it that were broken on purpose."""
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from tests.helpers import Command
+from tests.indexes import WHEELS, Kind, good_channel, make_wheel
+from tests.web import FileServer
+
+from torchyard.index.read_repodata import read_shard_index
+from torchyard.package.zstd import compress
+
+pytestmark = pytest.mark.integration
+
+THING = "thing-1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"
+OTHER = "other-1.0-py3-none-any.whl"
+LOW = "low-1.0-0.conda"
+HIGH = "high-1.0-0.conda"
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return good_channel(tmp_path_factory.mktemp("good"))
+
+
+@pytest.fixture
+def broken(good: Path, tmp_path: Path) -> Path:
+    """A copy to break."""
+    return shutil.copytree(good, tmp_path / "channel")
+
+
+def found(out: str) -> dict[str, int]:
+    return {rule["rule"]: rule["count"] for rule in json.loads(out)["rules"]}
+
+
+def test_nothing_is_wrong_with_our_own(good: Path, torchyard: Command) -> None:
+    for deep in ([], ["--deep"]):
+        done = torchyard("index", "check", good, "--json", *deep)
+        assert (done.code, found(done.out), done.err) == (0, {}, "")
+        document = json.loads(done.out)
+        assert (document["sort"], document["files"]) == ("channel", len(WHEELS) + 2)
+        for place in ("simple", "cpu", "cu130", "conda", "simple/thing", "conda/linux-64"):
+            done = torchyard("index", "check", good / place, "--json", *deep)
+            assert (done.code, found(done.out)) == (0, {}), place
+
+
+def test_nothing_is_wrong_with_our_own_over_the_web(good: Path, torchyard: Command) -> None:
+    with FileServer(good) as server:
+        for place in ("", "/simple", "/conda/", "/simple/thing/"):
+            done = torchyard("index", "check", f"{server.url}{place}", "--deep", "--json")
+            assert (done.code, found(done.out)) == (0, {}), place
+
+
+# ---------------------------------------------------------------------------------- how to break
+
+
+def change(root: Path, places: str, old: str, new: str, *, regex: bool = False) -> None:
+    """Replace a text, which has to be there, in some files."""
+    paths = sorted(root.glob(places))
+    assert paths
+    for path in paths:
+        text = path.read_text()
+        after = re.sub(old, new, text) if regex else text.replace(old, new)
+        assert after != text, path
+        path.write_text(after)
+
+
+def package(root: Path, file: str) -> Path:
+    (path,) = root.glob(f"packages/*/*/{file}")
+    return path
+
+
+def digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()
+
+
+def write_over(root: Path, project: str, path: Path, data: bytes) -> None:
+    """Write other bytes, with pages that tell of them as they are."""
+    before, size = digest(path), path.stat().st_size
+    path.write_bytes(data)
+    file = path.name.removesuffix(".metadata")
+    for form, start in (("html", "<a "), ("json", '{"filename"')):
+        page = root / f"simple/{project}/index.{form}"
+        parts = page.read_text().split(start)
+        (number,) = (i for i, part in enumerate(parts) if file in part)
+        told = re.sub(rf"(sha256\W+){before}", rf"\g<1>{digest(path)}", parts[number])
+        assert told != parts[number]
+        parts[number] = told.replace(f'"size":{size},', f'"size":{len(data)},')
+        page.write_text(start.join(parts))
+
+
+def other_bytes(root: Path) -> None:
+    path = package(root, OTHER)
+    data = path.read_bytes()
+    assert b"x = 1\n" in data
+    path.write_bytes(data.replace(b"x = 1\n", b"x = 2\n"))
+
+
+def no_sidecar(root: Path) -> None:
+    package(root, f"{THING}.metadata").unlink()
+
+
+def torn(root: Path) -> None:
+    path = package(root, OTHER)
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def torn_before(root: Path) -> None:
+    path = package(root, OTHER)
+    write_over(root, "other", path, path.read_bytes()[:-100])
+
+
+def gone(root: Path) -> None:
+    package(root, THING).unlink()
+
+
+def other_requirement(root: Path) -> None:
+    path = package(root, f"{THING}.metadata")
+    write_over(root, "thing", path, path.read_bytes() + b"Requires-Dist: two-words\n")
+
+
+def other_sidecar(root: Path) -> None:
+    path = package(root, f"{OTHER}.metadata")
+    path.write_bytes(path.read_bytes() + b"License: BSD\n")
+
+
+def sidecar_of_another(root: Path) -> None:
+    path = package(root, f"{OTHER}.metadata")
+    write_over(root, "other", path, path.read_bytes() + b"License: BSD\n")
+
+
+def loud_name(root: Path) -> None:
+    (root / "simple/two-words").rename(root / "simple/Two_Words")
+    change(root, "simple/index.html", 'href="two-words/"', 'href="Two_Words/"')
+
+
+def page_of_another(root: Path) -> None:
+    shutil.rmtree(root / "simple/two-words")
+    shutil.copytree(root / "simple/other", root / "simple/two-words")
+
+
+def only_html_yanks(root: Path) -> None:
+    change(
+        root, "simple/other/index.html", " data-core-metadata", ' data-yanked="" data-core-metadata'
+    )
+
+
+def only_json_lists(root: Path) -> None:
+    change(root, "simple/index.html", '<a href="two-words/">two-words</a><br>\n', "")
+
+
+def nowhere(root: Path) -> None:
+    shutil.rmtree(root / "simple/other")
+    change(root, "simple/index.html", '<a href="other/">other</a><br>\n', "")
+    change(root, "simple/index.json", '{"name":"other"},', "")
+
+
+def other_size(root: Path) -> None:
+    change(root, "simple/other/index.json", r'"size":\d+', '"size":7', regex=True)
+
+
+def other_versions(root: Path) -> None:
+    change(root, "simple/thing/index.json", '"versions":["1.0+cpu",', '"versions":[')
+
+
+def strange_api(root: Path) -> None:
+    change(root, "simple/other/index.html", 'content="1.4"', 'content="2.0"')
+
+
+def no_doctype(root: Path) -> None:
+    change(root, "simple/other/index.html", "<!DOCTYPE html>\n", "")
+
+
+def other_python(root: Path) -> None:
+    change(root, "simple/other/index.html", "&gt;=3.11", "&gt;=3.13")
+    change(root, "simple/other/index.json", ">=3.11", ">=3.13")
+
+
+def no_python(root: Path) -> None:
+    change(root, "simple/other/index.html", ' data-requires-python="&gt;=3.11"', "")
+    change(root, "simple/other/index.json", '"requires-python":">=3.11",', "")
+
+
+def absolute(root: Path) -> None:
+    change(root, "simple/other/index.*", "../../packages", f"{root.as_uri()}/packages")
+
+
+def no_hash(root: Path) -> None:
+    change(root, "simple/other/index.html", r"\.whl#sha256=\w+", ".whl", regex=True)
+    change(root, "simple/other/index.json", r'"hashes":\{[^}]*\}', '"hashes":{}', regex=True)
+
+
+def half_yanked(root: Path) -> None:
+    page = root / "simple/thing/index.html"
+    page.write_text(
+        page.read_text().replace(" data-core-metadata", ' data-yanked="bad" data-core-metadata', 1)
+    )
+    page = root / "simple/thing/index.json"
+    page.write_text(page.read_text().replace('"size":', '"yanked":"bad","size":', 1))
+
+
+def no_page(root: Path) -> None:
+    shutil.rmtree(root / "simple/two-words")
+
+
+def torn_json(root: Path) -> None:
+    page = root / "simple/other/index.json"
+    page.write_bytes(page.read_bytes()[:-20])
+
+
+def no_sidecars(root: Path) -> None:
+    pattern = r' data-(core|dist-info)-metadata="[^"]*"'
+    change(root, "simple/other/index.html", pattern, "", regex=True)
+    change(root, "simple/other/index.json", r',"core-metadata":\{[^}]*\}', "", regex=True)
+
+
+def records(root: Path, edit: Callable[[dict[str, dict[str, object]]], None]) -> None:
+    """Change what a conda channel says, in both forms, and take its shards away."""
+    folder = root / "conda/linux-64"
+    data = json.loads((folder / "repodata.json").read_bytes())
+    edit(data["packages.conda"])
+    text = json.dumps(data).encode()
+    (folder / "repodata.json").write_bytes(text)
+    (folder / "repodata.json.zst").write_bytes(compress(text))
+    (folder / "repodata_shards.msgpack.zst").unlink()
+
+
+def record_size(root: Path) -> None:
+    records(root, lambda found: found[LOW].update(size=7))
+
+
+def record_hash(root: Path) -> None:
+    records(root, lambda found: found[LOW].update(sha256="0" * 64))
+
+
+def record_no_hash(root: Path) -> None:
+    records(root, lambda found: found[LOW].update(sha256=None, md5=None))
+
+
+def record_depends(root: Path) -> None:
+    records(root, lambda found: found[HIGH].update(depends=[]))
+
+
+def record_build(root: Path) -> None:
+    records(root, lambda found: found[LOW].update(build="7"))
+
+
+def record_gone(root: Path) -> None:
+    def edit(found: dict[str, dict[str, object]]) -> None:
+        del found[LOW]
+
+    records(root, edit)
+
+
+def old_zst(root: Path) -> None:
+    folder = root / "conda/linux-64"
+    data = json.loads((folder / "repodata.json").read_bytes())
+    del data["packages.conda"][HIGH]
+    (folder / "repodata.json.zst").write_bytes(compress(json.dumps(data).encode()))
+
+
+def torn_zst(root: Path) -> None:
+    path = root / "conda/linux-64/repodata.json.zst"
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def _shard(root: Path, name: str) -> Path:
+    folder = root / "conda/linux-64"
+    index = read_shard_index((folder / "repodata_shards.msgpack.zst").read_bytes())
+    return folder / f"shards/{index.shards[name]}.msgpack.zst"
+
+
+def shard_gone(root: Path) -> None:
+    _shard(root, "low").unlink()
+
+
+def shard_torn(root: Path) -> None:
+    path = _shard(root, "low")
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+def no_noarch(root: Path) -> None:
+    shutil.rmtree(root / "conda/noarch")
+
+
+def conda_gone(root: Path) -> None:
+    (root / "conda/linux-64" / LOW).unlink()
+
+
+class Broken(NamedTuple):
+    """What was done to a good index, and the one rule that should find it."""
+
+    rule: str
+    make: Callable[[Path], None]
+    deep: bool = False
+    place: str = "simple"
+
+
+BROKEN = [
+    Broken("index-hash-wrong", other_bytes, deep=True),
+    Broken("index-sidecar-missing", no_sidecar),
+    Broken("index-sidecar-missing", no_sidecar, deep=True),
+    Broken("index-size", torn),
+    Broken("index-package", torn_before, deep=True),
+    Broken("index-link-broken", gone),
+    Broken("index-link-broken", gone, deep=True),
+    Broken("index-metadata-differs", other_requirement),
+    Broken("index-sidecar-wrong", other_sidecar),
+    Broken("index-sidecar-wrong", sidecar_of_another, deep=True),
+    Broken("index-name", loud_name),
+    Broken("index-name", page_of_another),
+    Broken("index-json-html-differ", only_html_yanks),
+    Broken("index-json-html-differ", only_json_lists),
+    Broken("index-unresolved", nowhere),
+    Broken("index-size", other_size),
+    Broken("index-version", other_versions),
+    Broken("index-version", strange_api),
+    Broken("index-html", no_doctype),
+    Broken("index-requires-python", other_python),
+    Broken("index-requires-python-none", no_python),
+    Broken("index-hash-missing", no_hash),
+    Broken("index-yanked", half_yanked),
+    Broken("index-page", no_page),
+    Broken("index-page", torn_json),
+    Broken("index-sidecar-none", no_sidecars),
+    Broken("index-size", record_size, place="conda"),
+    Broken("index-hash-wrong", record_hash, deep=True, place="conda"),
+    Broken("index-hash-missing", record_no_hash, place="conda"),
+    Broken("index-record", record_depends, deep=True, place="conda"),
+    Broken("index-record", record_build, place="conda"),
+    Broken("index-unresolved", record_gone, place="conda"),
+    Broken("index-repodata-differs", old_zst, place="conda"),
+    Broken("index-page", torn_zst, place="conda"),
+    Broken("index-shard", shard_gone, place="conda"),
+    Broken("index-shard", shard_torn, place="conda"),
+    Broken("index-noarch", no_noarch, place="conda"),
+    Broken("index-link-broken", conda_gone, place="conda"),
+]
+HARMLESS = {
+    "index-html",
+    "index-hash-missing",
+    "index-yanked",
+    "index-sidecar-none",
+    "index-requires-python-none",
+}
+
+
+def _id(case: Broken) -> str:
+    return f"{case.make.__name__}{'-deep' * case.deep}"
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=_id)
+def test_each_fault_is_named_by_its_rule_and_no_other(
+    case: Broken, broken: Path, torchyard: Command
+) -> None:
+    case.make(broken)
+    deep = ["--deep"] if case.deep else []
+    done = torchyard("index", "check", broken / case.place, "--json", *deep)
+    assert set(found(done.out)) == {case.rule}
+    assert done.code == (0 if case.rule in HARMLESS else 16)
+    with FileServer(broken) as server:
+        over_web = torchyard("index", "check", f"{server.url}/{case.place}", "--json", *deep)
+    assert found(over_web.out) == found(done.out)
+    assert over_web.code == done.code
+
+
+def test_links_that_are_absolute_are_a_note(broken: Path, torchyard: Command) -> None:
+    absolute(broken)
+    done = torchyard("index", "check", broken / "simple", "--json")
+    assert (done.code, set(found(done.out))) == (0, {"index-absolute-link"})
+
+
+def test_the_web_never_leads_to_a_file_of_this_machine(broken: Path, torchyard: Command) -> None:
+    absolute(broken)  # file:// addresses of files that are there
+    with FileServer(broken) as server:
+        done = torchyard("index", "check", f"{server.url}/simple/", "--json")
+    assert set(found(done.out)) == {
+        "index-absolute-link",
+        "index-link-broken",
+        "index-sidecar-missing",
+    }
+
+
+def test_what_comes_from_elsewhere_can_be_declared(broken: Path, torchyard: Command) -> None:
+    nowhere(broken)
+    done = torchyard("index", "check", broken / "simple", "--external", "oth*", "--json")
+    assert (done.code, found(done.out)) == (0, {})
+
+
+def test_projects_can_be_chosen(broken: Path, torchyard: Command) -> None:
+    gone(broken)
+    done = torchyard("index", "check", broken / "simple", "--project", "two-*", "--json")
+    assert (done.code, json.loads(done.out)["files"]) == (0, 1)
+    done = torchyard("index", "check", broken / "simple", "--project", "three")
+    assert done.code == 5
+    assert "names no project" in done.err
+
+
+def test_a_report_fits_narrow_terminals(
+    broken: Path, torchyard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone(broken)
+    no_doctype(broken)
+    for columns in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        done = torchyard("index", "check", broken / "simple")
+        assert done.code == 16
+        assert max(map(len, done.out.splitlines())) <= columns
+        assert "failed: 1 error, 1 warning in 5 files of 3 projects" in " ".join(done.out.split())
+
+
+def test_no_index_at_all(tmp_path: Path, torchyard: Command) -> None:
+    assert torchyard("index", "check", tmp_path).code == 5
+    assert torchyard("index", "check", tmp_path / "nothing").code == 2
+    assert torchyard("index", "check", "ftp://example.org/").code == 2
+
+
+def test_a_server_out_of_reach_is_not_the_index_s_fault(torchyard: Command) -> None:
+    done = torchyard("index", "check", "http://me:secret@127.0.0.1:9/simple?token=secret")
+    assert done.code == 75
+    assert "secret" not in done.err
+
+
+def test_hundreds_of_files_are_looked_at_a_few_at_a_time(
+    tmp_path: Path, torchyard: Command
+) -> None:
+    """A page of plain links, as many small indexes have it, without anything but names."""
+    for number in range(300):
+        make_wheel(tmp_path / "many", Kind("many", f"1.{number}"))
+    links = "".join(f'<a href="{p.name}">{p.name}</a>' for p in (tmp_path / "many").glob("*.whl"))
+    (tmp_path / "many/index.html").write_text(f"<!DOCTYPE html>{links}")
+    (tmp_path / "index.html").write_text('<!DOCTYPE html><a href="many/">many</a>')
+    with FileServer(tmp_path) as server:
+        done = torchyard("index", "check", server.url, "--deep", "--json")
+    rules = {"index-hash-missing": 300, "index-sidecar-none": 1, "index-requires-python-none": 300}
+    assert (done.code, found(done.out)) == (0, rules)
+    assert all(len(rule["findings"]) <= 100 for rule in json.loads(done.out)["rules"])
