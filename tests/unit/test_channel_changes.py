@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.channels import Mortal, Reader, read_all
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State, order_of
@@ -230,7 +231,7 @@ def test_yanking_again_changes_nothing(nightly: Channel) -> None:
 
 
 @given(st.sets(st.integers(0, 9)), st.text(max_size=5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_undoing_a_yank_gives_the_same_entries(chosen: set[int], reason: str) -> None:
     with TemporaryDirectory() as folder:
         channel = Channel.at(folder, make=True)
@@ -354,7 +355,7 @@ _steps = st.lists(
 
 
 @given(_steps)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_going_back_shows_what_each_generation_showed(steps: list[tuple[str, int, str]]) -> None:
     with TemporaryDirectory() as folder:
         channel = Channel.at(folder, make=True)
@@ -508,6 +509,33 @@ def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
     state = nightly.state(nightly.head(), "simple/torch")
     assert (state.hidden, state.doomed, nightly.objects.head(doomed)) == ((), (), None)
     check_pages(nightly)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) -> None:
+    operation = 0
+    while True:
+        operation += 1
+        channel = Channel.at(str(tmp_path / str(operation)), make=True)
+        add(channel, [wheel(night, "cpu") for night in NIGHTS[:3]], -20)
+        prune(channel, Keep(versions=2), order("prune", -10))
+        add(channel, [wheel(NIGHTS[3], "cpu")], -9)
+        try:
+            mortal = Channel(Mortal(channel.url, operation, after=after))
+            prune(mortal, Keep(versions=2), order("prune"))
+        except Mortal.Death:
+            lost = Reader(channel.objects.read)
+            read_all(lost, channel.head())
+            late = datetime.now(tz=UTC) + timedelta(days=30)
+            prune(channel, Keep(versions=2), Order("prune", f"{late:%Y-%m-%dT%H:%M:%SZ}"))
+            state = channel.state(channel.head(), "simple/torch")
+            assert state.doomed == ()
+            assert [entry.version for entry in state.entries] == [f"{n}+cpu" for n in NIGHTS[2:4]]
+            assert channel.objects.head(key_of(TORCH, wheel(NIGHTS[0]))) is None
+            check_pages(channel)
+            continue
+        break
+    assert operation > 20
 
 
 def test_of_two_who_take_over_one_deletes(nightly: Channel) -> None:

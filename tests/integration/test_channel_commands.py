@@ -1,0 +1,197 @@
+"""The life of a channel after publishing, by the commands, on a directory and on S3."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from tests.channels import Reader, read_all, told, wheel
+from tests.helpers import Command, Output
+from tests.services import S3Server
+
+from torchyard.publish.channel import Channel
+
+pytestmark = pytest.mark.integration
+
+VERSIONS = ("2.14.0.dev20261101", "2.14.0.dev20261102", "2.14.0.dev20261103")
+
+
+class Places(NamedTuple):
+    """Two channels, side by side."""
+
+    nightly: str
+    release: str
+
+
+@pytest.fixture(params=["directory", "s3"])
+def places(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Places]:
+    monkeypatch.chdir(tmp_path)
+    if request.param == "directory":
+        yield Places(str(tmp_path / "nightly"), str(tmp_path / "release"))
+        return
+    server: S3Server = request.getfixturevalue("s3_server")
+    place = server.place()
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    yield Places(f"{place.url}/nightly", f"{place.url}/release")
+
+
+def _ok(output: Output) -> str:
+    assert output.code == 0, output.err
+    return output.out
+
+
+def _json(output: Output) -> dict[str, object]:
+    found: dict[str, object] = msgspec.json.decode(_ok(output))
+    return found
+
+
+def _publish(torchyard: Command, place: str, version: str, folder: Path) -> None:
+    folder = folder / version
+    folder.mkdir()
+    for made in (
+        wheel("torch", version, "cpu"),
+        wheel("torch", version, "cu130"),
+        wheel("helper", version, requires=["torch"]),
+    ):
+        (folder / made.entry.file).write_bytes(made.data)
+    _ok(torchyard("publish", folder, "--to", place))
+
+
+def _shown(place: str) -> dict[str, set[str]]:
+    """What the pages of a channel show; every link is followed, every hash compared."""
+    channel = Channel.at(place)
+    found = read_all(Reader(channel.objects.read), channel.head())
+    assert found == told(channel)
+    return found
+
+
+def _versions(place: str) -> set[str]:
+    return {file.split("-")[1].partition("+")[0] for file in _shown(place)["simple/torch"]}
+
+
+def _commit(place: str) -> int:
+    return Channel.at(place).head().generation
+
+
+def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_path: Path) -> None:
+    for version in VERSIONS:
+        _publish(torchyard, places.nightly, version, tmp_path)
+    nightly = places.nightly
+    assert _versions(nightly) == set(VERSIONS)
+
+    # take one back, and offer it again
+    yanked = torchyard("yank", nightly, f"torch=={VERSIONS[2]}", "--reason", "slow", "--json")
+    assert len(_json(yanked)["files"]) == 2  # type: ignore[arg-type]
+    page = Channel.at(nightly).objects.read("cu130/torch/index.html") or b""
+    assert page.count(b'data-yanked="slow"') == 1
+    wrong = torchyard("promote", nightly, places.release, f"torch=={VERSIONS[2]}")
+    assert (wrong.code, "was taken back: slow" in wrong.err) == (15, True)
+    assert "offered" in _ok(torchyard("yank", nightly, f"torch=={VERSIONS[2]}", "--undo"))
+
+    # pin the first, and prune all but the last
+    _ok(torchyard("pin", nightly, VERSIONS[0], "--as", "first", "--reason", "before the change"))
+    dry = _json(torchyard("prune", nightly, "--keep", "1", "--dry-run", "--json"))
+    assert (len(dry["hidden"]), _versions(nightly)) == (3, set(VERSIONS))  # type: ignore[arg-type]
+    _ok(torchyard("prune", nightly, "--keep", "1"))
+    assert _versions(nightly) == {VERSIONS[0], VERSIONS[2]}
+
+    # go back, and forth again
+    assert "shown" in _ok(torchyard("rollback", nightly, "--last"))
+    assert _versions(nightly) == set(VERSIONS)
+    _ok(torchyard("rollback", nightly, "--last"))
+    assert _versions(nightly) == {VERSIONS[0], VERSIONS[2]}
+    _publish(torchyard, nightly, "2.14.0.dev20261104", tmp_path)
+
+    # delete what has been hidden; one can no longer go back to it
+    gone = [
+        meta.key
+        for meta in Channel.at(nightly).objects.list("packages/")
+        if VERSIONS[1] in meta.key
+    ]
+    assert len(gone) == 6
+    done = _json(torchyard("prune", nightly, "--grace", "0", "--orphans", "--json"))
+    if not done["deleted"]:  # hidden within this second
+        done = _json(torchyard("prune", nightly, "--grace", "0", "--orphans", "--json"))
+    left = [meta.key for meta in Channel.at(nightly).objects.list("packages/")]
+    assert not set(gone) & set(left)
+    refused = torchyard("rollback", nightly, "--to", "1")
+    assert (refused.code, "can't go back to generation 1" in refused.err) == (5, True)
+    assert _versions(nightly) == {VERSIONS[0], VERSIONS[2], "2.14.0.dev20261104"}
+    log = _ok(torchyard("index", "log", nightly))
+    assert "prune" in log
+    assert _ok(torchyard("index", "mend", nightly)).endswith("0 pages mended\n")
+
+
+def test_promoting_a_release(torchyard: Command, places: Places, tmp_path: Path) -> None:
+    _publish(torchyard, places.nightly, "2.14.0", tmp_path)
+    args = ("promote", places.nightly, places.release, "torch==2.14.0", "helper==2.14.0")
+    dry = _json(torchyard(*args, "--dry-run", "--json"))
+    assert [file["new"] for file in dry["files"]] == [True] * 3  # type: ignore[attr-defined]
+    promoted = _json(torchyard(*args, "--json"))
+    assert promoted["generation"] == 1
+    assert _json(torchyard(*args, "--json"))["generation"] == 1
+    assert _shown(places.release) == _shown(places.nightly)
+
+    # the version alone, for one variant
+    plain = f"{places.release}-plain"
+    dropped = torchyard("promote", places.nightly, plain, "torch", "helper", "--local", "drop")
+    assert "torch  " not in _ok(dropped)
+    assert _shown(plain)["cpu/torch"] == {"torch-2.14.0-py3-none-any.whl"}
+    status = torchyard("index", "status", plain, "torch", "archived", "--reason", "it is done")
+    assert "torch is archived" in status.err
+    late = torchyard("publish", tmp_path / "2.14.0", "--to", plain)
+    assert (late.code, "is archived and takes no new files: it is done" in late.err) == (15, True)
+
+
+def test_a_pin_is_what_pip_takes(torchyard: Command, tmp_path: Path) -> None:
+    nightly, archive = tmp_path / "nightly", tmp_path / "archive"
+    for version in VERSIONS[:2]:
+        _publish(torchyard, str(nightly), version, tmp_path)
+    _ok(torchyard("pin", nightly, VERSIONS[0], "--to", archive))
+    for place in (nightly, archive):
+        into = tmp_path / f"from-{place.name}"
+        argv = ["-m", "pip", "download", "--quiet", "--require-hashes", "--no-cache-dir"]
+        argv += ["--index-url", f"{place.as_uri()}/cu130/", "--dest", str(into)]
+        argv += ["--requirement", str(place / f"pins/{VERSIONS[0]}/cu130.txt")]
+        subprocess.run([sys.executable, *argv], check=True)
+        assert sorted(path.name for path in into.iterdir()) == [
+            f"helper-{VERSIONS[0]}-py3-none-any.whl",
+            f"torch-{VERSIONS[0]}+cu130-py3-none-any.whl",
+        ]
+    _ok(torchyard("prune", nightly, "--keep", "1"))
+    assert _versions(str(nightly)) == set(VERSIONS[:2])
+    _ok(torchyard("pin", nightly, "--remove", VERSIONS[0]))
+    _ok(torchyard("prune", nightly, "--keep", "1"))
+    assert _versions(str(nightly)) == {VERSIONS[1]}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "what"),
+    [
+        (("yank", "torch"), 2, "why should nobody take these files"),
+        (("yank", "torch", "--undo", "--reason", "x"), 2, "--undo needs no reason"),
+        (("yank", "torhc", "--reason", "x"), 5, "did you mean `torch`?"),
+        (("rollback",), 2, "where to?"),
+        (("rollback", "--last", "--to", "1"), 2, "contradict"),
+        (("rollback", "--to", "7"), 5, "can't go back to generation 7"),
+        (("pin",), 2, "which version?"),
+        (("pin", "9.9"), 5, "has nothing that `*==9.9` names"),
+        (("pin", "--remove", "what"), 5, "no pin `what`"),
+        (("prune", "--project", "torch"), 2, "--project has no effect"),
+        (("prune", "--grace", "soon"), 2, "is not a number with one of the units"),
+    ],
+)
+def test_mistakes_are_told(
+    torchyard: Command, tmp_path: Path, args: tuple[str, ...], code: int, what: str
+) -> None:
+    _publish(torchyard, str(tmp_path / "channel"), "1.0", tmp_path)
+    command, *rest = args
+    output = torchyard(command, tmp_path / "channel", *rest)
+    assert (output.code, what in output.err) == (code, True), output.err
+    assert _commit(str(tmp_path / "channel")) == 1

@@ -1,0 +1,174 @@
+"""From one channel into another, on channels in directories."""
+
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.channels import Made, Mortal, Reader, put, read_all, told, wheel
+
+from torchyard.errors import PublishError, StoreError
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import Order
+from torchyard.publish.gates import Demands, judge_all
+from torchyard.publish.promote import (
+    Route,
+    gather,
+    head_for,
+    promote,
+    without_local,
+)
+from torchyard.publish.publish import Published
+from torchyard.publish.select import parse_selection
+from torchyard.publish.status import set_status
+from torchyard.publish.yank import yank
+
+NOW = Order("promote", "2026-12-01T00:00:00Z")
+FILES = (
+    wheel("torch", "2.14.0", "cpu"),
+    wheel("torch", "2.14.0", "cu130"),
+    wheel("torch", "2.13.0", "cpu"),
+    wheel("helper", "1.0", requires=["torch==2.14.0"]),
+)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Channel:
+    channel = Channel.at(str(tmp_path / "test"), make=True)
+    put(channel, *FILES)
+    return channel
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Channel:
+    return Channel.at(str(tmp_path / "release"), make=True)
+
+
+def move(
+    source: Channel, target: Channel, *selectors: str, drop: bool = False, variant: str = "*"
+) -> Published:
+    """Promote as the command does."""
+    found = gather(source, parse_selection(selectors, [variant]), NOW.at)
+    assert target.objects.folder is not None
+    scratch = target.objects.folder.parent / "scratch"
+    scratch.mkdir(exist_ok=True)
+    route = Route(source, target, scratch)
+    head = head_for(source, target, "release")
+    if drop:
+        found = without_local(route, head, found)
+    verdict = judge_all(target, head, [one.package for one in found], Demands())
+    if verdict.refusals:
+        raise PublishError.of(verdict.refusals)
+    return promote(route, head, found, NOW)
+
+
+def check(channel: Channel) -> None:
+    reader = Reader(channel.objects.read)
+    assert read_all(reader, channel.head()) == told(channel)
+    assert reader.reads > 0
+
+
+def test_the_same_bytes_are_in_both(source: Channel, target: Channel) -> None:
+    done = move(source, target, "*==2.14.0", "helper")
+    assert {package.entry.file for package in done.new} == {
+        made.entry.file for made in FILES if made.entry.version != "2.13.0+cpu"
+    }
+    state = target.state(done.head, "simple/torch")
+    assert [(e.sha256, e.metadata, e.uploaded) for e in state.entries] == [
+        (made.entry.sha256, made.entry.metadata, NOW.at) for made in FILES[:2]
+    ]
+    assert list(done.head.parts) == ["simple/torch", "simple/helper"]
+    check(target)
+
+
+def test_promoting_again_changes_nothing(source: Channel, target: Channel) -> None:
+    first = move(source, target, "torch==2.14.0")
+    again = move(source, target, "torch==2.14.0")
+    assert (again.head, again.new, len(again.there)) == (first.head, (), 2)
+
+
+def test_what_was_taken_back_is_refused(source: Channel, target: Channel) -> None:
+    yank(source, parse_selection(["torch==2.14.0"], ["cpu"]), "wrong sums", NOW)
+    with pytest.raises(PublishError, match=r"torch-2\.14\.0\+cpu.* was taken back: wrong sums"):
+        move(source, target, "torch==2.14.0")
+    assert len(move(source, target, "torch==2.14.0", variant="cu130").new) == 1
+    set_status(source, "torch", "quarantined", "", NOW)
+    with pytest.raises(PublishError, match="`simple/torch` is quarantined"):
+        move(source, target, "torch==2.13.0")
+
+
+def test_a_name_with_other_bytes_is_refused(source: Channel, target: Channel) -> None:
+    other = wheel("torch", "2.14.0", "cpu", requires=["something"])
+    put(target, other)
+    with pytest.raises(PublishError) as caught:
+        move(source, target, "torch==2.14.0", variant="cpu")
+    whats = [diagnostic.what for diagnostic in caught.value.diagnostics]
+    assert any(f"has a `{other.entry.file}` with other bytes" in what for what in whats)
+    assert told(target)["cpu/torch"] == {other.entry.file}
+
+
+def test_names_that_could_be_squatted_are_refused(source: Channel, target: Channel) -> None:
+    with pytest.raises(PublishError, match="need `torch`, which the channel does not have"):
+        move(source, target, "helper")
+
+
+@pytest.mark.parametrize("what", ["", ".metadata"])
+def test_damage_is_noticed(source: Channel, target: Channel, what: str) -> None:
+    source.objects.write(f"{FILES[0].key}{what}", b"something else")
+    with pytest.raises(StoreError, match="not what the channel says"):
+        move(source, target, "torch==2.14.0")
+    assert not target.head().generation
+
+
+def _members(channel: Channel, made: Made | str) -> dict[str, bytes]:
+    assert channel.objects.folder is not None
+    path = channel.objects.folder / (made if isinstance(made, str) else made.key)
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_local_versions_can_be_dropped(source: Channel, target: Channel) -> None:
+    done = move(source, target, "torch==2.14.0", "helper", drop=True)
+    entries = target.state(done.head, "simple/torch").entries
+    assert [(e.file, e.version, e.variant, e.promoted) for e in entries] == [
+        ("torch-2.14.0-py3-none-any.whl", "2.14.0", made.entry.variant, made.entry.sha256)
+        for made in FILES[:2]
+    ]
+    (helper,) = target.state(done.head, "simple/helper").entries
+    assert (helper.sha256, helper.promoted) == (FILES[3].entry.sha256, "")
+    for entry in entries:
+        key = f"packages/{entry.sha256[:2]}/{entry.sha256[2:]}/{entry.file}"
+        members = _members(target, key)
+        metadata = members["torch-2.14.0.dist-info/METADATA"]
+        assert b"Version: 2.14.0\n" in metadata
+        assert target.objects.read(f"{key}.metadata") == metadata
+    check(target)
+    again = move(source, target, "torch==2.14.0", "helper", drop=True)
+    assert (again.head, again.new) == (done.head, ())
+
+
+def test_who_asks_for_a_local_version_would_be_stranded(source: Channel, target: Channel) -> None:
+    put(source, wheel("strict", "1.0", "cpu", requires=["torch==2.14.0+cpu"]))
+    with pytest.raises(PublishError, match=r"asks for `torch==2\.14\.0\+cpu`"):
+        move(source, target, "strict", "torch==2.14.0", variant="cpu", drop=True)
+    assert len(move(source, target, "strict", "torch==2.14.0", variant="cpu").new) == 2
+
+
+@pytest.mark.parametrize(("drop", "after"), [(False, True), (True, False)])
+def test_killed_anywhere_and_repeated(
+    source: Channel, tmp_path: Path, *, drop: bool, after: bool
+) -> None:
+    operation = 0
+    while True:
+        operation += 1
+        url = str(tmp_path / f"target-{operation}")
+        mortal = Mortal(url, operation, after=after)
+        try:
+            move(source, Channel(mortal), "torch==2.14.0", "helper", drop=drop)
+        except Mortal.Death:
+            channel = Channel.at(url, make=True)
+            read_all(Reader(channel.objects.read), channel.head())
+            move(source, channel, "torch==2.14.0", "helper", drop=drop)
+            check(channel)
+            continue
+        break
+    assert operation > 15
