@@ -2,28 +2,37 @@
 
 import io
 import re
+import threading
 import zipfile
 from collections.abc import Callable, Iterable
 from functools import partial
-from hashlib import sha256
+from hashlib import md5, sha256
 from html import unescape
+from itertools import count
 from pathlib import Path
 from posixpath import join, normpath
+from tempfile import TemporaryDirectory
 from typing import NamedTuple, TypeVar
 from urllib.parse import unquote
 
 import msgspec
 
-from torchyard.index.entry import SHARED, WHOLE, Entry, State, order_of, package_key
+from torchyard.index.entry import SHARED, WHOLE, Entry, State, order_of
+from torchyard.index.repodata import record_of
 from torchyard.index.simple import serial_of
+from torchyard.package.zstd import decompress
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
 from torchyard.publish.head import Head
+from torchyard.publish.publish import publish
+from torchyard.publish.shelves import key_of, parse_part
+from torchyard.publish.staged import Package
 from torchyard.store.objects import NO_HEADERS, Headers, Meta, Objects
 
 NOW = "2026-11-15T14:20:00Z"
 LATER = Order("a test", NOW)
 T = TypeVar("T")
+Records = dict[str, dict[str, str | bytes]]
 Fetch = Callable[[str], bytes | None]
 
 
@@ -35,9 +44,11 @@ class Made(NamedTuple):
     data: bytes
     metadata: bytes
 
+    requires: tuple[str, ...] = ()
+
     @property
     def key(self) -> str:
-        return package_key(self.entry.sha256, self.entry.file)
+        return key_of(parse_part(self.part), self.entry)
 
 
 def wheel(
@@ -67,7 +78,46 @@ def wheel(
         uploaded=NOW,
         metadata=sha256(about.encode()).hexdigest(),
     )
-    return Made(f"simple/{project}", entry, data, about.encode())
+    return Made(f"simple/{project}", entry, data, about.encode(), tuple(requires))
+
+
+def conda(name: str, version: str = "1.0") -> Made:
+    """What a channel takes for a conda package, though no installer would."""
+    file = f"{name}-{version}-h1_0.conda"
+    data = file.encode()
+    digest = sha256(data).hexdigest()
+    index = {"name": name, "version": version, "build": "h1_0", "build_number": 0}
+    record = record_of(
+        msgspec.json.encode(index | {"subdir": "linux-64"}),
+        sha256=digest,
+        md5=md5(data, usedforsecurity=False).hexdigest(),
+        size=len(data),
+    )
+    entry = Entry(
+        file=file,
+        version=version,
+        variant="cpu",
+        sha256=digest,
+        size=len(data),
+        uploaded=NOW,
+        record=record,
+    )
+    return Made("conda/linux-64", entry, data, b"")
+
+
+def libtorch(version: str, variant: str) -> Made:
+    """What a channel takes for a zip of libraries."""
+    file = f"libtorch-shared-with-deps-{version}+{variant}.zip"
+    data = file.encode()
+    entry = Entry(
+        file=file,
+        version=f"{version}+{variant}",
+        variant=variant,
+        sha256=sha256(data).hexdigest(),
+        size=len(data),
+        uploaded=NOW,
+    )
+    return Made("libtorch/torch", entry, data, b"")
 
 
 def adding(*entries: Entry) -> Edit:
@@ -94,14 +144,25 @@ def without(*files: str) -> Edit:
     return edit
 
 
-def put(channel: Channel, *wheels: Made) -> Head:
-    """Publish wheels in the order in which their projects are named."""
-    for one in wheels:
-        channel.objects.create(f"{one.key}.metadata", one.metadata)
-        channel.objects.create(one.key, one.data)
-    parts = dict.fromkeys(one.part for one in wheels)
-    edits = {part: adding(*(one.entry for one in wheels if one.part == part)) for part in parts}
-    return channel.commit(edits, LATER)
+def put(channel: Channel, *packages: Made, at: str = NOW) -> Head:
+    """Publish packages, without any gate."""
+    with TemporaryDirectory() as folder:
+        staged = [_staged(one, Path(folder)) for one in packages]
+        return publish(channel, channel.head(), staged, Order("a test", at)).head
+
+
+def _staged(made: Made, folder: Path) -> Package:
+    path = folder / made.entry.file
+    path.write_bytes(made.data)
+    return Package(
+        path=path,
+        part=made.part,
+        entry=made.entry,
+        name=made.part.partition("/")[2],
+        requires=made.requires,
+        findings=(),
+        metadata=made.metadata,
+    )
 
 
 _LINK = re.compile(r'<a href="([^"]*)"([^>]*)>([^<]*)</a>')
@@ -146,6 +207,42 @@ class Reader:
                     assert self._get(f"{view}/{name}/{kind}"), f"{view}/{file} names {name}"
         return found
 
+    def subdir(self, name: str) -> set[str]:
+        """The packages of a conda subdir: what each form of its index tells is there."""
+        folder = f"conda/{name}"
+        plain = self._conda(folder, "repodata.json", msgspec.json.decode)
+        packed = self._conda(folder, "repodata.json.zst", msgspec.json.decode)
+        page = self._get(f"{folder}/repodata_shards.msgpack.zst")
+        sharded: set[str] = set()
+        for digest in msgspec.msgpack.decode(decompress(page))["shards"].values() if page else ():
+            path = f"shards/{digest.hex()}.msgpack.zst"
+            self._compare(folder, f"{folder}/{path}", digest.hex())
+            sharded |= self._conda(folder, path, msgspec.msgpack.decode)
+        return plain | packed | sharded
+
+    def _conda(
+        self, folder: str, file: str, decode: Callable[[bytes], dict[str, Records]]
+    ) -> set[str]:
+        page = self._get(f"{folder}/{file}")
+        if page is None:
+            return set()
+        told = decode(decompress(page) if file.endswith(".zst") else page)["packages.conda"]
+        for name, record in told.items():
+            digest = record["sha256"]
+            self._compare(
+                file, f"{folder}/{name}", digest if isinstance(digest, str) else digest.hex()
+            )
+        return set(told)
+
+    def listing(self, project: str, view: str) -> set[str]:
+        """The zips of a project in a view; the HTML names no others."""
+        folder = f"libtorch/{project}" if view == WHOLE else f"libtorch/{project}/{view}"
+        found = {
+            name: self._page(f"{folder}/{name}", _listed)
+            for name in ("latest.json", "index.html", "index.json")
+        }
+        return found["index.html"] | found["index.json"]
+
     def _page(self, path: str, parse: Callable[[bytes], list[_File]]) -> set[str]:
         page = self._get(path)
         if page is None:
@@ -162,7 +259,7 @@ class Reader:
         self.reads += 1
         data = self._fetch(key)
         assert data is not None, f"{path} names {key}, which is not there"
-        assert sha256(data).hexdigest() == digest, f"{path}: {key} has another hash"
+        assert not digest or sha256(data).hexdigest() == digest, f"{path}: {key} has another hash"
 
     def _get(self, path: str) -> bytes | None:
         self.reads += 1
@@ -181,6 +278,14 @@ def _html_files(page: bytes) -> list[_File]:
         metadata = _SHA256.search(more)
         found.append(_File(unescape(name), address, digest, metadata[1] if metadata else ""))
     return found
+
+
+def _listed(page: bytes) -> list[_File]:
+    """Files of a listing, whose HTML tells no hashes with its links."""
+    if page.startswith(b"<"):
+        return _html_files(page)
+    files = msgspec.json.decode(page)["files"]
+    return [_File(file["file"], file["url"], file["sha256"], "") for file in files]
 
 
 def _json_files(page: bytes) -> list[_File]:
@@ -203,7 +308,11 @@ def read_all(reader: Reader, head: Head) -> dict[str, set[str]]:
         for part in head.parts:
             shelf, _, name = part.partition("/")
             if shelf == "simple":
-                found[f"{view}/{name}"] = reader.project(view, name)
+                found[f"{part} {view}"] = reader.project(view, name)
+            elif shelf == "libtorch":
+                found[f"{part} {view}"] = reader.listing(name, view)
+            elif view == WHOLE:
+                found[f"{part} {view}"] = reader.subdir(name)
     return found
 
 
@@ -211,15 +320,27 @@ def told(channel: Channel) -> dict[str, set[str]]:
     """What each project has in each view, as the head says."""
     head = channel.head()
     return {
-        f"{view}/{part.partition('/')[2]}": {
+        f"{part} {view}": {
             entry.file
             for entry in channel.state(head, part).entries
             if entry.variant in (view, SHARED) or view == WHOLE
+            if entry.yanked is None or not part.startswith("conda/")
         }
-        for view in (*head.variants, WHOLE)
         for part in head.parts
-        if part.startswith("simple/")
+        for view in (*head.variants, WHOLE)
+        if view == WHOLE or not part.startswith("conda/")
     }
+
+
+def assert_right(channel: Channel) -> int:
+    """Every page is there, says what the head says, and is what its tag says; count the reads."""
+    reader = Reader(channel.objects.read)
+    head = channel.head()
+    assert read_all(reader, head) == told(channel)
+    for part in ("", *head.parts):
+        tags = channel.state(head, part).tags if part else head.tags
+        assert {path: channel.objects.tag(path) for path in tags} == tags
+    return reader.reads
 
 
 class Death(BaseException):
@@ -245,8 +366,8 @@ class Mortal(Objects):
         self._at = at
         self._after = after
         self._then = then
-        self._operations = 0
-        self._busy = False
+        self._operations = count(1)
+        self._busy = threading.local()
 
     def read(self, key: str) -> bytes | None:
         return self._live(partial(super().read, key))
@@ -269,17 +390,16 @@ class Mortal(Objects):
             self._live(partial(super().delete, [key]))
 
     def _live(self, do: Callable[[], T]) -> T:
-        if self._busy:  # a part of another operation, which may hold a lock
+        if hasattr(self._busy, "now"):  # a part of another operation, which may hold a lock
             return do()
-        self._operations += 1
-        now = self._operations == self._at
+        now = next(self._operations) == self._at
         if now and not self._after:
             self._then()
-        self._busy = True
+        self._busy.now = True
         try:
             done = do()
         finally:
-            self._busy = False
+            del self._busy.now
         if now and self._after:
             self._then()
         return done

@@ -4,7 +4,20 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import LATER, Death, Mortal, Reader, adding, put, read_all, told, wheel, without
+from tests.channels import (
+    LATER,
+    Death,
+    Mortal,
+    Reader,
+    adding,
+    assert_right,
+    conda,
+    libtorch,
+    put,
+    read_all,
+    wheel,
+    without,
+)
 
 from torchyard.errors import SelectionError, StoreError
 from torchyard.index.entry import WHOLE, State
@@ -28,15 +41,6 @@ def channel(tmp_path: Path) -> Channel:
 
 def reader_of(channel: Channel) -> Reader:
     return Reader(channel.objects.read)
-
-
-def assert_right(channel: Channel) -> None:
-    """Every page is there, says what the head says, and is what its tag says."""
-    assert read_all(reader_of(channel), channel.head()) == told(channel)
-    head = channel.head()
-    for part in ("", *head.parts):
-        tags = channel.state(head, part).tags if part else head.tags
-        assert {path: channel.objects.tag(path) for path in tags} == tags
 
 
 def keys(channel: Channel) -> set[str]:
@@ -226,7 +230,9 @@ def test_an_edit_that_fails_leaves_everything(channel: Channel) -> None:
 def test_every_death_is_mended_by_a_second_try(channel: Channel) -> None:
     """First and later publishes, of a new variant too, killed before and after each operation."""
     deaths = 0
-    for number, wheels in enumerate(([HELPER, CPU], [wheel("other"), CU130], [NEWER])):
+    first = [HELPER, CPU, conda("torch"), libtorch("1.0", "cpu")]
+    second = [wheel("other"), CU130, conda("torch", "1.1"), libtorch("1.0", "cu130")]
+    for number, wheels in enumerate((first, second, [NEWER])):
         for step in range(1, 1000):
             objects = Mortal(channel.url, step, after=bool(step % 2))
             try:

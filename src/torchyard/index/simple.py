@@ -23,7 +23,7 @@ from torchyard.model.values import Value
 
 API = "1.4"
 _UP = "../../"
-_SERIAL = re.compile(rb'(?:"_last-serial":|<!--SERIAL )([0-9]+)')
+_SERIAL = re.compile(rb'(?:"(?:_last-)?serial":|<!--SERIAL )([0-9]+)')
 _PLAIN = f"{ascii_letters}{digits}-._+".encode()
 """Nearly all file names have no other letters; of these, only the plus means anything in a URL."""
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.index.entry import SHARED, WHOLE, State, changed
+from torchyard.index.entry import SHARED, State, changed
 from torchyard.index.offer import offers
 from torchyard.index.page import Page
 from torchyard.index.simple import serial_of
@@ -159,17 +159,21 @@ def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]
     Whoever should have written them may have died before. `found` is what is there instead: all
     changes since are in question, and what they name first comes first.
     """
-    since = min(serial_of(data) for data in found.values())
-    views = {path.partition("/")[0] for path in found}
+    plain = (serial_of(data) for path, data in found.items() if not path.endswith(".zst"))
+    since = min(plain, default=0)
+    folders = {path.partition("/")[0] for path in found}
     names: dict[str, None] = {}
     for change in head.log:
         if change.generation > since and (part in change.parts or part == ROOTS):
             names.update(dict.fromkeys(takewhile(lambda name: name != part, change.parts)))
-    return [name for name in names if part != ROOTS or _is_in(head.parts[name], views)]
+    return [name for name in names if part != ROOTS or _is_listed(head, name, folders)]
 
 
-def _is_in(part: Part, views: set[str]) -> bool:
-    return part.shared or WHOLE in views or not views.isdisjoint(part.variants)
+def _is_listed(head: Head, name: str, folders: set[str]) -> bool:
+    """Whether a part has pages that lists in some folders name."""
+    part = head.parts[name]
+    lists = {name.partition("/")[0], *part.variants, *(head.variants if part.shared else ())}
+    return not lists.isdisjoint(folders)
 
 
 def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
