@@ -5,15 +5,16 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import product
 
 import msgspec
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.channels import (
     LATER,
-    NOW,
     Death,
     Made,
     Mortal,
@@ -26,9 +27,16 @@ from tests.channels import (
     without,
 )
 
+from torchyard.errors import ElsewhereError, PublishError, SelectionError
 from torchyard.index.entry import SHARED, State
+from torchyard.publish import upload
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import ROOTS, Edit, Order
+from torchyard.publish.prune import Keep, prune
+from torchyard.publish.rollback import rollback
+
+NOW = datetime(2099, 1, 1, tzinfo=UTC)
+"""Long after whatever is written here: all that is hidden may be deleted, and nobody is busy."""
 
 PROJECTS = ("helper", "torch", "vision")
 WHEELS = {
@@ -37,7 +45,6 @@ WHEELS = {
         PROJECTS, ("1.0", "1.1", "2.0"), (SHARED, "cpu", "cu130")
     )
 }
-PARTS = [f"simple/{project}" for project in PROJECTS]
 
 wheels = st.lists(st.sampled_from(sorted(WHEELS)), min_size=1, max_size=4, unique=True)
 moments = st.integers(1, 40)
@@ -64,10 +71,14 @@ class Life(RuleBasedStateMachine):
         self.channel = Channel.at(self.folder, make=True)
         self.reader = Reader(self.channel.objects.read)
         self.generation = 0
+        self.day = 0
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(upload, "_FILES", 1)  # one after the other, so that each run is the same
         self.published: set[tuple[str, str]] = set()
         self.known: dict[str, set[str]] = defaultdict(set)
 
     def teardown(self) -> None:
+        self.patch.undo()
         shutil.rmtree(self.folder)
 
     @rule(chosen=wheels)
@@ -113,17 +124,47 @@ class Life(RuleBasedStateMachine):
             channel.commit({made.part: without(made.entry.file)}, LATER)
         self.published.discard((made.part, made.entry.file))
 
-    @rule(part=st.sampled_from(PARTS), back=st.integers(0, 3))
-    def roll_back(self, part: str, back: int) -> None:
-        """Take an old state as it was."""
-        changes = [change for change in self.channel.head().log if part in change.parts]
-        old = self.channel.state_at(
-            changes[-1 - back].parts[part][0] if back < len(changes) else ""
-        )
-        self.channel.commit({part: lambda _: old}, Order("back", NOW))
-        self.published = {(of, file) for of, file in self.published if of != part} | {
-            (part, entry.file) for entry in old.entries
-        }
+    @rule(back=st.integers(1, 3))
+    def roll_back(self, back: int) -> None:
+        """Show again what was shown before, if it is still there."""
+        with suppress(PublishError, SelectionError):
+            rollback(self.channel, self.channel.head().generation - back, self._order())
+            self.published.clear()
+
+    @rule(chosen=wheels, at=moments, dies=st.none() | moments)
+    def be_pruned(self, chosen: list[tuple[str, str, str]], at: int, dies: int | None) -> None:
+        """Somebody hides and deletes while others publish, and perhaps dies of it."""
+
+        def come_between() -> None:
+            self.published.clear()
+            with suppress(Death):
+                self._prune(Channel(Mortal(self.folder, dies or 0)))
+            self._look()
+
+        with suppress(ElsewhereError):  # a file is just being deleted
+            self._publish(Channel(Mortal(self.folder, at, then=come_between)), chosen)
+        self.published.clear()  # what was published may be hidden
+
+    @rule(chosen=wheels, at=moments)
+    def publish_what_is_pruned(self, chosen: list[tuple[str, str, str]], at: int) -> None:
+        """Somebody publishes while others hide and delete."""
+
+        def come_between() -> None:
+            self.published.clear()
+            with suppress(ElsewhereError):
+                self._publish(self.channel, chosen)
+            self._look()
+
+        self._prune(Channel(Mortal(self.folder, at, then=come_between)))
+        self.published.clear()
+
+    def _prune(self, channel: Channel) -> None:
+        prune(channel, Keep(versions=1, grace=timedelta(0)), self._order())
+
+    def _order(self) -> Order:
+        """Every change comes a day after the last one."""
+        self.day += 1
+        return Order("a test", f"{NOW + timedelta(days=self.day):%Y-%m-%dT%H:%M:%SZ}")
 
     @rule()
     def mend(self) -> None:
