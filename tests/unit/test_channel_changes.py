@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.channels import Mortal, Reader, read_all
+from tests.channels import Death, Mortal, Reader, read_all
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State, order_of
@@ -523,7 +523,7 @@ def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) 
         try:
             mortal = Channel(Mortal(channel.url, operation, after=after))
             prune(mortal, Keep(versions=2), order("prune"))
-        except Mortal.Death:
+        except Death:
             lost = Reader(channel.objects.read)
             read_all(lost, channel.head())
             late = datetime.now(tz=UTC) + timedelta(days=30)

@@ -4,7 +4,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from tests.channels import Made, Mortal, Reader, put, read_all, told, wheel
+from tests.channels import Death, Made, Mortal, Reader, put, read_all, told, wheel
 
 from torchyard.errors import PublishError, StoreError
 from torchyard.publish.channel import Channel
@@ -103,7 +103,7 @@ def test_a_name_with_other_bytes_is_refused(source: Channel, target: Channel) ->
         move(source, target, "torch==2.14.0", variant="cpu")
     whats = [diagnostic.what for diagnostic in caught.value.diagnostics]
     assert any(f"has a `{other.entry.file}` with other bytes" in what for what in whats)
-    assert told(target)["cpu/torch"] == {other.entry.file}
+    assert told(target)["simple/torch cpu"] == {other.entry.file}
 
 
 def test_names_that_could_be_squatted_are_refused(source: Channel, target: Channel) -> None:
@@ -164,7 +164,7 @@ def test_killed_anywhere_and_repeated(
         mortal = Mortal(url, operation, after=after)
         try:
             move(source, Channel(mortal), "torch==2.14.0", "helper", drop=drop)
-        except Mortal.Death:
+        except Death:
             channel = Channel.at(url, make=True)
             read_all(Reader(channel.objects.read), channel.head())
             move(source, channel, "torch==2.14.0", "helper", drop=drop)
