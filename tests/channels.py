@@ -4,6 +4,7 @@ import io
 import re
 import threading
 import zipfile
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from functools import partial
 from hashlib import md5, sha256
@@ -62,8 +63,9 @@ def wheel(
     files = {
         "METADATA": about,
         "WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        "RECORD": "".join(f"{folder}/{name},,\n" for name in ("METADATA", "WHEEL", "RECORD")),
     }
+    lines = [f"{folder}/{name},{_recorded(text.encode())}\n" for name, text in files.items()]
+    files["RECORD"] = "".join([*lines, f"{folder}/RECORD,,\n"])
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, text in files.items():
@@ -118,6 +120,12 @@ def libtorch(version: str, variant: str) -> Made:
         uploaded=NOW,
     )
     return Made("libtorch/torch", entry, data, b"")
+
+
+def _recorded(data: bytes) -> str:
+    """What RECORD says of a member."""
+    digest = urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
+    return f"sha256={digest},{len(data)}"
 
 
 def adding(*entries: Entry) -> Edit:

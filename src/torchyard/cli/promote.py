@@ -79,7 +79,7 @@ def command(
     origin = open_channel(source, file)
     now = current_moment()
     found = gather(origin, selection, now)
-    place = open_channel(target, file, make=not dry_run)
+    place = open_channel(target, file, make=True)
     head = head_for(origin, place, target)
     home = Path(home_of(file))
     home.mkdir(parents=True, exist_ok=True)

@@ -44,10 +44,13 @@ class Channel:
     @classmethod
     def at(cls, url: str, *, make: bool = False) -> "Channel":
         """Open a channel; one that is not there is an error, unless it may be made."""
-        channel = cls(Objects(url, make=make))
+        msg, hint = f"there is no channel at `{url}`", "`torchyard publish` makes one"
+        try:
+            channel = cls(Objects(url, make=make))
+        except SelectionError as error:
+            raise SelectionError(msg, hint=hint) from error
         if not make and channel.objects.head(HEAD) is None:
-            msg = f"there is no channel at `{url}`"
-            raise SelectionError(msg, hint="`torchyard publish` makes one")
+            raise SelectionError(msg, hint=hint)
         return channel
 
     @property
