@@ -1,0 +1,269 @@
+"""`torchyard mirror`: a part of another index, however often one has to begin."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from tests.channels import NOW
+from tests.faults import Fault, FaultyProxy, Request
+from tests.helpers import Command
+from tests.indexes import CPU, CUDA, Kind, make_channel, make_wheel
+from tests.web import FileServer
+
+from torchyard.index.entry import Entry
+from torchyard.publish.channel import Channel
+
+pytestmark = pytest.mark.integration
+
+MANY = "cp312-cp312-manylinux_2_28_x86_64"
+LARGE = f"thing-{CUDA}-{MANY}.whl"
+SMALL = f"thing-{CPU}-{MANY}.whl"
+OLD = f"thing-{CPU}-cp311-cp311-manylinux_2_28_x86_64.whl"
+MAC = f"thing-{CPU}-cp312-cp312-macosx_14_0_arm64.whl"
+PURE = "other-1.0-py3-none-any.whl"
+SIZE = 8 << 20
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """An index of somebody else, which happens to be one of ours."""
+    folder = tmp_path / "theirs"
+    kinds = [
+        Kind("thing", CPU, MANY),
+        Kind("thing", CPU, "cp311-cp311-manylinux_2_28_x86_64"),
+        Kind("thing", CPU, "cp312-cp312-macosx_14_0_arm64"),
+        Kind("thing", "0.9+cpu", MANY),
+        Kind("other"),
+    ]
+    wheels = [make_wheel(folder, kind) for kind in kinds]
+    wheels.append(make_wheel(folder, Kind("thing", CUDA, MANY), os.urandom(SIZE)))
+    pure = folder / PURE
+    (folder / f"{PURE}.provenance").write_text(_provenance(pure))
+    make_channel(tmp_path / "source", wheels)
+    return tmp_path / "source"
+
+
+def _provenance(wheel: Path) -> str:
+    digest = {"sha256": sha256(wheel.read_bytes()).hexdigest()}
+    statement = json.dumps({"subject": [{"name": wheel.name, "digest": digest}]}).encode()
+    envelope = {"statement": b64encode(statement).decode(), "signature": ""}
+    attestation = {"version": 1, "verification_material": {}, "envelope": envelope}
+    bundle = {"publisher": {"kind": "GitHub"}, "attestations": [attestation]}
+    return json.dumps({"version": 1, "attestation_bundles": [bundle]})
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    return tmp_path / "home"
+
+
+def entries(channel: Path, project: str = "thing") -> dict[str, Entry]:
+    ours = Channel.at(str(channel))
+    state = ours.state(ours.head(), f"simple/{project}")
+    return {entry.file: entry for entry in state.entries}
+
+
+def page(source: Path, project: str) -> Path:
+    return source / f"simple/{project}/index.json"
+
+
+def only_html(source: Path) -> None:
+    for path in source.glob("simple/**/index.json"):
+        path.unlink()
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+def test_all_that_is_said_of_a_file_is_kept(
+    form: str, source: Path, home: Path, torchyard: Command
+) -> None:
+    theirs = {**entries(source), **entries(source, "other")}
+    if form == "html":
+        only_html(source)
+    with FileServer(source) as server:
+        args = ("mirror", f"{server.url}/simple", "--to", "../ours", "--select")
+        done = torchyard(*args, "thing==1.*", "--select", "other", "--json")
+    assert (done.code, done.err) == (0, "")
+    ours = {**entries(home / "../ours"), **entries(home / "../ours", "other")}
+    assert ours.keys() == {LARGE, SMALL, OLD, MAC, PURE}
+    assert {file: entry.variant for file, entry in ours.items()} == {
+        LARGE: "cu130",
+        SMALL: "cpu",
+        OLD: "cpu",
+        MAC: "cpu",
+        PURE: "",
+    }
+    assert ours[PURE].provenance
+    if form == "json":  # HTML does not tell when a file was uploaded
+        assert ours == {file: theirs[file] for file in ours}
+    assert torchyard("index", "check", "../ours", "--deep").code == 0
+    assert not list(home.glob(".torchyard/mirror/*/*"))
+
+
+def test_files_are_chosen_by_version_python_and_platform(
+    source: Path, home: Path, torchyard: Command
+) -> None:
+    def chosen(*more: str) -> set[str]:
+        args = ("mirror", source / "simple", "--to", "../ours", "--dry-run", "--json")
+        done = torchyard(*args, *more)
+        return {one["file"] for one in json.loads(done.out)["files"]} if done.out else set()
+
+    assert chosen("--select", "thing==0.9") == {f"thing-0.9+cpu-{MANY}.whl"}
+    recent = ("--select", "thing>=1")
+    assert chosen(*recent, "--python", "cp312") == {LARGE, SMALL, MAC}
+    assert chosen(*recent, "--python", "cp311") == {OLD}
+    assert chosen(*recent, "--platform", "macosx*") == {MAC}
+    assert chosen("--select", "other", "--python", "cp312", "--platform", "macosx*") == {PURE}
+    assert chosen("--select", "thing==7") == set()
+    assert Channel(Channel.at("../ours", make=True).objects).head().generation == 0
+
+
+def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -> None:
+    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other", "--variant")
+    assert torchyard(*args, "xpu").code == 0
+    assert entries(home / "../ours", "other")[PURE].variant == "xpu"
+    assert torchyard(*args, "packages").code == 2
+
+
+def test_what_is_there_is_not_fetched_again(source: Path, home: Path, torchyard: Command) -> None:
+    with FileServer(source) as server:
+        args = ("mirror", f"{server.url}/simple", "--to", "../ours", "--select")
+        assert torchyard(*args, "thing==1.0+cpu").code == 0
+        fetched = server.sent(".whl")
+        assert torchyard(*args, "thing==1.0+cpu").code == 0
+        assert server.sent(".whl") == fetched
+        assert torchyard(*args, "thing==1.*").code == 0
+        assert server.sent(".whl") - fetched == (source / _path(source, LARGE)).stat().st_size
+    assert Channel.at("../ours").head().generation == 2
+
+
+def _path(source: Path, file: str) -> Path:
+    (path,) = source.glob(f"packages/*/*/{file}")
+    return path
+
+
+def test_a_killed_run_goes_on_where_it_was(source: Path, home: Path, torchyard: Command) -> None:
+    size = _path(source, LARGE).stat().st_size
+    with FileServer(source, pause=0.03) as server:
+        args = ["mirror", f"{server.url}/simple", "--to", "../ours", "--select", "thing==1.*"]
+        run = subprocess.Popen([sys.executable, "-m", "torchyard", *args])
+        deadline = time.monotonic() + 60
+        while not (got := _spooled(home)) > 2 << 20:
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        got = _spooled(home)
+        assert 0 < got < size
+        assert Channel.at("../ours", make=True).head().generation == 0
+        server.pause = 0
+        server.served.clear()
+        assert torchyard(*args).code == 0
+        sent = {one.path.rpartition("/")[2]: one for one in server.served if one.sent}
+    assert sent[LARGE.replace("+", "%2B")].first == got
+    assert sent[LARGE.replace("+", "%2B")].sent == size - got
+    assert not [name for name in sent if name.endswith(".whl") and "cpu" in name]
+    assert entries(home / "../ours").keys() == {LARGE, SMALL, OLD, MAC}
+    assert torchyard("index", "check", "../ours", "--deep", "--external", "other").code == 0
+
+
+def _spooled(home: Path) -> int:
+    return sum(path.stat().st_size for path in home.glob(f".torchyard/mirror/*/{LARGE}"))
+
+
+def test_a_beginning_of_something_else_is_thrown_away(
+    source: Path, home: Path, torchyard: Command
+) -> None:
+    with FileServer(source, pause=0.03) as server:
+        args = ["mirror", f"{server.url}/simple", "--to", "../ours", "--select", "thing==1.*"]
+        run = subprocess.Popen([sys.executable, "-m", "torchyard", *args])
+        while not _spooled(home):
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.kill()
+        run.wait()
+        (part,) = home.glob(f".torchyard/mirror/*/{LARGE}")
+        part.write_bytes(b"x" * part.stat().st_size)
+        server.pause = 0
+        assert torchyard(*args).code == 0
+    assert torchyard("index", "check", "../ours", "--deep", "--external", "other").code == 0
+
+
+def test_a_server_that_lies_is_found_out(source: Path, home: Path, torchyard: Command) -> None:
+    path = _path(source, SMALL)
+    path.write_bytes(path.read_bytes().replace(b"x = 1", b"x = 2"))
+    with FileServer(source) as server:
+        args = ("mirror", f"{server.url}/simple", "--to", "../ours", "--select", "thing==1.*")
+        done = torchyard(*args)
+    assert done.code == 15
+    assert f"`{SMALL}` is not what its index says" in done.err
+    assert Channel.at("../ours", make=True).head().generation == 0
+    assert not list(Path("../ours").glob(f"packages/*/*/{SMALL}"))
+
+
+def test_a_sidecar_that_lies_is_found_out(source: Path, home: Path, torchyard: Command) -> None:
+    text = page(source, "other").read_text()
+    digest = json.loads(text)["files"][0]["core-metadata"]["sha256"]
+    page(source, "other").write_text(text.replace(digest, "0" * 64))
+    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    assert (done.code, "another METADATA" in done.err) == (15, True)
+
+
+def test_a_file_without_a_hash_is_refused(source: Path, home: Path, torchyard: Command) -> None:
+    told = json.loads(page(source, "other").read_text())
+    told["files"][0]["hashes"] = {"md5": "0" * 32}  # which anybody can forge
+    page(source, "other").write_text(json.dumps(told))
+    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    done = torchyard(*args)
+    assert (done.code, "--allow-unhashed" in done.err) == (15, True)
+    assert torchyard(*args, "--allow-unhashed").code == 0
+    assert entries(home / "../ours", "other")[PURE] == entries(source, "other")[PURE]
+
+
+def test_a_channel_keeps_the_bytes_it_has(source: Path, home: Path, torchyard: Command) -> None:
+    make_channel(home / "../ours", [make_wheel(home / "wheels", Kind("other"), b"x = 7\n")])
+    before = entries(home / "../ours", "other")
+    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    assert (done.code, "with other bytes" in done.err) == (15, True)
+    assert entries(home / "../ours", "other") == before
+
+
+def test_what_is_yanked_later_is_yanked_here(source: Path, home: Path, torchyard: Command) -> None:
+    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    assert torchyard(*args).code == 0
+    told = json.loads(page(source, "other").read_text())
+    told["files"][0]["yanked"] = "it is broken"
+    page(source, "other").write_text(json.dumps(told))
+    assert torchyard(*args).code == 0
+    assert entries(home / "../ours", "other")[PURE].yanked == "it is broken"
+    assert torchyard(*args).code == 0
+    assert Channel.at("../ours").head().generation == 2
+
+
+def test_it_bears_a_bad_line(source: Path, home: Path, torchyard: Command) -> None:
+    """Every third request is refused, and every file breaks off a few times."""
+    cuts: dict[str, int] = {}
+
+    def plan(request: Request) -> Fault:
+        if request.number % 3 == 0:
+            return Fault.SLOW_DOWN
+        cuts[request.path] = cuts.get(request.path, 0) + 1
+        return Fault.CUT_ANSWER if cuts[request.path] <= 3 else Fault.NONE
+
+    with FileServer(source) as server, FaultyProxy(server.url) as proxy:
+        proxy.plan = plan
+        args = ("mirror", f"{proxy.endpoint}/simple", "--to", "../ours", "--select", "thing==1.*")
+        assert torchyard(*args).code == 0
+        sent = server.sent(LARGE.replace("+", "%2B"))
+    assert SIZE < sent < 2 * SIZE  # it went on, and did not begin anew
+    assert {entry.uploaded for entry in entries(home / "../ours").values()} == {NOW}
+    assert torchyard("index", "check", "../ours", "--deep", "--external", "other").code == 0
