@@ -1,4 +1,4 @@
-"""Does deeds in processes that are killed at a chosen moment; a program, run by `test_crash.py`.
+"""Does deeds in processes that are killed at a chosen moment; a program, run by tests.
 
 It has imported everything and used nothing of it, so a deed costs a fork in place of a start. It
 reads one deed on each line and answers with how that ended. What killed deeds leave running
@@ -23,6 +23,7 @@ from typing import Literal, ParamSpec, TypeVar
 import msgspec
 import obstore
 import psutil
+from tests.channel_deeds import DEEDS
 
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
@@ -39,7 +40,7 @@ T = TypeVar("T")
 Moment = Literal["before", "after", "file", "large", "process"]
 """Of an operation on a store, its begin or its end; of files, of a large upload, of a process."""
 
-STORE = ("put", "get", "head", "list", "delete")
+STORE = ("put", "get", "head", "list", "delete", "copy")
 FILES = {"open", "fcntl.flock", "subprocess.Popen"}.union(
     f"os.{name}"
     for name in ("mkdir", "rename", "remove", "rmdir", "symlink", "chmod", "utime", "truncate")
@@ -60,7 +61,7 @@ class Kill(msgspec.Struct, frozen=True):
 class Deed(msgspec.Struct, frozen=True, kw_only=True):
     """Something to do, on stores and in a directory, and when to die of it."""
 
-    what: Literal["run", "collect", "copy", "snapshot", "check out"]
+    what: Literal["run", "collect", "copy", "snapshot", "check out", "channel"]
     folder: str
     store: str = ""
     target: str = ""
@@ -164,6 +165,8 @@ def do(deed: Deed) -> None:
         case "check out":
             url, _, commit = deed.file.rpartition("@")
             check_out(url, commit, folder / "out", submodules=True)
+        case "channel":
+            DEEDS[deed.file](deed.store, deed.target)
 
 
 def begin(deed: Deed) -> int:

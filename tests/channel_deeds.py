@@ -1,0 +1,91 @@
+"""What is done to channels in processes that are killed, stopped, or in each other's way."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+
+from tests.channels import Made, conda, libtorch, put, wheel
+
+from torchyard.publish.channel import Channel
+from torchyard.publish.draft import Order
+from torchyard.publish.promote import gather, promote
+from torchyard.publish.prune import Keep, prune
+from torchyard.publish.rollback import rollback
+from torchyard.publish.select import parse_selection
+from torchyard.publish.yank import yank
+
+FIRST = (
+    wheel("helper"),
+    wheel("torch", "1.0", "cpu", ["helper"]),
+    wheel("torch", "1.0", "cu130", ["helper"]),
+    conda("torch", "1.0"),
+    libtorch("1.0", "cpu"),
+)
+LATER = (
+    wheel("helper", "1.1"),
+    wheel("torch", "1.1", "cpu", ["helper"]),
+    wheel("torch", "1.1", "rocm7", ["helper"]),
+    wheel("vision", "1.0", "cpu", ["torch"]),
+    conda("torch", "1.1"),
+    libtorch("1.1", "cpu"),
+)
+ROUNDS = 5
+
+Place = str
+Do = Callable[[Place, Place], object]
+
+
+def order(day: int) -> Order:
+    """Long after whatever a test writes: then nobody is thought to be at work still."""
+    return Order("a test", f"2099-01-{day:02}T00:00:00Z")
+
+
+def _publish_later(url: Place, _other: Place) -> None:
+    put(Channel.at(url), *LATER, at=order(2).at)
+
+
+def _yank(url: Place, _other: Place) -> None:
+    yank(Channel.at(url), parse_selection(["torch==1.0"]), "broken", order(3))
+
+
+def _prune(url: Place, _other: Place) -> None:
+    """Hide all but the newest, and ten days later delete it."""
+    for day in (4, 14):
+        prune(Channel.at(url), Keep(versions=1, grace=timedelta(days=2)), order(day))
+
+
+def _roll_back(url: Place, _other: Place) -> None:
+    channel = Channel.at(url)
+    if channel.head().generation == 2:
+        rollback(channel, 1, order(3))
+
+
+def _promote(url: Place, other: Place) -> None:
+    source, target = Channel.at(other), Channel.at(url, make=True)
+    found = gather(source, parse_selection(["*"]), order(5).at)
+    promote(source, target, target.head(), found, order(5))
+
+
+def _compete(url: Place, name: str) -> None:
+    """Publish one version after the other of a project that all have, and of one of our own."""
+    channel = Channel.at(url, make=True)
+    for number in range(ROUNDS):
+        put(channel, *round_of(name, number))
+
+
+def round_of(name: str, number: int) -> tuple[Made, ...]:
+    return (
+        wheel("torch", f"{number}.{name}", "cpu"),
+        wheel(f"own{name}", f"{number}.0", f"cu{name}"),
+    )
+
+
+DEEDS: Mapping[str, Do] = {
+    "first": lambda url, _: put(Channel.at(url, make=True), *FIRST, at=order(1).at),
+    "later": _publish_later,
+    "yank": _yank,
+    "prune": _prune,
+    "rollback": _roll_back,
+    "promote": _promote,
+    "compete": _compete,
+}
+"""The second address is that of another channel, or the name of a competitor."""
