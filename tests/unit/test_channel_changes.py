@@ -511,6 +511,14 @@ def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
     check_pages(nightly)
 
 
+class Watched(Objects):
+    """Objects of a channel whose pages are read whenever one was deleted."""
+
+    def delete(self, keys: Iterable[str]) -> None:
+        super().delete(keys)
+        read_all(Reader(self.read), Channel(self).head())
+
+
 @pytest.mark.parametrize("after", [False, True])
 def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) -> None:
     operation = 0
@@ -524,10 +532,11 @@ def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) 
             mortal = Channel(Mortal(channel.url, operation, after=after))
             prune(mortal, Keep(versions=2), order("prune"))
         except Death:
-            lost = Reader(channel.objects.read)
-            read_all(lost, channel.head())
-            late = datetime.now(tz=UTC) + timedelta(days=30)
-            prune(channel, Keep(versions=2), Order("prune", f"{late:%Y-%m-%dT%H:%M:%SZ}"))
+            read_all(Reader(channel.objects.read), channel.head())
+            for days in (30, 31):
+                late = datetime.now(tz=UTC) + timedelta(days=days)
+                when = Order("prune", f"{late:%Y-%m-%dT%H:%M:%SZ}")
+                prune(Channel(Watched(channel.url)), Keep(versions=2), when)
             state = channel.state(channel.head(), "simple/torch")
             assert state.doomed == ()
             assert [entry.version for entry in state.entries] == [f"{n}+cpu" for n in NIGHTS[2:4]]

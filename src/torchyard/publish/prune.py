@@ -105,9 +105,15 @@ def prune(
 
     Parts change in the reverse of the order in which they came to be: what needs others goes first.
     """
+    names = [*channel.head().parts, ROOTS]
+    mended = {} if dry_run else {name: channel.mend([name]) for name in names}
     run = _Run(channel, channel.head(), keep, order)
     lost = find_orphans(channel, run.head, run.born) if orphans else Orphans()
-    looks = [_look(run, name, lost.parts.get(name, {})) for name in reversed(run.head.parts)]
+    looks = [
+        _spared(look) if mended.get(name) else look
+        for name in reversed(run.head.parts)
+        for look in [_look(run, name, lost.parts.get(name, {}))]
+    ]
     pruned = Pruned([], [], 0, sum(look.left for look in looks), lost)
     if dry_run:
         doomed = {key: size for look in looks for key, size in look.doomed.items()}
@@ -119,8 +125,10 @@ def prune(
     channel.objects.delete([*map(state_key, states), *lost.states])
     for path in lost.leftovers:
         path.unlink(missing_ok=True)
-    mended = channel.mend([*run.head.parts, ROOTS])
-    return pruned._replace(states=len(states) + len(lost.states), mended=tuple(mended))
+    return pruned._replace(
+        states=len(states) + len(lost.states),
+        mended=tuple(path for paths in mended.values() for path in paths),
+    )
 
 
 def outdated(
@@ -168,6 +176,12 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
     chosen = [Chosen(name, entry) for entry in old]
     left = len(busy) + len(protected)
     return _Look(name, len(state.entries), chosen, doomed, abandoned, left, unreachable)
+
+
+def _spared(look: _Look) -> _Look:
+    """Nothing is deleted that pages named until just now, as somebody had died over them."""
+    left = look.left + len(look.doomed)
+    return look._replace(doomed={}, abandoned=(), left=left, unreachable=0)
 
 
 def _young(state: State, born: datetime) -> list[Entry]:
