@@ -511,6 +511,16 @@ def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
     check_pages(nightly)
 
 
+def test_nothing_is_deleted_that_a_page_named_until_just_now(nightly: Channel) -> None:
+    path = "cpu/torch/index.html"
+    before = page(nightly, path).encode()
+    prune(nightly, Keep(versions=3, projects=("torch",)), order("prune"))
+    nightly.objects.write(path, before)
+    done = prune(nightly, Keep(), order("prune", 8))
+    assert (done.mended, done.deleted, done.left) == ((path,), [], 4)
+    assert len(prune(nightly, Keep(), order("prune", 9)).deleted) == 4
+
+
 class Watched(Objects):
     """Objects of a channel whose pages are read whenever one was deleted."""
 

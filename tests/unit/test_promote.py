@@ -4,7 +4,9 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.channels import Death, Made, Mortal, Reader, put, read_all, told, wheel
+from tests.helpers import Command
 
 from torchyard.errors import PublishError, StoreError
 from torchyard.publish.channel import Channel
@@ -172,3 +174,51 @@ def test_killed_anywhere_and_repeated(
             continue
         break
     assert operation > 15
+
+
+YARD = """
+[project]
+name = "torch"
+version = "2.14.0"
+
+[source]
+git = "https://example.org/pytorch"
+rev = "v2.14.0"
+
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu", "cu130"]
+blas = ["mkl"]
+python = ["cp312"]
+package = ["wheel"]
+
+[channel.test]
+url = "test"
+
+[channel.release]
+url = "release"
+promote_from = "test"
+"""
+
+
+def test_the_plan_says_what_a_release_is(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("torchyard.toml").write_text(YARD)
+    channel = Channel.at("test", make=True)
+
+    def built(compute: str) -> Made:
+        made = wheel("torch", "2.14.0", compute)
+        cell = f"torch-2.14.0/linux-x86_64/{compute}-mkl/cp312/wheel"
+        return made._replace(entry=replace(made.entry, cell=cell))
+
+    put(channel, built("cpu"))
+    half = torchyard("promote", "test", "release", "torch==2.14.0")
+    assert half.code == PublishError.exit_code
+    assert "`torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`" in half.err
+    put(channel, built("cu130"))
+    whole = torchyard("promote", "test", "release", "torch==2.14.0")
+    assert "2 files are new" in whole.out
+    around = torchyard("promote", "./elsewhere", "release", "torch==2.14.0")
+    assert (around.code, "from channel test only" in around.err) == (PublishError.exit_code, True)

@@ -7,6 +7,7 @@ where PEP 440 would not have them. A version without a local part means all that
 import re
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Literal, NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -110,6 +111,7 @@ def _versions(text: str, rest: str) -> Callable[[str], bool]:
             fnmatchcase(version, pattern) or fnmatchcase(public(version), pattern)
         )
 
+    @cache
     def fits(version: str) -> bool:
         try:
             return wanted.contains(Version(version), prereleases=True)
