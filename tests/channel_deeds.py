@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tests.channels import Made, conda, libtorch, put, wheel
 
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
-from torchyard.publish.promote import gather, promote
+from torchyard.publish.promote import Route, gather, promote
 from torchyard.publish.prune import Keep, prune
 from torchyard.publish.rollback import rollback
 from torchyard.publish.select import parse_selection
@@ -62,7 +64,8 @@ def _roll_back(url: Place, _other: Place) -> None:
 def _promote(url: Place, other: Place) -> None:
     source, target = Channel.at(other), Channel.at(url, make=True)
     found = gather(source, parse_selection(["*"]), order(5).at)
-    promote(source, target, target.head(), found, order(5))
+    with TemporaryDirectory() as scratch:
+        promote(Route(source, target, Path(scratch)), target.head(), found, order(5))
 
 
 def _compete(url: Place, name: str) -> None:
