@@ -144,10 +144,7 @@ class Web:
             if not target:
                 return _Response(response, url)
             response.drain_conn()
-            goal = urljoin(url, target)
-            if not goal.startswith(("https://", "http://")):
-                raise _unreachable(url, "it leads out of the web")
-            url = goal
+            url = _followed(url, target)
         raise _unreachable(url, "it leads in circles")
 
     def _ask_here(
@@ -195,6 +192,16 @@ class _Response(NamedTuple):
         """End it; the connection can be used again if all of the answer was read."""
         self.raw.close()
         self.raw.release_conn()
+
+
+def _followed(url: str, target: str) -> str:
+    """Where a redirection leads. A password is for one host, and goes to no other."""
+    before, after = urlsplit(url), urlsplit(urljoin(url, target))
+    if after.scheme not in ("https", "http"):
+        raise _unreachable(url, "it leads out of the web")
+    if (after.scheme, after.netloc) == (before.scheme, before.netloc.rpartition("@")[2]):
+        after = after._replace(netloc=before.netloc)
+    return after.geturl()
 
 
 def _read(response: urllib3.BaseHTTPResponse, most: int) -> bytes | None:

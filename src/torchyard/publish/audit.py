@@ -4,13 +4,13 @@ It reads what installers read, and believes nothing else: not even of a channel 
 """
 
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from torchyard.errors import SelectionError
-from torchyard.host.http import shown
+from torchyard.host.http import CONNECTIONS, shown
 from torchyard.host.reach import Reach
 from torchyard.index.entry import WHOLE
 from torchyard.model.values import Value
@@ -47,13 +47,12 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: Findings) ->
         name = urlsplit(url).path.rstrip("/").rpartition("/")[2]
         conda.run(urljoin(url, "../"), dict.fromkeys([NOARCH, name]))
         return _audit(url, "conda", simple, conda)
-    there = [name for name in names if _has_repodata(reach, f"{url}{name}/")]
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        has = pool.map(lambda name: _has_repodata(reach, f"{url}{name}/"), names)
+        there = [name for name, found in zip(names, has, strict=True) if found]
     if there:
         conda.run(url, there)
         return _audit(url, "conda", simple, conda)
-    if not reach.get(url).found:
-        msg = f"there is no index at {shown(url)}"
-        raise SelectionError(msg, hint="name the page that lists the projects, or a conda channel")
     simple.run([url])
     return _audit(url, "simple", simple, conda)
 

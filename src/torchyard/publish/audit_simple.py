@@ -75,7 +75,11 @@ class SimpleAudit:
 
     def run(self, roots: Sequence[str]) -> None:
         """Look at the indexes with these addresses, or at one project."""
-        views = [self._view(root) for root in roots]
+        views = [view for root in roots if (view := self._view(root)) is not None]
+        if not views:
+            msg = f"there is no index at {shown(roots[0])}"
+            hint = "name the page that lists the projects, that of a project, or a conda channel"
+            raise SelectionError(msg, hint=hint)
         names = sorted({name for view in views for name in view.projects})
         if not names and self._scope.projects:
             msg = f"{', '.join(self._scope.projects)} names no project of {shown(roots[0])}"
@@ -100,13 +104,13 @@ class SimpleAudit:
             for view in views:
                 self._findings.add(self._unresolved(view, pool))
 
-    def _view(self, root: str) -> _View:
+    def _view(self, root: str) -> _View | None:
         """Read the list of projects; a page with files is that of one project."""
         pages = read_pages(self._reach, "", root)
         where = shown(root)
         if pages.html is None and pages.json is None:
             self._findings.add([Finding(IndexRule.PAGE, where, "there is no page")])
-            return _View(root, {}, frozenset(), {})
+            return None
         if pages.files or (pages.json and pages.json.name):
             name = urlsplit(root).path.rstrip("/").rpartition("/")[2]
             return _View(urljoin(root, "../"), {name: root}, None, {})
@@ -128,7 +132,11 @@ class SimpleAudit:
         done: dict[_Key, Looked],
         progress: Progress,
     ) -> None:
-        self._findings.add(page_findings(pages))
+        findings = list(page_findings(pages))
+        if any(finding.rule is IndexRule.DIFFER for finding in findings):
+            pages = read_pages(self._reach, pages.name, pages.url)  # was it just being changed?
+            findings = list(page_findings(pages))
+        self._findings.add(findings)
         site = urlsplit(view.url).netloc
         audit = FileAudit(self._reach, site, self._scope.deep)
         fresh = [link for link in pages.files if _key(link) not in done]

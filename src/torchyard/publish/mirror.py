@@ -114,7 +114,7 @@ class Mirror:
                 raise PublishError(msg, hint="one of the two is wrong; nothing is written over")
             return Mirrored(chosen, "there", known)
         if digest is None:
-            return Mirrored(chosen, "new")
+            return self._new(chosen)
         key = package_key(digest, link.file)
         meta = self._channel.objects.head(key)
         sidecar = self._channel.objects.read(f"{key}{METADATA}") if meta else None
@@ -124,9 +124,15 @@ class Mirror:
             or (sidecar is None and link.file.endswith(".whl"))
             or (provenance and self._channel.objects.head(f"{key}{PROVENANCE}") is None)
         ):
-            return Mirrored(chosen, "new")
+            return self._new(chosen)
         entry = self._entry(chosen, digest, meta.size, sidecar or b"", provenance=provenance)
         return Mirrored(chosen, "sent", entry)
+
+    def _new(self, chosen: Chosen) -> Mirrored:
+        """A file to fetch; HTML does not tell its size, but the server does."""
+        link = chosen.link
+        size = self._reach.head(link.url).size if link.size is None else link.size
+        return Mirrored(chosen._replace(link=msgspec.structs.replace(link, size=size)), "new")
 
     def _entry(
         self, chosen: Chosen, digest: str, size: int, metadata: bytes, *, provenance: bool
