@@ -8,6 +8,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.faults import FaultyProxy
 from tests.helpers import Command, Output, call_main
+from tests.installers import Installer, Pip, Uv
+from tests.served import Served, make_release, serve_bucket, serve_directory
 from tests.services import Place, S3Server
 from tests.wheels import CPU, shared_wheel
 
@@ -51,6 +53,38 @@ def s3_proxy(s3_server: S3Server) -> Iterator[FaultyProxy]:
     """Put a proxy in front of the server: `s3_place.behind(s3_proxy.endpoint)`."""
     with FaultyProxy(s3_server.endpoint) as proxy:
         yield proxy
+
+
+@pytest.fixture(params=["directory", "bucket"])
+def served(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    torchyard: Command,
+) -> Iterator[Served]:
+    """Serve a channel by nginx: one in a directory, and one in a bucket."""
+    if request.param == "directory":
+        serving = serve_directory(tmp_path, torchyard)
+    else:
+        server = request.getfixturevalue("s3_server")
+        serving = serve_bucket(server, tmp_path, torchyard, monkeypatch)
+    with serving as served:
+        yield served
+
+
+@pytest.fixture(params=[Pip(), Uv()], ids=["pip", "uv"])
+def installer(request: pytest.FixtureRequest) -> Installer:
+    """Install by pip, and by uv."""
+    installer: Installer = request.param
+    return installer
+
+
+@pytest.fixture(scope="session")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the wheels of `tests.served.make_release`."""
+    folder = tmp_path_factory.mktemp("release")
+    make_release(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")

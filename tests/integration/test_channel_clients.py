@@ -1,129 +1,26 @@
-"""Channels as users meet them: published, served by nginx, read by pip, uv and py-rattler.
-
-The configurations of nginx are those of `examples/serve`. A channel is a directory that nginx
-serves, or a bucket of a real S3 server that nginx stands before, as a CDN would.
-"""
+"""Channels as users meet them: published, served by nginx, read by pip, uv and py-rattler."""
 
 import re
 import shutil
 import urllib.error
 import urllib.request
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote
 
 import pytest
-from tests.conda import make_package
-from tests.helpers import ROOT, Command
-from tests.installers import Installer, Pip, RefusedError, Uv
-from tests.services import PUBLIC, Asked, Nginx, S3Server
+from tests.conda import SYSTEM, make_package
+from tests.helpers import Command
+from tests.installers import Installer, RefusedError, Uv
+from tests.served import JSON, SHARED, Served, directory_config, names, tiny
+from tests.services import Nginx
 from tests.smoke import make_wheel
 
 from torchyard.checks.smoke.conda import solve
 from torchyard.index.entry import package_key
 from torchyard.index.page import Media
-from torchyard.publish.channel import Channel
 from torchyard.publish.shelves import headers
 
 pytestmark = pytest.mark.integration
-
-EXAMPLES = ROOT / "examples/serve"
-JSON = "application/vnd.pypi.simple.v1+json"
-MACHINE = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}
-
-
-class Served(NamedTuple):
-    """A channel: where it is written, and the server where it is read."""
-
-    place: str
-    nginx: Nginx
-    torchyard: Command
-
-    @property
-    def url(self) -> str:
-        return self.nginx.url
-
-    @property
-    def channel(self) -> Channel:
-        return Channel.at(self.place)
-
-    def call(self, command: str, *words: object) -> str:
-        done = self.torchyard(command, *words)
-        assert done.code == 0, done.err
-        return done.out
-
-    def publish(self, folder: Path, *words: str) -> None:
-        self.call("publish", folder, "--to", self.place, *words)
-
-
-def directory_config(root: Path) -> str:
-    text = (EXAMPLES / "nginx.conf").read_text(encoding="utf-8")
-    assert "root /srv/channel;" in text
-    return text.replace("/srv/channel", str(root))
-
-
-def bucket_config(endpoint: str, place: str) -> str:
-    text = (EXAMPLES / "nginx-s3.conf").read_text(encoding="utf-8")
-    host = endpoint.removeprefix("http://")
-    assert text.count("http://bucket") == 3
-    text = text.replace("http://bucket", f"http://bucket/{place}")
-    return text.replace("nightly.s3.example.org:80", host).replace("nightly.s3.example.org", host)
-
-
-@pytest.fixture(params=["directory", "bucket"])
-def served(
-    request: pytest.FixtureRequest,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    torchyard: Command,
-) -> Iterator[Served]:
-    if request.param == "directory":
-        root = tmp_path / "channel"
-        with Nginx(tmp_path / "nginx", directory_config(root)) as nginx:
-            yield Served(root.as_uri(), nginx, torchyard)
-        return
-    server: S3Server = request.getfixturevalue("s3_server")
-    place = server.public_place()
-    for name, value in place.environment.items():
-        monkeypatch.setenv(name, value)
-    config = bucket_config(server.endpoint, f"{PUBLIC}/{place.prefix}")
-    with Nginx(tmp_path / "nginx", config) as nginx:
-        yield Served(place.url, nginx, torchyard)
-
-
-@pytest.fixture(params=[Pip(), Uv()], ids=["pip", "uv"])
-def installer(request: pytest.FixtureRequest) -> Installer:
-    installer: Installer = request.param
-    return installer
-
-
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three versions of a project in two variants, and a project that all of them require.
-
-    The newest can't be installed: nobody has what it requires. Installers find out.
-    """
-    folder = tmp_path_factory.mktemp("release")
-    for version, needs in (("1.0", "shared>=2"), ("1.1", "shared>=2"), ("1.2", "shared>=9")):
-        for compute in ("cpu", "cu130"):
-            make_wheel(folder, version=f"{version}+{compute}", requires=needs, dist="tiny")
-    make_wheel(folder, version="2.0", dist="shared")
-    return folder
-
-
-SHARED = "shared-2.0-py3-none-any.whl"
-
-
-def tiny(version: str) -> str:
-    return f"tiny-{version}-py3-none-any.whl"
-
-
-def names(asked: Iterable[Asked], suffix: str) -> list[str]:
-    """The files with this ending that were asked for; each of them was there."""
-    found = [one for one in asked if one.path.endswith(suffix)]
-    assert all(one.status == 200 for one in found), found
-    return sorted(unquote(Path(one.path).name) for one in found)
 
 
 def test_installers_resolve_from_sidecars_and_fetch_only_what_they_install(
@@ -281,7 +178,7 @@ def test_conda_packages_are_solved_and_installed(served: Served, tmp_path: Path)
         make_package(made, "tiny", version, "cpu_0", depends=["libtiny 1.0.*"])
     served.publish(made)
     prefix, cache = tmp_path / "prefix", tmp_path / "cache"
-    found = solve([f"{served.url}/conda"], ["tiny"], prefix, cache, MACHINE, exact=True)
+    found = solve([f"{served.url}/conda"], ["tiny"], prefix, cache, SYSTEM, exact=True)
     asked = served.nginx.asked()
     assert found == {"tiny": "cpu_0", "libtiny": "cpu_0"}
     assert (prefix / "share/tiny.txt").read_text(encoding="utf-8") == "it works"
