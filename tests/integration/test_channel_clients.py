@@ -96,6 +96,11 @@ def test_changed_wheels_and_sidecars_are_refused(
     with pytest.raises(RefusedError, match=f"(?is)hash.*{entry.sha256}"):
         installer.install(f"{served.url}/cpu/", "tiny", tmp_path / "a")
     assert not (tmp_path / "a/tiny").exists()
+    (entry,) = channel.state(channel.head(), "simple/shared").entries
+    key = f"{package_key(entry.sha256, entry.file)}.metadata"
+    channel.objects.write(key, b"Name: shared\nVersion: 2.0\n", headers(Media.TEXT, fixed=True))
+    with pytest.raises(RefusedError, match=f"(?is){entry.metadata}"):
+        installer.install(f"{served.url}/cpu/", "shared", tmp_path / "b")
 
 
 def test_html_alone_will_do(
@@ -164,6 +169,7 @@ def test_types_and_caching(served: Served, release: Path) -> None:
         assert answer.cache == "public, max-age=31536000, immutable"
     assert get(f"{served.url}/{key}").size == entry.size
     assert get(f"{served.url}/channel.json").media == "application/json"
+    assert get(f"{served.url}/", JSON).media == "text/html; charset=utf-8"
     with pytest.raises(urllib.error.HTTPError, match="404"):
         get(f"{served.url}/cpu/nothing/")
 
