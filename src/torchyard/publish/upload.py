@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
 
 from torchyard.errors import PublishError
@@ -18,6 +19,9 @@ _SMALL = 8 << 20
 
 _FILES = 4
 """So many packages are on their way at a time."""
+
+_ALONE = Lock()
+"""A large file that is sent at once is in memory, twice: one is enough."""
 
 
 class _Object(NamedTuple):
@@ -68,8 +72,11 @@ def _send(objects: Objects, one: _Object) -> bool:
     """
     said = headers(one.media, fixed=True)
     large = isinstance(one.data, Path) and one.data.stat().st_size > _SMALL
-    if not large or not one.key.startswith("packages/"):
+    if not large:
         return objects.create(one.key, one.data, said)
+    if not one.key.startswith("packages/"):
+        with _ALONE:
+            return objects.create(one.key, one.data, said)
     if objects.head(one.key) is not None:
         return False
     objects.write(one.key, one.data, said)
