@@ -650,6 +650,17 @@ def test_a_pin_tells_exactly_which_files(nightly: Channel) -> None:
     assert {v.partition("+")[0] for v in versions(nightly)} == {NIGHTS[2], NIGHTS[4]}
 
 
+def test_files_of_a_pin_are_not_deleted_when_they_are_hidden(nightly: Channel) -> None:
+    told = pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
+    rollback(nightly, 0, order("rollback"))
+    done = prune(nightly, Keep(), order("prune", 8))
+    assert len(done.deleted) == 18
+    for file in told.files:
+        assert nightly.objects.head(file.url.removeprefix("../")) is not None
+    unpin(nightly, "kept", order("unpin", 8))
+    assert len(prune(nightly, Keep(), order("prune", 8)).deleted) == 2
+
+
 def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
     selection = parse_selection([f"torch=={NIGHTS[2]}"])
     first = pin(nightly, selection, "kept", "", order("pin"))

@@ -141,7 +141,7 @@ def outdated(
     for entry in entries:
         versions = found.setdefault(project_of(part, entry), {})
         versions.setdefault(public(entry.version), []).append(entry)
-    kept = {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}
+    kept = _pinned(pins)
     return [
         entry
         for project, versions in found.items()
@@ -162,7 +162,7 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
     state = run.channel.state(run.head, name)
     old = outdated(part, state.entries, run.keep, run.head.pins.values())
     sizes = {key_of(part, one.entry): one.entry.size for one in state.hidden}
-    expired = sizes.keys() - _named(part, [*state.entries, *_young(state, run.born)])
+    expired = sizes.keys() - _kept(part, state, run.head.pins.values(), run.born)
     busy = expired.intersection(state.doomed)
     wanted = expired - busy
     protected, unreachable = _history(run, part, wanted)
@@ -184,9 +184,21 @@ def _spared(look: _Look) -> _Look:
     return look._replace(doomed={}, abandoned=(), left=left, unreachable=0)
 
 
-def _young(state: State, born: datetime) -> list[Entry]:
-    """Files that have not been hidden for long."""
-    return [one.entry for one in state.hidden if datetime.fromisoformat(one.since) >= born]
+def _pinned(pins: Iterable[Pin]) -> set[tuple[str, str]]:
+    """Projects and their versions that stay."""
+    return {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}
+
+
+def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
+    """The keys of files that are shown, have not been hidden for long, or are pinned."""
+    pinned = _pinned(pins)
+    hidden = (
+        one.entry
+        for one in state.hidden
+        if datetime.fromisoformat(one.since) >= born
+        or (project_of(part, one.entry), public(one.entry.version)) in pinned
+    )
+    return _named(part, [*state.entries, *hidden])
 
 
 def _is_abandoned(run: _Run, name: str) -> bool:
@@ -269,7 +281,8 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
 
         def edit(state: State) -> State:
             old = hidden[look.name] = outdated(part, state.entries, run.keep, pins.values())
-            mine = doomed[look.name] = _mine(part, state, look, run.born)
+            kept = _kept(part, state, pins.values(), run.born)
+            mine = doomed[look.name] = _mine(state, look, kept)
             if not old and not mine:
                 return state
             gone = set(map(id, old))
@@ -298,15 +311,14 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
         return [Chosen(name, entry) for name, old in hidden.items() for entry in old], doomed
 
 
-def _mine(part: PartName, state: State, look: _Look, born: datetime) -> list[str]:
-    """The keys that we may delete: named nowhere, and doomed by nobody who may be alive.
+def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
+    """The keys that we may delete: not to be kept, and doomed by nobody who may be alive.
 
     Who takes over leaves a mark among the doomed keys, so that of two who try, one does.
     """
     taken = set(look.abandoned) if look.abandoned == state.doomed else set()
-    kept = _named(part, [*state.entries, *_young(state, born)])
-    kept.update(state.doomed, look.abandoned)
-    return [key for key in look.doomed if key in taken or key not in kept]
+    others = {*kept, *state.doomed, *look.abandoned}
+    return [key for key in look.doomed if key in taken or key not in others]
 
 
 def _with_sidecars(key: str) -> list[str]:
