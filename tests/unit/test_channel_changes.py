@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.channels import Death, Mortal, Reader, read_all
+from tests.channels import Death, Mortal, Reader, conda, libtorch, put, read_all
+from tests.channels import wheel as made
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State, order_of
@@ -613,6 +614,31 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
     assert not (folder / "packages/x.whl#1").exists()
     assert len(versions(nightly)) == 10
     check_pages(nightly)
+
+
+@pytest.mark.parametrize(
+    ("key", "goes"),
+    [
+        ("packages/ab/cd/torch-9-py3-none-any.whl", True),
+        ("packages/ab/cd/torch-9.tar.gz", True),
+        ("packages/ab/cd/libtorch-shared-with-deps-9.zip", True),
+        ("packages/ab/cd/libother-9.zip", False),
+        ("packages/ab/cd/other-9-py3-none-any.whl", False),
+        ("conda/linux-64/torch-9-0.conda", True),
+        ("conda/win-64/torch-9-0.conda", False),
+        ("pins/kept.json", False),
+    ],
+)
+def test_only_what_somebody_could_publish_again_is_an_orphan(
+    channel: Channel, key: str, *, goes: bool
+) -> None:
+    put(channel, made("torch"), conda("torch", "1.0"), libtorch("1.0", "cpu"))
+    channel.objects.create(key, b"left")
+    later = f"{datetime.now(tz=UTC) + timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
+    done = prune(channel, Keep(), Order("prune", later), orphans=True)
+    assert done.deleted == ([key] if goes else [])
+    assert (channel.objects.head(key) is None) is goes
+    read_all(Reader(channel.objects.read), channel.head())
 
 
 def test_old_shards_are_removed(channel: Channel) -> None:

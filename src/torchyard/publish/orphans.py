@@ -38,7 +38,8 @@ def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
     for folder in ("packages/", "conda/"):
         for meta in channel.objects.list(folder):
             if meta.modified < born and _is_fixed(meta.key) and meta.key not in named:
-                for name in _parts(head, meta.key):
+                name = _part(head, meta.key)
+                if name is not None:
                     parts.setdefault(name, {})[meta.key] = meta.size
     return Orphans(
         parts,
@@ -74,15 +75,18 @@ def _is_fixed(key: str) -> bool:
     return key.endswith(_PACKAGES) or ("/shards/" in key and key.endswith(_SHARD))
 
 
-def _parts(head: Head, key: str) -> list[str]:
-    """The parts in which a package could be published; a zip does not tell its project."""
+def _part(head: Head, key: str) -> str | None:
+    """The part in which a package would be published, if there is one."""
     folder, _, file = key.rpartition("/")
     if folder.startswith("conda/"):
-        names = ["/".join(folder.split("/")[:2])]
-    elif file.endswith(".zip"):
-        names = [name for name in head.parts if name.startswith("libtorch/")]
+        name = "/".join(folder.split("/")[:2])
     elif file.endswith(".whl"):
-        names = [f"simple/{canonicalize_name(file.partition('-')[0])}"]
+        name = f"simple/{canonicalize_name(file.partition('-')[0])}"
+    elif file.endswith(".zip"):
+        zips = (part for part in head.parts if part.startswith("libtorch/"))
+        stem = canonicalize_name(file).removeprefix("lib")
+        fitting = [part for part in zips if stem.startswith(f"{parse_part(part).name}-")]
+        name = max(fitting, key=len, default="")
     else:
-        names = [f"simple/{canonicalize_name(file.rpartition('-')[0])}"]
-    return [name for name in names if name in head.parts]
+        name = f"simple/{canonicalize_name(file.rpartition('-')[0])}"
+    return name if name in head.parts else None

@@ -241,9 +241,9 @@ def _carry(route: Route, one: Promotion) -> None:
     package, entry = one.package, one.package.entry
     key = key_of(parse_part(package.part), entry)
     if key.startswith("packages/"):
-        names = [f"{key}{METADATA}"] if package.metadata else []
+        names = [key]
+        names += [f"{key}{METADATA}"] if package.metadata else []
         names += [f"{key}{PROVENANCE}"] if package.provenance else []
-        names.append(key)
         if all(map(target.head, names)):
             return
         same = entry.sha256 == one.origin.entry.sha256
