@@ -75,7 +75,7 @@ def _shown(place: str) -> dict[str, set[str]]:
 
 
 def _versions(place: str) -> set[str]:
-    return {file.split("-")[1].partition("+")[0] for file in _shown(place)["simple/torch"]}
+    return {file.split("-")[1].partition("+")[0] for file in _shown(place)["simple/torch simple"]}
 
 
 def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_promoting_a_release(torchyard: Command, places: Places, tmp_path: Path)
     plain = f"{places.release}-plain"
     dropped = torchyard("promote", places.nightly, plain, "torch", "helper", "--local", "drop")
     assert "3 files are new" in _ok(dropped)
-    assert _shown(plain)["cpu/torch"] == {"torch-2.14.0-py3-none-any.whl"}
+    assert _shown(plain)["simple/torch cpu"] == {"torch-2.14.0-py3-none-any.whl"}
     status = torchyard("index", "status", plain, "torch", "archived", "--reason", "it is done")
     assert "torch is archived" in status.err
     late = torchyard("publish", tmp_path / "2.14.0", "--to", plain)
