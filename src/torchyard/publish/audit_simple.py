@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 from urllib.parse import urljoin, urlsplit
 
@@ -13,6 +14,7 @@ from torchyard.host.http import CONNECTIONS, Answer, shown
 from torchyard.host.reach import Reach
 from torchyard.index.read_simple import ACCEPT_HTML, ACCEPT_JSON, Link, Listing, read_listing
 from torchyard.model.matrix import any_match
+from torchyard.model.quantity import show_count
 from torchyard.model.values import Value
 from torchyard.publish.audit_files import FileAudit, Looked, required_names
 from torchyard.publish.audit_pages import Pages, metadata_findings, page_findings
@@ -101,8 +103,7 @@ class SimpleAudit:
                     told = f"checking {name} ({start + number + 1} of {len(names)})"
                     with Progress(told, len(pages.files)) as progress:
                         self._project(pages, view, pool, done, progress)
-            for view in views:
-                self._findings.add(self._unresolved(view, pool))
+            self._findings.add(self._unresolved(views, pool))
 
     def _view(self, root: str) -> _View | None:
         """Read the list of projects; a page with files is that of one project."""
@@ -153,18 +154,24 @@ class SimpleAudit:
             for name in required_names(said):
                 view.required.setdefault(name, file)
 
-    def _unresolved(self, view: _View, pool: ThreadPoolExecutor) -> Iterator[Finding]:
-        """Names that are required and are nowhere in the index."""
-        names = sorted(n for n in view.required if not any_match(n, self._scope.external))
-        if view.listed is None:
-            urls = [urljoin(view.url, f"{name}/") for name in names]
-            there = [a.found for a in pool.map(lambda url: self._reach.get(url, ACCEPT_JSON), urls)]
-        else:
-            there = [name in view.listed for name in names]
-        for name, found in zip(names, there, strict=True):
-            if not found:
-                what = f"`{name}` is not in {shown(view.url)}"
-                yield Finding(IndexRule.UNRESOLVED, view.required[name], what)
+    def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[Finding]:
+        """Names that are required and are nowhere in an index."""
+        missing: dict[str, list[_View]] = {}
+        for view in views:
+            names = sorted(n for n in view.required if not any_match(n, self._scope.external))
+            there = pool.map(partial(self._has, view), names)
+            for name, found in zip(names, there, strict=True):
+                if not found:
+                    missing.setdefault(name, []).append(view)
+        for name, (first, *others) in sorted(missing.items()):
+            more = f", nor in {show_count(len(others), 'other variant')}" if others else ""
+            what = f"`{name}` is not in {shown(first.url)}{more}"
+            yield Finding(IndexRule.UNRESOLVED, first.required[name], what)
+
+    def _has(self, view: _View, name: str) -> bool:
+        if view.listed is not None:
+            return name in view.listed
+        return self._reach.get(urljoin(view.url, f"{name}/"), ACCEPT_JSON).found
 
 
 def _key(link: Link) -> _Key:
