@@ -56,6 +56,8 @@ class Kill(msgspec.Struct, frozen=True):
     moment: Moment
     number: int
     delay: float = 0
+    stop: bool = False
+    """Whether it is only stopped, until somebody lets it go on."""
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,7 +106,9 @@ class Moments:
         kill = self._kill
         if kill is None or (moment, number) != (kill.moment, kill.number):
             return
-        if kill.delay:
+        if kill.stop:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif kill.delay:
             threading.Thread(target=_die, args=(kill.delay,), daemon=True).start()
         else:
             _die()

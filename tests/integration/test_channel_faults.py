@@ -1,0 +1,348 @@
+"""A channel never breaks: publishers are killed, stopped, cut off, and in each other's way.
+
+A reader follows every link of every page, whatever has just happened, and compares hashes. It sees
+what was there before or what is there afterwards, and never less than before.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+
+import msgspec
+import psutil
+import pytest
+from _pytest.mark.structures import ParameterSet
+from tests.channel_deeds import DEEDS, LATER, ROUNDS, round_of
+from tests.channels import Reader, assert_right, put, read_all, told, wheel
+from tests.crash_driver import Deed, Kill, Moment
+from tests.faults import Fault, FaultyProxy, Plan, Request
+from tests.integration import test_crash as crash
+from tests.integration.test_crash import Stock, Zygote
+from tests.services import Nginx, Place
+
+from torchyard.publish.channel import Channel
+from torchyard.store import objects
+
+pytestmark = pytest.mark.integration
+
+stock, zygote = crash.stock, crash.zygote
+
+MOMENTS: tuple[Moment, ...] = ("before", "after")
+
+POINTS = {
+    ("directory", "first"): 1,
+    ("directory", "later"): 1,
+    ("directory", "yank"): 1,
+    ("directory", "prune"): 1,
+    ("directory", "rollback"): 1,
+    ("directory", "promote"): 1,
+    ("bucket", "first"): 1,
+    ("bucket", "later"): 1,
+    ("bucket", "yank"): 1,
+    ("bucket", "prune"): 1,
+    ("bucket", "rollback"): 1,
+    ("bucket", "promote"): 1,
+}
+"""How many moments there are at least; if there are fewer, something is no longer counted."""
+
+BEFORE = {
+    "first": (),
+    "later": ("first",),
+    "yank": ("first", "later"),
+    "prune": ("first", "later"),
+    "rollback": ("first", "later"),
+    "promote": (),
+}
+"""What has been done to a channel before."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A directory for the driver."""
+    return tmp_path / "work"
+
+
+def channel_deed(what: str, folder: Path, url: str, other: str = "") -> Deed:
+    return Deed(what="channel", folder=str(folder), store=url, file=what, target=other)
+
+
+def look(url: str) -> int:
+    """Follow every link, whatever state a channel is in; count what is read."""
+    channel = Channel.at(url, make=True)
+    reader = Reader(channel.objects.read)
+    read_all(reader, channel.head())
+    return reader.reads
+
+
+def points(where: str, every: int, *marks: pytest.MarkDecorator) -> list[ParameterSet]:
+    """Every deed in some place, of whose moments every so many are tried."""
+    return [
+        pytest.param(where, point, every, id=f"{where}-{point[1]}-{every}", marks=marks)
+        for point in POINTS
+        if point[0] == where
+    ]
+
+
+SOME = [*points("directory", 16), *points("bucket", 40)]
+ALL = [*points("directory", 1, pytest.mark.slow), *points("bucket", 4, pytest.mark.slow)]
+
+
+def test_there_are_enough_moments() -> None:
+    whole = sum(count for (where, _), count in POINTS.items() if where == "directory")
+    assert whole + sum(POINTS.values()) // 4 >= 500
+
+
+@pytest.mark.parametrize(("stock", "point", "every"), [*SOME, *ALL], indirect=["stock"])
+def test_a_change_that_is_killed(
+    stock: Stock, zygote: Zygote, folder: Path, point: tuple[str, str], every: int
+) -> None:
+    """At its moments, each in a channel of its own; then it is done again, to the end."""
+    _, what = point
+    model = folder.with_name("model")
+    model.mkdir()
+    source = folder.with_name("source")
+    for name in ("first", "later"):
+        DEEDS[name](str(source), "")
+    for name in BEFORE[what]:
+        DEEDS[name](str(model), "")
+    other = str(source) if what == "promote" else ""
+    deed = channel_deed(what, folder, stock(model), other)
+    counted = zygote.succeed(deed)
+    reads = assert_right(Channel.at(deed.store))
+    expected = told(Channel.at(deed.store))
+    kills = [
+        Kill(moment, number)
+        for moment in MOMENTS
+        for number in range(1, counted.moments[moment] + 1)
+    ]
+    assert len(kills) >= POINTS[point]
+    for kill in kills[every // 2 :: every]:
+        deed = msgspec.structs.replace(deed, store=stock(model))
+        with crash.told(kill):
+            zygote.die(deed, kill)
+            reads += look(deed.store)
+            zygote.succeed(msgspec.structs.replace(deed, folder=f"{folder}-again"))
+            reads += assert_right(Channel.at(deed.store))
+            assert told(Channel.at(deed.store)) == expected
+    tried = len(kills[every // 2 :: every])
+    print(f"{point}: {tried} of {len(kills)} moments, {reads} reads")
+    assert reads > 50 * tried
+
+
+@contextmanager
+def watched(url: str) -> Iterator[Callable[[], int]]:
+    """Read all pages again and again; tell how often anything was read. Faults are raised."""
+    reader = Reader(Channel.at(url, make=True).objects.read)
+    stop = threading.Event()
+
+    def watch() -> None:
+        channel = Channel.at(url, make=True)
+        while not stop.is_set():
+            read_all(reader, channel.head())
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(watch)
+        try:
+            yield lambda: reader.reads
+        finally:
+            stop.set()
+            done.result()
+
+
+def compete(folder: Path, url: str, count: int) -> None:
+    """Several publish at once, in processes of their own, each several times."""
+    with ExitStack() as stack, ThreadPoolExecutor(count) as pool:
+        zygotes = [stack.enter_context(crash.started()) for _ in range(count)]
+
+        def publish(number: int) -> None:
+            deed = channel_deed("compete", folder / str(number), url, str(number))
+            zygotes[number].succeed(deed)
+
+        list(pool.map(publish, range(count)))
+
+
+def check_competition(url: str, count: int) -> None:
+    channel = Channel.at(url)
+    head = channel.head()
+    assert head.generation == count * ROUNDS
+    assert [change.generation for change in head.log] == [*range(1, count * ROUNDS + 1)]
+    files = {entry.file for part in head.parts for entry in channel.state(head, part).entries}
+    assert files == {
+        made.entry.file
+        for name in range(count)
+        for number in range(ROUNDS)
+        for made in round_of(str(name), number)
+    }
+    assert_right(channel)
+
+
+@pytest.mark.parametrize(
+    ("stock", "count", "least"),
+    [
+        pytest.param("directory", 2, 500),
+        pytest.param("bucket", 2, 100),
+        pytest.param("directory", 8, 2000, marks=pytest.mark.slow),
+        pytest.param("bucket", 8, 500, marks=pytest.mark.slow),
+    ],
+    indirect=["stock"],
+)
+def test_publishers_at_once(
+    stock: Stock, folder: Path, tmp_path: Path, count: int, least: int
+) -> None:
+    url = stock(tmp_path / "nothing")
+    began = time.monotonic()
+    with watched(url) as reads:
+        compete(folder, url, count)
+        print(f"{count} publishers: {time.monotonic() - began:.1f} s, {reads()} reads")
+        assert reads() >= least
+    check_competition(url, count)
+
+
+@pytest.mark.slow
+def test_pip_all_the_while(folder: Path, tmp_path: Path) -> None:
+    """Pip finds a version, fetches it and compares its hash, whoever publishes meanwhile."""
+    root = tmp_path / "channel"
+    put(Channel.at(str(root), make=True), wheel("torch", "0.1", "cpu"))
+    text = f"server {{ listen 80; root {root}; index index.html; }}"
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
+    env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
+    env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    done = threading.Event()
+
+    def install() -> list[str]:
+        versions: list[str] = []
+        while not done.is_set() and len(versions) < 60:
+            report = tmp_path / "report.json"
+            argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
+            argv += ["--index-url", f"{nginx.url}/cpu/", "--report", str(report), "-q", "torch"]
+            ran = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
+            assert ran.returncode == 0, ran.stderr
+            (found,) = json.loads(report.read_text(encoding="utf-8"))["install"]
+            versions.append(found["metadata"]["version"])
+        return versions
+
+    with Nginx(tmp_path / "nginx", text) as nginx, ThreadPoolExecutor(1) as pool:
+        installed = pool.submit(install)
+        with watched(str(root)) as reads:
+            compete(folder, str(root), 4)
+            print(f"{reads()} reads")
+        done.set()
+        versions = installed.result()
+    print(f"pip: {len(versions)} times, {sorted(set(versions))}")
+    assert len(versions) >= 5
+
+
+def stopped_deed(zygote: Zygote, deed: Deed, number: int, meanwhile: Callable[[], None]) -> None:
+    """Stop a deed at a moment; it goes on after others have done something."""
+    with ThreadPoolExecutor(1) as pool:
+        stop = Kill("after", number, stop=True)
+        done = pool.submit(zygote.succeed, msgspec.structs.replace(deed, kill=stop))
+        while not (found := stopped_processes()) and not done.done():
+            time.sleep(0.01)
+        assert found, "it was not stopped"
+        try:
+            meanwhile()
+        finally:
+            for process in found:
+                process.send_signal(signal.SIGCONT)
+        done.result()
+
+
+def stopped_processes() -> list[psutil.Process]:
+    found = psutil.Process().children(recursive=True)
+    return [process for process in found if process.status() == psutil.STATUS_STOPPED]
+
+
+@pytest.mark.parametrize(
+    ("stock", "every"),
+    [
+        pytest.param("directory", 12),
+        pytest.param("bucket", 30),
+        pytest.param("directory", 1, marks=pytest.mark.slow),
+        pytest.param("bucket", 5, marks=pytest.mark.slow),
+    ],
+    indirect=["stock"],
+)
+def test_a_slow_publisher_does_not_bring_old_pages_back(
+    stock: Stock, zygote: Zygote, folder: Path, tmp_path: Path, every: int
+) -> None:
+    """It is stopped after any operation; others publish, and it goes on as if nothing was."""
+    model = tmp_path / "model"
+    DEEDS["first"](str(model), "")
+    deed = channel_deed("later", folder, stock(model))
+    counted = zygote.succeed(deed)
+    newer = [wheel("torch", "2.0", "cpu"), wheel("vision", "2.0", "cu130"), wheel("third")]
+    wanted = {made.entry.file for made in (*LATER, *newer)}
+    for number in range(1 + every // 2, counted.moments["after"] + 1, every):
+        url = stock(model)
+        reader = Reader(Channel.at(url).objects.read)
+
+        def publish(url: str = url, reader: Reader = reader) -> None:
+            put(Channel.at(url), *newer)
+            read_all(reader, Channel.at(url).head())
+
+        slow = msgspec.structs.replace(deed, store=url)
+        with crash.told(Kill("after", number)):
+            stopped_deed(zygote, slow, number, publish)
+            read_all(reader, Channel.at(url).head())  # which fails if a page went back
+            assert_right(Channel.at(url))
+            assert wanted <= set().union(*told(Channel.at(url)).values())
+
+
+FAULTS = [
+    Fault.SLOW_DOWN,
+    Fault.INTERNAL_ERROR,
+    Fault.CONFLICT,
+    Fault.LOSE_REQUEST,
+    Fault.LOSE_ANSWER,
+    Fault.CUT_ANSWER,
+]
+
+
+def often(random: Random, counts: dict[Fault, int], *, silent: int = 0) -> Plan:
+    """Let one of four requests fail, and some never be answered."""
+
+    def plan(request: Request) -> Fault:
+        if silent and request.number % silent == 0:
+            fault = Fault.SILENCE
+        elif random.random() < 0.75:
+            return Fault.NONE
+        else:
+            writes = request.method == "PUT"
+            fault = random.choice(FAULTS if writes else [f for f in FAULTS if f != Fault.CONFLICT])
+        counts[fault] = counts.get(fault, 0) + 1
+        return fault
+
+    return plan
+
+
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
+)
+def test_a_network_that_fails(
+    s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Deeds come to their end through it, and readers who have a better one see no fault."""
+    monkeypatch.setattr(objects, "SILENCE", 1.0)
+    for name, value in s3_place.environment.items():
+        monkeypatch.setenv(name, value)
+    near = Channel.at(s3_place.url, make=True)
+    counts: dict[Fault, int] = {}
+    s3_proxy.plan = often(Random(seed), counts, silent=40 if seed else 0)  # noqa: S311
+    with watched(s3_place.url) as reads:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", s3_proxy.endpoint)
+        for what in ("first", "later", "yank", "prune"):
+            DEEDS[what](s3_place.url, "")
+        print(f"{len(s3_proxy.requests)} requests, {counts}, {reads()} reads")
+        assert reads() > 100
+    assert sum(counts.values()) > 30
+    assert_right(near)
