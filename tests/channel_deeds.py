@@ -50,15 +50,13 @@ def _yank(url: Place, _other: Place) -> None:
 
 
 def _prune(url: Place, _other: Place) -> None:
-    """Hide all but the newest, and ten days later delete it."""
-    for day in (4, 14):
+    """Hide all but the newest, and delete it later: not the first time, if pages were stale."""
+    for day in (4, 14, 15):
         prune(Channel.at(url), Keep(versions=1, grace=timedelta(days=2)), order(day))
 
 
 def _roll_back(url: Place, _other: Place) -> None:
-    channel = Channel.at(url)
-    if channel.head().generation == 2:
-        rollback(channel, 1, order(3))
+    rollback(Channel.at(url), 1, order(3))
 
 
 def _promote(url: Place, other: Place) -> None:

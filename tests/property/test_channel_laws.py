@@ -141,8 +141,7 @@ class Life(RuleBasedStateMachine):
                 self._prune(Channel(Mortal(self.folder, dies or 0)))
             self._look()
 
-        with suppress(ElsewhereError):  # a file is just being deleted
-            self._publish(Channel(Mortal(self.folder, at, then=come_between)), chosen)
+        self._publish(Channel(Mortal(self.folder, at, then=come_between)), chosen)
         self.published.clear()  # what was published may be hidden
 
     @rule(chosen=wheels, at=moments)
@@ -151,8 +150,7 @@ class Life(RuleBasedStateMachine):
 
         def come_between() -> None:
             self.published.clear()
-            with suppress(ElsewhereError):
-                self._publish(self.channel, chosen)
+            self._publish(self.channel, chosen)
             self._look()
 
         self._prune(Channel(Mortal(self.folder, at, then=come_between)))
@@ -183,8 +181,9 @@ class Life(RuleBasedStateMachine):
 
     def _publish(self, channel: Channel, chosen: list[tuple[str, str, str]]) -> None:
         made: list[Made] = [WHEELS[which] for which in chosen]
-        put(channel, *made)
-        self.published.update((one.part, one.entry.file) for one in made)
+        with suppress(ElsewhereError):  # one of them is just being deleted
+            put(channel, *made)
+            self.published.update((one.part, one.entry.file) for one in made)
 
     def _look(self) -> None:
         """Every page is one that some state had, and names only what is there."""
