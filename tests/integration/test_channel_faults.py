@@ -46,12 +46,12 @@ POINTS = {
     ("directory", "prune"): 300,
     ("directory", "rollback"): 100,
     ("directory", "promote"): 200,
-    ("bucket", "first"): 1,
-    ("bucket", "later"): 1,
-    ("bucket", "yank"): 1,
-    ("bucket", "prune"): 1,
-    ("bucket", "rollback"): 1,
-    ("bucket", "promote"): 1,
+    ("bucket", "first"): 90,
+    ("bucket", "later"): 115,
+    ("bucket", "yank"): 55,
+    ("bucket", "prune"): 500,
+    ("bucket", "rollback"): 100,
+    ("bucket", "promote"): 200,
 }
 """How many moments there are at least; if there are fewer, something is no longer counted."""
 
@@ -93,13 +93,13 @@ def points(where: str, every: int, *marks: pytest.MarkDecorator) -> list[Paramet
     ]
 
 
-SOME = [*points("directory", 16), *points("bucket", 40)]
-ALL = [*points("directory", 1, pytest.mark.slow), *points("bucket", 4, pytest.mark.slow)]
+SOME = [*points("directory", 32), *points("bucket", 90)]
+ALL = [*points("directory", 1, pytest.mark.slow), *points("bucket", 8, pytest.mark.slow)]
 
 
 def test_there_are_enough_moments() -> None:
     whole = sum(count for (where, _), count in POINTS.items() if where == "directory")
-    assert whole + sum(POINTS.values()) // 4 >= 500
+    assert whole + sum(POINTS.values()) // 8 >= 500
 
 
 @pytest.mark.parametrize(("stock", "point", "every"), [*SOME, *ALL], indirect=["stock"])
@@ -279,7 +279,7 @@ def stopped_processes() -> list[psutil.Process]:
     ("stock", "every"),
     [
         pytest.param("directory", 8),
-        pytest.param("bucket", 30),
+        pytest.param("bucket", 18),
         pytest.param("directory", 1, marks=pytest.mark.slow),
         pytest.param("bucket", 5, marks=pytest.mark.slow),
     ],
@@ -360,9 +360,9 @@ def test_a_network_that_fails(
     s3_proxy.plan = often(Random(seed), counts, silent=40 if seed else 0)  # noqa: S311
     with watched(s3_place.url) as reads:
         monkeypatch.setenv("AWS_ENDPOINT_URL", s3_proxy.endpoint)
-        for what in ("first", "later", "yank", "prune"):
+        for what in ("first", "later", "yank", "prune") if seed else ("first", "later"):
             DEEDS[what](s3_place.url, "")
         print(f"{len(s3_proxy.requests)} requests, {counts}, {reads()} reads")
         assert reads() > 100
-    assert sum(counts.values()) > 30
+    assert sum(counts.values()) > 20
     assert_right(near)
