@@ -304,7 +304,7 @@ def full_index(rounds: int = 3, files: int = 10**6) -> list[Result]:
     ]
 
 
-def dumb_index(rounds: int = 3, files: int = 10**5) -> list[Result]:
+def dumb_index(rounds: int = 7, files: int = 10**5) -> list[Result]:
     """The same index as another program makes it; it makes none for each variant."""
     with TemporaryDirectory() as folder:
         channel, listed = str(Path(folder, "channel")), Path(folder, "files.json")

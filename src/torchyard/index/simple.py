@@ -88,8 +88,8 @@ class ProjectIndex:
         if state.status_reason:
             reason = escape(state.status_reason)
             head += f'<meta name="pypi:project-status-reason" content="{reason}">\n'
-        body = "".join([row.html for row in rows])
-        return _document(f"Links for {self._project}", head, body, serial)
+        links = [row.html for row in rows]
+        return _document(f"Links for {self._project}", head, links, serial)
 
     def _json(self, rows: list[_Row], versions: list[str], serial: int) -> bytes:
         status: dict[str, str] = {"status": self._state.status}
@@ -109,7 +109,7 @@ class ProjectIndex:
 def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page]:
     """The pages that list the projects of a view."""
     names = sorted(projects)
-    links = "".join(f'<a href="{name}/">{name}</a><br>\n' for name in names)
+    links = [f'<a href="{name}/">{name}</a><br>\n' for name in names]
     yield Page(f"{view}/index.html", _document("Simple index", "", links, serial), Media.HTML)
     listing = {
         "meta": {"api-version": API, "_last-serial": serial},
@@ -124,12 +124,14 @@ def serial_of(page: bytes | None) -> int:
     return int(found[1]) if found else 0
 
 
-def _document(title: str, head: str, body: str, serial: int) -> bytes:
-    return (
+def _document(title: str, head: str, links: list[str], serial: int) -> bytes:
+    start = (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="pypi:repository-version" content="{API}">\n{head}<title>{title}</title>\n'
-        f"</head>\n<body>\n<h1>{title}</h1>\n{body}</body>\n</html>\n<!--SERIAL {serial}-->\n"
-    ).encode()
+        f"</head>\n<body>\n<h1>{title}</h1>\n"
+    )
+    end = f"</body>\n</html>\n<!--SERIAL {serial}-->\n"
+    return "".join((start, *links, end)).encode()
 
 
 def _row(entry: Entry) -> _Row:

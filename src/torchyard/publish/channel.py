@@ -168,7 +168,7 @@ class Channel:
         stale = {path for path, tag in tags.items() if there.get(path) != tag}
         if not stale:
             return True
-        found = {path: self.objects.read(path) for path in stale}
+        found = {path: self.objects.read(path) if there.get(path) else None for path in stale}
         for needed in needs(head, part, found):
             self._mend(needed, mended)
         done = True
