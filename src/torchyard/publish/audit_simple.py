@@ -22,7 +22,7 @@ from torchyard.publish.audit_rules import Finding, Findings, IndexRule
 from torchyard.report.progress import Progress
 
 _Key = tuple[str, bytes]
-_BATCH = 16
+_BATCH = 8
 """Projects whose pages are in memory at a time."""
 
 
@@ -89,21 +89,26 @@ class SimpleAudit:
         self.projects = len(names)
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             for start in range(0, len(names), _BATCH):
-                chosen = [
-                    (view, name, view.projects[name])
-                    for name in names[start : start + _BATCH]
-                    for view in views
-                    if name in view.projects
-                ]
-                read = pool.map(lambda one: read_pages(self._reach, one[1], one[2]), chosen)
-                done: dict[_Key, Looked] = {}
-                for number, (pages, (view, name, _)) in enumerate(
-                    zip(list(read), chosen, strict=True)
-                ):
-                    told = f"checking {name} ({start + number + 1} of {len(names)})"
-                    with Progress(told, len(pages.files)) as progress:
-                        self._project(pages, view, pool, done, progress)
+                self._batch(names[start : start + _BATCH], start, views, pool)
             self._findings.add(self._unresolved(views, pool))
+
+    def _batch(
+        self, names: Sequence[str], start: int, views: Sequence[_View], pool: ThreadPoolExecutor
+    ) -> None:
+        """Look at some projects, whose pages are read at once."""
+        chosen = [(name, view) for name in names for view in views if name in view.projects]
+        pages = pool.map(
+            lambda one: read_pages(self._reach, one[0], one[1].projects[one[0]]), chosen
+        )
+        last = ""
+        done: dict[_Key, Looked] = {}
+        for (name, view), read in zip(chosen, pages, strict=True):
+            if name != last:  # its files are shared by views, and by no other project
+                last, done = name, {}
+            place = start + names.index(name) + 1
+            told = f"checking {name} ({place} of {self.projects})"
+            with Progress(told, len(read.files)) as progress:
+                self._project(read, view, pool, done, progress)
 
     def _view(self, root: str) -> _View | None:
         """Read the list of projects; a page with files is that of one project."""
