@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -11,14 +12,18 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.channels import NOW
+from tests.channels import LATER, NOW
 from tests.faults import Fault, FaultyProxy, Request
 from tests.helpers import Command
 from tests.indexes import CPU, CUDA, Kind, make_channel, make_wheel
 from tests.web import FileServer
 
+from torchyard.errors import ElsewhereError
+from torchyard.host.reach import address_of
 from torchyard.index.entry import Entry
 from torchyard.publish.channel import Channel
+from torchyard.publish.mirror import Mirror
+from torchyard.publish.mirror_select import Wanted
 
 pytestmark = pytest.mark.integration
 
@@ -247,6 +252,19 @@ def test_what_is_yanked_later_is_yanked_here(source: Path, home: Path, torchyard
     assert entries(home / "../ours", "other")[PURE].yanked == "it is broken"
     assert torchyard(*args).code == 0
     assert Channel.at("../ours").head().generation == 2
+
+
+def test_what_somebody_deleted_meanwhile_is_not_published(source: Path, home: Path) -> None:
+    ours = home / "../ours"
+    shutil.copytree(source / "packages", ours / "packages")  # as a killed run leaves it
+    mirror = Mirror(address_of(str(source / "simple")), Channel.at(str(ours), make=True), home, NOW)
+    files = mirror.look(Wanted(selects=("other",)), unhashed=False)
+    assert [one.fate for one in files] == ["sent"]
+    _path(ours, PURE).unlink()
+    make_channel(ours, [make_wheel(home / "wheels", Kind("third"))])  # only others could delete it
+    with pytest.raises(ElsewhereError, match="has just deleted"):
+        mirror.take(files, LATER)
+    assert not entries(ours, "other")
 
 
 def test_it_bears_a_bad_line(source: Path, home: Path, torchyard: Command) -> None:

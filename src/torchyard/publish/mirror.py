@@ -5,7 +5,7 @@ Whoever was killed half-way finds what was sent in the channel, and the rest whe
 """
 
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from hashlib import sha256
@@ -92,9 +92,13 @@ class Mirror:
             )
         head = self._channel.head()
         self._seen = head.generation
-        states = {one.project: self._channel.state(head, _part(one.project)) for one in chosen}
+        known = {
+            (project, entry.file, entry.variant): entry
+            for project in dict.fromkeys(one.project for one in chosen)
+            for entry in self._channel.state(head, _part(project)).entries
+        }
         with ThreadPoolExecutor(_FILES) as pool:
-            return list(pool.map(lambda one: self._fate(one, states[one.project]), chosen))
+            return list(pool.map(partial(self._fate, known), chosen))
 
     def _files(self, project: str) -> Sequence[Link]:
         pages = read_pages(self._reach, project, f"{self._source}{project}/")
@@ -103,10 +107,9 @@ class Mirror:
             raise SelectionError(msg, hint="is it the address of the list of projects?")
         return pages.files
 
-    def _fate(self, chosen: Chosen, state: State) -> Mirrored:
+    def _fate(self, there: Mapping[tuple[str, str, str], Entry], chosen: Chosen) -> Mirrored:
         link = chosen.link
-        name = (link.file, chosen.variant)
-        known = next((one for one in state.entries if (one.file, one.variant) == name), None)
+        known = there.get((chosen.project, link.file, chosen.variant))
         digest = link.hashes.get("sha256")
         if known is not None:
             if digest not in (None, known.sha256):
