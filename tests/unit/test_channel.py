@@ -1,5 +1,6 @@
 """Channels: what is published stays, and pages are what the head says, whoever died meanwhile."""
 
+from datetime import timedelta
 from pathlib import Path
 
 import msgspec
@@ -26,6 +27,9 @@ from torchyard.package.zstd import compress
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
 from torchyard.publish.head import HEAD, Head, state_key
+from torchyard.publish.prune import Keep, prune
+from torchyard.publish.select import parse_selection
+from torchyard.publish.yank import yank
 from torchyard.store.objects import NO_HEADERS, Headers, Objects
 
 HELPER = wheel("helper")
@@ -295,3 +299,26 @@ def test_an_amendment_is_a_change_of_its_own(channel: Channel) -> None:
     assert (head.name, head.generation) == ("nightly", 2)
     assert head.parts == channel.head().parts
     assert isinstance(channel.head(), Head)
+
+
+def test_a_state_that_a_dead_writer_left_is_not_relied_upon(tmp_path: Path) -> None:
+    """Somebody deletes what nothing leads to, while another tries again what came to nothing."""
+    long_after = Order("prune", "2099-01-01T00:00:00Z")
+    everything = parse_selection(["torch"])
+    for at in range(1, 1000):
+        channel = Channel.at(str(tmp_path / str(at)), make=True)
+        put(channel, CPU)
+        dead = Mortal(channel.url, 4)
+        with pytest.raises(Death):
+            yank(Channel(dead), everything, "broken", LATER)
+        assert dead.written[0].startswith("states/")
+
+        def again(url: str = channel.url) -> None:
+            yank(Channel.at(url), everything, "broken", LATER)
+
+        objects = Mortal(channel.url, at, then=again)
+        prune(Channel(objects), Keep(grace=timedelta(0)), long_after, orphans=True)
+        assert_right(Channel(channel.objects))
+        if channel.head().generation == 1:
+            break
+    assert at > 5

@@ -70,6 +70,8 @@ class State(Value, kw_only=True):
     """Of a conda subdir: for each name of a package, the sha256 of its shard."""
     tags: dict[str, str] = {}
     """For each page its tag, as a server should tell it."""
+    run: str = ""
+    """Unique for each try: no state that a dead writer left, and another deletes, comes again."""
 
 
 def package_key(sha256: str, file: str) -> str:

@@ -127,7 +127,9 @@ def _edited(old: State, edit: Edit) -> State:
     """What an edit makes of a state. It has no say in the pages: they are as they are."""
     new = edit(old)
     if new is not old:
-        new = msgspec.structs.replace(new, serials=old.serials, shards=old.shards, tags=old.tags)
+        new = msgspec.structs.replace(
+            new, serials=old.serials, shards=old.shards, tags=old.tags, run=old.run
+        )
     return old if new == old else new
 
 
@@ -147,7 +149,7 @@ def _new(
         raise ElsewhereError(msg, hint="try again in a minute", reason="busy")
     made = list(pages(part, state, views))
     tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
-    state = msgspec.structs.replace(state, tags=tags)
+    state = msgspec.structs.replace(state, tags=tags, run=secrets.token_hex(8))
     data = compress(canonical_json(state), LEVEL)
     writes = [Write(name, page, old.tags.get(page.path)) for page in made]
     return _New(state, sha256(data).hexdigest(), data, fixed, writes)
