@@ -1,12 +1,14 @@
 """What is done to channels in processes that are killed, stopped, or in each other's way."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.channels import Made, conda, libtorch, put, wheel
 
+from torchyard.errors import ElsewhereError
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
 from torchyard.publish.promote import Route, gather, promote
@@ -80,6 +82,23 @@ def round_of(name: str, number: int) -> tuple[Made, ...]:
     )
 
 
+def _insist(url: Place, _name: str) -> None:
+    """Publish the same versions again and again, also those that others hide or delete."""
+    channel = Channel.at(url, make=True)
+    for number in range(4 * ROUNDS):
+        with suppress(ElsewhereError):  # it is just being deleted
+            put(
+                channel, wheel("torch", f"1.{number % 4}", "cpu"), conda("torch", f"1.{number % 4}")
+            )
+
+
+def _sweep(url: Place, _name: str) -> None:
+    """Hide all but the newest version, and delete what was hidden, without any grace."""
+    channel = Channel.at(url, make=True)
+    for day in range(1, 25):
+        prune(channel, Keep(versions=1, grace=timedelta(0)), order(day))
+
+
 DEEDS: Mapping[str, Do] = {
     "first": lambda url, _: put(Channel.at(url, make=True), *FIRST, at=order(1).at),
     "later": _publish_later,
@@ -88,5 +107,7 @@ DEEDS: Mapping[str, Do] = {
     "rollback": _roll_back,
     "promote": _promote,
     "compete": _compete,
+    "insist": _insist,
+    "sweep": _sweep,
 }
 """The second address is that of another channel, or the name of a competitor."""

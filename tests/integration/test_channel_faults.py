@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -161,14 +161,15 @@ def watched(url: str) -> Iterator[Callable[[], int]]:
 
 
 def compete(folder: Path, url: str, names: range) -> None:
-    """Several publish at once, in processes of their own, each several times."""
-    with ExitStack() as stack, ThreadPoolExecutor(len(names)) as pool:
-        zygotes = [stack.enter_context(crash.started()) for _ in names]
+    """Several publish at once, each several times."""
+    at_once([channel_deed("compete", folder / str(name), url, str(name)) for name in names])
 
-        def publish(zygote: Zygote, name: int) -> None:
-            zygote.succeed(channel_deed("compete", folder / str(name), url, str(name)))
 
-        list(pool.map(publish, zygotes, names))
+def at_once(deeds: Sequence[Deed]) -> None:
+    """Do deeds in processes of their own."""
+    with ExitStack() as stack, ThreadPoolExecutor(len(deeds)) as pool:
+        zygotes = [stack.enter_context(crash.started()) for _ in deeds]
+        list(pool.map(Zygote.succeed, zygotes, deeds))
 
 
 def check_competition(url: str, count: int) -> None:
@@ -209,6 +210,22 @@ def test_publishers_at_once(
         print(f"{count} publishers: {time.monotonic() - began:.1f} s, {reads()} reads")
         assert reads() >= least
     check_competition(url, count)
+
+
+@pytest.mark.parametrize("stock", ["directory", "bucket"], indirect=True)
+def test_what_is_deleted_may_be_published_meanwhile(
+    stock: Stock, folder: Path, tmp_path: Path
+) -> None:
+    """Two hide and delete without any grace, two publish the same again: no page names a hole."""
+    url = stock(tmp_path / "nothing")
+    names = ("insist", "insist", "sweep", "sweep")
+    at_once([channel_deed(name, folder / str(i), url) for i, name in enumerate(names)])
+    channel = Channel.at(url)
+    print(f"{channel.head().generation} changes")
+    channel.mend([*channel.head().parts, ""])
+    assert_right(channel)
+    put(channel, wheel("torch", "9.0", "cpu"))
+    assert_right(channel)
 
 
 @pytest.mark.slow
