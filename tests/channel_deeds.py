@@ -1,5 +1,6 @@
 """What is done to channels in processes that are killed, stopped, or in each other's way."""
 
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import timedelta
@@ -84,19 +85,20 @@ def round_of(name: str, number: int) -> tuple[Made, ...]:
 
 def _insist(url: Place, _name: str) -> None:
     """Publish the same versions again and again, also those that others hide or delete."""
-    channel = Channel.at(url, make=True)
-    for number in range(4 * ROUNDS):
+    channel = Channel.at(url)
+    for number in range(40):
+        version = f"1.{number % 4}"
         with suppress(ElsewhereError):  # it is just being deleted
-            put(
-                channel, wheel("torch", f"1.{number % 4}", "cpu"), conda("torch", f"1.{number % 4}")
-            )
+            put(channel, wheel("torch", version, "cpu"), conda("torch", version))
+        time.sleep(0.01)
 
 
 def _sweep(url: Place, _name: str) -> None:
     """Hide all but the newest version, and delete what was hidden, without any grace."""
-    channel = Channel.at(url, make=True)
-    for day in range(1, 25):
+    channel = Channel.at(url)
+    for day in range(1, 29):
         prune(channel, Keep(versions=1, grace=timedelta(0)), order(day))
+        time.sleep(0.01)
 
 
 DEEDS: Mapping[str, Do] = {

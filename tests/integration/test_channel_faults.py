@@ -217,11 +217,14 @@ def test_what_is_deleted_may_be_published_meanwhile(
     stock: Stock, folder: Path, tmp_path: Path
 ) -> None:
     """Two hide and delete without any grace, two publish the same again: no page names a hole."""
-    url = stock(tmp_path / "nothing")
+    model = tmp_path / "model"
+    put(Channel.at(str(model), make=True), *(wheel("torch", f"1.{n}", "cpu") for n in range(4)))
+    url = stock(model)
     names = ("insist", "insist", "sweep", "sweep")
     at_once([channel_deed(name, folder / str(i), url) for i, name in enumerate(names)])
     channel = Channel.at(url)
     print(f"{channel.head().generation} changes")
+    assert channel.head().generation > 10
     channel.mend([*channel.head().parts, ""])
     assert_right(channel)
     put(channel, wheel("torch", "9.0", "cpu"))

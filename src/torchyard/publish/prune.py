@@ -28,7 +28,10 @@ LEASE = 1800.0
 """Seconds for which one who doomed keys may delete them."""
 
 ABANDONED = timedelta(hours=2)
-"""Keys that were doomed so long ago are nobody's: the lease is over, whatever a request takes."""
+"""Keys that were doomed so long ago are nobody's: the lease is over, whatever a request takes.
+
+So is what was written so long ago, and nothing leads to.
+"""
 
 _MARK = "doomed/"
 """Begins a name among doomed keys that is nobody's key."""
@@ -108,7 +111,9 @@ def prune(
     names = [*channel.head().parts, ROOTS]
     mended = {} if dry_run else {name: channel.mend([name]) for name in names}
     run = _Run(channel, channel.head(), keep, order)
-    lost = find_orphans(channel, run.head, run.born) if orphans else Orphans()
+    lost = Orphans()
+    if orphans:  # some may be at work just now
+        lost = find_orphans(channel, run.head, min(run.born, run.now - ABANDONED))
     looks = [
         _spared(look) if mended.get(name) else look
         for name in reversed(run.head.parts)
