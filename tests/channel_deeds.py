@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from tests.channels import Made, conda, libtorch, put, wheel
 
-from torchyard.errors import ElsewhereError
+from torchyard.errors import ElsewhereError, StoreError
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
 from torchyard.publish.promote import Route, gather, promote
@@ -34,6 +34,9 @@ LATER = (
     libtorch("1.1", "cpu"),
 )
 ROUNDS = 5
+
+IN_THE_WAY = (ElsewhereError, StoreError)
+"""A file is just being deleted, or an old state was, without any grace: then one tries again."""
 
 Place = str
 Do = Callable[[Place, Place], object]
@@ -88,7 +91,7 @@ def _insist(url: Place, _name: str) -> None:
     channel = Channel.at(url)
     for number in range(40):
         version = f"1.{number % 4}"
-        with suppress(ElsewhereError):  # it is just being deleted
+        with suppress(*IN_THE_WAY):
             put(channel, wheel("torch", version, "cpu"), conda("torch", version))
         time.sleep(0.01)
 
@@ -97,7 +100,8 @@ def _sweep(url: Place, _name: str) -> None:
     """Hide all but the newest version, and delete what was hidden, without any grace."""
     channel = Channel.at(url)
     for day in range(1, 29):
-        prune(channel, Keep(versions=1, grace=timedelta(0)), order(day))
+        with suppress(*IN_THE_WAY):
+            prune(channel, Keep(versions=1, grace=timedelta(0)), order(day))
         time.sleep(0.01)
 
 
