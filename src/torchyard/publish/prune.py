@@ -14,14 +14,14 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from torchyard.index.entry import Entry, Hidden, State
+from torchyard.index.entry import Entry, Hidden, State, changed
 from torchyard.index.offer import age
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import ROOTS, Edit, Order
 from torchyard.publish.head import Head, Pin, changes_within, live_states, state_key
 from torchyard.publish.orphans import Orphans, find_orphans
 from torchyard.publish.select import Chosen, project_of, public
-from torchyard.publish.shelves import PartName, key_of, parse_part
+from torchyard.publish.shelves import PartName, key_of, parse_part, settle
 from torchyard.publish.staged import METADATA, PROVENANCE
 
 LEASE = 1800.0
@@ -76,6 +76,10 @@ class _Look(NamedTuple):
     outdated: list[Chosen]
     doomed: dict[str, int]
     """Keys that may be deleted, with their sizes."""
+    lost: Collection[str]
+    """Those among them that nothing led to."""
+    serials: Mapping[str, int]
+    """Of the pages that were looked at for that."""
     abandoned: tuple[str, ...]
     """Keys that somebody doomed who is gone."""
     left: int
@@ -180,7 +184,17 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
         busy = set()
     chosen = [Chosen(name, entry) for entry in old]
     left = len(busy) + len(protected)
-    return _Look(name, len(state.entries), chosen, doomed, abandoned, left, unreachable)
+    return _Look(
+        name,
+        len(state.entries),
+        chosen,
+        doomed,
+        set(lost),
+        state.serials,
+        abandoned,
+        left,
+        unreachable,
+    )
 
 
 def _spared(look: _Look) -> _Look:
@@ -286,17 +300,11 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
 
         def edit(state: State) -> State:
             old = hidden[look.name] = outdated(part, state.entries, run.keep, pins.values())
-            kept = _kept(part, state, pins.values(), run.born)
+            new = _without(state, old, run.order.at)
+            needed = (page.path for page in settle(part, new, changed(state, new))[1])
+            kept = _kept(part, state, pins.values(), run.born).union(needed)
             mine = doomed[look.name] = _mine(state, look, kept)
-            if not old and not mine:
-                return state
-            gone = set(map(id, old))
-            return replace(
-                state,
-                entries=tuple(entry for entry in state.entries if id(entry) not in gone),
-                hidden=(*state.hidden, *(Hidden(entry=e, since=run.order.at) for e in old)),
-                doomed=tuple(sorted({*state.doomed, *mine})),
-            )
+            return replace(new, doomed=tuple(sorted({*state.doomed, *mine}))) if mine else new
 
         return edit
 
@@ -316,13 +324,27 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
         return [Chosen(name, entry) for name, old in hidden.items() for entry in old], doomed
 
 
+def _without(state: State, old: Collection[Entry], at: str) -> State:
+    """A state that hides some of its files."""
+    if not old:
+        return state
+    gone = set(map(id, old))
+    return replace(
+        state,
+        entries=tuple(entry for entry in state.entries if id(entry) not in gone),
+        hidden=(*state.hidden, *(Hidden(entry=entry, since=at) for entry in old)),
+    )
+
+
 def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
     """The keys that we may delete: not to be kept, and doomed by nobody who may be alive.
 
-    Who takes over leaves a mark among the doomed keys, so that of two who try, one does.
+    Who takes over leaves a mark among the doomed keys, so that of two who try, one does. What
+    nothing led to, something may lead to again, if pages have changed since.
     """
     taken = set(look.abandoned) if look.abandoned == state.doomed else set()
-    others = {*kept, *state.doomed, *look.abandoned}
+    found = look.lost if look.serials != state.serials else ()
+    others = {*kept, *state.doomed, *look.abandoned, *found}
     return [key for key in look.doomed if key in taken or key not in others]
 
 
