@@ -62,8 +62,6 @@ class Package(NamedTuple):
     """What is wrong with it."""
     metadata: bytes = b""
     provenance: bytes = b""
-    written: int = 0
-    """When its file was last written, in nanoseconds, as far as that counts."""
 
 
 Judge = Callable[[str, Contents], Findings]
@@ -90,14 +88,13 @@ def read_staged(
     wrong: list[Diagnostic] = []
     for path in find_packages(paths):
         try:
-            written = path.stat().st_mtime_ns
             digests = digests_of(path)
             contents = read(path)
             entry = _entry(contents, digests, grouping, now)
             findings = judge(entry.sha256, contents)
             package = _package(path, contents, entry, findings, digests.md5)
             key = (package.part, *order_of(entry), entry.sha256)
-            packages.setdefault(key, package._replace(written=written))
+            packages.setdefault(key, package)
         except (BuildError, PublishError) as error:  # it is broken, or nothing for a channel
             wrong += error.diagnostics
     if wrong:

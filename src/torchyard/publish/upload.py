@@ -12,7 +12,7 @@ from torchyard.index.page import Media
 from torchyard.package.inflate import Progress, nobody
 from torchyard.publish.shelves import headers, key_of, parse_part
 from torchyard.publish.staged import METADATA, PROVENANCE, Package
-from torchyard.store.objects import Objects
+from torchyard.store.objects import CHUNK, Objects
 
 _SMALL = 8 << 20
 """Up to this size a file is sent at once, which costs one request whether it is there or not."""
@@ -24,9 +24,30 @@ _ALONE = Lock()
 """A large file that is sent at once is in memory, twice: one is enough."""
 
 
+class _Pieces:
+    """The bytes of a file. They end in an error if they are not those that it once had.
+
+    So what somebody writes to meanwhile never gets a name that belongs to other bytes.
+    """
+
+    def __init__(self, path: Path, digest: str) -> None:
+        self.path = path
+        self._digest = digest
+
+    def __iter__(self) -> Iterator[bytes]:
+        found = sha256()
+        with self.path.open("rb") as file:
+            while piece := file.read(CHUNK):
+                found.update(piece)
+                yield piece
+        if found.hexdigest() != self._digest:
+            msg = f"`{self.path}` was changed while it was being published"
+            raise PublishError(msg, hint="publish it again when nobody writes to it")
+
+
 class _Object(NamedTuple):
     key: str
-    data: bytes | Path
+    data: bytes | _Pieces
     media: Media
 
 
@@ -35,9 +56,7 @@ def upload(objects: Objects, packages: Iterable[Package], progress: Progress = n
 
     def send(package: Package) -> None:
         for one in _objects(package):
-            if _send(objects, one):
-                _refuse_changed(objects, one.key, package)
-            elif package.part.startswith("conda/"):
+            if not _send(objects, one) and package.part.startswith("conda/"):
                 _compare(objects, one.key, package.entry.sha256)
         progress(package.entry.size)
 
@@ -58,7 +77,7 @@ def restore(objects: Objects, packages: Iterable[Package]) -> None:
 
 def _objects(package: Package) -> Iterator[_Object]:
     key = key_of(parse_part(package.part), package.entry)
-    yield _Object(key, package.path, Media.BYTES)
+    yield _Object(key, _Pieces(package.path, package.entry.sha256), Media.BYTES)
     if package.metadata:
         yield _Object(f"{key}{METADATA}", package.metadata, Media.TEXT)
     if package.provenance:
@@ -71,25 +90,17 @@ def _send(objects: Objects, one: _Object) -> bool:
     One whose name belongs to its bytes can be sent in parts: two who do so write the same.
     """
     said = headers(one.media, fixed=True)
-    large = isinstance(one.data, Path) and one.data.stat().st_size > _SMALL
-    if not large:
+    if isinstance(one.data, bytes):
         return objects.create(one.key, one.data, said)
+    if one.data.path.stat().st_size <= _SMALL:
+        return objects.create(one.key, b"".join(one.data), said)
     if not one.key.startswith("packages/"):
         with _ALONE:
-            return objects.create(one.key, one.data, said)
+            return objects.create(one.key, b"".join(one.data), said)
     if objects.head(one.key) is not None:
         return False
     objects.write(one.key, one.data, said)
     return True
-
-
-def _refuse_changed(objects: Objects, key: str, package: Package) -> None:
-    """Take back what was sent of a file that somebody has written to since it was read."""
-    now = package.path.stat()
-    if package.written and (now.st_size, now.st_mtime_ns) != (package.entry.size, package.written):
-        objects.delete([key])
-        msg = f"`{package.path}` was changed while it was being published"
-        raise PublishError(msg, hint="publish it again when nobody writes to it")
 
 
 def _compare(objects: Objects, key: str, digest: str) -> None:

@@ -240,8 +240,13 @@ class Objects:
 
         return self._try(f"swap {key}", ask)
 
-    def write(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> None:
-        """Write an object, over an older one of the same name if there is one."""
+    def write(
+        self, key: str, data: bytes | Path | Iterable[bytes], headers: Headers = NO_HEADERS
+    ) -> None:
+        """Write an object, over an older one of the same name if there is one.
+
+        Pieces are asked for anew when it is tried again; if they end in an error, nothing is there.
+        """
 
         def ask() -> None:
             obstore.put(
