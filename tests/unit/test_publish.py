@@ -1,6 +1,8 @@
 """Publishing to a directory: what packages say, what is refused, what is never written over."""
 
+import io
 import json
+import tarfile
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
@@ -22,7 +24,7 @@ from torchyard.publish.evidence import judge_by, proven
 from torchyard.publish.gates import Demands, judge_all, unproven
 from torchyard.publish.publish import Published, in_order, publish
 from torchyard.publish.shelves import key_of, parse_part
-from torchyard.publish.staged import Grouping, Package, read_staged
+from torchyard.publish.staged import Grouping, Package, conda_requires, read_staged
 from torchyard.store.objects import Objects
 
 FIRST, LATER = "2026-11-15T10:00:00Z", "2026-11-16T10:00:00Z"
@@ -99,6 +101,18 @@ def test_all_that_are_no_packages_are_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(PublishError) as caught:
         staged(tmp_path)
     assert len(caught.value.diagnostics) == 2
+
+
+def test_a_conda_package_names_a_subdir_that_could_be(tmp_path: Path) -> None:
+    tar = io.BytesIO()
+    index = {"name": "some", "version": "1.0", "build": "0", "subdir": "../simple"}
+    with tarfile.open(fileobj=tar, mode="w:bz2") as archive:
+        about = tarfile.TarInfo("info/index.json")
+        about.size = len(json.dumps(index))
+        archive.addfile(about, io.BytesIO(json.dumps(index).encode()))
+    (tmp_path / "some-1.0-0.tar.bz2").write_bytes(tar.getvalue())
+    with pytest.raises(PublishError, match="for which subdirectory of a conda channel"):
+        staged(tmp_path)
 
 
 def provenance_of(wheel: Path, digest: str) -> Path:
@@ -330,6 +344,45 @@ def test_names_that_could_be_squatted_are_refused(tmp_path: Path, channel: Chann
     assert not refusals(channel, both, Demands(external=("nvidia-*",)))
     send(channel, staged(tmp_path / "two"))
     assert not refusals(channel, one, Demands(external=("nvidia-*",))), "the channel has it"
+
+
+def test_what_is_wanted_from_elsewhere_is_not_here(tmp_path: Path, channel: Channel) -> None:
+    """An installer would follow the address, whatever the channel has of that name."""
+    make_wheel(tmp_path, "other")
+    make_wheel(tmp_path, requires=["Other @ https://example.org/other-1.0-py3-none-any.whl"])
+    packages = staged(tmp_path)
+    (what,) = refusals(channel, packages, Demands(external=("other", "oth*")))
+    assert "`other @ https://example.org/other-1.0-py3-none-any.whl`" in what
+    assert not refusals(channel, packages, Demands(external=("other @ https://example.org/*",)))
+    assert conda_requires(["a::some >=1", "other[build=x]", "__glibc"]) == ("a::some", "other")
+
+
+@pytest.mark.parametrize("shared_first", [False, True])
+def test_a_file_for_all_variants_is_in_the_way_of_one_of_its_name(
+    tmp_path: Path, channel: Channel, *, shared_first: bool
+) -> None:
+    """Both would be on the page of the variant."""
+    order = order_for(PLAN, CP312)
+    tag = "cp312-cp312-manylinux_2_28_x86_64"
+    make_wheel(tmp_path / "shared", "torch", tag=tag)
+    make_wheel(tmp_path / "cu130", "torch", tag=tag, order=order)
+    both = [*staged(tmp_path / "shared"), *staged(tmp_path / "cu130")]
+    assert [package.entry.variant for package in both] == ["", "cu130"]
+    name = f"torch-1.0-{tag}.whl"
+    what = refusals(channel, both, Demands())
+    assert f"there are 2 different `{name}` for cu130" in what
+    first, second = both if shared_first else reversed(both)
+    send(channel, [first])
+    (fault,) = refusals(channel, [second], Demands())
+    assert f"the channel has a `{name}` with other bytes" in fault
+
+
+def test_variants_are_not_called_as_folders_are(tmp_path: Path, channel: Channel) -> None:
+    make_wheel(tmp_path)
+    (package,) = staged(tmp_path)
+    entry = msgspec.structs.replace(package.entry, variant="packages")
+    (what,) = refusals(channel, [package._replace(entry=entry)], Demands())
+    assert "is for `packages`, and channels have a folder of that name" in what
 
 
 def test_two_files_of_one_name_need_variants_of_their_own(tmp_path: Path, channel: Channel) -> None:

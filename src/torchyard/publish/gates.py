@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torchyard.checks.about import fields_of, values
 from torchyard.checks.rule import Severity
 from torchyard.errors import Diagnostic, PublishError
-from torchyard.index.entry import State
+from torchyard.index.entry import SHARED, State
 from torchyard.model.matrix import any_match
 from torchyard.publish.channel import Channel
 from torchyard.publish.head import Head
@@ -80,15 +80,18 @@ def unproven(packages: Iterable[Package]) -> Iterator[Diagnostic]:
 
 def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
     """Different files that would have one name in one index."""
-    found: dict[tuple[str, str, str], set[str]] = {}
+    found: dict[tuple[str, str], dict[str, set[str]]] = {}
     for part, entry in ((package.part, package.entry) for package in packages):
-        variant = "" if part.startswith("conda/") else entry.variant
-        found.setdefault((part, entry.file, variant), set()).add(entry.sha256)
-    for (_, file, variant), digests in found.items():
-        if len(digests) > 1:
-            where = f" for {variant}" if variant else ""
-            hint = 'give them variants of their own: variants = "compute-blas", or --variants'
-            yield Diagnostic(f"there are {len(digests)} different `{file}`{where}", None, hint)
+        variant = SHARED if part.startswith("conda/") else entry.variant
+        known = found.setdefault((part, entry.file), {})
+        known.setdefault(variant, set()).add(entry.sha256)
+    for (_, file), variants in found.items():
+        for variant, own in variants.items():
+            digests = own | variants.get(SHARED, set())
+            if len(digests) > 1:
+                where = f" for {variant}" if variant else ""
+                hint = 'give them variants of their own: variants = "compute-blas", or --variants'
+                yield Diagnostic(f"there are {len(digests)} different `{file}`{where}", None, hint)
 
 
 def incomplete(
@@ -162,13 +165,19 @@ def squattable(
                 for name in package.requires:
                     asking.setdefault(name, []).append(package.entry.file)
         here = {package.name for package in packages if package.part.startswith(f"{shelf}/")}
-        wanted = {name for name in asking if name not in here and not any_match(name, external)}
+        wanted = {name for name in asking if name not in here and not _is_known(name, external)}
         if wanted:
             wanted -= _conda_names(channel, head) if known is None else known
         for name in sorted(wanted):
             what = f"{_listed(asking[name], 2)} need `{name}`, which the channel does not have"
             hint = f"anybody could publish one: add it, or declare it: external = [{name!r}]"
             yield Diagnostic(what, None, hint.replace("'", '"'))
+
+
+def _is_known(name: str, external: Iterable[str]) -> bool:
+    """Whether a name is declared; if it is wanted from a certain place, the place has to be."""
+    sign = next((sign for sign in (" @ ", "::") if sign in name), "")
+    return any_match(name, (glob for glob in external if sign in glob))
 
 
 def _projects(head: Head) -> set[str]:

@@ -1,18 +1,18 @@
 """Publishing packages: their bytes, then one switch for all of them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 import msgspec
 
 from torchyard.errors import ElsewhereError, PublishError
-from torchyard.index.entry import Entry, State, order_of
+from torchyard.index.entry import SHARED, Entry, State, order_of
 from torchyard.package.inflate import Progress, nobody
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
 from torchyard.publish.head import Head
-from torchyard.publish.shelves import PartName, key_of, parse_part
+from torchyard.publish.shelves import FOLDERS, PartName, key_of, parse_part
 from torchyard.publish.staged import Package
 from torchyard.publish.upload import restore, upload
 
@@ -132,8 +132,11 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
         raise PublishError(msg, hint="make it active first, if that is meant")
     hidden = _known(part, (one.entry for one in state.hidden), entries)
     known = hidden | _known(part, state.entries, entries)
+    alike: dict[str, list[Entry]] = {}
+    for entry in known.values():
+        alike.setdefault(entry.file, []).append(entry)
     for entry in entries:
-        _refuse(part, entry, known.get(_name(part, entry)), state.doomed)
+        _refuse(part, entry, alike.get(entry.file, ()), state.doomed)
     taken = {_name(part, entry): _kept(entry, known.get(_name(part, entry))) for entry in entries}
     others = (entry for entry in state.entries if _name(part, entry) not in taken)
     return msgspec.structs.replace(
@@ -143,11 +146,17 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
     )
 
 
-def _refuse(part: PartName, entry: Entry, known: Entry | None, doomed: Sequence[str]) -> None:
-    if known is not None and known.sha256 != entry.sha256:
-        msg = f"the channel has a `{entry.file}` with other bytes ({known.sha256[:16]}…)"
-        hint = "nothing is ever written over: publish it under another version or build number"
-        raise PublishError(msg, hint=hint)
+def _refuse(part: PartName, entry: Entry, known: Iterable[Entry], doomed: Collection[str]) -> None:
+    """Refuse a file that can't be published, given all of its name that are known."""
+    if entry.variant in FOLDERS:
+        msg = f"`{entry.file}` is for `{entry.variant}`, and channels have a folder of that name"
+        raise PublishError(msg, hint="call its variant something else")
+    for other in known:
+        shared = part.shelf == "conda" or SHARED in (other.variant, entry.variant)
+        if other.sha256 != entry.sha256 and (shared or other.variant == entry.variant):
+            msg = f"the channel has a `{entry.file}` with other bytes ({other.sha256[:16]}…)"
+            hint = "nothing is ever written over: publish it under another version or build number"
+            raise PublishError(msg, hint=hint)
     if key_of(part, entry) in doomed:
         msg = f"`{entry.file}` is just being deleted from the channel"
         raise ElsewhereError(msg, hint="try again in a minute", reason="busy")

@@ -19,6 +19,9 @@ from torchyard.index.simple import ProjectIndex
 
 Shelf = Literal["simple", "conda", "libtorch"]
 
+FOLDERS = frozenset({"simple", "conda", "libtorch", "packages", "states", "pins"})
+"""Everything else on the first level of a channel is a variant."""
+
 
 class PartName(NamedTuple):
     """`simple/torch`, `conda/linux-64` or `libtorch/torch`."""

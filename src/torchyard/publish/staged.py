@@ -34,6 +34,7 @@ METADATA = ".metadata"
 _PACKAGES = (".whl", ".conda", ".tar.bz2", ".zip")
 _DEBUG = "-debug.zip"
 _CONDA_NAME = re.compile(r"[^\s=<>!~\[]+")
+_SUBDIR = re.compile(r"noarch|[a-z0-9]+-[a-z0-9]+")
 _CHUNK = 1 << 20
 
 
@@ -57,7 +58,10 @@ class Package(NamedTuple):
     name: str
     """As others ask for it: normalised for a wheel, as it is for a conda package."""
     requires: tuple[str, ...]
-    """The names of all that it asks for, also by its extras; virtual conda packages aside."""
+    """The names of all that it asks for, also by its extras; virtual conda packages aside.
+
+    What it wants from a certain place is named with it: `demo @ https://…`, `conda-forge::demo`.
+    """
     findings: Findings
     """What is wrong with it."""
     metadata: bytes = b""
@@ -194,7 +198,10 @@ def _wheel(path: Path, contents: Contents, entry: Entry, findings: Findings) -> 
 
 def wheel_requires(file: str, metadata: bytes) -> tuple[str, ...]:
     """The names of all that a wheel asks for, also by its extras."""
-    return tuple(canonicalize_name(one.name) for one in requirements(file, metadata))
+    return tuple(
+        canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
+        for one in requirements(file, metadata)
+    )
 
 
 def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
@@ -208,13 +215,13 @@ def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
 
 def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
     """The names of all that a conda package asks for, but for virtual packages."""
-    names = (_CONDA_NAME.match(need.rpartition("::")[2]) for need in depends)
+    names = map(_CONDA_NAME.match, depends)
     return tuple(found[0] for found in names if found and not found[0].startswith("__"))
 
 
 def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
     index = conda_index(contents)
-    if index is None or not index.subdir:
+    if index is None or not _SUBDIR.fullmatch(index.subdir):
         msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
         raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
     record = record_of(
