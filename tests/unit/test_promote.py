@@ -220,5 +220,23 @@ def test_the_plan_says_what_a_release_is(
     put(channel, built("cu130"))
     whole = torchyard("promote", "test", "release", "torch==2.14.0")
     assert "2 files are new" in whole.out
-    around = torchyard("promote", "./elsewhere", "release", "torch==2.14.0")
-    assert (around.code, "from channel test only" in around.err) == (PublishError.exit_code, True)
+    assert "0 files are new" in torchyard("promote", "./test/", "release", "torch").out
+
+
+@pytest.mark.parametrize("release", ["release", "./release", "release/", "file://{}/release/"])
+def test_a_release_has_one_origin_however_it_is_called(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("torchyard.toml").write_text(YARD)
+    put(Channel.at("elsewhere", make=True), wheel("torch", "2.14.0"))
+    target = release.format(tmp_path)
+    for words in (
+        ("promote", "./elsewhere", target, "torch"),
+        ("pin", "./elsewhere", "torch", "--to", target),
+        ("publish", "./elsewhere", "--to", target),
+    ):
+        around = torchyard(*words)
+        assert "takes packages from channel test only" in around.err
+        assert around.code == PublishError.exit_code
+    assert not Path("release").exists()

@@ -14,6 +14,7 @@ from torchyard.cli.options import (
     variant_option,
 )
 from torchyard.cli.places import open_channel
+from torchyard.cli.planned import channel_of, check_origin, yard_of
 from torchyard.cli.today import current_moment
 from torchyard.errors import UsageError
 from torchyard.report.console import show, talk, write
@@ -71,6 +72,8 @@ def command(
         unpin(place, remove, Order(f"unpin {remove}", now))
         talk(f"{place.url}: the pin {remove} is gone")
         return
+    if archive:
+        check_origin(channel_of(yard_of(file, ()), archive, file), channel, file)
     selection = _selection(selectors, variants, files)
     name = name or selectors[0].rpartition("=")[2]
     order = Order(f"pin {selection} as {name}", now)

@@ -57,6 +57,17 @@ def place_of(place: str, file: str) -> str:
     return url if "://" in url else join(dirname(absolute(file)), url)
 
 
+def is_same(one: str, other: str) -> bool:
+    """Whether two addresses mean one place, however they are written."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(url: str) -> str:
+    if "://" in url and not url.startswith("file://"):
+        return url.rstrip("/")
+    return os.path.realpath(url.removeprefix("file://"))
+
+
 def cache_of(file: str, yard: Yard | None) -> str | None:
     """The compile cache of a file; a directory is beside it."""
     cache = yard.toolchain.cache if yard and yard.toolchain else None

@@ -3,7 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchyard.cli.places import place_of
+from torchyard.cli.places import is_same, place_of
+from torchyard.errors import PublishError
 from torchyard.model.yard import Channel, Yard
 
 if TYPE_CHECKING:
@@ -21,9 +22,20 @@ def channel_of(yard: Yard | None, place: str, file: str) -> Channel | None:
     """The channel of the file that a name or an address means."""
     url = place_of(place, file)
     for channel in yard.channels.values() if yard else ():
-        if channel.name == place or place_of(channel.name, file) == url:
+        if channel.name == place or is_same(place_of(channel.name, file), url):
             return channel
     return None
+
+
+def check_origin(channel: Channel | None, source: str | None, file: str) -> None:
+    """Refuse what does not come from the channel that another one takes its packages from."""
+    wanted = channel.promote_from if channel else None
+    if channel is None or not wanted:
+        return
+    if source is None or not is_same(place_of(wanted, file), place_of(source, file)):
+        msg = f"`{channel.name}` takes packages from channel {wanted} only"
+        hint = f"`torchyard promote {wanted} {channel.name} …` brings them there"
+        raise PublishError(msg, hint=hint)
 
 
 def subset_of(yard: Yard, channel: Channel | None) -> str | None:

@@ -13,8 +13,8 @@ from torchyard.cli.options import (
     set_option,
     variant_option,
 )
-from torchyard.cli.places import home_of, open_channel, place_of
-from torchyard.cli.planned import cells_of, channel_of, plan_of, yard_of
+from torchyard.cli.places import home_of, open_channel
+from torchyard.cli.planned import cells_of, channel_of, check_origin, plan_of, yard_of
 from torchyard.cli.today import current_moment
 from torchyard.errors import PublishError
 from torchyard.publish.draft import Order
@@ -117,8 +117,5 @@ def _demands(source: str, target: str, file: str, changes: tuple[str, ...]) -> D
     channel = channel_of(yard, target, file)
     if yard is None or channel is None:
         return Demands()
-    wanted = channel.promote_from
-    if wanted and place_of(wanted, file) != place_of(source, file):
-        msg = f"`{channel.name}` takes packages from channel {wanted} only"
-        raise PublishError(msg, hint=f"`torchyard promote {source} {wanted} …` first")
+    check_origin(channel, source, file)
     return Demands(cells=cells_of(plan_of(yard, channel)), external=channel.external)

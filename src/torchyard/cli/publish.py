@@ -10,7 +10,7 @@ import click
 
 from torchyard.cli.options import file_option, json_option, set_option, store_option
 from torchyard.cli.places import home_of, open_store, place_of
-from torchyard.cli.planned import cells_of, channel_of, plan_of, yard_of
+from torchyard.cli.planned import cells_of, channel_of, check_origin, plan_of, yard_of
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.inspect.publish_documents import PublishDocument
 from torchyard.model.yard import Channel, Yard
@@ -82,9 +82,7 @@ def command(
     """
     yard = yard_of(file, changes)
     channel = channel_of(yard, place, file)
-    if channel and channel.promote_from:
-        msg = f"`{channel.name}` takes packages from channel {channel.promote_from} only"
-        raise PublishError(msg, hint="`torchyard promote` brings them there")
+    check_origin(channel, None, file)
     wish = Wish(
         url=place_of(place, file),
         paths=results,
