@@ -285,6 +285,15 @@ def shard_torn(root: Path) -> None:
     path.write_bytes(path.read_bytes()[:-9])
 
 
+def index_of_another(root: Path) -> None:
+    folder = root / "conda/linux-64"
+    data = json.loads((folder / "repodata.json").read_bytes())
+    data["info"]["subdir"] = "win-64"
+    text = json.dumps(data).encode()
+    (folder / "repodata.json").write_bytes(text)
+    (folder / "repodata.json.zst").write_bytes(compress(text))
+
+
 def no_noarch(root: Path) -> None:
     shutil.rmtree(root / "conda/noarch")
 
@@ -339,6 +348,7 @@ BROKEN = [
     Broken("index-page", torn_zst, place="conda"),
     Broken("index-shard", shard_gone, place="conda"),
     Broken("index-shard", shard_torn, place="conda"),
+    Broken("index-record", index_of_another, place="conda"),
     Broken("index-noarch", no_noarch, place="conda"),
     Broken("index-link-broken", conda_gone, place="conda"),
 ]
@@ -368,6 +378,29 @@ def test_each_fault_is_named_by_its_rule_and_no_other(
         over_web = torchyard("index", "check", f"{server.url}/{case.place}", "--json", *deep)
     assert found(over_web.out) == found(done.out)
     assert over_web.code == done.code
+
+
+def test_a_record_never_writes_where_it_likes(broken: Path, torchyard: Command) -> None:
+    target = broken / "precious.conda"
+    target.write_bytes(b"kept")
+    records(broken, lambda found: found.update({str(target): found[LOW]}))
+    done = torchyard("index", "check", broken / "conda", "--deep", "--json")
+    assert (done.code, found(done.out)) == (16, {"index-page": 2})
+    assert target.read_bytes() == b"kept"
+
+
+def test_conda_packages_may_be_in_another_folder(broken: Path, torchyard: Command) -> None:
+    folder = broken / "conda/linux-64"
+    data = json.loads((folder / "repodata.json").read_bytes())
+    data["info"]["base_url"] = "../files"  # CEP 15; it stands for a folder
+    (broken / "conda/files").mkdir()
+    for path in folder.glob("*.conda"):
+        path.rename(broken / "conda/files" / path.name)
+    text = json.dumps(data).encode()
+    (folder / "repodata.json").write_bytes(text)
+    (folder / "repodata.json.zst").write_bytes(compress(text))
+    done = torchyard("index", "check", broken / "conda", "--json")
+    assert (done.code, found(done.out)) == (0, {})
 
 
 def test_links_that_are_absolute_are_a_note(broken: Path, torchyard: Command) -> None:

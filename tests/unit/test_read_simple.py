@@ -1,6 +1,7 @@
 """Reading pages of anybody: what they say, and that nothing in them makes the reader raise."""
 
 import json
+import time
 from hashlib import sha256
 
 import msgspec
@@ -11,7 +12,7 @@ from tests.channels import wheel
 
 from torchyard.index.entry import State
 from torchyard.index.read_repodata import (
-    LARGEST,
+    LARGEST_SHARD,
     Record,
     read_packed,
     read_repodata,
@@ -216,4 +217,38 @@ def test_several_frames_are_one_document_and_half_a_frame_is_none() -> None:
     assert read_packed(frames).faults == ()
     assert read_packed(frames[:-3]).faults == ("it is cut off",)
     assert read_packed(b"").faults
-    assert LARGEST > 1 << 30
+
+
+@pytest.mark.parametrize("name", ["../up.conda", "/tmp/x.conda", "a/b.conda", "..", "x" * 300])
+def test_no_package_is_called_by_a_path(name: str) -> None:
+    good = {"low-1-0.conda": RECORD}
+    plain = read_repodata(json.dumps({"packages": {name: RECORD}, "packages.conda": good}).encode())
+    data = compress(msgspec.msgpack.encode({"packages": {name: {**RECORD, "sha256": b"\xab"}}}))
+    for read in (plain, read_shard(data, sha256(data).hexdigest())):
+        assert name not in read.records
+        assert "no name for a file" in read.faults[0]
+    assert plain.records.keys() == good.keys()
+
+
+def test_a_shard_that_unpacks_to_too_much_is_not_read() -> None:
+    data = compress(bytes(LARGEST_SHARD + 1))
+    assert len(data) < 10_000
+    assert read_shard(data, sha256(data).hexdigest()).faults
+    assert read_shard_index(data).faults
+
+
+def test_many_frames_take_no_time() -> None:
+    frames = compress(b"") * 200_000
+    start = time.process_time()
+    assert read_packed(frames).faults
+    assert time.process_time() - start < 10
+
+
+@pytest.mark.parametrize(
+    ("written", "base"), [(None, ""), ("", ""), ("../files", "../files/"), ("/x/", "/x/")]
+)
+def test_where_packages_are_is_a_folder(written: str | None, base: str) -> None:
+    text = json.dumps({"info": {"subdir": "noarch", "base_url": written}})
+    assert read_repodata(text.encode()).base == base
+    index = {"info": {"shards_base_url": written or ""}, "shards": {}}
+    assert read_shard_index(compress(msgspec.msgpack.encode(index))).shards_base == base

@@ -15,6 +15,8 @@ WHOLE = "simple"
 SHARED = ""
 """The variant of a file that fits all of them, such as one of pure Python."""
 
+_LONGEST = 240  # bytes; most systems allow 255, and `.provenance` has eleven
+
 Status = Literal["active", "archived", "quarantined", "deprecated"]
 """What PEP 792 says of a project: whether it gets new files, and whether it has any to offer."""
 
@@ -72,6 +74,12 @@ class State(Value, kw_only=True):
     """For each page its tag, as a server should tell it."""
     run: str = ""
     """Unique for each try: no state that a dead writer left, and another deletes, comes again."""
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a file can be called this in any directory, with room for what lies beside it."""
+    is_plain = name.isprintable() and not {"/", "\\"} & set(name)
+    return is_plain and name not in ("", ".", "..") and len(name.encode()) <= _LONGEST
 
 
 def package_key(sha256: str, file: str) -> str:

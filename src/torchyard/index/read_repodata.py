@@ -3,16 +3,24 @@
 Nothing in a document makes this raise: what is wrong with it is among its `faults`.
 """
 
+from collections.abc import Mapping
 from hashlib import sha256
+from io import BytesIO
 from typing import TypeVar
 
 import msgspec
 
+from torchyard.index.entry import is_file_name
 from torchyard.model.values import Value
-from torchyard.package.zstd import ZstdDecompressor, ZstdError
+from torchyard.package.zstd import ZstdError, ZstdFile
 
-LARGEST = 4 << 30
-"""Bytes that are unpacked at most; the largest channel there is has a tenth of it."""
+LARGEST = 1 << 30
+"""Bytes that are unpacked at most; the largest channel there is has less than half of it."""
+
+LARGEST_SHARD = 64 << 20
+"""The same for a shard, as conda has it, and for the index of shards."""
+
+_CHUNK = 1 << 20
 
 
 class _Told(Value, kw_only=True, forbid_unknown_fields=False):
@@ -103,16 +111,14 @@ def read_repodata(data: bytes) -> Repodata:
         document = msgspec.json.decode(data, type=_Document)
     except _BROKEN as error:
         return Repodata(faults=(f"it can't be read: {error}",))
-    return Repodata(
-        records={**document.old, **document.new},
-        base=document.info.base_url or "",
-        subdir=document.info.subdir,
+    return _checked(
+        {**document.old, **document.new}, _folder(document.info.base_url), document.info.subdir
     )
 
 
 def read_packed(data: bytes) -> Repodata:
     """Read `repodata.json.zst`."""
-    text = _unpacked(data)
+    text = _unpacked(data, LARGEST)
     return read_repodata(text) if isinstance(text, bytes) else Repodata(faults=(text,))
 
 
@@ -123,7 +129,7 @@ def read_shard_index(data: bytes) -> ShardIndex:
         return ShardIndex(faults=(found,))
     return ShardIndex(
         shards={name: digest.hex() for name, digest in found.shards.items()},
-        shards_base=found.info.shards_base_url,
+        shards_base=_folder(found.info.shards_base_url),
     )
 
 
@@ -135,7 +141,7 @@ def read_shard(data: bytes, digest: str) -> Repodata:
     if isinstance(found, str):
         return Repodata(faults=(found,))
     records = {**found.old, **found.new}
-    return Repodata(records={file: record.plain() for file, record in records.items()})
+    return _checked({file: record.plain() for file, record in records.items()})
 
 
 def differing(one: Record, other: Record) -> list[str]:
@@ -143,8 +149,20 @@ def differing(one: Record, other: Record) -> list[str]:
     return [name for name in Record.__struct_fields__ if getattr(one, name) != getattr(other, name)]
 
 
+def _checked(records: Mapping[str, Record], base: str = "", subdir: str = "") -> Repodata:
+    """What a document says, without what no file can be called."""
+    sound = {file: record for file, record in records.items() if is_file_name(file)}
+    faults = [f"`{file[:99]}` is no name for a file" for file in records if file not in sound]
+    return Repodata(records=sound, base=base, subdir=subdir, faults=tuple(faults))
+
+
+def _folder(address: str | None) -> str:
+    """An address that others are joined to; what it names is a folder, even without a slash."""
+    return f"{address.rstrip('/')}/" if address else ""
+
+
 def _decoded(data: bytes, kind: type[_Kind]) -> _Kind | str:
-    text = _unpacked(data)
+    text = _unpacked(data, LARGEST_SHARD)
     if isinstance(text, str):
         return text
     try:
@@ -153,19 +171,18 @@ def _decoded(data: bytes, kind: type[_Kind]) -> _Kind | str:
         return f"it can't be read: {error}"
 
 
-def _unpacked(data: bytes) -> bytes | str:
+def _unpacked(data: bytes, most: int) -> bytes | str:
     """What comes out of zstandard's frames, or why nothing does."""
     parts: list[bytes] = []
-    left = LARGEST
-    while data and left > 0:
-        frame = ZstdDecompressor()
+    with ZstdFile(BytesIO(data)) as file:
         try:
-            part = frame.decompress(data, max_length=left)
+            while part := file.read(_CHUNK):
+                most -= len(part)
+                if most < 0:
+                    return "it unpacks to more than anybody should read"
+                parts.append(part)
+        except EOFError:
+            return "it is cut off"
         except ZstdError as error:
             return f"it can't be unpacked: {error}"
-        if not frame.eof and len(part) < left:
-            return "it is cut off"
-        parts.append(part)
-        left -= len(part)
-        data = frame.unused_data
-    return b"".join(parts) if left > 0 else f"it unpacks to more than {LARGEST} bytes"
+    return b"".join(parts)

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import msgspec
 from packaging.utils import canonicalize_name
 
+from torchyard.index.entry import is_file_name
 from torchyard.model.values import Value
 
 ACCEPT_JSON = "application/vnd.pypi.simple.v1+json"
@@ -270,10 +271,10 @@ def _json_file(row: _Row, base: str, faults: list[str]) -> Link:
 
 def _add(link: Link, files: list[Link], faults: list[str]) -> None:
     """Take a file, unless no file can have its name."""
-    if "/" in link.file or not link.file.isprintable() or link.file in ("", ".", ".."):
-        faults.append(f"`{link.file[:99]}` is no name for a file")
-    else:
+    if is_file_name(link.file):
         files.append(link)
+    else:
+        faults.append(f"`{link.file[:99]}` is no name for a file")
 
 
 def _lower(hashes: Mapping[str, str]) -> dict[str, str]:

@@ -13,8 +13,9 @@ import msgspec
 from torchyard.host.http import CONNECTIONS, shown
 from torchyard.host.reach import Reach
 from torchyard.index.entry import WHOLE
+from torchyard.index.repodata import NOARCH
 from torchyard.model.values import Value
-from torchyard.publish.audit_conda import NOARCH, PACKED, REPODATA, CondaAudit
+from torchyard.publish.audit_conda import PACKED, REPODATA, CondaAudit
 from torchyard.publish.audit_rules import Findings
 from torchyard.publish.audit_simple import Scope, SimpleAudit
 from torchyard.publish.head import HEAD, Head
@@ -66,7 +67,7 @@ def _own_head(reach: Reach, url: str) -> Head | None:
     answer = reach.get(f"{url}{HEAD}")
     try:
         return msgspec.json.decode(answer.data, type=Head) if answer.found else None
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

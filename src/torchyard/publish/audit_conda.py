@@ -14,6 +14,7 @@ from torchyard.checks.about import conda_index, is_torn
 from torchyard.host.http import CONNECTIONS, shown
 from torchyard.host.reach import Reach
 from torchyard.index.read_repodata import (
+    LARGEST_SHARD,
     Record,
     Repodata,
     ShardIndex,
@@ -23,6 +24,7 @@ from torchyard.index.read_repodata import (
     read_shard,
     read_shard_index,
 )
+from torchyard.index.repodata import NOARCH
 from torchyard.model.matrix import any_match
 from torchyard.package.read import read_package
 from torchyard.publish.audit_files import fetched
@@ -30,7 +32,6 @@ from torchyard.publish.audit_rules import Finding, Findings, IndexRule
 from torchyard.publish.audit_simple import Scope
 from torchyard.report.progress import Progress
 
-NOARCH = "noarch"
 REPODATA = "repodata.json"
 PACKED = "repodata.json.zst"
 SHARDS = "repodata_shards.msgpack.zst"
@@ -86,13 +87,16 @@ class CondaAudit:
             self._findings.add(
                 Finding(IndexRule.PAGE, f"{where}{name}", fault) for fault in one.faults
             )
-        whole = {name: one for name, one in read.items() if not one.faults}
+        whole = {name: one for name, one in read.items() if one.records or not one.faults}
         if not whole:
             return True
         data = next(iter(whole.values()))
         if len(whole) > 1:
             self._findings.add(_compared(where, REPODATA, data, PACKED, whole[PACKED]))
-        shards = self._reach.get(urljoin(url, SHARDS))
+        if data.subdir not in ("", subdir):
+            what = f"it says it is the index of {data.subdir}, not {subdir}"
+            self._findings.add([Finding(IndexRule.RECORD, where, what)])
+        shards = self._reach.get(urljoin(url, SHARDS), most=LARGEST_SHARD)
         if shards.found:
             index = read_shard_index(shards.data)
             self._findings.add(self._shards(url, index, data, pool))
@@ -120,14 +124,14 @@ class CondaAudit:
         yield from _compared(where, REPODATA, data, SHARDS, Repodata(records=records))
 
     def _shard(self, base: str, digest: str) -> Repodata:
-        answer = self._reach.get(urljoin(base, f"{digest}.msgpack.zst"))
+        answer = self._reach.get(urljoin(base, f"{digest}.msgpack.zst"), most=LARGEST_SHARD)
         if not answer.found:
             return Repodata(faults=(f"{digest}.msgpack.zst answers {answer.status}",))
         return read_shard(answer.data, digest)
 
     def _packages(self, url: str, subdir: str, data: Repodata, pool: ThreadPoolExecutor) -> None:
         base = urljoin(url, data.base)
-        self._names |= {record.name for record in data.records.values()}
+        self._names |= {record.name.lower() for record in data.records.values()}
         items = [
             _Item(file, record, urljoin(base, quote(file)))
             for file, record in data.records.items()
