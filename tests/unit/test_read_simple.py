@@ -113,6 +113,43 @@ def test_a_list_of_projects() -> None:
     ]
 
 
+def test_links_for_people_are_no_projects() -> None:
+    strange = ("https://example.com/", "/", ".", "./", "/help", "mailto:me@example.org", "#top")
+    links = "".join(f'<a href="{href}">Our home</a>' for href in strange)
+    listing = html(f'{links}<a href="https://other.example.org/a-b/#x">A_B</a><a href="c/">C!</a>')
+    assert [one.url for one in listing.projects] == [
+        "https://other.example.org/a-b/",
+        f"{URL}c/",
+    ]
+
+
+@pytest.mark.parametrize("said", ["../../x", "", "0x12", "g" * 64, "ab\n"])
+def test_a_hash_is_made_of_digits(said: str) -> None:
+    row = {"filename": WHEEL, "url": WHEEL, "hashes": {"sha256": said, "MD5": "AB"}}
+    page = {"meta": {"api-version": "1.0"}, "files": [{**row, "core-metadata": {"sha256": said}}]}
+    listing = read_listing(json.dumps(page).encode(), URL, "application/json")
+    assert (listing.files[0].hashes, listing.files[0].metadata) == ({"md5": "ab"}, {})
+    assert len(listing.faults) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "sound"),
+    [
+        ("2026-11-15T14:20:00Z", True),
+        ("2026-11-15T14:20:00.123456Z", True),
+        ("2026-11-15T14:20:00+02:00", False),
+        ("2026-13-15T14:20:00Z", False),
+        ("yesterday", False),
+    ],
+)
+def test_a_moment_is_one(said: str, sound: bool) -> None:  # noqa: FBT001 - of the table
+    row = {"filename": WHEEL, "url": WHEEL, "upload-time": said}
+    page = {"meta": {"api-version": "1.0"}, "files": [row]}
+    listing = read_listing(json.dumps(page).encode(), URL, "application/json")
+    assert listing.files[0].uploaded == (said if sound else "")
+    assert bool(listing.faults) != sound
+
+
 @pytest.mark.parametrize(
     ("page", "media", "fault"),
     [

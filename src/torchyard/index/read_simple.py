@@ -5,6 +5,7 @@ Nothing in a page makes this raise: what is wrong with it is among the listing's
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from html.parser import HTMLParser
 from typing import Literal
 from urllib.parse import unquote, urljoin, urlsplit
@@ -19,7 +20,8 @@ ACCEPT_JSON = "application/vnd.pypi.simple.v1+json"
 ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html;q=0.9"
 _HTML_MEDIA = ("text/html", "application/vnd.pypi.simple.v1+html")
 _FILE = re.compile(r"\.(whl|tar\.gz|tar\.bz2|tar\.xz|tgz|zip|egg|exe|conda)\Z")
-_HASH = re.compile(r"(\w+)=([0-9a-fA-F]+)\Z")
+_DIGITS = re.compile(r"[0-9a-fA-F]+")
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
 class Link(Value, kw_only=True):
@@ -145,9 +147,10 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
             faults.append(f"the link `{anchor.text[:99]}` leads nowhere")
         elif _FILE.search(unquote(_path(href))):
             _add(_html_file(anchor, href, base, faults), files, faults)
-        elif not href.startswith(("#", "?", "mailto:", "javascript:", "..")):
-            target = _join(base, href, faults)
-            projects.append(Project(name=_last(target), url=target))
+        elif not href.startswith(("#", "?")):
+            target = _join(base, href, faults).partition("#")[0]
+            if _is_project(anchor.text, target, base):
+                projects.append(Project(name=_last(target), url=target))
     return Listing(
         kind="html",
         api=parser.meta.get("pypi:repository-version", ""),
@@ -178,10 +181,18 @@ def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> Link
     )
 
 
+def _is_project(text: str, target: str, base: str) -> bool:
+    """Whether a link is that of a project, and not one that people follow: home, help, up."""
+    last = _last(target)
+    is_called = canonicalize_name(text.rstrip("/")) == canonicalize_name(last)
+    below = urljoin(base, ".")
+    return bool(last) and (is_called or (target.startswith(below) and target != below))
+
+
 def _hashes(text: str) -> dict[str, str]:
     """`sha256=…`, wherever in a fragment that is."""
-    found = (_HASH.match(part) for part in text.split("&"))
-    return {match[1].lower(): match[2].lower() for match in found if match}
+    found = (part.partition("=")[::2] for part in text.split("&"))
+    return {kind.lower(): said.lower() for kind, said in found if _DIGITS.fullmatch(said)}
 
 
 class _Meta(Value, kw_only=True, forbid_unknown_fields=False):
@@ -259,12 +270,14 @@ def _json_file(row: _Row, base: str, faults: list[str]) -> Link:
         file=row.filename,
         url=_join(base, row.url, faults).partition("#")[0],
         written=row.url,
-        hashes=_lower(row.hashes),
+        hashes=_sound(row.hashes, row.filename, faults),
         requires_python=row.requires_python or "",
-        metadata=_lower(metadata) if isinstance(metadata, dict) else {} if metadata else None,
+        metadata=_sound(metadata, row.filename, faults)
+        if isinstance(metadata, dict)
+        else ({} if metadata else None),
         yanked=None if row.yanked is False else "" if row.yanked is True else row.yanked,
         size=row.size,
-        uploaded=row.uploaded or "",
+        uploaded=_moment(row.uploaded, row.filename, faults) if row.uploaded else "",
         provenance=_join(base, row.provenance, faults) if row.provenance else "",
     )
 
@@ -277,8 +290,26 @@ def _add(link: Link, files: list[Link], faults: list[str]) -> None:
         faults.append(f"`{link.file[:99]}` is no name for a file")
 
 
-def _lower(hashes: Mapping[str, str]) -> dict[str, str]:
-    return {kind.lower(): digest.lower() for kind, digest in hashes.items()}
+def _sound(hashes: Mapping[str, str], file: str, faults: list[str]) -> dict[str, str]:
+    """Hashes in lower case; one that is none is no hash, wherever it might lead."""
+    found = {}
+    for kind, said in hashes.items():
+        if _DIGITS.fullmatch(said):
+            found[kind.lower()] = said.lower()
+        else:
+            faults.append(f"the {kind[:99]} of `{file[:99]}` is not in hexadecimal digits")
+    return found
+
+
+def _moment(text: str, file: str, faults: list[str]) -> str:
+    """When a file was uploaded; nothing if that is no moment (PEP 700)."""
+    try:
+        if _MOMENT.fullmatch(text) and datetime.fromisoformat(text):
+            return text
+    except ValueError:
+        pass
+    faults.append(f"`{text[:99]}` is no moment at which `{file[:99]}` could be uploaded")
+    return ""
 
 
 def _join(base: str, address: str, faults: list[str]) -> str:
