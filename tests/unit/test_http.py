@@ -19,7 +19,10 @@ class _Handler(BaseHTTPRequestHandler):
     cuts = 0
     """How many answers break off."""
     ranges = True
+    busy = 0
+    """How many answers say that there is none today."""
     seen: list[tuple[str, str, str]]
+    proxied: list[str]
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name)
         pass
@@ -27,6 +30,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         login = self.headers.get("Authorization", "")
         type(self).seen.append((self.command, self.path, login))
+        if "Proxy-Authorization" in self.headers:
+            type(self).proxied.append(self.headers["Proxy-Authorization"])
+        if type(self).busy:
+            type(self).busy -= 1
+            self.send_response(503)
+            self.send_header("Retry-After", "86400")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         target = {"/moved": "/data", "/round": "/round", "/away": "file:///etc/hostname"}
         if self.path in target or self.path.startswith("/to/"):
             self.send_response(302)
@@ -45,7 +57,7 @@ class _Handler(BaseHTTPRequestHandler):
         start, end = int(first or 0), int(last) + 1 if last else len(DATA)
         self.send_response(206 if asked else 200)
         self.send_header("Content-Type", "Text/HTML; charset=utf-8")
-        self.send_header("Content-Length", str(end - start))
+        self.send_header("Content-Length", "²" if self.path == "/odd" else str(end - start))
         if asked:
             self.send_header("Content-Range", f"bytes {start}-{end - 1}/{len(DATA)}")
         self.end_headers()
@@ -59,6 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
 def handler() -> type[_Handler]:
     class Handler(_Handler):
         seen: list[tuple[str, str, str]] = []  # noqa: RUF012 - one for each test
+        proxied: list[str] = []  # noqa: RUF012 - the same
 
     return Handler
 
@@ -132,6 +145,45 @@ def test_a_page_that_breaks_off_is_read_again(host: str, handler: type[_Handler]
     assert Web().get(f"http://{host}/data").data == DATA
 
 
+def test_a_password_is_told_wherever_the_host_is_the_same(
+    host: str, handler: type[_Handler]
+) -> None:
+    """Links on a page may be absolute, and never have a password."""
+    login = f"Basic {base64.b64encode('me:päß€'.encode()).decode()}"
+    reach = Reach(f"http://me:p%C3%A4%C3%9F%E2%82%AC@{host}/simple/")
+    reach.get(f"http://{host}/data")
+    reach.head(f"http://{host}/data")
+    list(reach.pieces(f"http://{host}/data"))
+    assert [seen[2] for seen in handler.seen] == [login] * 3
+    handler.seen.clear()
+    reach.get(f"http://localhost:{host.partition(':')[2]}/data")
+    assert [seen[2] for seen in handler.seen] == [""]
+
+
+def test_proxies_get_their_password(
+    host: str, handler: type[_Handler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", f"http://me:p%40ss@{host}")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    assert Web().get("http://example.org/data").data == DATA
+    assert handler.proxied == [f"Basic {base64.b64encode(b'me:p@ss').decode()}"]
+    assert [seen[1:] for seen in handler.seen] == [("http://example.org/data", "")]
+
+
+def test_no_server_makes_us_wait_for_hours(
+    host: str, monkeypatch: pytest.MonkeyPatch, handler: type[_Handler]
+) -> None:
+    monkeypatch.setattr("torchyard.host.http.PATIENCE", 0.1)
+    handler.busy = 2
+    assert Web().get(f"http://{host}/data").data == DATA
+
+
+def test_a_length_that_is_none_is_not_believed(host: str) -> None:
+    answer = Web().get(f"http://{host}/odd")
+    assert (answer.size, answer.data) == (None, DATA)
+
+
 def test_nothing_secret_is_shown() -> None:
     assert shown("https://me:secret@a.org:8/b?token=secret#c") == "https://a.org:8/b"
 
@@ -151,7 +203,25 @@ def test_files_are_in_reach_only_from_files(tmp_path: Path) -> None:
         list(web.pieces(f"{url}index.html"))
 
 
-@pytest.mark.parametrize("place", ["/no/such/place", "s3://bucket/x", "file://host"])
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev", "/proc/self/none", "/%00", f"/{'x' * 999}"])
+def test_only_files_are_read(path: str, tmp_path: Path) -> None:
+    reach = Reach(tmp_path.as_uri())
+    assert not reach.get(f"file://{path}").found
+    assert not reach.head(f"file://{path}").found
+    with pytest.raises(FileNotFoundError):
+        next(reach.pieces(f"file://{path}"))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "/no/such/place",
+        "s3://bucket/x",
+        "file://host",
+        "https://[x/",
+        "http://me:secret@a.org:b/",
+    ],
+)
 def test_places_that_can_not_be_read(place: str) -> None:
     with pytest.raises(UsageError):
         address_of(place)

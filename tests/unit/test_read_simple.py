@@ -142,7 +142,7 @@ def test_a_hash_is_made_of_digits(said: str) -> None:
         ("yesterday", False),
     ],
 )
-def test_a_moment_is_one(said: str, sound: bool) -> None:  # noqa: FBT001 - of the table
+def test_a_moment_is_one(said: str, sound: bool) -> None:
     row = {"filename": WHEEL, "url": WHEEL, "upload-time": said}
     page = {"meta": {"api-version": "1.0"}, "files": [row]}
     listing = read_listing(json.dumps(page).encode(), URL, "application/json")

@@ -4,6 +4,7 @@ That something is not there is an answer. Only a server that can't be asked at a
 """
 
 import time
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from http import HTTPStatus
@@ -13,7 +14,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
-from urllib3.util import Retry, Timeout, make_headers
+from urllib3.util import Retry, Timeout
 
 from torchyard.errors import ElsewhereError
 
@@ -23,6 +24,9 @@ SILENCE = 30.0
 TRIES = 6
 """So often in a row a request may fail."""
 
+PATIENCE = 20.0
+"""Seconds that are waited at most before a request is tried again, whatever a server asks for."""
+
 LARGEST_PAGE = 512 << 20
 CONNECTIONS = 8
 _CHUNK = 1 << 20
@@ -31,7 +35,17 @@ _UNASKED = frozenset((403, 405, 501))
 """What servers answer to HEAD that know only GET."""
 _REDIRECTIONS = 10
 _TIMEOUT = Timeout(connect=10, read=SILENCE)
-_RETRY = Retry(
+
+
+class _Retry(Retry):
+    """Waits as long as a server asks for, but not for hours."""
+
+    def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
+        asked = super().get_retry_after(response)
+        return None if asked is None else min(asked, PATIENCE)
+
+
+_RETRY = _Retry(
     total=TRIES,
     redirect=False,
     backoff_factor=0.1,
@@ -72,7 +86,9 @@ class Web:
     def __init__(self) -> None:
         self._direct = urllib3.PoolManager(maxsize=CONNECTIONS)
         self._proxies = {
-            scheme: urllib3.ProxyManager(url, maxsize=CONNECTIONS)
+            scheme: urllib3.ProxyManager(
+                url, maxsize=CONNECTIONS, proxy_headers=_login(url, "Proxy-Authorization")
+            )
             for scheme, url in getproxies().items()
             if scheme in ("http", "https") and url.startswith("http")
         }
@@ -107,7 +123,7 @@ class Web:
             total = response.raw.headers.get("Content-Range", "").rpartition("/")[2]
         if answer.status != HTTPStatus.PARTIAL_CONTENT:
             return answer
-        return answer._replace(status=HTTPStatus.OK, size=int(total) if total.isdigit() else None)
+        return answer._replace(status=HTTPStatus.OK, size=int(total) if total.isdecimal() else None)
 
     def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
         """Read a file from some byte on; FileNotFoundError if there is none.
@@ -151,9 +167,8 @@ class Web:
         self, method: str, url: str, headers: Mapping[str, str]
     ) -> urllib3.BaseHTTPResponse:
         parts = urlsplit(url)
-        name, _, host = parts.netloc.rpartition("@")
+        host = parts.netloc.rpartition("@")[2]
         bare = parts._replace(netloc=host, fragment="").geturl()
-        more = make_headers(basic_auth=unquote(name)) if name else {}
         manager: urllib3.PoolManager = self._direct
         if parts.scheme in self._proxies and not proxy_bypass(parts.hostname or ""):
             manager = self._proxies[parts.scheme]
@@ -161,7 +176,7 @@ class Web:
             response = manager.request(
                 method,
                 bare,
-                headers={**headers, **more},
+                headers={**headers, **_login(url, "Authorization")},
                 preload_content=False,
                 redirect=False,
                 retries=_RETRY,
@@ -185,13 +200,19 @@ class _Response(NamedTuple):
         headers = self.raw.headers
         length = headers.get("Content-Length", "")
         media = headers.get("Content-Type", "").partition(";")[0].strip().lower()
-        size = int(length) if length.isdigit() else None
+        size = int(length) if length.isdecimal() else None
         return Answer(self.raw.status, self.url.partition("#")[0], media, size)
 
     def close(self) -> None:
         """End it; the connection can be used again if all of the answer was read."""
         self.raw.close()
         self.raw.release_conn()
+
+
+def _login(url: str, header: str) -> dict[str, str]:
+    """What tells a server, or a proxy, the name and the password in its address."""
+    name = unquote(urlsplit(url).netloc.rpartition("@")[0])
+    return {header: f"Basic {b64encode(name.encode()).decode()}"} if name else {}
 
 
 def _followed(url: str, target: str) -> str:

@@ -5,6 +5,7 @@ Nothing in a page makes this raise: what is wrong with it is among the listing's
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from html.parser import HTMLParser
 from typing import Literal
@@ -303,11 +304,10 @@ def _sound(hashes: Mapping[str, str], file: str, faults: list[str]) -> dict[str,
 
 def _moment(text: str, file: str, faults: list[str]) -> str:
     """When a file was uploaded; nothing if that is no moment (PEP 700)."""
-    try:
-        if _MOMENT.fullmatch(text) and datetime.fromisoformat(text):
+    with suppress(ValueError):
+        datetime.fromisoformat(text)
+        if _MOMENT.fullmatch(text):
             return text
-    except ValueError:
-        pass
     faults.append(f"`{text[:99]}` is no moment at which `{file[:99]}` could be uploaded")
     return ""
 
