@@ -196,6 +196,25 @@ def no_hash(root: Path) -> None:
     change(root, "simple/other/index.json", r'"hashes":\{[^}]*\}', '"hashes":{}', regex=True)
 
 
+def only_md5(root: Path) -> None:
+    change(root, "simple/other/index.html", r"\.whl#sha256=\w+", ".whl#md5=00", regex=True)
+    new = '"hashes":{"md5":"00"}'
+    change(root, "simple/other/index.json", r'"hashes":\{[^}]*\}', new, regex=True)
+
+
+def strange_hash(root: Path) -> None:
+    """One of any length, which nobody can compare; the other is right."""
+    change(root, "simple/other/index.json", '"hashes":{', '"hashes":{"shake_128":"abcd",')
+    change(
+        root, "simple/other/index.json", '"core-metadata":{', '"core-metadata":{"shake_128":"ab",'
+    )
+
+
+def no_provenance(root: Path) -> None:
+    change(root, "simple/other/index.html", "<a ", '<a data-provenance="p" ')
+    change(root, "simple/other/index.json", '"size":', '"provenance":"p","size":')
+
+
 def half_yanked(root: Path) -> None:
     page = root / "simple/thing/index.html"
     page.write_text(
@@ -334,6 +353,8 @@ BROKEN = [
     Broken("index-requires-python", other_python),
     Broken("index-requires-python-none", no_python),
     Broken("index-hash-missing", no_hash),
+    Broken("index-hash-missing", only_md5),
+    Broken("index-link-broken", no_provenance),
     Broken("index-yanked", half_yanked),
     Broken("index-page", no_page),
     Broken("index-page", torn_json),
@@ -378,6 +399,22 @@ def test_each_fault_is_named_by_its_rule_and_no_other(
         over_web = torchyard("index", "check", f"{server.url}/{case.place}", "--json", *deep)
     assert found(over_web.out) == found(done.out)
     assert over_web.code == done.code
+
+
+def test_hashes_that_nobody_can_compare_are_passed_over(broken: Path, torchyard: Command) -> None:
+    strange_hash(broken)
+    done = torchyard("index", "check", broken / "simple", "--deep", "--json")
+    assert (done.code, found(done.out)) == (0, {})
+
+
+def test_a_file_without_an_end_is_not_read_to_it(broken: Path, torchyard: Command) -> None:
+    path = package(broken, OTHER)
+    size = path.stat().st_size
+    path.write_bytes(path.read_bytes() + bytes(4 << 20))
+    with FileServer(broken) as server:
+        done = torchyard("index", "check", f"{server.url}/simple", "--deep", "--json")
+    assert (done.code, found(done.out)) == (16, {"index-size": 1, "index-package": 1})
+    assert f"more bytes than the {size} that" in done.out
 
 
 def test_a_record_never_writes_where_it_likes(broken: Path, torchyard: Command) -> None:

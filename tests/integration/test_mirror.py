@@ -136,6 +136,7 @@ def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -
     assert torchyard(*args, "xpu").code == 0
     assert entries(home / "../ours", "other")[PURE].variant == "xpu"
     assert torchyard(*args, "packages").code == 2
+    assert torchyard(*args, "xpu", "--python", "3.12").code == 2
 
 
 def test_what_is_there_is_not_fetched_again(source: Path, home: Path, torchyard: Command) -> None:
@@ -173,7 +174,8 @@ def test_a_killed_run_goes_on_where_it_was(source: Path, home: Path, torchyard: 
         server.pause = 0
         server.served.clear()
         assert torchyard(*args).code == 0
-        sent = {one.path.rpartition("/")[2]: one for one in server.served if one.sent}
+        served = sorted(server.served, key=lambda one: one.first)  # the killed run's may be there
+        sent = {one.path.rpartition("/")[2]: one for one in served if one.sent}
     assert sent[LARGE.replace("+", "%2B")].first == got
     assert sent[LARGE.replace("+", "%2B")].sent == size - got
     assert not [name for name in sent if name.endswith(".whl") and "cpu" in name]
@@ -232,6 +234,20 @@ def test_a_file_without_a_hash_is_refused(source: Path, home: Path, torchyard: C
     assert (done.code, "--allow-unhashed" in done.err) == (15, True)
     assert torchyard(*args, "--allow-unhashed").code == 0
     assert entries(home / "../ours", "other")[PURE] == entries(source, "other")[PURE]
+
+
+def test_a_hash_leads_to_no_other_file(source: Path, home: Path, torchyard: Command) -> None:
+    """What is in the channel already is found by its hash, which has to be one."""
+    make_channel(home / "../ours", [make_wheel(home / "wheels", Kind("thing"), b"x = 7\n")])
+    (kept,) = (home / "../ours/packages").glob("*/*/thing-1.0-py3-none-any.whl")
+    for name in (PURE, f"{PURE}.metadata", f"{PURE}.provenance"):
+        kept.with_name(name).write_bytes(b"evil")
+    told = json.loads(page(source, "other").read_text())
+    told["files"][0]["hashes"] = {"sha256": f"00/../{kept.parts[-3]}/{kept.parts[-2]}"}
+    page(source, "other").write_text(json.dumps(told))
+    args = ("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    assert torchyard(*args).code == 15
+    assert entries(home / "../ours", "other") == {}
 
 
 def test_a_channel_keeps_the_bytes_it_has(source: Path, home: Path, torchyard: Command) -> None:

@@ -61,11 +61,11 @@ def command(
     from torchyard.inspect.document import encode
     from torchyard.publish.draft import Order
     from torchyard.publish.mirror import Mirror
-    from torchyard.publish.mirror_select import Wanted, check_variant
+    from torchyard.publish.mirror_select import Wanted, check_python, check_variant
 
     wanted = Wanted(
         selects=selects,
-        pythons=pythons,
+        pythons=tuple(map(check_python, pythons)),
         platforms=platforms,
         variant=None if variant is None else check_variant(variant),
     )

@@ -27,7 +27,7 @@ from torchyard.index.read_repodata import (
 from torchyard.index.repodata import NOARCH
 from torchyard.model.matrix import any_match
 from torchyard.package.read import read_package
-from torchyard.publish.audit_files import fetched
+from torchyard.publish.audit_files import fetched, weakness
 from torchyard.publish.audit_rules import Finding, Findings, IndexRule
 from torchyard.publish.audit_simple import Scope
 from torchyard.report.progress import Progress
@@ -152,8 +152,8 @@ class CondaAudit:
         """Compare a package with its record."""
         file, record, url = item
         found = []
-        if not record.hashes:
-            found.append(Finding(IndexRule.HASH_MISSING, file, "its record has no hash"))
+        if weak := weakness(record.hashes):
+            found.append(Finding(IndexRule.HASH_MISSING, file, f"its record has {weak}"))
         stem = file.removesuffix(".conda").removesuffix(".tar.bz2")
         if stem != f"{record.name}-{record.version}-{record.build}":
             what = f"its record is that of {record.name} {record.version} {record.build}"

@@ -19,9 +19,12 @@ from torchyard.index.read_simple import Link
 from torchyard.package.wheel import parse_metadata
 from torchyard.package.wheel_about import read_about
 from torchyard.publish.audit_rules import Finding, IndexRule
+from torchyard.publish.mirror_fetch import strong_hash
 from torchyard.publish.staged import METADATA
 
 _LARGEST_SIDECAR = 16 << 20
+_KNOWN = hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}
+"""Hashes that can be compared; those left out may have any length."""
 
 
 class Facts(NamedTuple):
@@ -52,6 +55,7 @@ class FileAudit(NamedTuple):
         found = list(_hash_findings(link))
         try:
             text = self._sidecar(link, found)
+            found += self._provenance(link)
             if self.deep:
                 text = self._read(link, text, found)
             else:
@@ -72,6 +76,11 @@ class FileAudit(NamedTuple):
         elif link.size is not None and answer.size not in (None, link.size):
             what = f"it has {answer.size} bytes, and the page says {link.size}"
             yield Finding(IndexRule.SIZE, link.file, what)
+
+    def _provenance(self, link: Link) -> Iterator[Finding]:
+        if link.provenance and not (answer := self.reach.head(link.provenance)).found:
+            what = f"its provenance, {shown(link.provenance)}, answers {answer.status}"
+            yield Finding(IndexRule.LINK, link.file, what)
 
     def _sidecar(self, link: Link, found: list[Finding]) -> bytes | None:
         """The METADATA beside a wheel, if it is what the page says."""
@@ -110,29 +119,41 @@ class FileAudit(NamedTuple):
 
 
 def _hash_findings(link: Link) -> Iterator[Finding]:
-    if not link.hashes:
-        yield Finding(IndexRule.HASH_MISSING, link.file, "the page has no hash of it")
+    if weak := weakness(link.hashes):
+        yield Finding(IndexRule.HASH_MISSING, link.file, f"the page has {weak}")
     if link.metadata is not None and not link.metadata:
         yield Finding(IndexRule.HASH_MISSING, link.file, "the page has no hash of its sidecar")
+
+
+def weakness(hashes: Mapping[str, str]) -> str:
+    """Why hashes prove nothing; nothing if they do."""
+    if not hashes:
+        return "no hash of it"
+    return "" if strong_hash(hashes) else f"only its {', '.join(hashes)}, which can be forged"
 
 
 def fetched(
     reach: Reach, url: str, path: Path, hashes: Mapping[str, str], size: int | None
 ) -> Iterator[Finding]:
     """Fetch a file, and tell whether it has another size or hash than it should."""
-    known = {kind: hashlib.new(kind) for kind in hashes if kind in hashlib.algorithms_guaranteed}
+    known = {kind: hashlib.new(kind) for kind in hashes if kind in _KNOWN}
+    found = 0
     with path.open("wb") as file:
         for piece in reach.pieces(url):
             file.write(piece)
+            found += len(piece)
             for digest in known.values():
                 digest.update(piece)
-    found = path.stat().st_size
+            if size is not None and found > size:  # and perhaps it never ends
+                what = f"it has more bytes than the {size} that the index says"
+                yield Finding(IndexRule.SIZE, path.name, what)
+                return
     if size not in (None, found):
-        what = f"it has {found} bytes, and the page says {size}"
+        what = f"it has {found} bytes, and the index says {size}"
         yield Finding(IndexRule.SIZE, path.name, what)
     for kind, digest in known.items():
         if digest.hexdigest() != hashes[kind]:
-            what = f"its {kind} is {digest.hexdigest()}, and the page says {hashes[kind]}"
+            what = f"its {kind} is {digest.hexdigest()}, and the index says {hashes[kind]}"
             yield Finding(IndexRule.HASH, path.name, what)
             return
 
@@ -140,8 +161,7 @@ def fetched(
 def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
     """The kind of the first hash that is another one."""
     for kind, digest in hashes.items():
-        known = kind in hashlib.algorithms_guaranteed
-        if known and hashlib.new(kind, data).hexdigest() != digest:
+        if kind in _KNOWN and hashlib.new(kind, data).hexdigest() != digest:
             return kind
     return ""
 

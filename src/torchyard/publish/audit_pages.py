@@ -4,22 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.host.http import shown
+from torchyard.index.filename import SDISTS, read_name
 from torchyard.index.read_simple import Link, Listing
 from torchyard.model.values import Value
 from torchyard.publish.audit_files import Facts
 from torchyard.publish.audit_rules import Finding, IndexRule
 
-_SDISTS = (".tar.gz", ".zip")
 _ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//")
 _SIZED = (1, 1)
 """The API since which pages list versions and sizes (PEP 700)."""
@@ -48,7 +42,7 @@ def page_findings(pages: Pages) -> Iterator[Finding]:
     for listing in filter(None, (pages.html, pages.json)):
         rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
         yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
-        yield from _api_findings(listing, where)
+        yield from _api_findings(listing, pages.name, where)
     if pages.html is not None and pages.json is not None and pages.json.readable:
         for what in sorted(_differences(pages.html.files, pages.json.files)):
             yield Finding(IndexRule.DIFFER, where, what)
@@ -56,7 +50,7 @@ def page_findings(pages: Pages) -> Iterator[Finding]:
     yield from _link_findings(pages, where)
 
 
-def _api_findings(listing: Listing, where: str) -> Iterator[Finding]:
+def _api_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:
     if not listing.api:
         return  # HTML without one is of the first
     try:
@@ -69,10 +63,10 @@ def _api_findings(listing: Listing, where: str) -> Iterator[Finding]:
             IndexRule.VERSION, where, f"nobody knows the version {listing.api} of the API"
         )
     elif listing.kind == "json" and (major, minor) >= _SIZED:
-        yield from _sized_findings(listing, where)
+        yield from _sized_findings(listing, project, where)
 
 
-def _sized_findings(listing: Listing, where: str) -> Iterator[Finding]:
+def _sized_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:
     """What API 1.1 asks for: sizes, and a list of versions that has those of all files."""
     if listing.versions is None:
         yield Finding(IndexRule.VERSION, where, "API 1.1 and later list `versions`")
@@ -80,8 +74,8 @@ def _sized_findings(listing: Listing, where: str) -> Iterator[Finding]:
     for link in listing.files:
         if link.size is None:
             yield Finding(IndexRule.VERSION, link.file, "API 1.1 and later tell sizes")
-        version = version_of(link.file)
-        if listing.versions is not None and version and _version(version) not in listed:
+        version = _version_of(link.file, project)
+        if listing.versions is not None and version and version not in listed:
             what = f"its version {version} is not in the page's list"
             yield Finding(IndexRule.VERSION, link.file, what)
 
@@ -106,31 +100,28 @@ def _differences(html: Iterable[Link], json: Iterable[Link]) -> Iterator[str]:
 
 
 def _differing(html: Link, json: Link) -> list[str]:
-    same = {kind: digest for kind, digest in json.hashes.items() if kind in html.hashes}
+    """What is said differently. HTML has room for one hash of each thing, or says nothing of it."""
     pairs: dict[str, tuple[object, object]] = {
         "address": (html.url, json.url),
-        "hash": (html.hashes, same),
+        "hash": _both(html.hashes, json.hashes),
         "requires-python": (html.requires_python, json.requires_python),
-        "core-metadata": (html.metadata, json.metadata),
+        "core-metadata": _both(html.metadata or {}, json.metadata or {}),
         "yanked": (html.yanked, json.yanked),
     }
     return [name for name, (one, other) in pairs.items() if one != other]
 
 
-def project_of(file: str) -> str | None:
-    """The project that a file's name tells; None if it is of a kind that tells none."""
-    if file.endswith(".whl"):
-        return parse_wheel_filename(file)[0]
-    return parse_sdist_filename(file)[0] if file.endswith(_SDISTS) else None
+def _both(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[object, object]:
+    """Two sets of hashes, as far as both have them."""
+    kinds = one.keys() & other.keys()
+    return {kind: one[kind] for kind in kinds}, {kind: other[kind] for kind in kinds}
 
 
-def version_of(file: str) -> str | None:
+def _version_of(file: str, project: str) -> Version | None:
     """The version that a file's name tells."""
     try:
-        if file.endswith(".whl"):
-            return str(parse_wheel_filename(file)[1])
-        return str(parse_sdist_filename(file)[1]) if file.endswith(_SDISTS) else None
-    except (InvalidWheelFilename, InvalidSdistFilename, ValueError):
+        return read_name(file, project).version
+    except ValueError:
         return None
 
 
@@ -146,12 +137,14 @@ def _name_findings(pages: Pages, where: str) -> Iterator[Finding]:
         what = f"the page is that of `{pages.json.name}`"
         yield Finding(IndexRule.NAME, where, what)
     for link in pages.files:
+        if not link.file.endswith((".whl", *SDISTS)):
+            continue
         try:
-            project = project_of(link.file)
-        except (InvalidWheelFilename, InvalidSdistFilename, ValueError) as error:
+            project = read_name(link.file, name).project
+        except ValueError as error:
             yield Finding(IndexRule.NAME, link.file, f"installers can't read its name: {error}")
             continue
-        if project not in (None, name):
+        if project != name:
             what = f"it is a file of `{project}`, on the page of `{name}`"
             yield Finding(IndexRule.NAME, link.file, what)
 
@@ -167,7 +160,7 @@ def _link_findings(pages: Pages, where: str) -> Iterator[Finding]:
         what = f"{len(bare)} of {len(files)} files are wheels without a sidecar"
         yield Finding(IndexRule.SIDECAR_NONE, where, what)
     total, taken = (
-        Counter(version for link in chosen if (version := version_of(link.file)))
+        Counter(version for link in chosen if (version := _version_of(link.file, pages.name)))
         for chosen in (files, [link for link in files if link.yanked is not None])
     )
     for version, number in taken.items():
@@ -178,9 +171,9 @@ def _link_findings(pages: Pages, where: str) -> Iterator[Finding]:
 
 def metadata_findings(facts: Mapping[str, Facts]) -> Iterator[Finding]:
     """Compare the wheels of each version; the odd ones are told."""
-    groups: dict[str, dict[str, Facts]] = {}
+    groups: dict[Version | None, dict[str, Facts]] = {}
     for file, said in facts.items():
-        groups.setdefault(version_of(file) or "", {})[file] = said
+        groups.setdefault(_version_of(file, ""), {})[file] = said
     for group in groups.values():
         usual, _ = Counter(group.values()).most_common(1)[0]
         model = next(file for file, said in group.items() if said == usual)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -130,8 +130,7 @@ class Fitter:
         places = [self._supported[tag] for tag in tags if tag in self._supported]
         if places:
             return max(places)
-        here = _tags(self.facts.python, [_ANYWHERE])
-        if not any(_elsewhere(tag) in here for tag in tags):
+        if not any(runs_on(self.facts.python, tag) for tag in tags):
             own = self.facts.python.removesuffix("t")
             if any(tag.interpreter == own for tag in tags):
                 return Misfit(Reason.ABI, f"is for the ABI {_join(tag.abi for tag in tags)}")
@@ -240,8 +239,15 @@ def _tags(python: str, platforms: Sequence[str]) -> list[Tag]:
     ]
 
 
-def _elsewhere(tag: Tag) -> Tag:
-    return Tag(tag.interpreter, tag.abi, "any" if tag.platform == "any" else _ANYWHERE)
+def runs_on(python: str, tag: Tag) -> bool:
+    """Whether a Python such as `cp313t` takes what has this tag, on the platform it is for."""
+    platform = tag.platform if tag.platform == "any" else _ANYWHERE
+    return Tag(tag.interpreter, tag.abi, platform) in _somewhere(python)
+
+
+@cache
+def _somewhere(python: str) -> frozenset[Tag]:
+    return frozenset(_tags(python, [_ANYWHERE]))
 
 
 def _platforms(facts: Facts, tables: Tables) -> list[str]:

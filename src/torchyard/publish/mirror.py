@@ -80,7 +80,7 @@ class Mirror:
         if not chosen:
             msg = f"{shown(self._source)} has no file for {', '.join(wanted.selects)}"
             raise SelectionError(msg, hint="`--dry-run` with fewer conditions shows what there is")
-        bare = [one.link.file for one in chosen if strong_hash(one.link) is None]
+        bare = [one.link.file for one in chosen if strong_hash(one.link.hashes) is None]
         if bare and not unhashed:
             hint = "--allow-unhashed takes what comes, and writes down its hash"
             why = "nobody can tell whether it is the right file"
@@ -134,8 +134,11 @@ class Mirror:
     def _new(self, chosen: Chosen) -> Mirrored:
         """A file to fetch; HTML does not tell its size, but the server does."""
         link = chosen.link
-        size = self._reach.head(link.url).size if link.size is None else link.size
-        return Mirrored(chosen._replace(link=msgspec.structs.replace(link, size=size)), "new")
+        if link.size is None:
+            answer = self._reach.head(link.url)
+            size = answer.size if answer.found else None
+            chosen = chosen._replace(link=msgspec.structs.replace(link, size=size))
+        return Mirrored(chosen, "new")
 
     def _entry(
         self, chosen: Chosen, digest: str, size: int, metadata: bytes, *, provenance: bool

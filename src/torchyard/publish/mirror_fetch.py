@@ -1,7 +1,7 @@
 """Fetching files of another index: verified while they come, and continued where they broke off."""
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,7 +10,10 @@ from torchyard.host.http import shown
 from torchyard.host.reach import Reach
 from torchyard.index.read_simple import Link
 
-_STRONG = ("sha256", "sha512", "sha384", "sha3_256", "sha3_512", "blake2b", "blake2s")
+_STRONG = (
+    *("sha256", "sha512", "sha384", "sha224"),
+    *("sha3_256", "sha3_512", "sha3_384", "sha3_224", "blake2b", "blake2s"),
+)
 """Hashes that nobody can make another file for."""
 
 _CHUNK = 1 << 20
@@ -24,9 +27,9 @@ class Fetched(NamedTuple):
     size: int
 
 
-def strong_hash(link: Link) -> tuple[str, str] | None:
+def strong_hash(hashes: Mapping[str, str]) -> tuple[str, str] | None:
     """The hash that a file is verified by: its kind and digits."""
-    return next(((kind, link.hashes[kind]) for kind in _STRONG if kind in link.hashes), None)
+    return next(((kind, hashes[kind]) for kind in _STRONG if kind in hashes), None)
 
 
 def fetch(reach: Reach, link: Link, folder: Path, heard: Callable[[int], None]) -> Fetched:
@@ -36,7 +39,7 @@ def fetch(reach: Reach, link: Link, folder: Path, heard: Callable[[int], None]) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / link.file
-    hashed = strong_hash(link)
+    hashed = strong_hash(link.hashes)
     if hashed is None:  # what is there can't be verified, so it is of no use
         path.unlink(missing_ok=True)
     begun = path.exists()
@@ -51,7 +54,7 @@ def fetch(reach: Reach, link: Link, folder: Path, heard: Callable[[int], None]) 
 
 def _fetch(reach: Reach, link: Link, path: Path, heard: Callable[[int], None]) -> Fetched | None:
     """Fetch the rest of a file; one that is wrong is removed."""
-    kind, digits = strong_hash(link) or ("sha256", "")
+    kind, digits = strong_hash(link.hashes) or ("sha256", "")
     digest, sha256 = hashlib.new(kind), hashlib.sha256()
     with path.open("ab+") as file:
         file.seek(0)

@@ -1,0 +1,32 @@
+"""What the name of a file in a simple index says: a project, a version, and tags."""
+
+from typing import NamedTuple
+
+from packaging.tags import Tag
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
+
+SDISTS = (".tar.gz", ".zip")
+
+
+class Named(NamedTuple):
+    """A name that installers can read. A source distribution has no tags."""
+
+    project: str
+    version: Version
+    tags: frozenset[Tag] = frozenset()
+
+
+def read_name(file: str, project: str) -> Named:
+    """Read a name as installers do on the page of a project; ValueError if they can't.
+
+    Only the page tells where the version of an old source distribution begins: `a-1.0-1.tar.gz`.
+    """
+    if file.endswith(".whl"):
+        name, version, _, tags = parse_wheel_filename(file)
+        return Named(name, version, tags)
+    stem = file.removesuffix(".tar.gz").removesuffix(".zip")
+    for place, sign in enumerate(stem):
+        if sign == "-" and canonicalize_name(stem[:place]) == project:
+            return Named(project, Version(stem[place + 1 :]))
+    return Named(*parse_sdist_filename(file))
