@@ -42,7 +42,7 @@ def adding(part: str, entries: list[Entry]) -> Edit:
 
 def package(folder: Path, project: str, entry: Entry) -> Package:
     path = folder / entry.file
-    path.write_text("a wheel", encoding="utf-8")
+    path.write_text(entry.file, encoding="utf-8")
     return Package(
         path=path,
         part=f"simple/{project}",

@@ -218,6 +218,8 @@ def test_the_plan_says_what_a_release_is(
     assert half.code == PublishError.exit_code
     assert "`torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`" in half.err
     put(channel, built("cu130"))
+    dry = torchyard("promote", "test", "./fresh", "torch==2.14.0", "--dry-run")
+    assert ("2 files would be new" in dry.out, Path("fresh").exists()) == (True, False)
     whole = torchyard("promote", "test", "release", "torch==2.14.0")
     assert "2 files are new" in whole.out
     assert "0 files are new" in torchyard("promote", "./test/", "release", "torch").out

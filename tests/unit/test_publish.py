@@ -437,8 +437,9 @@ def test_a_channel_says_what_is_external_and_what_its_variants_are() -> None:
 def test_the_command_publishes_and_tells(torchyard: Command, tmp_path: Path) -> None:
     make_wheel(tmp_path / "dist")
     place = tmp_path / "channel"
-    refused = torchyard("publish", tmp_path / "dist", "--to", place, "--dry-run")
-    assert (refused.code, place.exists()) == (5, False)
+    first = torchyard("publish", tmp_path / "dist", "--to", place, "--dry-run", "--json")
+    assert [file["new"] for file in json.loads(first.out)["files"]] == [True]
+    assert (json.loads(first.out)["channel"], place.exists()) == (str(place), False)
     done = torchyard("publish", tmp_path / "dist", "--to", place)
     assert done.code == 0, done.err
     assert "generation 1, 1 file is new" in done.out

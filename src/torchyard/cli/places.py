@@ -1,6 +1,8 @@
 """Where things are: the store, and the directory that torchyard works in."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from torchyard.errors import SelectionError
@@ -40,6 +42,20 @@ def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
     from torchyard.publish.channel import Channel
 
     return Channel.at(place_of(place, file), make=make)
+
+
+@contextmanager
+def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
+    """Open a channel that is made if it is not there; a dry run takes it for an empty one then."""
+    from tempfile import TemporaryDirectory
+
+    from torchyard.publish.channel import Channel
+
+    if not dry_run or Channel.is_at(url):
+        yield Channel.at(url, make=not dry_run)
+        return
+    with TemporaryDirectory(prefix="dry-run-") as empty:
+        yield Channel.at(empty, make=True)
 
 
 def place_of(place: str, file: str) -> str:

@@ -13,7 +13,7 @@ from torchyard.cli.options import (
     set_option,
     variant_option,
 )
-from torchyard.cli.places import home_of, open_channel
+from torchyard.cli.places import filling, home_of, open_channel, place_of
 from torchyard.cli.planned import cells_of, channel_of, check_origin, plan_of, yard_of
 from torchyard.cli.today import current_moment
 from torchyard.errors import PublishError
@@ -79,11 +79,14 @@ def command(
     origin = open_channel(source, file)
     now = current_moment()
     found = gather(origin, selection, now)
-    place = open_channel(target, file, make=True)
-    head = head_for(origin, place, target)
+    url = place_of(target, file)
     home = Path(home_of(file))
     home.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix="promote-", dir=home) as scratch:
+    with (
+        filling(url, dry_run=dry_run) as place,
+        TemporaryDirectory(prefix="promote-", dir=home) as scratch,
+    ):
+        head = head_for(origin, place, target)
         route = Route(origin, place, Path(scratch))
         if local == "drop":
             found = without_local(route, head, found)
@@ -97,7 +100,7 @@ def command(
             done = promote(route, head, found, order)
             generation, new = done.head.generation, done.new
     document = publish_document(
-        place.url,
+        url,
         generation,
         packages,
         new,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from torchyard.cli.options import file_option, json_option, set_option, store_option
-from torchyard.cli.places import home_of, open_store, place_of
+from torchyard.cli.places import filling, home_of, open_store, place_of
 from torchyard.cli.planned import cells_of, channel_of, check_origin, plan_of, yard_of
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.inspect.publish_documents import PublishDocument
@@ -20,6 +20,7 @@ from torchyard.report.console import show, write
 
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
+    from torchyard.publish.channel import Channel as Place
     from torchyard.publish.staged import Package
 
 _NAMED = 3
@@ -115,12 +116,16 @@ def command(
 
 def published(wish: Wish) -> PublishDocument:
     """Ask all gates and publish, or raise all that stands against it."""
+    with filling(wish.url, dry_run=wish.dry_run) as channel:
+        return _published(channel, wish)
+
+
+def _published(channel: "Place", wish: Wish) -> PublishDocument:
     import msgspec
 
     from torchyard.cli.reading import read
     from torchyard.cli.today import current_date, current_moment
     from torchyard.inspect.publish_documents import publish_document
-    from torchyard.publish.channel import Channel as Place
     from torchyard.publish.draft import Order
     from torchyard.publish.evidence import judge_by, proven
     from torchyard.publish.gates import judge_all
@@ -128,7 +133,6 @@ def published(wish: Wish) -> PublishDocument:
     from torchyard.publish.staged import read_staged
     from torchyard.report.progress import Progress
 
-    channel = Place.at(wish.url, make=not wish.dry_run)
     head = channel.head()
     if not head.generation:
         grouping = wish.grouping or head.grouping

@@ -44,14 +44,17 @@ class Channel:
     @classmethod
     def at(cls, url: str, *, make: bool = False) -> "Channel":
         """Open a channel; one that is not there is an error, unless it may be made."""
-        msg, hint = f"there is no channel at `{url}`", "`torchyard publish` makes one"
+        if not make and not cls.is_at(url):
+            msg = f"there is no channel at `{url}`"
+            raise SelectionError(msg, hint="`torchyard publish` makes one")
+        return cls(Objects(url, make=make))
+
+    @staticmethod
+    def is_at(url: str) -> bool:
         try:
-            channel = cls(Objects(url, make=make))
-        except SelectionError as error:
-            raise SelectionError(msg, hint=hint) from error
-        if not make and channel.objects.head(HEAD) is None:
-            raise SelectionError(msg, hint=hint)
-        return channel
+            return Objects(url, make=False).head(HEAD) is not None
+        except SelectionError:
+            return False
 
     @property
     def url(self) -> str:
