@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
@@ -85,17 +86,20 @@ def add_one(url: str, number: int) -> None:
     from torchyard.publish.staged import Package  # noqa: PLC0415
 
     entry = msgspec.convert(one_more(number), Entry)
-    package = Package(
-        path=Path(__file__),  # whatever it is: the bytes of packages cost the same anywhere
-        part=f"simple/{GROWING}",
-        entry=entry,
-        name=GROWING,
-        requires=(),
-        findings=(),
-        metadata=b"Metadata-Version: 2.4",
-    )
-    channel = Channel.at(url, make=True)
-    publish(channel, channel.head(), [package], Order("one more", AT))
+    with TemporaryDirectory() as folder:
+        path = Path(folder, entry.file)
+        path.write_text(entry.file)  # a small one: the bytes of packages cost the same anywhere
+        package = Package(
+            path=path,
+            part=f"simple/{GROWING}",
+            entry=entry,
+            name=GROWING,
+            requires=(),
+            findings=(),
+            metadata=b"Metadata-Version: 2.4",
+        )
+        channel = Channel.at(url, make=True)
+        publish(channel, channel.head(), [package], Order("one more", AT))
 
 
 class BareEntry(msgspec.Struct, array_like=True):
