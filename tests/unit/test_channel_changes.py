@@ -1,5 +1,6 @@
 """What is done to a channel after publishing, on channels in directories."""
 
+import json
 import os
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.channels import Death, Mortal, Reader, conda, libtorch, put, read_all
 from tests.channels import wheel as made
+from tests.helpers import Command
+from tests.unit.test_schemas import validate
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State, order_of
@@ -162,6 +165,23 @@ def nightly(channel: Channel) -> Channel:
 )
 def test_selectors_are_requirements(nightly: Channel, selector: str, found: int) -> None:
     assert len(choose(nightly, nightly.head(), parse_selection([selector]))) == found
+
+
+@pytest.mark.parametrize("name", ["my-tool", "My_Tool", "my_*", "MY.to?l"])
+def test_names_are_the_same_however_they_are_written(
+    channel: Channel, torchyard: Command, name: str
+) -> None:
+    put(channel, made("my-tool", "1.0"), made("my-tool", "2.0"), made("other", "1.0"))
+    assert len(choose(channel, channel.head(), parse_selection([name]))) == 2
+    args = ("prune", channel.url, "--keep", "1", "--project", name, "--json")
+    (hidden,) = json.loads(torchyard(*args).out)["hidden"]
+    assert (hidden["part"], hidden["release"]) == ("simple/my-tool", "1.0")
+
+
+def test_nobody_asks_for_longer_than_a_hundred_years(channel: Channel, torchyard: Command) -> None:
+    put(channel, made("torch"))
+    assert torchyard("prune", channel.url, "--keep", "1", "--grace", "999999999 d").code == 0
+    assert torchyard("prune", channel.url, "--keep-days", "99999999").code == UsageError.exit_code
 
 
 def test_selections_narrow_by_variant_and_file(nightly: Channel) -> None:
@@ -602,6 +622,7 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
     folder = nightly.objects.folder
     assert folder is not None
     (folder / "packages/x.whl#1").write_bytes(b"torn")
+    (folder / "notes#old").write_bytes(b"somebody's own")
     now = datetime.now(tz=UTC)
     young = prune(nightly, Keep(), Order("prune", f"{now:%Y-%m-%dT%H:%M:%SZ}"), orphans=True)
     assert young.orphans.parts == {}
@@ -612,6 +633,7 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
     assert nightly.objects.head("states/ab/abcd.json.zst") is None
     assert nightly.objects.head(key_of(TORCH, stray)) is not None
     assert not (folder / "packages/x.whl#1").exists()
+    assert (folder / "notes#old").exists()
     assert len(versions(nightly)) == 10
     check_pages(nightly)
 
@@ -698,9 +720,11 @@ def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
         pin(nightly, selection, "../up", "", order("pin"))
 
 
-def test_pins_can_be_let_go(nightly: Channel) -> None:
+def test_pins_can_be_let_go(nightly: Channel, torchyard: Command) -> None:
     pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
-    unpin(nightly, "kept", order("unpin"))
+    gone = torchyard("pin", nightly.url, "--remove", "kept", "--json")
+    validate(json.loads(gone.out), "channel-change")
+    assert json.loads(gone.out)["generation"] == nightly.head().generation
     assert nightly.head().pins == {}
     assert list(nightly.objects.list("pins/")) == []
     with pytest.raises(SelectionError, match="no pin `kept`"):

@@ -57,7 +57,7 @@ def command(
     The pages pins/NAME.json and, for each variant, pins/NAME/VARIANT.txt name the files with their
     hashes; the latter are requirements for `pip install --require-hashes`.
     """
-    from torchyard.inspect.channel_documents import PinDocument
+    from torchyard.inspect.channel_documents import PinDocument, changed_document
     from torchyard.inspect.channel_reports import pin_report
     from torchyard.inspect.document import encode
     from torchyard.publish.draft import Order
@@ -69,8 +69,10 @@ def command(
     place = open_channel(channel, file)
     now = current_moment()
     if remove:
-        unpin(place, remove, Order(f"unpin {remove}", now))
+        head = unpin(place, remove, Order(f"unpin {remove}", now))
         talk(f"{place.url}: the pin {remove} is gone")
+        if as_json:
+            write(encode(changed_document(place.url, head, {})))
         return
     if archive:
         check_origin(channel_of(yard_of(file, ()), archive, file), channel, file)

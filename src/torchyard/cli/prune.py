@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 import click
+from packaging.utils import canonicalize_name
 
 from torchyard.cli.options import channel_argument, file_option, json_option
 from torchyard.cli.places import open_channel
@@ -10,6 +11,9 @@ from torchyard.cli.today import current_moment
 from torchyard.errors import UsageError
 from torchyard.model.quantity import parse_duration
 from torchyard.report.console import show, write
+
+_LONG = 36_500
+"""Days in which nobody will ask any more."""
 
 
 @click.command("prune")
@@ -19,7 +23,7 @@ from torchyard.report.console import show, write
 )
 @click.option(
     "--keep-days",
-    type=click.IntRange(1),
+    type=click.IntRange(1, _LONG),
     metavar="N",
     help="Keep versions with a file of the last N days.",
 )
@@ -61,10 +65,6 @@ def command(
     from torchyard.publish.draft import Order
     from torchyard.publish.prune import Keep, prune
 
-    try:
-        age = timedelta(seconds=0 if grace == "0" else parse_duration(grace))
-    except ValueError as error:
-        raise UsageError(str(error)) from error
     if projects and not (keep or keep_days):
         msg = "--project has no effect without --keep or --keep-days"
         raise UsageError(msg, hint="say how many versions of it stay")
@@ -73,8 +73,8 @@ def command(
     wanted = Keep(
         versions=keep or 0,
         since=_days_before(now, keep_days) if keep_days else "",
-        projects=projects,
-        grace=age,
+        projects=tuple(map(canonicalize_name, projects)),
+        grace=_period(grace),
     )
     done = prune(place, wanted, Order("prune", now), orphans=orphans, dry_run=dry_run)
     document = prune_document(place.url, done, dry_run=dry_run)
@@ -82,6 +82,14 @@ def command(
         write(encode(document))
     else:
         show(prune_report(document))
+
+
+def _period(text: str) -> timedelta:
+    try:
+        seconds = 0 if text == "0" else parse_duration(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    return min(timedelta(days=_LONG), timedelta(seconds=seconds))
 
 
 def _days_before(moment: str, days: int) -> str:

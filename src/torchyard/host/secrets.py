@@ -55,7 +55,7 @@ def _wipe(name: str) -> None:
 
 def redact(text: str, also: Iterable[str] = ()) -> str:
     """A text in which no secret is left, nor anybody's name and password in an address."""
-    for value in (*_taken.values(), *also):
+    for value in sorted({*_taken.values(), *also}, key=len, reverse=True):  # one may hold another
         if len(value) >= _SHORTEST:
             quoted = msgspec.json.encode(value)[1:-1].decode()
             text = text.replace(value, HIDDEN).replace(quoted, HIDDEN)

@@ -23,7 +23,7 @@ class ChangedFileDocument(Document, kw_only=True):
 
 
 class ChangedDocument(Document, kw_only=True):
-    """`torchyard yank --json` and `rollback --json`."""
+    """`torchyard yank --json`, `rollback --json`, and `pin --remove --json`, which has no files."""
 
     version: Literal[1] = 1
     channel: str

@@ -82,7 +82,7 @@ def pin(channel: Channel, selection: Selection, name: str, why: str, order: Orde
     return _write(channel, name, done.pins[name], chosen)
 
 
-def unpin(channel: Channel, name: str, order: Order) -> None:
+def unpin(channel: Channel, name: str, order: Order) -> Head:
     """Let go of a pin; its pages go, too."""
     pins = channel.head().pins
     if name not in pins:
@@ -97,7 +97,7 @@ def unpin(channel: Channel, name: str, order: Order) -> None:
     page = msgspec.json.decode(data, type=PinPage) if data else None
     texts = [text.path for text in _texts(page)] if page else []
     channel.objects.delete([*texts, _json_key(name)])
-    channel.commit({}, order, amend)
+    return channel.commit({}, order, amend)
 
 
 def show_projects(pin: Pin) -> str:

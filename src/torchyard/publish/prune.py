@@ -8,14 +8,15 @@ deleted. Who is killed in between leaves doomed keys, and a later run goes on wi
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from fnmatch import fnmatchcase
 from secrets import token_hex
 from typing import NamedTuple
 
 from msgspec.structs import replace
+from packaging.utils import canonicalize_name
 
 from torchyard.index.entry import Entry, Hidden, State, changed
 from torchyard.index.offer import age
+from torchyard.model.matrix import any_match
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import ROOTS, Edit, Order
 from torchyard.publish.head import Head, Pin, changes_within, live_states, state_key
@@ -49,7 +50,7 @@ class Keep(NamedTuple):
     versions: int = 0
     since: str = ""
     projects: tuple[str, ...] = ()
-    """Globs; all others stay as they are."""
+    """Globs over normalised names; all others stay as they are."""
     grace: timedelta = timedelta(days=7)
     """For how long hidden files stay, and what killed writers left."""
 
@@ -154,7 +155,7 @@ def outdated(
     return [
         entry
         for project, versions in found.items()
-        if not keep.projects or any(fnmatchcase(project, glob) for glob in keep.projects)
+        if not keep.projects or any_match(canonicalize_name(project), keep.projects)
         for version in sorted(versions, key=age)[: -max(1, keep.versions)]
         if (project, version) not in kept and not _is_new(versions[version], keep.since)
         for entry in versions[version]

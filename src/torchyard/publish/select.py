@@ -90,9 +90,7 @@ def _parse(text: str) -> Selector:
     if found is None:
         msg = f"`{text}` does not name files of a channel"
         raise UsageError(msg, hint="write torch==2.14.0, torch==2.14.0.dev2026* or torch")
-    name, rest = found[1], found[2]
-    project = name.lower() if set(name) & set("*?") else canonicalize_name(name)
-    return Selector(text.strip(), project, _versions(text, rest))
+    return Selector(text.strip(), canonicalize_name(found[1]), _versions(text, found[2]))
 
 
 def _versions(text: str, rest: str) -> Callable[[str], bool]:

@@ -51,6 +51,9 @@ _UPLOADS = 4
 _FINAL = re.compile(r"status code: 40[1345]\b")
 """How obstore says that a server refused, and would do so again."""
 
+_UNFINISHED = re.compile(r"#\d+$")
+"""How obstore calls a file until all of it is there."""
+
 Headers = Mapping[str, str]
 """What a server says of an object to those who read it: `Content-Type`, `Cache-Control`."""
 
@@ -311,7 +314,7 @@ class Objects:
         """Files that writers to a directory were killed over; buckets show no such thing."""
         for folder, _, names in os.walk(self.folder) if self.folder else ():
             for name in names:
-                if "#" in name:
+                if _UNFINISHED.search(name):
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # its writer may have just ended well
                         yield path, path.stat()
