@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.channels import conda, put
 from tests.helpers import SMALL, Command, plan_of, yard_of
 from tests.made_wheel import make_wheel, order_for
 from tests.unit.test_schemas import validate
@@ -344,6 +345,41 @@ def test_names_that_could_be_squatted_are_refused(tmp_path: Path, channel: Chann
     assert not refusals(channel, both, Demands(external=("nvidia-*",)))
     send(channel, staged(tmp_path / "two"))
     assert not refusals(channel, one, Demands(external=("nvidia-*",))), "the channel has it"
+
+
+def test_a_name_in_another_variant_could_be_squatted(tmp_path: Path, channel: Channel) -> None:
+    """Who installs from one variant does not see the others."""
+    make_wheel(tmp_path / "needed", "needed", "1.0+cpu")
+    make_wheel(tmp_path / "demo", "demo", "1.0+cpu", requires=["needed"])
+    make_wheel(tmp_path / "demo", "demo", "1.0+cu130", requires=["needed"])
+    packages = staged(tmp_path)
+    (what,) = refusals(channel, packages, Demands())
+    assert what == (
+        "`demo-1.0+cu130-py3-none-any.whl` need `needed`, which the channel does not have for cu130"
+    )
+    send(channel, staged(tmp_path / "needed"))
+    assert refusals(channel, staged(tmp_path / "demo"), Demands()) == [what]
+    make_wheel(tmp_path / "any", "any", requires=["needed"])
+    assert not refusals(channel, staged(tmp_path / "any"), Demands()), "some variant has it"
+    make_wheel(tmp_path / "needed", "needed", "2.0")
+    assert not refusals(channel, staged(tmp_path), Demands()), "all of them have it"
+
+
+def test_a_conda_package_in_another_subdir_could_be_squatted(channel: Channel) -> None:
+    def asking(subdir: str) -> list[str]:
+        package = Package(
+            path=Path("some-1.0-0.conda"),
+            part=f"conda/{subdir}",
+            entry=conda("some").entry,
+            name="some",
+            requires=("needed",),
+            findings=(),
+        )
+        return refusals(channel, [package], Demands())
+
+    put(channel, conda("needed"))
+    assert [len(asking(subdir)) for subdir in ("linux-64", "win-64", "noarch")] == [0, 1, 0]
+    assert asking("win-64")[0].endswith("which the channel does not have for win-64")
 
 
 def test_what_is_wanted_from_elsewhere_is_not_here(tmp_path: Path, channel: Channel) -> None:

@@ -3,13 +3,14 @@
 Each gate tells all that it refuses: what, why, and what to do.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.checks.about import fields_of, values
 from torchyard.checks.rule import Severity
 from torchyard.errors import Diagnostic, PublishError
 from torchyard.index.entry import SHARED, State
+from torchyard.index.repodata import NOARCH, name_of
 from torchyard.model.matrix import any_match
 from torchyard.publish.channel import Channel
 from torchyard.publish.head import Head
@@ -157,21 +158,46 @@ def _said(metadata: bytes, field: str) -> set[str]:
 def squattable(
     channel: Channel, head: Head, packages: Sequence[Package], external: tuple[str, ...]
 ) -> Iterator[Diagnostic]:
-    """Names that are required and nowhere to be found, so that anybody could take them."""
-    for shelf, known in (("simple", _projects(head)), ("conda", None)):
-        asking: dict[str, list[str]] = {}
-        for package in packages:
-            if package.part.startswith(f"{shelf}/"):
-                for name in package.requires:
-                    asking.setdefault(name, []).append(package.entry.file)
-        here = {package.name for package in packages if package.part.startswith(f"{shelf}/")}
-        wanted = {name for name in asking if name not in here and not _is_known(name, external)}
-        if wanted:
-            wanted -= _conda_names(channel, head) if known is None else known
-        for name in sorted(wanted):
-            what = f"{_listed(asking[name], 2)} need `{name}`, which the channel does not have"
-            hint = f"anybody could publish one: add it, or declare it: external = [{name!r}]"
-            yield Diagnostic(what, None, hint.replace("'", '"'))
+    """Names that are required and nowhere to be found, so that anybody could take them.
+
+    An installer looks in one variant, or in one subdir of a conda channel and in `noarch`. What
+    fits all of them may require what only some of them have.
+    """
+    for shelf in ("simple", "conda"):
+        own = [package for package in packages if package.part.startswith(f"{shelf}/")]
+        asking: dict[str, dict[str, list[str]]] = {}
+        for package in own:
+            for name in package.requires:
+                if not _is_known(name, external):
+                    files = asking.setdefault(name, {}).setdefault(_home(package), [])
+                    files.append(package.entry.file)
+        homes = _projects(head) if shelf == "simple" else _conda_names(channel, head, asking)
+        for package in own:
+            homes.setdefault(package.name, set()).add(_home(package))
+        for name, askers in sorted(asking.items()):
+            known = homes.get(name, set())
+            lacking = {home: files for home, files in askers.items() if not _has(known, home)}
+            if lacking:
+                files = [file for found in lacking.values() for file in found]
+                where = f" for {', '.join(sorted(lacking))}" if known else ""
+                what = f"{_listed(files, 2)} need `{name}`, which the channel does not have{where}"
+                hint = f'anybody could publish one: add it, or declare it: external = ["{name}"]'
+                yield Diagnostic(what, None, hint)
+
+
+def _home(package: Package) -> str:
+    """Where installers find a package: its variant, or its subdir; SHARED for all."""
+    shelf, name = parse_part(package.part)
+    return package.entry.variant if shelf == "simple" else _subdir(name)
+
+
+def _subdir(name: str) -> str:
+    return SHARED if name == NOARCH else name
+
+
+def _has(homes: Collection[str], home: str) -> bool:
+    """Whether what is in some places is found from another."""
+    return bool(homes) if home == SHARED else home in homes or SHARED in homes
 
 
 def _is_known(name: str, external: Iterable[str]) -> bool:
@@ -180,23 +206,24 @@ def _is_known(name: str, external: Iterable[str]) -> bool:
     return any_match(name, (glob for glob in external if sign in glob))
 
 
-def _projects(head: Head) -> set[str]:
-    """The projects that have files in the simple index."""
+def _projects(head: Head) -> dict[str, set[str]]:
+    """The variants in which each project of the simple index has files."""
     parts = ((parse_part(name), part) for name, part in head.parts.items())
     return {
-        name.name
+        name.name: {*part.variants, *([SHARED] if part.shared else [])}
         for name, part in parts
-        if name.shelf == "simple" and (part.variants or part.shared)
+        if name.shelf == "simple"
     }
 
 
-def _conda_names(channel: Channel, head: Head) -> set[str]:
-    parts = (part for part in head.parts if part.startswith("conda/"))
-    return {
-        entry.file.rsplit("-", 2)[0]
-        for part in parts
-        for entry in channel.state(head, part).entries
-    }
+def _conda_names(channel: Channel, head: Head, asked: Collection[str]) -> dict[str, set[str]]:
+    """The subdirs in which packages are that somebody asks for."""
+    homes: dict[str, set[str]] = {}
+    for part in (part for part in head.parts if asked and part.startswith("conda/")):
+        for entry in channel.state(head, part).entries:
+            if (name := name_of(entry.file)) in asked:
+                homes.setdefault(name, set()).add(_subdir(parse_part(part).name))
+    return homes
 
 
 def _listed(names: Sequence[str], most: int = _SHOWN) -> str:
