@@ -459,6 +459,16 @@ def test_prune_by_days_keeps_the_newest_version(nightly: Channel) -> None:
     assert {version.partition("+")[0] for version in versions(nightly)} == {NIGHTS[4]}
 
 
+def test_what_was_taken_back_is_no_reason_to_hide_what_is_good(nightly: Channel) -> None:
+    for night in NIGHTS[3:]:
+        yank(nightly, parse_selection([f"torch=={night}"]), "broken", order("yank"))
+    prune(nightly, Keep(versions=1, projects=("torch",)), order("prune"))
+    assert sorted({version.partition("+")[0] for version in versions(nightly)}) == NIGHTS[2:]
+    yank(nightly, parse_selection(["torch"]), "all of them", order("yank"))
+    prune(nightly, Keep(versions=1, projects=("torch",)), order("prune"))
+    assert {version.partition("+")[0] for version in versions(nightly)} == {NIGHTS[4]}
+
+
 def test_prune_takes_only_the_projects_that_are_meant(nightly: Channel) -> None:
     prune(nightly, Keep(versions=1, projects=("vis*",)), order("prune"))
     assert (len(versions(nightly)), len(versions(nightly, "simple/vision"))) == (10, 2)

@@ -26,6 +26,8 @@ Edit = Callable[[State], State]
 Amend = Callable[[Head], Head]
 """What should become of the head, beside its parts."""
 
+AGAIN = "try again in a minute; if a prune was killed, run `torchyard prune` two hours later"
+
 ROOTS = ""
 """Stands for the pages that are made of the head, where names of parts are meant."""
 
@@ -146,7 +148,7 @@ def _new(
     state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
     if {page.path for page in fixed}.intersection(state.doomed):
         msg = f"objects that `{name}` needs are just being deleted"
-        raise ElsewhereError(msg, hint="try again in a minute", reason="busy")
+        raise ElsewhereError(msg, hint=AGAIN, reason="busy")
     made = list(pages(part, state, views))
     tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
     state = msgspec.structs.replace(state, tags=tags, run=secrets.token_hex(8))

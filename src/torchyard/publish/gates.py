@@ -181,8 +181,10 @@ def squattable(
                 files = [file for found in lacking.values() for file in found]
                 where = f" for {', '.join(sorted(lacking))}" if known else ""
                 what = f"{_listed(files, 2)} need `{name}`, which the channel does not have{where}"
-                hint = f'anybody could publish one: add it, or declare it: external = ["{name}"]'
-                yield Diagnostic(what, None, hint)
+                how = f'external = ["{name}"], or --external "{name}"'
+                yield Diagnostic(
+                    what, None, f"anybody could publish one: add it, or declare it: {how}"
+                )
 
 
 def _home(package: Package) -> str:

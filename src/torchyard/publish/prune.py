@@ -44,7 +44,8 @@ TOGETHER = 100_000
 class Keep(NamedTuple):
     """What stays: the newest versions of each project, and those uploaded since a moment.
 
-    The newest one always stays. With neither, all do.
+    The newest one always stays. Versions that were taken back stay while they are among the
+    newest, but do not count. With neither, all do.
     """
 
     versions: int = 0
@@ -156,10 +157,21 @@ def outdated(
         entry
         for project, versions in found.items()
         if not keep.projects or any_match(canonicalize_name(project), keep.projects)
-        for version in sorted(versions, key=age)[: -max(1, keep.versions)]
+        for version in _old(versions, max(1, keep.versions))
         if (project, version) not in kept and not _is_new(versions[version], keep.since)
         for entry in versions[version]
     ]
+
+
+def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
+    """All but the newest versions; of those that anybody should take, so many are not old."""
+    ranked = sorted(versions, key=age)
+    good = [
+        place
+        for place, version in enumerate(ranked)
+        if any(entry.yanked is None for entry in versions[version])
+    ]
+    return ranked[: min([*good[-number:], max(0, len(ranked) - number)])]
 
 
 def _is_new(entries: Iterable[Entry], since: str) -> bool:

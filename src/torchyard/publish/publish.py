@@ -10,7 +10,7 @@ from torchyard.errors import ElsewhereError, PublishError
 from torchyard.index.entry import SHARED, Entry, State, order_of
 from torchyard.package.inflate import Progress, nobody
 from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Edit, Order
+from torchyard.publish.draft import AGAIN, Edit, Order
 from torchyard.publish.head import Head
 from torchyard.publish.shelves import FOLDERS, PartName, key_of, parse_part
 from torchyard.publish.staged import Package
@@ -159,7 +159,7 @@ def _refuse(part: PartName, entry: Entry, known: Iterable[Entry], doomed: Collec
             raise PublishError(msg, hint=hint)
     if key_of(part, entry) in doomed:
         msg = f"`{entry.file}` is just being deleted from the channel"
-        raise ElsewhereError(msg, hint="try again in a minute", reason="busy")
+        raise ElsewhereError(msg, hint=AGAIN, reason="busy")
 
 
 def _kept(entry: Entry, known: Entry | None) -> Entry:
