@@ -40,6 +40,8 @@ def entry(file: str, version: str = "1.0", variant: str = "cpu", cell: str = "")
         ("a-1.0-cp314-abi3-win_arm64.whl", {"windows-arm64": ("cp314", "cp315")}),
         ("a-1.0-py3-none-macosx_14_0_arm64.whl", {"macos-arm64": ()}),
         ("a-1.0-py3-none-any.whl", {"any": ()}),
+        ("a-1.0-pp310-pypy310_pp73-win_amd64.whl", {"windows-x86_64": ("pp310",)}),
+        ("a-1.0-py3-none-musllinux_1_2_x86_64.whl", {"musllinux_1_2_x86_64": ()}),
         ("a-1.0-cp312-cp312-android_21_x86.whl", {"android_21_x86": ("cp312",)}),
         ("a-1.0.tar.gz", {"any": ()}),
     ],

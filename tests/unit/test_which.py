@@ -218,6 +218,24 @@ def test_yanked_is_taken_only_if_named(ask: Ask) -> None:
     assert ask([], "--cpu", project="torch==2.14.0").file == yanked.file
 
 
+def test_yanked_is_taken_last_and_told(ask: Ask) -> None:
+    yanked, kept = wheel("2.14.0+cu130", yanked="no GPU"), wheel("2.14.0+cpu")
+    both = ask([yanked, kept], "--cuda", "13.0", project="torch==2.14.0")
+    assert both.file == kept.file
+    assert both.whys == {yanked.file: "was yanked: no GPU"}
+    assert ask([], "--cuda", "13.0", project="torch==2.14.*").file == kept.file
+    named = ask([], "--cuda", "13.0", project="torch==2.14.0+cu130")
+    assert named.file == yanked.file
+    assert named.document.notes == ["2.14.0+cu130 was yanked: no GPU"]
+
+
+@pytest.mark.parametrize("variant", ["custom", "cu", "cuda", "rocm", "debug"])
+def test_a_variant_may_be_called_anything(ask: Ask, variant: str) -> None:
+    good = wheel("2.14.0", variant=variant)
+    told = ask([good], *(("--rocm", "7.2") if variant == "rocm" else ("--cpu",)))
+    assert told.file == good.file
+
+
 def test_spec_leaves_versions_out(ask: Ask) -> None:
     old, new = wheel("2.13.0+cpu"), wheel("2.14.0+cpu")
     told = ask([old, new], "--cpu", project="torch<2.14")
@@ -274,7 +292,8 @@ def test_conda_packages(torchyard: Command, tmp_path: Path) -> None:
     put(place, "conda/osx-arm64", conda("cpu_mac"))
     args = ("which", place, "torch", *MACHINE, "--kind", "conda", "--json", "--url", "u")
     told = told_by(torchyard(*args, "--cuda", "12.9").out)
-    assert told.commands == {"conda": "conda install --channel u/conda 'torch=2.14.0=cu126_py312'"}
+    channels = "--channel u/conda --channel conda-forge"
+    assert told.commands == {"conda": f"conda install {channels} 'torch=2.14.0=cu126_py312'"}
     assert told.whys == {
         **{f"torch-2.14.0-{build}.conda": why for build, (why, _) in bad.items()},
         "torch-2.14.0-cpu_mac.conda": "is for osx-arm64",
@@ -305,6 +324,22 @@ def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_pat
     assert told.document.notes == []
 
 
+def test_libtorch_zips_of_others_are_told_apart_by_their_names(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    names = {
+        "linux-x86_64": "libtorch-shared-with-deps-2.14.0.zip",
+        "windows-x86_64": "libtorch-win-shared-with-deps-2.14.0.zip",
+        "macos-arm64": "libtorch-macos-arm64-2.14.0.zip",
+    }
+    zips = [wheel("2.14.0", variant="cpu", file=file) for file in sorted(names.values())]
+    put(tmp_path / "channel", "libtorch/torch", *zips)
+    for platform, file in names.items():
+        args = ("--kind", "libtorch", "--cpu", "--json", "--platform", platform)
+        told = told_by(torchyard("which", tmp_path / "channel", "torch", *args).out)
+        assert told.file == file
+
+
 @pytest.mark.parametrize(
     ("args", "code", "said"),
     [
@@ -313,6 +348,7 @@ def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_pat
         (("torch", "--python", "cp31"), UsageError.exit_code, "there is no Python `cp31`"),
         (("torch", "--platform", "linux"), UsageError.exit_code, "there is no platform `linux`"),
         (("torch", "--cpu", "--cuda", "13.0"), UsageError.exit_code, "can't be had together"),
+        (("torch", "--glibc", "2"), UsageError.exit_code, "`--glibc 2` is not a version"),
         (("torch", "--driver", "new"), UsageError.exit_code, "`--driver new` is not a version"),
     ],
 )

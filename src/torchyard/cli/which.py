@@ -96,7 +96,7 @@ def _facts(given: dict[str, str | None]) -> "Facts":
         msg = f"--cpu and --{gpus[0]} can't be had together"
         raise UsageError(msg, hint="--cpu is for machines without any GPU")
     for name in ("glibc", "driver", "cuda", "rocm"):
-        _check_number(name, given[name])
+        _check_number(name, given[name], least=2 if name == "glibc" else 1)
     look = here and not gpus
     return Facts(
         python=python,
@@ -109,7 +109,8 @@ def _facts(given: dict[str, str | None]) -> "Facts":
     )
 
 
-def _check_number(option: str, value: str | None) -> None:
-    if value and not all(part.isdecimal() for part in value.split(".")):
+def _check_number(option: str, value: str | None, least: int) -> None:
+    parts = value.split(".") if value else []
+    if value and not (len(parts) >= least and all(part.isdecimal() for part in parts)):
         msg = f"`--{option} {value}` is not a version"
         raise UsageError(msg, hint="write numbers with dots between, such as 13.0")

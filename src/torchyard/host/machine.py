@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import sys
+import sysconfig
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +24,8 @@ def platform_name() -> str:
 
 def python_name() -> str:
     """The running Python, in the words of `data/pythons.toml`."""
-    return f"cp{sys.version_info.major}{sys.version_info.minor}"
+    free_threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    return f"cp{sys.version_info.major}{sys.version_info.minor}{free_threaded}"
 
 
 def processors() -> int:

@@ -124,13 +124,14 @@ def _offer(part: str, name: str, entries: list[Entry]) -> Offer:
     )
 
 
-def _cell(entry: Entry) -> Cell | None:
+def cell_of(entry: Entry) -> Cell | None:
+    """The cell that a file was built for, if torchyard built it."""
     return Cell.from_path(parse(entry.cell).path) if entry.cell else None
 
 
 def _project(name: str, entry: Entry) -> str:
     """What people look for it as: the project, unless the package is a lesser part of one."""
-    cell = _cell(entry)
+    cell = cell_of(entry)
     if cell is None or cell.package != Format.CONDA:
         return name
     return parse(entry.cell).label.rpartition("-")[0]
@@ -150,7 +151,7 @@ def platforms_of(part: str, entry: Entry) -> list[str]:
 def _fits(part: str, entry: Entry) -> Iterator[_Fit]:
     """What a file is for: as its cell says, else as its name does."""
     shelf, _, name = part.partition("/")
-    cell = _cell(entry)
+    cell = cell_of(entry)
     if cell is not None:
         yield _Fit(cell.platform, "" if cell.python == ANY_PYTHON else cell.python)
     elif shelf == "conda":
@@ -195,7 +196,7 @@ def _systems() -> dict[tuple[str, str], str]:
 
 
 def _system(tag: str) -> tuple[str, str]:
-    match = re.fullmatch(r"(?:many|musl)?(linux|macosx|win)(?:\d*(?:_\d+)*)_(\w+)", tag)
+    match = re.fullmatch(r"(?:many)?(linux|macosx|win)(?:\d*(?:_\d+)*)_(\w+)", tag)
     return (match[1], match[2]) if match else (tag, "")
 
 
@@ -215,7 +216,7 @@ def _wheel_fits(file: str) -> Iterator[_Fit]:
 
 def _tag_pythons(python: str, abis: list[str]) -> list[str]:
     if not python.startswith("cp"):
-        return [""]
+        return ["" if python.startswith("py") else python]
     if "abi3" not in abis:
         return [abi if abi.startswith(python) else python for abi in abis]
     oldest = _python_order(python)

@@ -12,14 +12,15 @@ from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.index.entry import Entry
-from torchyard.model.identifier import Cell, parse
+from torchyard.index.offer import ANY_PLATFORM, cell_of, platforms_of
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 
 Kind = Literal["wheel", "conda", "libtorch"]
 
 _NEWEST_GLIBC = 99  # for machines whose glibc nobody knows
-_NEWEST_MAC = (26, 0)
+_NEWEST_MAC = (99, 0)  # the same for macOS
+_CUDA = re.compile(r"cu(\d+)(\d)")
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _ANYWHERE = "anywhere"
 
@@ -161,14 +162,14 @@ class Fitter:
         return None
 
     def _platform(self, entry: Entry) -> Misfit | None:
-        cell = cell_of(entry)
-        if cell is None or cell.platform == self.facts.platform:
+        platforms = platforms_of("libtorch", entry)
+        if {self.facts.platform, ANY_PLATFORM} & set(platforms):
             return None
-        return Misfit(Reason.PLATFORM, f"is for {cell.platform}")
+        return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
 
     def _compute(self, compute: str) -> Misfit | Grade:
-        if compute.startswith("cu"):
-            return self._cuda(compute)
+        if found := _CUDA.fullmatch(compute):
+            return self._cuda(compute, (int(found[1]), int(found[2])))
         if compute.startswith("rocm"):
             wanted, here = _numbers(compute.removeprefix("rocm")), self.facts.rocm
             if here and _numbers(here) >= wanted:
@@ -179,8 +180,7 @@ class Fitter:
             return Misfit(Reason.COMPUTE, "is for Intel's GPUs (xpu)")
         return Grade(2) if compute == "xpu" else Grade()
 
-    def _cuda(self, compute: str) -> Misfit | Grade:
-        wanted = (int(compute[2:-1]), int(compute[-1]))
+    def _cuda(self, compute: str, wanted: tuple[int, int]) -> Misfit | Grade:
         row = self.tables.cuda.get(compute)
         if self.facts.cuda:
             here, least, family = self.facts.cuda, f"{wanted[0]}.{wanted[1]}", str(wanted[0])
@@ -213,11 +213,6 @@ _RECORD = msgspec.json.Decoder(CondaRecord | None)
 
 def conda_record(entry: Entry) -> CondaRecord:
     return _RECORD.decode(entry.record) or CondaRecord()
-
-
-def cell_of(entry: Entry) -> Cell | None:
-    """The cell that a file was built for, if torchyard built it."""
-    return Cell.from_path(parse(entry.cell).path) if entry.cell else None
 
 
 def flavour_of(entry: Entry) -> tuple[str, str]:

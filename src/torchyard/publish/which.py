@@ -45,6 +45,17 @@ class _Candidate(NamedTuple):
     def public(self) -> Version:
         return Version(self.version.public)
 
+    @property
+    def why_yanked(self) -> str:
+        """What is told of a file that was taken back; nothing if it was not."""
+        if self.entry.yanked is None:
+            return ""
+        return f"was yanked: {self.entry.yanked}" if self.entry.yanked else "was yanked"
+
+    def rank(self) -> tuple[bool, Version, Misfit | Grade]:
+        """Where it stands; what was taken back comes last, even if it is asked for by name."""
+        return self.entry.yanked is None, self.public, self.found
+
 
 def find_package(
     channel: Channel, wanted: Requirement, kind: Kind, facts: Facts, tables: Tables
@@ -59,7 +70,7 @@ def find_package(
     versions = {one.version for one in fitting}
     admitted = set(wanted.specifier.filter(versions))  # as installers do: finals, if there are any
     allowed = [one for one in fitting if one.version in admitted]
-    best = max(allowed, key=lambda one: (one.public, one.found), default=None)
+    best = max(allowed, key=_Candidate.rank, default=None)
     others = tuple(
         Other(one.entry, _why_not(one, best, admitted=one.version in admitted))
         for one in candidates
@@ -83,8 +94,10 @@ def commands(answer: Answer, address: str) -> dict[str, str]:
             rest = f"install --index-url {index} '{answer.project}=={entry.version}'"
             return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
         case "conda":
-            spec = f"{answer.project}={entry.version}={conda_record(entry).build}"
-            return {"conda": f"conda install --channel {address}/conda '{spec}'"}
+            record = conda_record(entry)
+            spec = f"{record.name}={entry.version}={record.build}"
+            channels = f"--channel {address}/conda --channel conda-forge"
+            return {"conda": f"conda install {channels} '{spec}'"}
         case "libtorch":
             key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
             return {"curl": f"curl -L -o '{entry.file}' '{address}/{key}'"}
@@ -119,13 +132,20 @@ def _judge(
     except InvalidVersion:
         misfit = Misfit(Reason.UNREADABLE, f"`{entry.version}` is no version")
         return _Candidate(entry, Version("0"), misfit)
-    exact = any(one.operator in ("==", "===") for one in wanted.specifier)
     if not wanted.specifier.contains(version, prereleases=True):
         return _Candidate(entry, version, Misfit(Reason.SPEC, f"is not {wanted.specifier}"))
-    if entry.yanked is not None and not exact:
-        why = f"was yanked: {entry.yanked}" if entry.yanked else "was yanked"
-        return _Candidate(entry, version, Misfit(Reason.YANKED, why))
-    return _Candidate(entry, version, fitter.try_on(kind, subdir, entry))
+    found = _Candidate(entry, version, fitter.try_on(kind, subdir, entry))
+    if found.why_yanked and not _is_pinned(wanted):
+        return found._replace(found=Misfit(Reason.YANKED, found.why_yanked))
+    return found
+
+
+def _is_pinned(wanted: Requirement) -> bool:
+    """Whether one version is asked for by name (PEP 592)."""
+    return any(
+        one.operator == "===" or (one.operator == "==" and not one.version.endswith(".*"))
+        for one in wanted.specifier
+    )
 
 
 def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Misfit:
@@ -134,6 +154,8 @@ def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Mis
         return Misfit(Reason.OLDER, f"is older than {best.public}")
     if isinstance(one.found, Misfit):
         return one.found
+    if best and one.why_yanked and not best.why_yanked:
+        return Misfit(Reason.YANKED, one.why_yanked)
     if not admitted:
         return Misfit(Reason.PRERELEASE, "is a pre-release, and there is a final version")
     return Misfit(Reason.LESSER, f"fits, but less well than {best.entry.variant if best else ''}")
@@ -141,6 +163,8 @@ def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Mis
 
 def _notes(candidates: Sequence[_Candidate], best: _Candidate, facts: Facts) -> Iterator[str]:
     """What would surprise people."""
+    if best.why_yanked:
+        yield f"{best.entry.version} {best.why_yanked}"
     gpu = [one for one in candidates if isinstance(one.found, Grade) and one.found.support]
     if isinstance(best.found, Grade) and best.found.support == 1:
         yield (
