@@ -248,6 +248,7 @@ def test_first_blas_of_the_platform_wins_a_tie(ask: Ask) -> None:
     told = ask(both, "--cpu")
     assert told.document.choice
     assert told.document.choice.variant == "cpu-mkl"
+    assert set(told.whys.values()) == {"fits, but less well than cpu-mkl"}
 
 
 def test_directory_is_an_address_for_installers(ask: Ask, tmp_path: Path) -> None:
@@ -264,9 +265,10 @@ def test_commands_name_the_index_of_the_variant(ask: Ask) -> None:
     }
 
 
-def conda(build: str, *depends: str) -> Entry:
+def conda(build: str, *depends: str, number: int = 0) -> Entry:
     digests = {"sha256": "00" * 32, "md5": "00" * 16}
-    record = {"name": "torch", "build": build, "depends": depends, **digests}
+    said = {"name": "torch", "build": build, "build_number": number, "depends": depends}
+    record = {**said, **digests}
     return msgspec.structs.replace(
         wheel("2.14.0"),
         file=f"torch-2.14.0-{build}.conda",
@@ -300,6 +302,14 @@ def test_conda_packages(torchyard: Command, tmp_path: Path) -> None:
     }
     put(place, "conda/linux-64", good)
     assert told_by(torchyard(*args, "--cuda", "13.0").out).file == good.file
+
+
+def test_newest_build_of_a_conda_package(torchyard: Command, tmp_path: Path) -> None:
+    put(tmp_path / "channel", "conda/linux-64", *(conda(f"cpu_{n}", number=n) for n in (2, 10, 9)))
+    args = ("--kind", "conda", "--cpu", "--json")
+    told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
+    assert told.file == "torch-2.14.0-cpu_10.conda"
+    assert set(told.whys.values()) == {"fits, but less well than torch-2.14.0-cpu_10.conda"}
 
 
 def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_path: Path) -> None:
@@ -384,6 +394,15 @@ def test_report(
     assert all(line.endswith("'torch==2.14.0+cu130'") for line in copied)
     assert max(len(line) for line in lines if line not in copied) <= columns
     assert any(line.startswith(" 12  is older than 2.14.0") for line in lines)
+
+
+def test_reasons_of_others_say_nothing_to_terminals(torchyard: Command, tmp_path: Path) -> None:
+    strange = wheel("2.14.0+cpu", yanked="\x1b]0;hello\x07 [bold]loud")
+    put(tmp_path / "channel", "simple/torch", strange)
+    for project in ("torch", "torch==2.14.0"):
+        told = torchyard("which", tmp_path / "channel", project, *MACHINE, "--cpu").out
+        assert "\x1b" not in told
+        assert "[bold]" in told
 
 
 def test_driver_and_rocm_of_a_machine(tmp_path: Path) -> None:

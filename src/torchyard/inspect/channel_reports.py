@@ -33,6 +33,7 @@ def _files(files: Iterable[ChangedFileDocument]) -> Table:
         key = (file.part, file.variant or "all", file.release, file.what)
         rows.setdefault(key, []).append(file)
     table = plain_table()
+    table.padding = (0, 1, 0, 0)  # so versions are whole in 60 columns
     table.add_column("part", overflow="fold")
     table.add_column("variant", overflow="fold")
     table.add_column("version", overflow="fold")

@@ -14,6 +14,7 @@ def publish_report(document: PublishDocument) -> RenderableType:
     for file in document.files:
         rows.setdefault((file.part, file.variant, file.release), []).append(file)
     table = plain_table()
+    table.padding = (0, 1, 0, 0)  # so versions are whole in 60 columns
     table.add_column("part", no_wrap=True)
     table.add_column("variant", overflow="fold")
     table.add_column("version", overflow="fold")

@@ -9,6 +9,7 @@ from rich.text import Text
 from torchyard.inspect.layout import plain_table
 from torchyard.inspect.which_documents import FactsDocument, OtherDocument, WhichDocument
 from torchyard.model.quantity import show_size
+from torchyard.report.console import printable
 
 
 def which_report(document: WhichDocument) -> RenderableType:
@@ -18,7 +19,7 @@ def which_report(document: WhichDocument) -> RenderableType:
     if document.others:
         parts += [_others(document.others), ""]
     for note in document.notes:
-        parts += [Text.assemble(("note: ", "cyan"), note), ""]
+        parts += [Text.assemble(("note: ", "cyan"), printable(note)), ""]
     choice = document.choice
     if choice:
         size = show_size(choice.size)
@@ -48,5 +49,5 @@ def _others(others: list[OtherDocument]) -> Table:
     for other in others:
         groups.setdefault(other.why, []).append(other)
     for why, group in groups.items():
-        table.add_row(f"{len(group):,}", why, group[-1].file)
+        table.add_row(f"{len(group):,}", Text(printable(why)), Text(group[-1].file))
     return table

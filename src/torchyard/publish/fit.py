@@ -98,12 +98,12 @@ class Fitter:
         return graded._replace(blas=rank, tag=found)
 
     def _label(self, kind: Kind, subdir: str, entry: Entry) -> Misfit | int:
-        """What is against a file, whatever it computes on; else how near its tags are."""
+        """What is against a file, whatever it computes on; else how near it comes."""
         match kind:
             case "wheel":
                 return self._python_range(entry) or self._wheel(entry.file)
             case "conda":
-                return self._conda(subdir, entry) or 0
+                return self._conda(subdir, entry)
             case "libtorch":
                 return self._platform(entry) or 0
 
@@ -146,10 +146,12 @@ class Fitter:
                 return Misfit(Reason.GLIBC, f"needs glibc {found[1]}.{found[2]}")
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
 
-    def _conda(self, subdir: str, entry: Entry) -> Misfit | None:
+    def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
+        """Of packages that fit, solvers take the one with the highest number of its build."""
         if subdir not in ("noarch", self.tables.platforms[self.facts.platform].conda_subdir):
             return Misfit(Reason.PLATFORM, f"is for {subdir}")
-        depends = " , ".join(conda_record(entry).depends)
+        record = conda_record(entry)
+        depends = " , ".join(record.depends)
         python = re.search(r"\bpython_abi (\d+\.\d+)\.\*(?: \*_(\w+))?", depends)
         here = self.tables.pythons[self.facts.python].version
         if python and python[1] != here:
@@ -159,7 +161,7 @@ class Fitter:
         glibc = re.search(r"\b__glibc >=(\d+\.\d+)", depends)
         if glibc and self.facts.glibc and _numbers(glibc[1]) > _numbers(self.facts.glibc):
             return Misfit(Reason.GLIBC, f"needs glibc {glibc[1]}")
-        return None
+        return record.build_number
 
     def _platform(self, entry: Entry) -> Misfit | None:
         platforms = platforms_of("libtorch", entry)
@@ -205,6 +207,7 @@ class CondaRecord(msgspec.Struct):
 
     name: str = ""
     build: str = ""
+    build_number: int = 0
     depends: list[str] = []
 
 

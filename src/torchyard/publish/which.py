@@ -13,7 +13,16 @@ from torchyard.index.entry import WHOLE, Entry, package_key
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.publish.channel import Channel
-from torchyard.publish.fit import Facts, Fitter, Grade, Kind, Misfit, Reason, conda_record
+from torchyard.publish.fit import (
+    Facts,
+    Fitter,
+    Grade,
+    Kind,
+    Misfit,
+    Reason,
+    conda_record,
+    flavour_of,
+)
 
 _SHELVES: dict[Kind, str] = {"wheel": "simple", "conda": "conda", "libtorch": "libtorch"}
 
@@ -158,7 +167,16 @@ def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Mis
         return Misfit(Reason.YANKED, one.why_yanked)
     if not admitted:
         return Misfit(Reason.PRERELEASE, "is a pre-release, and there is a final version")
-    return Misfit(Reason.LESSER, f"fits, but less well than {best.entry.variant if best else ''}")
+    name = _name(best.entry, one.entry) if best else ""
+    return Misfit(Reason.LESSER, f"fits, but less well than {name}")
+
+
+def _name(entry: Entry, other: Entry) -> str:
+    """What people call a file to tell it from another one of the same version."""
+    names = entry.variant, "-".join(filter(None, flavour_of(entry)))
+    others = other.variant, "-".join(filter(None, flavour_of(other)))
+    told = (one for one, its in zip(names, others, strict=True) if one and one != its)
+    return next(told, entry.file)
 
 
 def _notes(candidates: Sequence[_Candidate], best: _Candidate, facts: Facts) -> Iterator[str]:
