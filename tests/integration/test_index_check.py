@@ -215,6 +215,14 @@ def no_provenance(root: Path) -> None:
     change(root, "simple/other/index.json", '"size":', '"provenance":"p","size":')
 
 
+def strange_status(root: Path) -> None:
+    change(root, "simple/other/index.json", '"status":"active"', '"status":"sleeping"')
+
+
+def not_in_quarantine(root: Path) -> None:
+    change(root, "simple/other/index.html", 'content="active"', 'content="quarantined"')
+
+
 def half_yanked(root: Path) -> None:
     page = root / "simple/thing/index.html"
     page.write_text(
@@ -355,6 +363,8 @@ BROKEN = [
     Broken("index-hash-missing", no_hash),
     Broken("index-hash-missing", only_md5),
     Broken("index-link-broken", no_provenance),
+    Broken("index-version", strange_status),
+    Broken("index-version", not_in_quarantine),
     Broken("index-yanked", half_yanked),
     Broken("index-page", no_page),
     Broken("index-page", torn_json),

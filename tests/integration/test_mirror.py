@@ -135,7 +135,8 @@ def test_a_variant_can_be_chosen(source: Path, home: Path, torchyard: Command) -
     args = ("mirror", source / "simple", "--to", "../ours", "--select", "other", "--variant")
     assert torchyard(*args, "xpu").code == 0
     assert entries(home / "../ours", "other")[PURE].variant == "xpu"
-    assert torchyard(*args, "packages").code == 2
+    for taken in ("packages", "pins", "channel.json", "index.html", "../up", ""):
+        assert torchyard(*args, taken).code == 2
     assert torchyard(*args, "xpu", "--python", "3.12").code == 2
 
 

@@ -11,6 +11,7 @@ import pytest
 from torchyard.errors import ElsewhereError, UsageError
 from torchyard.host.http import Web, shown
 from torchyard.host.reach import Reach, address_of
+from torchyard.publish.audit_simple import read_pages
 
 DATA = bytes(range(256)) * 40
 
@@ -182,6 +183,12 @@ def test_no_server_makes_us_wait_for_hours(
 def test_a_length_that_is_none_is_not_believed(host: str) -> None:
     answer = Web().get(f"http://{host}/odd")
     assert (answer.size, answer.data) == (None, DATA)
+
+
+def test_a_page_for_everything_is_no_json(host: str) -> None:
+    pages = read_pages(Reach(f"http://{host}/"), "thing", f"http://{host}/thing/")
+    assert pages.html is not None
+    assert pages.json is None
 
 
 def test_nothing_secret_is_shown() -> None:

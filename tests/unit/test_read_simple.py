@@ -113,6 +113,12 @@ def test_a_list_of_projects() -> None:
     ]
 
 
+def test_json_may_list_projects_as_people_call_them() -> None:
+    page = {"meta": {"api-version": "1.0"}, "projects": [{"name": "A.B"}]}
+    listing = read_listing(json.dumps(page).encode(), URL, "application/json")
+    assert [(one.name, one.url) for one in listing.projects] == [("a-b", f"{URL}a-b/")]
+
+
 def test_links_for_people_are_no_projects() -> None:
     strange = ("https://example.com/", "/", ".", "./", "/help", "mailto:me@example.org", "#top")
     links = "".join(f'<a href="{href}">Our home</a>' for href in strange)

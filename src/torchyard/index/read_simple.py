@@ -19,7 +19,7 @@ from torchyard.model.values import Value
 
 ACCEPT_JSON = "application/vnd.pypi.simple.v1+json"
 ACCEPT_HTML = "application/vnd.pypi.simple.v1+html, text/html;q=0.9"
-_HTML_MEDIA = ("text/html", "application/vnd.pypi.simple.v1+html")
+HTML_MEDIA = ("text/html", "application/vnd.pypi.simple.v1+html")
 _FILE = re.compile(r"\.(whl|tar\.gz|tar\.bz2|tar\.xz|tgz|zip|egg|exe|conda)\Z")
 _DIGITS = re.compile(r"[0-9a-fA-F]+")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
@@ -123,7 +123,7 @@ class _Parser(HTMLParser):
 
 def _read_html(data: bytes, url: str, media: str) -> Listing:
     faults = []
-    if media and media not in _HTML_MEDIA:
+    if media and media not in HTML_MEDIA:
         faults.append(f"the server calls it {media}, not text/html")
     try:
         text = data.decode()
@@ -256,8 +256,8 @@ def _read_json(data: bytes, url: str) -> Listing:
         name=page.name,
         files=tuple(files),
         projects=tuple(
-            Project(name=one.name, url=_join(url, f"{canonicalize_name(one.name)}/", faults))
-            for one in page.projects
+            Project(name=name, url=_join(url, f"{name}/", faults))
+            for name in (canonicalize_name(one.name) for one in page.projects)
         ),
         versions=page.versions,
         status=page.status.status,

@@ -3,11 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.host.http import shown
+from torchyard.index.entry import Status
 from torchyard.index.filename import SDISTS, read_name
 from torchyard.index.read_simple import Link, Listing
 from torchyard.model.values import Value
@@ -43,6 +45,7 @@ def page_findings(pages: Pages) -> Iterator[Finding]:
         rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
         yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
         yield from _api_findings(listing, pages.name, where)
+        yield from _status_findings(listing, where)
     if pages.html is not None and pages.json is not None and pages.json.readable:
         for what in sorted(_differences(pages.html.files, pages.json.files)):
             yield Finding(IndexRule.DIFFER, where, what)
@@ -64,6 +67,16 @@ def _api_findings(listing: Listing, project: str, where: str) -> Iterator[Findin
         )
     elif listing.kind == "json" and (major, minor) >= _SIZED:
         yield from _sized_findings(listing, project, where)
+
+
+def _status_findings(listing: Listing, where: str) -> Iterator[Finding]:
+    """What PEP 792 asks for."""
+    if listing.status not in ("", *get_args(Status)):
+        what = f"nobody knows the status `{listing.status}`"
+        yield Finding(IndexRule.VERSION, where, f"{listing.kind}: {what}")
+    if listing.status == "quarantined" and listing.files:
+        what = "the project is in quarantine, and its files are offered all the same"
+        yield Finding(IndexRule.VERSION, where, f"{listing.kind}: {what}")
 
 
 def _sized_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:

@@ -12,7 +12,14 @@ from packaging.utils import canonicalize_name
 from torchyard.errors import SelectionError
 from torchyard.host.http import CONNECTIONS, Answer, shown
 from torchyard.host.reach import Reach
-from torchyard.index.read_simple import ACCEPT_HTML, ACCEPT_JSON, Link, Listing, read_listing
+from torchyard.index.read_simple import (
+    ACCEPT_HTML,
+    ACCEPT_JSON,
+    HTML_MEDIA,
+    Link,
+    Listing,
+    read_listing,
+)
 from torchyard.model.matrix import any_match
 from torchyard.model.quantity import show_count
 from torchyard.model.values import Value
@@ -48,7 +55,8 @@ def read_pages(reach: Reach, name: str, url: str) -> Pages:
         is_html = html is not None and html.kind == "html"
         return Pages(name=name, url=url, json=listing, html=html if is_html else None)
     second = reach.get(urljoin(first.url if first.found else url, "index.json"))
-    json = read_listing(second.data, first.url, "json") if second.found else None
+    is_json = second.found and second.media not in HTML_MEDIA  # some have a page for everything
+    json = read_listing(second.data, first.url, "json") if is_json else None
     return Pages(name=name, url=url, html=listing, json=json)
 
 

@@ -12,14 +12,16 @@ from torchyard.checks.expected import local_compute
 from torchyard.errors import UsageError
 from torchyard.index.entry import WHOLE
 from torchyard.index.filename import Named, read_name
+from torchyard.index.landing import LANDING
 from torchyard.index.read_simple import Link
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.publish.fit import runs_on
+from torchyard.publish.head import HEAD
 
 _PYTHON = re.compile(r"cp[0-9]{2,}t?")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_TAKEN = (WHOLE, "conda", "libtorch", "packages", "states")
+_TAKEN = (WHOLE, "conda", "libtorch", "packages", "pins", "states", HEAD, LANDING)
 
 
 class Wanted(Value, kw_only=True):
