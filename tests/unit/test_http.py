@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from torchyard import __version__
 from torchyard.errors import ElsewhereError, UsageError
 from torchyard.host.http import Web, shown
 from torchyard.host.reach import Reach, address_of
@@ -24,6 +25,7 @@ class _Handler(BaseHTTPRequestHandler):
     """How many answers say that there is none today."""
     seen: list[tuple[str, str, str]]
     proxied: list[str]
+    agents: set[str]
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name)
         pass
@@ -31,6 +33,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         login = self.headers.get("Authorization", "")
         type(self).seen.append((self.command, self.path, login))
+        type(self).agents.add(self.headers["User-Agent"])
         if "Proxy-Authorization" in self.headers:
             type(self).proxied.append(self.headers["Proxy-Authorization"])
         if type(self).busy:
@@ -73,6 +76,7 @@ def handler() -> type[_Handler]:
     class Handler(_Handler):
         seen: list[tuple[str, str, str]] = []  # noqa: RUF012 - one for each test
         proxied: list[str] = []  # noqa: RUF012 - the same
+        agents: set[str] = set()  # noqa: RUF012 - the same
 
     return Handler
 
@@ -183,6 +187,11 @@ def test_no_server_makes_us_wait_for_hours(
 def test_a_length_that_is_none_is_not_believed(host: str) -> None:
     answer = Web().get(f"http://{host}/odd")
     assert (answer.size, answer.data) == (None, DATA)
+
+
+def test_servers_are_told_who_asks(host: str, handler: type[_Handler]) -> None:
+    Web().get(f"http://{host}/moved")
+    assert handler.agents == {f"torchyard/{__version__}"}
 
 
 def test_a_page_for_everything_is_no_json(host: str) -> None:

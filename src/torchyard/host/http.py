@@ -16,6 +16,7 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
 from urllib3.util import Retry, Timeout
 
+from torchyard import __version__
 from torchyard.errors import ElsewhereError
 
 SILENCE = 30.0
@@ -34,6 +35,7 @@ _BUSY = frozenset((429, 500, 502, 503, 504))
 _UNASKED = frozenset((403, 405, 501))
 """What servers answer to HEAD that know only GET."""
 _REDIRECTIONS = 10
+_WHO = {"User-Agent": f"torchyard/{__version__}"}
 _TIMEOUT = Timeout(connect=10, read=SILENCE)
 
 
@@ -176,7 +178,7 @@ class Web:
             response = manager.request(
                 method,
                 bare,
-                headers={**headers, **_login(url, "Authorization")},
+                headers={**_WHO, **headers, **_login(url, "Authorization")},
                 preload_content=False,
                 redirect=False,
                 retries=_RETRY,
