@@ -1,6 +1,8 @@
 """Conda channels and listings of zips: what is written, when, and in which order."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +16,7 @@ from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.repodata import name_of, record_of
 from torchyard.package.zstd import decompress
 from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Edit
+from torchyard.publish.draft import Edit, Order
 from torchyard.publish.shelves import PartName, key_of, pages, parse_part
 
 PART = "conda/linux-64"
@@ -287,3 +289,26 @@ def test_what_people_write_is_shown_as_text() -> None:
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
     assert "This project is deprecated: a &amp; b." in html
+
+
+def test_the_first_shards_are_read_by_many_threads(channel: Channel) -> None:
+    """In a process that has read none before: how msgspec reads a class is found out then."""
+    channel.commit({PART: adding(*(package(name) for name in "abcdefgh"))}, Order("first", NOW))
+    script = """\
+import os, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from torchyard.index.read_repodata import read_shard
+sys.setswitchinterval(1e-6)
+paths = list(Path(sys.argv[1]).glob("*.msgpack.zst"))
+for _ in range(20):
+    if not (child := os.fork()):
+        gate = threading.Barrier(len(paths))
+        with ThreadPoolExecutor(len(paths)) as pool:
+            read = lambda path: (gate.wait(), read_shard(path.read_bytes(), path.name[:64]))[1]
+            os._exit(any(found.faults for found in pool.map(read, paths)))
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    words = [sys.executable, "-c", script, f"{channel.url}/{FOLDER}/shards"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["0"] * 20

@@ -23,6 +23,8 @@ _BUILD = re.compile(r"(?P<cpu>cpu)_|cuda(?P<cuda>\d{3})")
 _PYTHON_ABI = re.compile(r"python_abi .* \*_(?P<abi>cp\d+t?)")
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
+_ORDER = msgspec.json.Decoder(Order)
+
 _TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
 """Wheels whose version begins as that of the toolkit they belong to, the surest first."""
 
@@ -131,7 +133,7 @@ def order_of(contents: Contents) -> Order | None:
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=Order)
+        return _ORDER.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 

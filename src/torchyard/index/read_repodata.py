@@ -102,13 +102,17 @@ class _Shards(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 _Kind = TypeVar("_Kind", _Shard, _Shards)
+# Made here: threads that made them at once would read each other's halves, and crash.
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_SHARD = msgspec.msgpack.Decoder(_Shard)
+_SHARDS = msgspec.msgpack.Decoder(_Shards)
 _BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_repodata(data: bytes) -> Repodata:
     """Read `repodata.json`."""
     try:
-        document = msgspec.json.decode(data, type=_Document)
+        document = _DOCUMENT.decode(data)
     except _BROKEN as error:
         return Repodata(faults=(f"it can't be read: {error}",))
     return _checked(
@@ -124,7 +128,7 @@ def read_packed(data: bytes) -> Repodata:
 
 def read_shard_index(data: bytes) -> ShardIndex:
     """Read `repodata_shards.msgpack.zst`."""
-    found = _decoded(data, _Shards)
+    found = _decoded(data, _SHARDS)
     if isinstance(found, str):
         return ShardIndex(faults=(found,))
     return ShardIndex(
@@ -137,7 +141,7 @@ def read_shard(data: bytes, digest: str) -> Repodata:
     """Read the shard of one package; its name is the digest of its bytes."""
     if sha256(data).hexdigest() != digest:
         return Repodata(faults=("its bytes are not those that its name says",))
-    found = _decoded(data, _Shard)
+    found = _decoded(data, _SHARD)
     if isinstance(found, str):
         return Repodata(faults=(found,))
     records = {**found.old, **found.new}
@@ -161,12 +165,12 @@ def _folder(address: str | None) -> str:
     return f"{address.rstrip('/')}/" if address else ""
 
 
-def _decoded(data: bytes, kind: type[_Kind]) -> _Kind | str:
+def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_Kind]) -> _Kind | str:
     text = _unpacked(data, LARGEST_SHARD)
     if isinstance(text, str):
         return text
     try:
-        return msgspec.msgpack.decode(text, type=kind)
+        return decoder.decode(text)
     except _BROKEN as error:
         return f"it can't be read: {error}"
 

@@ -279,6 +279,10 @@ class _Statement(msgspec.Struct):
     subject: list[_Named]
 
 
+_PROVENANCE = msgspec.json.Decoder(_Provenance)
+_STATEMENT = msgspec.json.Decoder(_Statement)
+
+
 def _provenance(path: Path, sha256: str) -> bytes:
     """What is beside a wheel as PEP 740 has it, if it speaks of this wheel; else nothing."""
     place = path.with_name(path.name + PROVENANCE)
@@ -291,9 +295,9 @@ def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
     """A provenance as PEP 740 has it, which speaks of the file with this digest."""
     hint = "write it anew, or take it away"
     try:
-        found = msgspec.json.decode(data, type=_Provenance)
+        found = _PROVENANCE.decode(data)
         statements = [
-            msgspec.json.decode(b64decode(attestation.envelope.statement), type=_Statement)
+            _STATEMENT.decode(b64decode(attestation.envelope.statement))
             for bundle in found.attestation_bundles
             for attestation in bundle.attestations
         ]
