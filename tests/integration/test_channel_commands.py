@@ -90,7 +90,7 @@ def test_the_life_of_a_nightly_channel(torchyard: Command, places: Places, tmp_p
     page = Channel.at(nightly).objects.read("cu130/torch/index.html") or b""
     assert page.count(b'data-yanked="slow"') == 1
     wrong = torchyard("promote", nightly, places.release, f"torch=={VERSIONS[2]}")
-    assert (wrong.code, "was taken back: slow" in wrong.err) == (15, True)
+    assert (wrong.code, "were taken back: slow" in wrong.err) == (15, True)
     assert "offered" in _ok(torchyard("yank", nightly, f"torch=={VERSIONS[2]}", "--undo"))
 
     # pin the first, and prune all but the last

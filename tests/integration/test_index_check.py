@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests import made_wheel
 from tests.helpers import Command
 from tests.indexes import WHEELS, Kind, good_channel, make_wheel
 from tests.web import FileServer
@@ -521,3 +522,13 @@ def test_hundreds_of_files_are_looked_at_a_few_at_a_time(
     rules = {"index-hash-missing": 300, "index-sidecar-none": 1, "index-requires-python-none": 300}
     assert (done.code, found(done.out)) == (0, rules)
     assert all(len(rule["findings"]) <= 100 for rule in json.loads(done.out)["rules"])
+
+
+def test_all_names_that_resolve_nowhere_are_told(torchyard: Command, tmp_path: Path) -> None:
+    names = [f"helper-{letter}" for letter in "abcdef"]
+    made_wheel.make_wheel(tmp_path / "dist", requires=names)
+    place = tmp_path / "channel"
+    assert torchyard("publish", tmp_path / "dist", "--to", place, "--external", "*").code == 0
+    found = torchyard("index", "check", place)
+    assert found.code == 16
+    assert all(f"`{name}` is not in" in found.out for name in names)

@@ -5,6 +5,7 @@ from tests.faults import Fault, FaultyProxy, Plan, Request, only
 from tests.services import Place
 from tests.unit import test_channel, test_store, test_swap
 
+from torchyard.errors import ElsewhereError
 from torchyard.publish.channel import Channel
 from torchyard.store.objects import Objects, tag_of
 from torchyard.store.store import Store
@@ -113,3 +114,12 @@ def overtaken(objects: Objects, key: str) -> Plan:
         return Fault.NONE
 
     return plan
+
+
+def test_what_the_server_refuses_is_told_in_its_own_words(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    with pytest.raises(ElsewhereError, match="SignatureDoesNotMatch: The request") as caught:
+        Objects(url).read("channel.json")
+    assert "<" not in str(caught.value), "no XML"

@@ -109,7 +109,7 @@ def test_a_name_with_other_bytes_is_refused(source: Channel, target: Channel) ->
 
 
 def test_names_that_could_be_squatted_are_refused(source: Channel, target: Channel) -> None:
-    with pytest.raises(PublishError, match="need `torch`, which the channel does not have"):
+    with pytest.raises(PublishError, match="needs `torch`, which the channel does not have"):
         move(source, target, "helper")
 
 

@@ -99,7 +99,7 @@ def main() -> NoReturn:
             hint = f"see `{error.ctx.command_path} --help`"
         _fail(UsageError(error.format_message(), hint=hint))
     except (click.Abort, KeyboardInterrupt):
-        sys.stderr.write("\n")
+        sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except OSError as error:
         if is_full(error):

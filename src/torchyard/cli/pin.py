@@ -78,7 +78,8 @@ def command(
         check_origin(channel_of(yard_of(file, ()), archive, file), channel, file)
     selection = _selection(selectors, variants, files)
     name = name or selectors[0].rpartition("=")[2]
-    order = Order(f"pin {selection} as {name}", now)
+    because = f": {reason}" if reason else ""
+    order = Order(f"pin {selection} as {name}{because}", now)
     page = pin(place, selection, name, reason, order)
     if archive:
         kept = _archive(place, selection, archive, order, file)

@@ -64,10 +64,14 @@ def place_of(place: str, file: str) -> str:
         return place
     from torchyard.config.load import load_yard
 
+    directory = f"for a directory write ./{place}"
+    if not os.path.exists(file):  # noqa: PTH110 - strings, see host.files
+        msg = f"`{place}` would be a channel of `{file}`, and there is no such file"
+        raise SelectionError(msg, hint=f"{directory}; `-f FILE` names another file")
     channels = load_yard(file).channels
     if place not in channels:
         msg = f"`{file}` has no channel `{place}`"
-        hint = did_you_mean(place, channels) if channels else "write file://…, s3://… or ./DIR"
+        hint = f"{directory}; {did_you_mean(place, channels)}" if channels else directory
         raise SelectionError(msg, hint=hint)
     url = channels[place].url
     return url if "://" in url else join(dirname(absolute(file)), url)

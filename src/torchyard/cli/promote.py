@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,11 +18,11 @@ from torchyard.cli.places import filling, home_of, open_channel, place_of
 from torchyard.cli.planned import cells_of, channel_of, check_origin, plan_of, yard_of
 from torchyard.cli.today import current_moment
 from torchyard.errors import PublishError
-from torchyard.publish.draft import Order
-from torchyard.publish.gates import Demands, judge_all
-from torchyard.publish.promote import Local, Route, gather, head_for, promote, without_local
-from torchyard.publish.select import parse_selection
 from torchyard.report.console import show, write
+
+if TYPE_CHECKING:
+    from torchyard.publish.gates import Demands
+    from torchyard.publish.promote import Local
 
 
 @click.command("promote")
@@ -55,7 +56,7 @@ def command(
     selectors: tuple[str, ...],
     variants: tuple[str, ...],
     files: tuple[str, ...],
-    local: Local,
+    local: "Local",
     partial: bool,
     external: tuple[str, ...],
     dry_run: bool,
@@ -72,6 +73,10 @@ def command(
     from torchyard.inspect.document import encode
     from torchyard.inspect.publish_documents import publish_document
     from torchyard.inspect.publish_reports import publish_report
+    from torchyard.publish.draft import Order
+    from torchyard.publish.gates import judge_all
+    from torchyard.publish.promote import Route, gather, head_for, promote, without_local
+    from torchyard.publish.select import parse_selection
 
     demands = _demands(source, target, file, changes)
     demands = demands._replace(external=(*demands.external, *external), partial=partial)
@@ -114,8 +119,10 @@ def command(
         show(publish_report(document))
 
 
-def _demands(source: str, target: str, file: str, changes: tuple[str, ...]) -> Demands:
+def _demands(source: str, target: str, file: str, changes: tuple[str, ...]) -> "Demands":
     """What the file asks of packages in the channel that they go to."""
+    from torchyard.publish.gates import Demands
+
     yard = yard_of(file, changes)
     channel = channel_of(yard, target, file)
     if yard is None or channel is None:

@@ -12,16 +12,15 @@ from torchyard.cli.options import file_option, json_option, set_option, store_op
 from torchyard.cli.places import filling, home_of, open_store, place_of
 from torchyard.cli.planned import cells_of, channel_of, check_origin, plan_of, yard_of
 from torchyard.errors import PublishError, SelectionError, UsageError
-from torchyard.inspect.publish_documents import PublishDocument
 from torchyard.model.yard import Channel, Yard
-from torchyard.publish.gates import Demands
-from torchyard.publish.staged import Grouping
 from torchyard.report.console import show, write
 
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
+    from torchyard.inspect.publish_documents import PublishDocument
     from torchyard.publish.channel import Channel as Place
-    from torchyard.publish.staged import Package
+    from torchyard.publish.gates import Demands
+    from torchyard.publish.staged import Grouping, Package
 
 _NAMED = 3
 """So many releases are named in the channel's log."""
@@ -33,9 +32,9 @@ class Wish(NamedTuple):
     url: str
     paths: tuple[Path, ...]
     policy: "CheckPolicy"
-    demands: Demands
+    demands: "Demands"
     name: str = ""
-    grouping: Grouping | None = None
+    grouping: "Grouping | None" = None
     """Nothing: the channel's own."""
     dry_run: bool = False
 
@@ -67,7 +66,7 @@ def command(
     place: str,
     partial: bool,
     external: tuple[str, ...],
-    variants: Grouping | None,
+    variants: "Grouping | None",
     policy_name: str | None,
     dry_run: bool,
     file: str,
@@ -81,6 +80,8 @@ def command(
     proven, whether wheels of a version agree, and whether all that they require is in the channel
     or declared external. Then one switch shows all of them to everybody.
     """
+    from torchyard.publish.gates import Demands
+
     yard = yard_of(file, changes)
     channel = channel_of(yard, place, file)
     check_origin(channel, None, file)
@@ -114,13 +115,13 @@ def command(
         show(publish_report(document))
 
 
-def published(wish: Wish) -> PublishDocument:
+def published(wish: Wish) -> "PublishDocument":
     """Ask all gates and publish, or raise all that stands against it."""
     with filling(wish.url, dry_run=wish.dry_run) as channel:
         return _published(channel, wish)
 
 
-def _published(channel: "Place", wish: Wish) -> PublishDocument:
+def _published(channel: "Place", wish: Wish) -> "PublishDocument":
     import msgspec
 
     from torchyard.cli.reading import read

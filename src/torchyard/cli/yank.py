@@ -21,7 +21,7 @@ from torchyard.report.console import show, write
 @selectors_argument
 @variant_option
 @only_option
-@click.option("--reason", metavar="TEXT", help="Why, for all who ask.")
+@click.option("--reason", metavar="TEXT", help="Why, for all who ask; needed but for --undo.")
 @click.option("--undo", is_flag=True, help="Offer the files again.")
 @file_option
 @json_option

@@ -20,6 +20,9 @@ from torchyard.report.console import printable
 _LISTED = 4
 """How many findings of a rule people see; `--json` has more."""
 
+_ALL_LISTED = ("index-unresolved",)
+"""Rules whose findings are each to be acted upon."""
+
 
 def index_check_report(document: IndexCheckDocument) -> RenderableType:
     """Every rule that found something with some examples, a table of all, and a verdict."""
@@ -42,11 +45,12 @@ def _rule(rule: IndexRuleDocument) -> Iterator[RenderableType]:
     count = f" ({rule.count:,})" if rule.count > 1 else ""
     head = Text.assemble((rule.severity, STYLES[rule.severity]), " ", (rule.rule, "bold"), count)
     yield head + Text(f": {rule.reason}")
-    for finding in rule.findings[:_LISTED]:
+    listed = len(rule.findings) if rule.rule in _ALL_LISTED else _LISTED
+    for finding in rule.findings[:listed]:
         yield _indented(Text(printable(finding.where), style="bold"), 2)
         yield _indented(Text(printable(finding.what)), 4)
-    if rule.count > _LISTED:
-        yield _indented(Text(f"and {rule.count - _LISTED:,} more", style="dim"), 2)
+    if rule.count > listed:
+        yield _indented(Text(f"and {rule.count - listed:,} more", style="dim"), 2)
 
 
 def _indented(text: Text, indent: int) -> RenderableType:

@@ -4,6 +4,7 @@ Each gate tells all that it refuses: what, why, and what to do.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from torchyard.checks.about import fields_of, values
@@ -54,7 +55,7 @@ def judge_all(
         refusals += incomplete(channel, head, packages, demands.cells)
     orderless = [package.entry.file for package in packages if not package.entry.cell]
     if demands.cells and orderless:
-        notes.append(f"no plan knows {_listed(orderless)}: nobody asks whether others are missing")
+        notes.append(f"no plan knows {listed(orderless)}: nobody asks whether others are missing")
     new: list[Package] = []
     for part, members in in_order(packages).items():
         state = channel.state(head, part)
@@ -86,13 +87,19 @@ def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
         variant = SHARED if part.startswith("conda/") else entry.variant
         known = found.setdefault((part, entry.file), {})
         known.setdefault(variant, set()).add(entry.sha256)
-    for (_, file), variants in found.items():
+    clashes: dict[tuple[str, str], list[str]] = {}
+    for (part, file), variants in found.items():
         for variant, own in variants.items():
-            digests = own | variants.get(SHARED, set())
-            if len(digests) > 1:
-                where = f" for {variant}" if variant else ""
-                hint = 'give them variants of their own: variants = "compute-blas", or --variants'
-                yield Diagnostic(f"there are {len(digests)} different `{file}`{where}", None, hint)
+            if len(own | variants.get(SHARED, set())) > 1:
+                clashes.setdefault((part, variant), []).append(file)
+    for (part, variant), files in clashes.items():
+        where = f" for {variant}" if variant else ""
+        hint = (
+            "give them build numbers of their own"
+            if part.startswith("conda/")
+            else 'give them variants of their own: variants = "compute-blas", or --variants'
+        )
+        yield Diagnostic(f"there are different files called {listed(files)}{where}", None, hint)
 
 
 def incomplete(
@@ -114,7 +121,7 @@ def incomplete(
         for part in (part for part in head.parts if _may_have(part, names)):
             missing -= {entry.cell for entry in channel.state(head, part).entries}
     if missing:
-        what = f"{len(missing)} of {len(cells)} packages are missing: {_listed(sorted(missing))}"
+        what = f"{len(missing)} of {len(cells)} packages are missing: {listed(sorted(missing))}"
         hint = "`torchyard build` makes them; --partial publishes without them"
         yield Diagnostic(what, None, hint)
 
@@ -161,8 +168,9 @@ def squattable(
     """Names that are required and nowhere to be found, so that anybody could take them.
 
     An installer looks in one variant, or in one subdir of a conda channel and in `noarch`. What
-    fits all of them may require what only some of them have.
+    fits all of them may require what only some of them have. The last hint is for all names.
     """
+    needs: dict[tuple[tuple[str, ...], str], list[str]] = {}
     for shelf in ("simple", "conda"):
         own = [package for package in packages if package.part.startswith(f"{shelf}/")]
         asking: dict[str, dict[str, list[str]]] = {}
@@ -180,11 +188,18 @@ def squattable(
             if lacking:
                 files = [file for found in lacking.values() for file in found]
                 where = f" for {', '.join(sorted(lacking))}" if known else ""
-                what = f"{_listed(files, 2)} need `{name}`, which the channel does not have{where}"
-                how = f'external = ["{name}"], or --external "{name}"'
-                yield Diagnostic(
-                    what, None, f"anybody could publish one: add it, or declare it: {how}"
-                )
+                needs.setdefault((tuple(files), where), []).append(name)
+    names = sorted({name for found in needs.values() for name in found})
+    declared = ", ".join(f'"{name}"' for name in (*external, *names))
+    options = " ".join(f"--external {quote(name)}" for name in names)
+    hint = (
+        "anybody could publish these names: add them, or declare them, in the file by "
+        f"external = [{declared}], or by {options}"
+    )
+    for number, ((needy, where), found) in enumerate(needs.items(), 1):
+        verb = "needs" if len(needy) == 1 else "need"
+        what = f"{listed(needy, 2)} {verb} {listed(found)}, which the channel does not have{where}"
+        yield Diagnostic(what, None, hint if number == len(needs) else None)
 
 
 def _home(package: Package) -> str:
@@ -228,6 +243,7 @@ def _conda_names(channel: Channel, head: Head, asked: Collection[str]) -> dict[s
     return homes
 
 
-def _listed(names: Sequence[str], most: int = _SHOWN) -> str:
+def listed(names: Sequence[str], most: int = _SHOWN) -> str:
+    """The first of some names, and how many more there are."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(f"`{name}`" for name in names[:most]) + more

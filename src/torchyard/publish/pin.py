@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from urllib.parse import quote
 
 import msgspec
 from msgspec.structs import replace
@@ -136,7 +137,7 @@ def _pinned(part: str, entry: Entry) -> PinnedFile:
         version=entry.version,
         variant=entry.variant,
         file=entry.file,
-        url=f"../{key_of(name, entry)}",
+        url=f"../{quote(key_of(name, entry))}",
         sha256=entry.sha256,
         size=entry.size,
         commit=entry.commit,

@@ -23,6 +23,7 @@ from torchyard.package.relabel import metadata_text, new_version
 from torchyard.package.repair import new_name, repair
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
+from torchyard.publish.gates import listed
 from torchyard.publish.head import Head
 from torchyard.publish.publish import Published, in_order, news, switch
 from torchyard.publish.select import Chosen, Selection, choose, project_of
@@ -93,10 +94,14 @@ def gather(source: Channel, selection: Selection, at: str) -> list[Promotion]:
 
 
 def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[Diagnostic]:
+    taken: dict[str, list[str]] = {}
     for _, entry in chosen:
         if entry.yanked is not None:
-            what = f"`{entry.file}` was taken back: {entry.yanked or 'no reason is given'}"
-            yield Diagnostic(what, hint="leave it out, or `torchyard yank --undo` it first")
+            taken.setdefault(entry.yanked or "no reason is given", []).append(entry.file)
+    for reason, files in taken.items():
+        was = "was" if len(files) == 1 else "were"
+        what = f"{listed(files)} {was} taken back: {reason}"
+        yield Diagnostic(what, hint="leave them out, or `torchyard yank --undo` them first")
     for part in dict.fromkeys(one.part for one in chosen):
         if source.state(head, part).status == "quarantined":
             yield Diagnostic(f"`{part}` is quarantined", hint="make it active first, if it is")

@@ -65,6 +65,9 @@ def rollback(channel: Channel, generation: int | None, order: Order) -> Restored
     for name, found in changes.items():
         for what, entry in found:
             told.setdefault(what, []).append(Chosen(name, entry))
+    if generation is None and not told:
+        msg = f"the last change of `{channel.url}` showed and hid no file: {head.log[-1].why}"
+        raise PublishError(msg, hint="`torchyard index log` lists the others: say --to GENERATION")
     return Restored(done, told)
 
 

@@ -54,6 +54,14 @@ _FINAL = re.compile(r"status code: 40[1345]\b")
 _UNFINISHED = re.compile(r"#\d+$")
 """How obstore calls a file until all of it is there."""
 
+_SAID = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+"""What S3 says in the XML that it refuses with."""
+
+_NOBODY = "169.254.169.254"
+"""Where obstore asks who we are if no variable says it."""
+
+_ONE_SLASH = re.compile(r"(file|s3|https?):/(?!/)")
+
 Headers = Mapping[str, str]
 """What a server says of an object to those who read it: `Content-Type`, `Cache-Control`."""
 
@@ -105,7 +113,7 @@ class Objects:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             msg = f"the store `{self.url}` can't be made: {error}"
-            raise ElsewhereError(msg) from error
+            raise ElsewhereError(msg, hint="name a directory that we may write to") from error
         return LocalStore(folder)
 
     def _open_bucket(self, url: str) -> S3Store:
@@ -363,6 +371,8 @@ class Objects:
         if any(words in reason for words in _FULL):
             return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
         hint = "is it in reach, and may we do that there?"
+        if _NOBODY in reason:
+            hint = "let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say who we are"
         return ElsewhereError(msg, hint=hint, reason="network")
 
 
@@ -400,10 +410,14 @@ def _path_of(url: str, key: str) -> str:
 
 def _folder_of(url: str) -> Path | None:
     """The directory that an address means; None for a bucket."""
+    if wrong := _ONE_SLASH.match(url):
+        msg = f"`{url}` is no place for a store"
+        raise UsageError(msg, hint=f"write {wrong[1]}://{url[wrong.end() :]}")
     scheme, separator, rest = url.partition("://")
     if separator and scheme not in ("file", "s3"):
         msg = f"`{url}` is no place for a store"
-        raise UsageError(msg, hint=_PLACES)
+        served = "name the directory or bucket behind it: " if scheme.startswith("http") else ""
+        raise UsageError(msg, hint=served + _PLACES)
     if scheme == "file" and separator and not rest.startswith("/"):
         msg = f"`{url}` names a host, not a directory"
         raise UsageError(msg, hint=f"write file:///{rest}, or only {rest}")
@@ -412,7 +426,9 @@ def _folder_of(url: str) -> Path | None:
 
 def _plain(error: Exception) -> str:
     """What obstore says, without what only its authors want to know."""
-    return str(error).partition("\n\nDebug source")[0].strip()
+    text = str(error).partition("\n\nDebug source")[0].strip()
+    said = _SAID.search(text)
+    return f"{said[1]}: {said[2]}" if said else text
 
 
 def _meta(found: "obstore.ObjectMeta") -> Meta:
