@@ -68,7 +68,6 @@ def command(
     if projects and not (keep or keep_days):
         msg = "--project has no effect without --keep or --keep-days"
         raise UsageError(msg, hint="say how many versions of it stay")
-    place = open_channel(channel, file)
     now = current_moment()
     wanted = Keep(
         versions=keep or 0,
@@ -76,6 +75,7 @@ def command(
         projects=tuple(map(canonicalize_name, projects)),
         grace=_period(grace),
     )
+    place = open_channel(channel, file)
     done = prune(place, wanted, Order("prune", now), orphans=orphans, dry_run=dry_run)
     document = prune_document(place.url, done, dry_run=dry_run)
     if as_json:
