@@ -210,6 +210,13 @@ def test_a_damaged_state_is_not_believed(channel: Channel) -> None:
     assert_right(channel)
 
 
+def test_an_address_of_a_directory_is_quoted(tmp_path: Path) -> None:
+    folder = tmp_path / "50% off, + more"
+    put(Channel.at(folder.as_uri(), make=True), wheel("demo"))
+    assert_right(Channel.at(str(folder)))
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
 def test_there_is_no_channel(channel: Channel) -> None:
     with pytest.raises(SelectionError, match="no channel at"):
         Channel.at(channel.url)

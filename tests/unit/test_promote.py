@@ -225,7 +225,7 @@ def test_the_plan_says_what_a_release_is(
     assert "0 files are new" in torchyard("promote", "./test/", "release", "torch").out
 
 
-@pytest.mark.parametrize("release", ["release", "./release", "release/", "file://{}/release/"])
+@pytest.mark.parametrize("release", ["release", "./release", "release/", "file://{}/%72elease/"])
 def test_a_release_has_one_origin_however_it_is_called(
     torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, release: str
 ) -> None:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from torchyard.errors import SelectionError
 from torchyard.host.files import dirname, join
@@ -83,9 +84,10 @@ def is_same(one: str, other: str) -> bool:
 
 
 def _plain(url: str) -> str:
-    if "://" in url and not url.startswith("file://"):
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme != "file":
         return url.rstrip("/")
-    return os.path.realpath(url.removeprefix("file://"))
+    return os.path.realpath(unquote(rest) if separator else url)
 
 
 def cache_of(file: str, yard: Yard | None) -> str | None:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from urllib.parse import unquote
 
 import obstore
 from obstore.exceptions import (
@@ -421,7 +422,9 @@ def _folder_of(url: str) -> Path | None:
     if scheme == "file" and separator and not rest.startswith("/"):
         msg = f"`{url}` names a host, not a directory"
         raise UsageError(msg, hint=f"write file:///{rest}, or only {rest}")
-    return None if separator and scheme == "s3" else Path(rest if separator else url).absolute()
+    if separator and scheme == "s3":
+        return None
+    return Path(unquote(rest) if separator else url).absolute()
 
 
 def _plain(error: Exception) -> str:
