@@ -13,7 +13,8 @@ from torchyard.errors import ElsewhereError, StoreError
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
 from torchyard.publish.promote import Route, gather, promote
-from torchyard.publish.prune import Keep, prune
+from torchyard.publish.prune import prune
+from torchyard.publish.retention import Keep
 from torchyard.publish.rollback import rollback
 from torchyard.publish.select import parse_selection
 from torchyard.publish.yank import yank

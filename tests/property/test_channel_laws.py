@@ -32,7 +32,8 @@ from torchyard.index.entry import SHARED, State
 from torchyard.publish import upload
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import ROOTS, Edit, Order
-from torchyard.publish.prune import Keep, prune
+from torchyard.publish.prune import prune
+from torchyard.publish.retention import Keep
 from torchyard.publish.rollback import rollback
 
 NOW = datetime(2099, 1, 1, tzinfo=UTC)

@@ -27,7 +27,8 @@ from torchyard.package.zstd import compress
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Edit, Order
 from torchyard.publish.head import HEAD, Head, state_key
-from torchyard.publish.prune import Keep, prune
+from torchyard.publish.prune import prune
+from torchyard.publish.retention import Keep
 from torchyard.publish.select import parse_selection
 from torchyard.publish.yank import yank
 from torchyard.store.objects import NO_HEADERS, Headers, Objects

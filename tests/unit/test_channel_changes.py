@@ -26,7 +26,8 @@ from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
 from torchyard.publish.head import Head, Pin
 from torchyard.publish.pin import pin, unpin
-from torchyard.publish.prune import Keep, outdated, prune
+from torchyard.publish.prune import prune
+from torchyard.publish.retention import Keep, outdated
 from torchyard.publish.rollback import restored, rollback
 from torchyard.publish.select import choose, parse_selection
 from torchyard.publish.shelves import PartName, key_of, parse_part

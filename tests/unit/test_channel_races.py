@@ -11,7 +11,8 @@ from tests.channels import Death, Mortal, assert_right, conda, put, wheel
 from torchyard.errors import ElsewhereError
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
-from torchyard.publish.prune import Keep, prune
+from torchyard.publish.prune import prune
+from torchyard.publish.retention import Keep
 from torchyard.publish.select import parse_selection
 from torchyard.publish.yank import yank
 
@@ -124,3 +125,18 @@ def test_what_was_staged_just_now_is_no_orphan(tmp_path: Path) -> None:
 
     for channel in at_every_moment(tmp_path, prepare, take_back, hasty):
         assert_right(channel)
+
+
+def test_two_who_prune_at_once_both_succeed(tmp_path: Path) -> None:
+    def prepare(channel: Channel) -> None:
+        put(channel, wheel("some", "1.0"), wheel("some", "2.0"), conda("some"), at=moment(-30))
+        prune(channel, Keep(versions=1), Order("prune", moment(-20)))
+        take_back(channel, -19)
+        grow_old(channel)
+
+    tries = 0
+    for channel in at_every_moment(tmp_path, prepare, clean, clean):
+        tries += 1
+        assert_right(channel)
+        assert channel.state(channel.head(), "simple/some").hidden == ()
+    assert tries > 20

@@ -63,7 +63,8 @@ def command(
     from torchyard.inspect.channel_reports import prune_report
     from torchyard.inspect.document import encode
     from torchyard.publish.draft import Order
-    from torchyard.publish.prune import Keep, prune
+    from torchyard.publish.prune import prune
+    from torchyard.publish.retention import Keep
 
     if projects and not (keep or keep_days):
         msg = "--project has no effect without --keep or --keep-days"

@@ -12,15 +12,14 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
 
+from torchyard.errors import StoreError
 from torchyard.index.entry import Entry, Hidden, State, changed
-from torchyard.index.offer import age
-from torchyard.model.matrix import any_match
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import ROOTS, Edit, Order
 from torchyard.publish.head import Head, Pin, changes_within, live_states, state_key
 from torchyard.publish.orphans import Orphans, find_orphans
+from torchyard.publish.retention import Keep, outdated, pinned
 from torchyard.publish.select import Chosen, project_of, public
 from torchyard.publish.shelves import PartName, key_of, parse_part, settle
 from torchyard.publish.staged import METADATA, PROVENANCE
@@ -39,21 +38,6 @@ _MARK = "doomed/"
 
 TOGETHER = 100_000
 """So many files at most are in memory at a time, unless one part has more."""
-
-
-class Keep(NamedTuple):
-    """What stays: the newest versions of each project, and those uploaded since a moment.
-
-    The newest one always stays. Versions that were taken back stay while they are among the
-    newest, but do not count. With neither, all do.
-    """
-
-    versions: int = 0
-    since: str = ""
-    projects: tuple[str, ...] = ()
-    """Globs over normalised names; all others stay as they are."""
-    grace: timedelta = timedelta(days=7)
-    """For how long hidden files stay, and what killed writers left."""
 
 
 class Pruned(NamedTuple):
@@ -116,20 +100,21 @@ def prune(
     """
     names = [*channel.head().parts, ROOTS]
     mended = {} if dry_run else {name: channel.mend([name]) for name in names}
-    run = _Run(channel, channel.head(), keep, order)
-    lost = Orphans()
-    if orphans:  # some may be at work just now
-        lost = find_orphans(channel, run.head, min(run.born, run.now - ABANDONED))
-    looks = [
-        _spared(look) if mended.get(name) else look
-        for name in reversed(run.head.parts)
-        for look in [_look(run, name, lost.parts.get(name, {}))]
-    ]
+    while True:
+        run = _Run(channel, channel.head(), keep, order)
+        try:
+            lost, found = _survey(run, orphans=orphans)
+        except StoreError:
+            if channel.head().generation == run.head.generation:
+                raise
+            continue  # another prune was faster: what we were about to read is gone
+        break
+    looks = [_spared(look) if mended.get(look.name) else look for look in found]
     pruned = Pruned([], [], 0, sum(look.left for look in looks), lost)
     if dry_run:
         doomed = {key: size for look in looks for key, size in look.doomed.items()}
-        found = [one for look in looks for one in look.outdated]
-        return pruned._replace(hidden=found, deleted=_files(doomed), freed=sum(doomed.values()))
+        old = [one for look in looks for one in look.outdated]
+        return pruned._replace(hidden=old, deleted=_files(doomed), freed=sum(doomed.values()))
     for group in _groups(look for look in looks if look.outdated or look.doomed):
         pruned = _carry_out(run, group, pruned)
     states = _forget(run, max((look.unreachable for look in looks), default=0))
@@ -142,40 +127,13 @@ def prune(
     )
 
 
-def outdated(
-    part: PartName, entries: Iterable[Entry], keep: Keep, pins: Iterable[Pin]
-) -> list[Entry]:
-    """Files of versions that are neither new nor pinned. All variants of a version go together."""
-    if not keep.versions and not keep.since:
-        return []
-    found: dict[str, dict[str, list[Entry]]] = {}
-    for entry in entries:
-        versions = found.setdefault(project_of(part, entry), {})
-        versions.setdefault(public(entry.version), []).append(entry)
-    kept = _pinned(pins)
-    return [
-        entry
-        for project, versions in found.items()
-        if not keep.projects or any_match(canonicalize_name(project), keep.projects)
-        for version in _old(versions, max(1, keep.versions))
-        if (project, version) not in kept and not _is_new(versions[version], keep.since)
-        for entry in versions[version]
-    ]
-
-
-def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
-    """All but the newest versions; of those that anybody should take, so many are not old."""
-    ranked = sorted(versions, key=age)
-    good = [
-        place
-        for place, version in enumerate(ranked)
-        if any(entry.yanked is None for entry in versions[version])
-    ]
-    return ranked[: min([*good[-number:], max(0, len(ranked) - number)])]
-
-
-def _is_new(entries: Iterable[Entry], since: str) -> bool:
-    return bool(since) and any(entry.uploaded >= since for entry in entries)
+def _survey(run: _Run, *, orphans: bool) -> tuple[Orphans, list[_Look]]:
+    """What nothing leads to, and what there is to do for each part."""
+    lost = Orphans()
+    if orphans:  # some may be at work just now
+        lost = find_orphans(run.channel, run.head, min(run.born, run.now - ABANDONED))
+    names = reversed(run.head.parts)
+    return lost, [_look(run, name, lost.parts.get(name, {})) for name in names]
 
 
 def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
@@ -216,19 +174,14 @@ def _spared(look: _Look) -> _Look:
     return look._replace(doomed={}, abandoned=(), left=left, unreachable=0)
 
 
-def _pinned(pins: Iterable[Pin]) -> set[tuple[str, str]]:
-    """Projects and their versions that stay."""
-    return {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}
-
-
 def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
     """The keys of files that are shown, have not been hidden for long, or are pinned."""
-    pinned = _pinned(pins)
+    stay = pinned(pins)
     hidden = (
         one.entry
         for one in state.hidden
         if datetime.fromisoformat(one.since) >= born
-        or (project_of(part, one.entry), public(one.entry.version)) in pinned
+        or (project_of(part, one.entry), public(one.entry.version)) in stay
     )
     return _named(part, [*state.entries, *hidden])
 
