@@ -88,14 +88,18 @@ class Channel:
             data = self.objects.read(state_key(digest))
             if data is None:
                 msg = f"the channel `{self.url}` has lost the state {digest}"
-                raise StoreError(msg, hint="was it pruned meanwhile? then try again")
+                hint = f"try again: was it pruned meanwhile? else bring `{state_key(digest)}` back"
+                raise StoreError(msg, hint=hint)
             self._states = {digest: self._read_state(digest, data)}  # one: a state can be large
         return self._states[digest]
 
     def _read_state(self, digest: str, data: bytes) -> State:
         if sha256(data).hexdigest() != digest:
             msg = f"the state {digest} of `{self.url}` is not what its name says"
-            raise StoreError(msg, hint="roll back to a generation before it")
+            hint = (
+                f"bring `{state_key(digest)}` back from a copy; nothing else knows what was in it"
+            )
+            raise StoreError(msg, hint=hint)
         try:
             return _STATE.decode(decompress(data))
         except (msgspec.DecodeError, ZstdError) as error:
