@@ -92,13 +92,13 @@ def test_changed_wheels_and_sidecars_are_refused(
     folder.mkdir()
     files = {"tiny/__init__.py": "import os  # and more\n"}
     evil = make_wheel(folder, files, version="1.1+cpu", requires="shared>=2", dist="tiny")
-    channel.objects.write(key, evil.read_bytes(), headers(Media.BYTES, fixed=True))
+    channel.objects.write(key, evil.read_bytes(), headers(Media.BYTES, "bytes"))
     with pytest.raises(RefusedError, match=f"(?is)hash.*{entry.sha256}"):
         installer.install(f"{served.url}/cpu/", "tiny", tmp_path / "a")
     assert not (tmp_path / "a/tiny").exists()
     (entry,) = channel.state(channel.head(), "simple/shared").entries
     key = f"{package_key(entry.sha256, entry.file)}.metadata"
-    channel.objects.write(key, b"Name: shared\nVersion: 2.0\n", headers(Media.TEXT, fixed=True))
+    channel.objects.write(key, b"Name: shared\nVersion: 2.0\n", headers(Media.TEXT, "bytes"))
     with pytest.raises(RefusedError, match=f"(?is){entry.metadata}"):
         installer.install(f"{served.url}/cpu/", "shared", tmp_path / "b")
 
@@ -168,6 +168,9 @@ def test_types_and_caching(served: Served, release: Path) -> None:
         assert answer.media.partition(";")[0] == media
         assert answer.cache == "public, max-age=31536000, immutable"
     assert get(f"{served.url}/{key}").size == entry.size
+    (conda, *_) = channel.state(channel.head(), "conda/linux-64").entries
+    told = get(f"{served.url}/conda/linux-64/{conda.file}")
+    assert told.cache == "public, max-age=86400"
     assert get(f"{served.url}/channel.json").media == "application/json"
     assert get(f"{served.url}/", JSON).media == "text/html; charset=utf-8"
     with pytest.raises(urllib.error.HTTPError, match="404"):

@@ -7,8 +7,9 @@ from tests.unit import test_channel, test_store, test_swap
 
 from torchyard.errors import ElsewhereError
 from torchyard.publish.channel import Channel
-from torchyard.store.objects import Objects, tag_of
+from torchyard.store.objects import Objects
 from torchyard.store.store import Store
+from torchyard.store.tags import tag_of
 
 pytestmark = pytest.mark.integration
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.store.objects import Objects, tag_of
+from torchyard.store.objects import Objects
+from torchyard.store.tags import tag_of
 
 WRITERS = 16
 

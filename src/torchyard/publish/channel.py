@@ -126,7 +126,7 @@ class Channel:
                 return head
             self._stage(draft)
             data = msgspec.json.encode(draft.head)
-            if self.objects.swap(HEAD, data, tag, headers(Media.JSON, fixed=False)):
+            if self.objects.swap(HEAD, data, tag, headers(Media.JSON, "page")):
                 break
             self._wait(began)
         self._write(draft.writes)
@@ -134,9 +134,9 @@ class Channel:
 
     def _stage(self, draft: Draft) -> None:
         for page in draft.fixed:
-            self.objects.create(page.path, page.data, headers(page.media, fixed=True))
+            self.objects.create(page.path, page.data, headers(page.media, "bytes"))
         for digest, data in draft.states.items():
-            media = headers(Media.ZSTD, fixed=True)
+            media = headers(Media.ZSTD, "bytes")
             self.objects.create(state_key(digest), data, media)
 
     def _write(self, writes: Iterable[Write]) -> None:
@@ -147,7 +147,7 @@ class Channel:
                 mended.add(part)
 
     def _swap(self, page: Page, was: str | None) -> bool:
-        return self.objects.swap(page.path, page.data, was, headers(page.media, fixed=False))
+        return self.objects.swap(page.path, page.data, was, headers(page.media, "page"))
 
     def mend(self, parts: Iterable[str]) -> list[str]:
         """Write pages anew that are not what they should be; tell which.

@@ -18,7 +18,7 @@ from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.head import HISTORY, Change, Head, Part
 from torchyard.publish.roots import changed_roots
 from torchyard.publish.shelves import changed_views, companions, pages, parse_part, settle
-from torchyard.store.objects import tag_of
+from torchyard.store.tags import tag_of
 
 Edit = Callable[[State], State]
 """What should become of a state. It is called again if somebody else was faster."""

@@ -118,10 +118,10 @@ def _write(channel: Channel, name: str, pin: Pin, chosen: Iterable[Chosen]) -> P
     files = tuple(_pinned(part, entry) for part, entry in chosen)
     page = PinPage(version=1, name=name, at=pin.at, why=pin.why, files=files)
     made = Page(_json_key(name), msgspec.json.format(msgspec.json.encode(page)), Media.JSON)
-    if not channel.objects.create(made.path, made.data, headers(made.media, fixed=False)):
+    if not channel.objects.create(made.path, made.data, headers(made.media, "page")):
         page = msgspec.json.decode(channel.objects.read(made.path) or b"", type=PinPage)
     for text in _texts(page):
-        channel.objects.create(text.path, text.data, headers(text.media, fixed=False))
+        channel.objects.create(text.path, text.data, headers(text.media, "page"))
     return page
 
 

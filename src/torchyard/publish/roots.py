@@ -10,7 +10,7 @@ from torchyard.index.listing import root_page
 from torchyard.index.page import Page
 from torchyard.index.simple import root_pages
 from torchyard.publish.head import Head
-from torchyard.store.objects import tag_of
+from torchyard.store.tags import tag_of
 
 _SIMPLE = "simple/"
 _LIBTORCH = "libtorch/"

@@ -114,12 +114,17 @@ def pages(part: PartName, state: State, views: Collection[str]) -> Iterator[Page
                 yield from listing_pages(part.name, state, view, shown)
 
 
-_CACHE: Mapping[str, str] = {
+Lasting = Literal["page", "name", "bytes"]
+"""How long an address means the same: until the next change; until its file is pruned, after which
+conda's names may be given to another one; for ever, as it holds the digest of its bytes."""
+
+_CACHE: Mapping[Lasting, str] = {
     "page": "public, max-age=60",
-    "package": "public, max-age=31536000, immutable",
+    "name": "public, max-age=86400",
+    "bytes": "public, max-age=31536000, immutable",
 }
 
 
-def headers(media: str, *, fixed: bool) -> dict[str, str]:
+def headers(media: str, lasting: Lasting) -> dict[str, str]:
     """What a server should say of an object."""
-    return {"Content-Type": media, "Cache-Control": _CACHE["package" if fixed else "page"]}
+    return {"Content-Type": media, "Cache-Control": _CACHE[lasting]}

@@ -89,7 +89,7 @@ def _send(objects: Objects, one: _Object) -> bool:
 
     One whose name belongs to its bytes can be sent in parts: two who do so write the same.
     """
-    said = headers(one.media, fixed=True)
+    said = headers(one.media, "bytes" if one.key.startswith("packages/") else "name")
     if isinstance(one.data, bytes):
         return objects.create(one.key, one.data, said)
     if one.data.path.stat().st_size <= _SMALL:

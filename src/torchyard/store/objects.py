@@ -4,7 +4,6 @@ Results and blobs are never written twice with different bytes, so every operati
 """
 
 import errno
-import hashlib
 import os
 import random
 import re
@@ -16,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
-from urllib.parse import unquote
 
 import obstore
 from obstore.exceptions import (
@@ -30,6 +28,8 @@ from obstore.store import LocalStore, S3Store
 from torchyard.errors import ElsewhereError, SelectionError, UsageError
 from torchyard.host.secrets import taken
 from torchyard.host.work import locked
+from torchyard.store.places import PLACES, bucket_of, folder_of, path_of
+from torchyard.store.tags import file_tag, tag_of
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
@@ -44,7 +44,6 @@ CHUNK = 1 << 20
 LOCK = ".lock"
 """The file in a directory that is locked while an object there is swapped."""
 
-_PLACES = "file:///…, s3://BUCKET/… or a directory"
 _PAGE = 1000
 _UPLOADS = 4
 """Parts of one file on their way at a time: on a slow line, more would all seem lost."""
@@ -61,8 +60,6 @@ _SAID = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 _NOBODY = "169.254.169.254"
 """Where obstore asks who we are if no variable says it."""
 
-_ONE_SLASH = re.compile(r"(file|s3|https?):/(?!/)")
-
 Headers = Mapping[str, str]
 """What a server says of an object to those who read it: `Content-Type`, `Cache-Control`."""
 
@@ -70,7 +67,6 @@ NO_HEADERS: Headers = MappingProxyType({})
 
 _FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
 
-_md5 = partial(hashlib.md5, usedforsecurity=False)
 
 T = TypeVar("T")
 
@@ -98,7 +94,7 @@ class Objects:
     def __init__(self, url: str, *, make: bool = True) -> None:
         """Open a store; a directory that is not there is made, unless there has to be one."""
         self.url = url
-        self.folder = _folder_of(url)
+        self.folder = folder_of(url)
         self._is_down = False
         self._store: LocalStore | S3Store = (
             self._open_bucket(url)
@@ -119,7 +115,7 @@ class Objects:
 
     def _open_bucket(self, url: str) -> S3Store:
         """Open a bucket; where the server is and who we are comes from AWS's own variables."""
-        if "@" in _bucket_of(url):
+        if "@" in bucket_of(url):
             msg = f"`{url}` holds a name or a password, which logs and results would tell"
             raise UsageError(msg, hint="let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say it")
         try:
@@ -136,7 +132,7 @@ class Objects:
             )
         except BaseError as error:
             msg = f"`{url}` is no place for a store: {_plain(error)}"
-            raise UsageError(msg, hint=_PLACES) from error
+            raise UsageError(msg, hint=PLACES) from error
 
     def head(self, key: str) -> Meta | None:
         def ask() -> Meta | None:
@@ -199,7 +195,7 @@ class Objects:
     def tag(self, key: str) -> str | None:
         """The tag that an object can be swapped by; None if there is none."""
         if self.folder is not None:
-            return self._try(f"read {key}", partial(_file_tag, self.folder / key))
+            return self._try(f"read {key}", partial(file_tag, self.folder / key))
         meta = self.head(key)
         return None if meta is None else meta.tag
 
@@ -273,15 +269,15 @@ class Objects:
 
     def copy(self, key: str, source: "Objects") -> bool:
         """Let a server copy an object of another store; False if it has not both of them."""
-        bucket = _bucket_of(self.url)
+        bucket = bucket_of(self.url)
         if self.folder is not None or source.folder is not None:
             return False
-        if _bucket_of(source.url) != bucket:
+        if bucket_of(source.url) != bucket:
             return False
         whole = self._open_bucket(f"s3://{bucket}")
 
         def ask() -> None:
-            obstore.copy(whole, _path_of(source.url, key), _path_of(self.url, key))
+            obstore.copy(whole, path_of(source.url, key), path_of(self.url, key))
 
         self._try(f"copy {key}", ask)
         return True
@@ -381,50 +377,6 @@ def _identity() -> "S3Config":
     """Who we are, as far as it was taken out of the environment, where obstore would look."""
     hidden = {name.lower(): value for name, value in taken().items() if name not in os.environ}
     return cast("S3Config", hidden)
-
-
-def tag_of(data: bytes) -> str:
-    """The tag that S3 gives to an object that was written at once, and not under a key of KMS.
-
-    Where a server gives others, a swap that counts on this one fails, and its writer has to ask.
-    """
-    return f'"{_md5(data).hexdigest()}"'
-
-
-def _file_tag(path: Path) -> str | None:
-    """The tag of a file, which is never in memory as a whole."""
-    try:
-        with path.open("rb") as file:
-            return f'"{hashlib.file_digest(file, _md5).hexdigest()}"'
-    except FileNotFoundError:
-        return None
-
-
-def _bucket_of(url: str) -> str:
-    return url.partition("://")[2].partition("/")[0]
-
-
-def _path_of(url: str, key: str) -> str:
-    """The name of an object in its bucket."""
-    return f"{url.partition('://')[2].partition('/')[2].strip('/')}/{key}".lstrip("/")
-
-
-def _folder_of(url: str) -> Path | None:
-    """The directory that an address means; None for a bucket."""
-    if wrong := _ONE_SLASH.match(url):
-        msg = f"`{url}` is no place for a store"
-        raise UsageError(msg, hint=f"write {wrong[1]}://{url[wrong.end() :]}")
-    scheme, separator, rest = url.partition("://")
-    if separator and scheme not in ("file", "s3"):
-        msg = f"`{url}` is no place for a store"
-        served = "name the directory or bucket behind it: " if scheme.startswith("http") else ""
-        raise UsageError(msg, hint=served + _PLACES)
-    if scheme == "file" and separator and not rest.startswith("/"):
-        msg = f"`{url}` names a host, not a directory"
-        raise UsageError(msg, hint=f"write file:///{rest}, or only {rest}")
-    if separator and scheme == "s3":
-        return None
-    return Path(unquote(rest) if separator else url).absolute()
 
 
 def _plain(error: Exception) -> str:

@@ -1,0 +1,38 @@
+"""Addresses of stores and channels: directories and buckets."""
+
+import re
+from pathlib import Path
+from urllib.parse import unquote
+
+from torchyard.errors import UsageError
+
+PLACES = "file:///…, s3://BUCKET/… or a directory"
+
+_ONE_SLASH = re.compile(r"(file|s3|https?):/(?!/)")
+
+
+def bucket_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0]
+
+
+def path_of(url: str, key: str) -> str:
+    """The name of an object in its bucket."""
+    return f"{url.partition('://')[2].partition('/')[2].strip('/')}/{key}".lstrip("/")
+
+
+def folder_of(url: str) -> Path | None:
+    """The directory that an address means; None for a bucket."""
+    if wrong := _ONE_SLASH.match(url):
+        msg = f"`{url}` is no place for a store"
+        raise UsageError(msg, hint=f"write {wrong[1]}://{url[wrong.end() :]}")
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme not in ("file", "s3"):
+        msg = f"`{url}` is no place for a store"
+        served = "name the directory or bucket behind it: " if scheme.startswith("http") else ""
+        raise UsageError(msg, hint=served + PLACES)
+    if scheme == "file" and separator and not rest.startswith("/"):
+        msg = f"`{url}` names a host, not a directory"
+        raise UsageError(msg, hint=f"write file:///{rest}, or only {rest}")
+    if separator and scheme == "s3":
+        return None
+    return Path(unquote(rest) if separator else url).absolute()
