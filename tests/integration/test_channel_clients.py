@@ -168,9 +168,6 @@ def test_types_and_caching(served: Served, release: Path) -> None:
         assert answer.media.partition(";")[0] == media
         assert answer.cache == "public, max-age=31536000, immutable"
     assert get(f"{served.url}/{key}").size == entry.size
-    (conda, *_) = channel.state(channel.head(), "conda/linux-64").entries
-    told = get(f"{served.url}/conda/linux-64/{conda.file}")
-    assert told.cache == "public, max-age=86400"
     assert get(f"{served.url}/channel.json").media == "application/json"
     assert get(f"{served.url}/", JSON).media == "text/html; charset=utf-8"
     with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -192,3 +189,5 @@ def test_conda_packages_are_solved_and_installed(served: Served, tmp_path: Path)
     assert found == {"tiny": "cpu_0", "libtiny": "cpu_0"}
     assert (prefix / "share/tiny.txt").read_text(encoding="utf-8") == "it works"
     assert names(asked, ".conda") == ["libtiny-1.0-cpu_0.conda", "tiny-1.1-cpu_0.conda"]
+    package = get(f"{served.url}/conda/linux-64/tiny-1.1-cpu_0.conda")
+    assert package.cache == "public, max-age=86400"
