@@ -211,6 +211,17 @@ def test_a_damaged_state_is_not_believed(channel: Channel) -> None:
     assert_right(channel)
 
 
+def test_web_servers_can_tell_pages_apart(channel: Channel) -> None:
+    """They go by the second in which a file was written, and its size."""
+    folder = channel.objects.folder
+    assert folder is not None
+    seen: set[int] = set()
+    for _ in range(3):
+        put(channel, wheel("demo", f"{len(seen)}.0"))
+        seen.add(int((folder / "simple/demo/index.html").stat().st_mtime))
+    assert len(seen) == 3
+
+
 def test_an_address_of_a_directory_is_quoted(tmp_path: Path) -> None:
     folder = tmp_path / "50% off, + more"
     put(Channel.at(folder.as_uri(), make=True), wheel("demo"))
