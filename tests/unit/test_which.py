@@ -1,5 +1,6 @@
 """Which package fits a machine, and why not the others."""
 
+import shlex
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -332,6 +333,14 @@ def test_libtorch_zips_are_told_apart_by_their_cells(torchyard: Command, tmp_pat
     key = f"packages/{digest[:2]}/{digest[2:]}/linux-x86_64%2Bcpu.zip"
     assert told.commands == {"curl": f"curl -L -o 'linux-x86_64+cpu.zip' 'u/{key}'"}
     assert told.document.notes == []
+
+
+def test_names_mean_nothing_to_a_shell(torchyard: Command, tmp_path: Path) -> None:
+    strange = conda("cpu_'; touch x; '", "__glibc >=2.17")
+    put(tmp_path / "channel", "conda/linux-64", strange)
+    args = ("--kind", "conda", "--cpu", "--json", "--url", "u")
+    told = told_by(torchyard("which", tmp_path / "channel", "torch", *MACHINE, *args).out)
+    assert shlex.split(told.commands["conda"])[-1] == "torch=2.14.0=cpu_'; touch x; '"
 
 
 def test_libtorch_zips_of_others_are_told_apart_by_their_names(

@@ -13,6 +13,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.index.entry import Entry
 from torchyard.index.offer import ANY_PLATFORM, cell_of, platforms_of
+from torchyard.index.repodata import NOARCH
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 
@@ -148,7 +149,7 @@ class Fitter:
 
     def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
         """Of packages that fit, solvers take the one with the highest number of its build."""
-        if subdir not in ("noarch", self.tables.platforms[self.facts.platform].conda_subdir):
+        if subdir not in (NOARCH, self.tables.platforms[self.facts.platform].conda_subdir):
             return Misfit(Reason.PLATFORM, f"is for {subdir}")
         record = conda_record(entry)
         depends = " , ".join(record.depends)

@@ -100,16 +100,22 @@ def commands(answer: Answer, address: str) -> dict[str, str]:
     match answer.kind:
         case "wheel":
             index = f"{address}/{entry.variant or WHOLE}/"
-            rest = f"install --index-url {index} '{answer.project}=={entry.version}'"
+            wanted = _quoted(f"{answer.project}=={entry.version}")
+            rest = f"install --index-url {index} {wanted}"
             return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
         case "conda":
             record = conda_record(entry)
-            spec = f"{record.name}={entry.version}={record.build}"
+            spec = _quoted(f"{record.name}={entry.version}={record.build}")
             channels = f"--channel {address}/conda --channel conda-forge"
-            return {"conda": f"conda install {channels} '{spec}'"}
+            return {"conda": f"conda install {channels} {spec}"}
         case "libtorch":
             key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
-            return {"curl": f"curl -L -o '{entry.file}' '{address}/{key}'"}
+            return {"curl": f"curl -L -o {_quoted(entry.file)} {_quoted(f'{address}/{key}')}"}
+
+
+def _quoted(word: str) -> str:
+    """A word as shells read it; `shlex.quote` would leave most of these without quotes."""
+    return "'" + word.replace("'", "'\\''") + "'"
 
 
 def _entries(channel: Channel, project: str, kind: Kind) -> list[tuple[str, Entry]]:
