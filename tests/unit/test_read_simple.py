@@ -113,6 +113,17 @@ def test_a_list_of_projects() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "sign", ["<a ", "<a x='", "<!--", "<!", "</", "<?", "<a href=x ", "<![", "&", "<a>", "<script>"]
+)
+def test_no_page_takes_hours(sign: str) -> None:
+    start = time.process_time()
+    body = f'<a href="{WHEEL}">{WHEEL}</a>{sign * 30_000}'
+    for listing in (html(body), read_listing(body.encode(), URL, "text/html")):
+        assert [one.file for one in listing.files] == [WHEEL]
+    assert time.process_time() - start < 5
+
+
 def test_json_may_list_projects_as_people_call_them() -> None:
     page = {"meta": {"api-version": "1.0"}, "projects": [{"name": "A.B"}]}
     listing = read_listing(json.dumps(page).encode(), URL, "application/json")

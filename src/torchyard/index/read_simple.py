@@ -130,15 +130,7 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
     except UnicodeDecodeError:
         faults.append("it is no UTF-8 text")
         text = data.decode(errors="replace")
-    parser = _Parser()
-    try:
-        parser.feed(text)
-        parser.close()
-    except (AssertionError, ValueError, RecursionError) as error:
-        faults.append(f"it can't be read to its end: {error}")
-    parser.end()
-    if not parser.is_html5:
-        faults.append("it does not begin with <!DOCTYPE html>")
+    parser = _parsed(text, faults)
     base = _join(url, parser.base, faults)
     files: list[Link] = []
     projects: list[Project] = []
@@ -160,6 +152,21 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
         status=parser.meta.get("pypi:project-status", ""),
         faults=tuple(faults),
     )
+
+
+def _parsed(text: str, faults: list[str]) -> _Parser:
+    """Read a document as far as it goes. To close the parser takes hours if a tag never ends."""
+    parser = _Parser()
+    try:
+        parser.feed(text)
+    except (AssertionError, ValueError, RecursionError) as error:
+        faults.append(f"it can't be read to its end: {error}")
+    parser.end()
+    if "<" in parser.rawdata:
+        faults.append("it ends within a tag")
+    if not parser.is_html5:
+        faults.append("it does not begin with <!DOCTYPE html>")
+    return parser
 
 
 def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> Link:
