@@ -15,6 +15,7 @@ from torchyard.publish.prune import prune
 from torchyard.publish.retention import Keep
 from torchyard.publish.select import parse_selection
 from torchyard.publish.yank import yank
+from torchyard.store.objects import Objects
 
 Deed = Callable[[Channel], object]
 
@@ -125,6 +126,22 @@ def test_what_was_staged_just_now_is_no_orphan(tmp_path: Path) -> None:
 
     for channel in at_every_moment(tmp_path, prepare, take_back, hasty):
         assert_right(channel)
+
+
+class Vanishing(Objects):
+    """Objects that somebody deletes whenever they are looked at."""
+
+    def stream(self, key: str) -> Iterator[bytes]:
+        self.delete([key])
+        return super().stream(key)
+
+
+def test_a_conda_package_is_sent_again_if_another_one_is_deleted(tmp_path: Path) -> None:
+    """Its name is taken while it is sent, and free when somebody looks what is there."""
+    channel = Channel(Vanishing(str(tmp_path)))
+    channel.objects.create("conda/linux-64/some-1.0-h1_0.conda", b"left by somebody who died")
+    put(channel, conda("some"))
+    assert_right(Channel.at(str(tmp_path)))
 
 
 def test_two_who_prune_at_once_both_succeed(tmp_path: Path) -> None:

@@ -56,8 +56,9 @@ def upload(objects: Objects, packages: Iterable[Package], progress: Progress = n
 
     def send(package: Package) -> None:
         for one in _objects(package):
-            if not _send(objects, one) and package.part.startswith("conda/"):
-                _compare(objects, one.key, package.entry.sha256)
+            while not _send(objects, one):
+                if not package.part.startswith("conda/") or _is_same(objects, one.key, package):
+                    break
         progress(package.entry.size)
 
     with ThreadPoolExecutor(_FILES) as pool:
@@ -103,11 +104,15 @@ def _send(objects: Objects, one: _Object) -> bool:
     return True
 
 
-def _compare(objects: Objects, key: str, digest: str) -> None:
-    """Refuse to go on if other bytes are where ours should be."""
+def _is_same(objects: Objects, key: str, package: Package) -> bool:
+    """Refuse to go on if other bytes are where ours should be; False if they have just gone."""
     there = sha256()
-    for piece in objects.stream(key):
-        there.update(piece)
-    if there.hexdigest() != digest:
+    try:
+        for piece in objects.stream(key):
+            there.update(piece)
+    except FileNotFoundError:
+        return False
+    if there.hexdigest() != package.entry.sha256:
         msg = f"the channel has another `{key}`, with other bytes"
         raise PublishError(msg, hint="nothing is ever written over: give it another build number")
+    return True
