@@ -8,7 +8,6 @@ class Media(StrEnum):
     """What sort of document an object is."""
 
     HTML = "text/html; charset=utf-8"
-    SIMPLE_HTML = "application/vnd.pypi.simple.v1+html"
     SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
     JSON = "application/json"
     TEXT = "text/plain; charset=utf-8"
