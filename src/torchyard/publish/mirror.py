@@ -31,11 +31,8 @@ from torchyard.publish.mirror_select import Chosen, Wanted, choose, parse_select
 from torchyard.publish.publish import add
 from torchyard.publish.shelves import parse_part
 from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
-from torchyard.publish.upload import upload
+from torchyard.publish.upload import FILES, upload
 from torchyard.report.progress import Progress
-
-_FILES = 4
-"""So many files are on their way at a time, and on the disk."""
 
 _LARGEST_PROVENANCE = 16 << 20
 
@@ -97,7 +94,7 @@ class Mirror:
             for project in dict.fromkeys(one.project for one in chosen)
             for entry in self._channel.state(head, _part(project)).entries
         }
-        with ThreadPoolExecutor(_FILES) as pool:
+        with ThreadPoolExecutor(FILES) as pool:
             return list(pool.map(partial(self._fate, known), chosen))
 
     def _files(self, project: str) -> Sequence[Link]:
@@ -165,7 +162,7 @@ class Mirror:
         with (
             locked(self._spool / ".lock", wait=True),
             Progress(f"fetching {len(fresh)} files", total) as progress,
-            ThreadPoolExecutor(_FILES) as pool,
+            ThreadPoolExecutor(FILES) as pool,
         ):
             try:
                 got = list(pool.map(partial(self._take, heard=progress), fresh))

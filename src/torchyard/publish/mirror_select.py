@@ -10,18 +10,15 @@ from packaging.utils import canonicalize_name
 
 from torchyard.checks.expected import local_compute
 from torchyard.errors import UsageError
-from torchyard.index.entry import WHOLE
 from torchyard.index.filename import Named, read_name
-from torchyard.index.landing import LANDING
 from torchyard.index.read_simple import Link
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.publish.fit import runs_on
-from torchyard.publish.head import HEAD
+from torchyard.publish.shelves import TAKEN
 
 _PYTHON = re.compile(r"cp[0-9]{2,}t?")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")
-_TAKEN = (WHOLE, "conda", "libtorch", "packages", "pins", "states", HEAD, LANDING)
 
 
 class Wanted(Value, kw_only=True):
@@ -72,7 +69,7 @@ def check_python(name: str) -> str:
 
 def check_variant(name: str) -> str:
     """A variant that an index can be called after; its pages are in a folder of that name."""
-    if not _VARIANT.fullmatch(name) or name in _TAKEN:
+    if not _VARIANT.fullmatch(name) or name in TAKEN:
         msg = f"`{name}` is no name for a variant"
         raise UsageError(msg, hint="write --variant cu130")
     return name

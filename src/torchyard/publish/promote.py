@@ -37,14 +37,11 @@ from torchyard.publish.staged import (
     requirements,
     wheel_requires,
 )
-from torchyard.publish.upload import upload
+from torchyard.publish.upload import FILES, keys_of, upload
 from torchyard.store.objects import Objects
 
 Local = Literal["keep", "drop"]
 """What becomes of `+cu130` in versions."""
-
-_FILES = 4
-"""So many files are on their way at a time."""
 
 _COPIED = 5 << 30
 """A server copies no larger object at once."""
@@ -169,7 +166,7 @@ def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[
         known = made.get((entry.sha256, entry.variant))
         return _relabelled(route, one) if known is None else _known(one, known)
 
-    with ThreadPoolExecutor(_FILES) as pool:
+    with ThreadPoolExecutor(FILES) as pool:
         return list(pool.map(drop, found))
 
 
@@ -229,7 +226,7 @@ def promote(route: Route, head: Head, found: Sequence[Promotion], order: Order) 
     whole = {id(one.package): one for one in found}
 
     def send(some: Iterable[Package]) -> None:
-        with ThreadPoolExecutor(_FILES) as pool:
+        with ThreadPoolExecutor(FILES) as pool:
             list(pool.map(partial(_carry, route), [whole[id(package)] for package in some]))
 
     send(
@@ -246,9 +243,7 @@ def _carry(route: Route, one: Promotion) -> None:
     package, entry = one.package, one.package.entry
     key = key_of(parse_part(package.part), entry)
     if key.startswith("packages/"):
-        names = [key]
-        names += [f"{key}{METADATA}"] if package.metadata else []
-        names += [f"{key}{PROVENANCE}"] if package.provenance else []
+        names = keys_of(package)
         if all(map(target.head, names)):
             return
         same = entry.sha256 == one.origin.entry.sha256

@@ -12,7 +12,7 @@ from torchyard.package.inflate import Progress, nobody
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import AGAIN, Edit, Order
 from torchyard.publish.head import Head
-from torchyard.publish.shelves import FOLDERS, PartName, key_of, parse_part
+from torchyard.publish.shelves import TAKEN, PartName, key_of, parse_part
 from torchyard.publish.staged import Package
 from torchyard.publish.upload import restore, upload
 
@@ -148,7 +148,7 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
 
 def _refuse(part: PartName, entry: Entry, known: Iterable[Entry], doomed: Collection[str]) -> None:
     """Refuse a file that can't be published, given all of its name that are known."""
-    if entry.variant in FOLDERS:
+    if entry.variant in TAKEN:
         msg = f"`{entry.file}` is for `{entry.variant}`, and channels have a folder of that name"
         raise PublishError(msg, hint="call its variant something else")
     for other in known:

@@ -11,15 +11,17 @@ import msgspec
 
 from torchyard.errors import StoreError
 from torchyard.index.entry import SHARED, WHOLE, Entry, State, package_key
+from torchyard.index.landing import LANDING
 from torchyard.index.listing import listing_pages
 from torchyard.index.page import Page
 from torchyard.index.repodata import NOARCH, repodata_pages
 from torchyard.index.shards import changed_shards, shards_page
 from torchyard.index.simple import ProjectIndex
+from torchyard.publish.head import HEAD
 
 Shelf = Literal["simple", "conda", "libtorch"]
 
-FOLDERS = frozenset({"simple", "conda", "libtorch", "packages", "states", "pins"})
+TAKEN = frozenset({"simple", "conda", "libtorch", "packages", "states", "pins", HEAD, LANDING})
 """Everything else on the first level of a channel is a variant."""
 
 

@@ -17,7 +17,7 @@ from torchyard.store.objects import CHUNK, Objects
 _SMALL = 8 << 20
 """Up to this size a file is sent at once, which costs one request whether it is there or not."""
 
-_FILES = 4
+FILES = 4
 """So many packages are on their way at a time."""
 
 _ALONE = Lock()
@@ -61,7 +61,7 @@ def upload(objects: Objects, packages: Iterable[Package], progress: Progress = n
                     break
         progress(package.entry.size)
 
-    with ThreadPoolExecutor(_FILES) as pool:
+    with ThreadPoolExecutor(FILES) as pool:
         list(pool.map(send, packages))
 
 
@@ -72,8 +72,13 @@ def restore(objects: Objects, packages: Iterable[Package]) -> None:
         if objects.head(one.key) is None:
             _send(objects, one)
 
-    with ThreadPoolExecutor(_FILES) as pool:
+    with ThreadPoolExecutor(FILES) as pool:
         list(pool.map(send, (one for package in packages for one in _objects(package))))
+
+
+def keys_of(package: Package) -> list[str]:
+    """Where a package and what is beside it are in a channel."""
+    return [one.key for one in _objects(package)]
 
 
 def _objects(package: Package) -> Iterator[_Object]:
