@@ -74,7 +74,7 @@ class Life(RuleBasedStateMachine):
         self.generation = 0
         self.day = 0
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(upload, "_FILES", 1)  # one after the other, so that each run is the same
+        self.patch.setattr(upload, "FILES", 1)  # one after the other, so that each run is the same
         self.published: set[tuple[str, str]] = set()
         self.known: dict[str, set[str]] = defaultdict(set)
 
