@@ -28,6 +28,7 @@ from tests.channel_deeds import DEEDS
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
 from torchyard.model.order import Order
+from torchyard.run.detached import run_detached
 from torchyard.run.job import Conditions, run_job
 from torchyard.store import sweep
 from torchyard.store.collect import collect
@@ -63,7 +64,7 @@ class Kill(msgspec.Struct, frozen=True):
 class Deed(msgspec.Struct, frozen=True, kw_only=True):
     """Something to do, on stores and in a directory, and when to die of it."""
 
-    what: Literal["run", "collect", "copy", "snapshot", "check out", "channel"]
+    what: Literal["run", "detach", "collect", "copy", "snapshot", "check out", "channel"]
     folder: str
     store: str = ""
     target: str = ""
@@ -159,6 +160,12 @@ def do(deed: Deed) -> None:
             assert deed.order is not None
             conditions = Conditions(work=folder / "work", file=deed.file)
             run_job(deed.order, Store.at(deed.store), conditions, lambda _: None)
+        case "detach":
+            assert deed.order is not None
+            conditions = Conditions(work=folder / "work", file=deed.file)
+            store = Store.at(deed.store)
+            over = run_detached(deed.order, store, conditions, lambda _: None, lambda _: None)
+            assert over.code == 0, over
         case "collect":
             collect(Store.at(deed.store), deed.keep, timedelta(minutes=-1))
         case "copy":

@@ -148,6 +148,12 @@ class ElsewhereError(TorchyardError):
     exit_code = 75
 
 
+class StoppedError(TorchyardError):
+    """Somebody stopped the job, with `torchyard cancel` or SIGTERM; the next run goes on."""
+
+    exit_code = 143
+
+
 def all_errors(root: type[TorchyardError] = TorchyardError) -> Iterator[type[TorchyardError]]:
     """Walk the tree, for the documentation and for the test that codes are unique."""
     yield root

@@ -2,7 +2,7 @@
 
 import gc
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib import import_module
 from typing import ClassVar, NoReturn
 
@@ -49,6 +49,7 @@ class _Commands(LazyGroup):
         "build": "build",
         "status": "status",
         "run": "run",
+        "cancel": "cancel",
         "shell": "shell",
         "rebuild": "rebuild",
         "check": "check",
@@ -102,27 +103,41 @@ def main() -> NoReturn:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except OSError as error:
-        if is_full(error):
-            hint = "make room, and start the same command again"
-            _fail(ElsewhereError(f"the disk is full: {error}", hint=hint, reason="disk"))
-        _fail(HostError(f"the machine refused: {error}"))
+        _fail(refusal(error))
     sys.exit(0)
 
 
+def refusal(error: OSError) -> TorchyardError:
+    """What the machine would not do, and whether another one might."""
+    if is_full(error):
+        hint = "make room, and start the same command again"
+        return ElsewhereError(f"the disk is full: {error}", hint=hint, reason="disk")
+    return HostError(f"the machine refused: {error}")
+
+
 def _fail(error: TorchyardError) -> NoReturn:
-    from torchyard.config.credentials import without_secrets
     from torchyard.report.console import print_error
 
     if "--traceback" in sys.argv[1:]:
         from traceback import format_exception
 
+        from torchyard.config.credentials import without_secrets
+
         sys.stderr.write(without_secrets("".join(format_exception(error))))
         sys.exit(TorchyardError.exit_code)
-    print_error(TorchyardError.of([_plain(one, without_secrets) for one in error.diagnostics]))
+    print_error(TorchyardError.of(faults_of(error)))
     sys.exit(error.exit_code)
 
 
-def _plain(told: Diagnostic, plain: Callable[[str], str]) -> Diagnostic:
-    """What is told, with all of its texts made plain."""
-    span = told.span and told.span._replace(text=plain(told.span.text))
-    return Diagnostic(plain(told.what), span, told.hint and plain(told.hint))
+def faults_of(error: TorchyardError) -> tuple[Diagnostic, ...]:
+    """What went wrong, without the caller's secrets."""
+    from torchyard.config.credentials import without_secrets as plain
+
+    return tuple(
+        Diagnostic(
+            plain(told.what),
+            told.span and told.span._replace(text=plain(told.span.text)),
+            told.hint and plain(told.hint),
+        )
+        for told in error.diagnostics
+    )

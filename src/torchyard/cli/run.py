@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -25,12 +26,13 @@ from torchyard.config.credentials import take_credentials
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.secrets import give
 from torchyard.host.signals import end_tidily
-from torchyard.model.event import Ended, Happening, encode_event
+from torchyard.model.event import Ended, Event, Happening, encode_event
 from torchyard.model.order import Order
 from torchyard.model.yard import Sandbox, SandboxKind, Yard
 from torchyard.report.console import say
 from torchyard.report.events import printer
 from torchyard.run.job import Conditions, run_job
+from torchyard.store.store import Store
 
 
 @click.command("run")
@@ -45,6 +47,7 @@ from torchyard.run.job import Conditions, run_job
 @click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
 @click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
 @click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
+@click.option("--detach", is_flag=True, help="Let it outlive this command, which only follows it.")
 @click.option("--secrets", is_flag=True, hidden=True, help="Read secrets from standard input.")
 @json_option
 def command(
@@ -60,6 +63,7 @@ def command(
     cache: str | None,
     wait: bool,
     keep: bool,
+    detach: bool,
     secrets: bool,
     as_json: bool,
 ) -> None:
@@ -67,6 +71,9 @@ def command(
 
     Nothing is done if the store has the result. A job that failed goes on behind the last step
     that ended well. With --json, events are printed, one on each line.
+
+    With --detach, the job goes on if this command is killed; the same command then follows it
+    again, from its beginning, and ends as it does. `torchyard cancel` ends the job.
     """
     end_tidily()
     take_credentials()
@@ -78,11 +85,23 @@ def command(
         slots=slots, wait=wait, keep=keep, cache=cache or cache_of(file, yard)
     )
     store = open_store(store_url, file, yard)
-    listen = quietly(_print_json if as_json else printer(say))
-    task = asked.task
+    if detach:
+        from torchyard.cli.detached import follow_job, write_event
+
+        listen = quietly(write_event if as_json else printer(say))
+        follow_job(asked, store, conditions, listen)
+    else:
+        carry_out(asked, store, conditions, quietly(print_event if as_json else printer(say)))
+
+
+def carry_out(
+    order: Order, store: Store, conditions: Conditions, listen: Callable[[Happening], None]
+) -> None:
+    """Run a job in this process, and tell how it ended."""
+    task = order.task
     ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
     try:
-        outcome = run_job(asked, store, conditions, listen)
+        outcome = run_job(order, store, conditions, listen)
     except TorchyardError as error:
         listen(ended(outcome="failed", code=error.exit_code, reason=error.reason, why=str(error)))
         raise
@@ -138,7 +157,7 @@ def find_order(
     return order_of(plan, plan.find(parsed.stage, parsed.path)), yard
 
 
-def _print_json(event: Happening) -> None:
+def print_event(event: Event) -> None:
     """Tell an engine; should it be gone, the job goes on all the same."""
     with suppress(OSError):
         os.write(sys.stdout.fileno(), encode_event(event))

@@ -16,14 +16,13 @@ from torchyard.engines.schedule import Schedule
 from torchyard.errors import BusyError, ElsewhereError, StoreError
 from torchyard.host.memory import read_memory
 from torchyard.host.pool import Heard, Pool
-from torchyard.host.secrets import taken
 from torchyard.host.signals import Stops
 from torchyard.host.slots import Slots
 from torchyard.model import event as events
 from torchyard.model.order import short_name
-from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.order import order_of
+from torchyard.run.trust import entrusted
 from torchyard.store.claims import Patience
 from torchyard.store.store import Store
 
@@ -150,9 +149,9 @@ class Runner:
         if options.cache:
             argv += ["--cache", options.cache]
         told = b""
-        if taken() and (job.stage is Stage.PUBLISH or self._store.objects.folder is None):
+        if secrets := entrusted(job.stage, self._store):
             argv.append("--secrets")
-            told = msgspec.json.encode(dict(taken()))
+            told = msgspec.json.encode(dict(secrets))
         self._attempts[number] += 1
         self._programs.start(number, argv, options.folder / f"{name}.errors", told)
 

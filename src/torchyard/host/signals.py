@@ -32,9 +32,13 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 def end_tidily() -> None:
-    """Let a request to end unwind the program, so that it stops what it started."""
+    """Let a request to end unwind the program, so that it stops what it started.
+
+    Another request would break that off.
+    """
 
     def leave(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         sys.exit(TERMINATED)
 
     signal.signal(signal.SIGTERM, leave)

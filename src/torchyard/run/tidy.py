@@ -5,14 +5,15 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
+from torchyard.host.detached import find_record, in_turn
 from torchyard.host.work import locked
 from torchyard.model.order import short_name
 from torchyard.model.recipe import Stage
-from torchyard.run.workplace import KEPT
+from torchyard.run.workplace import KEPT, RECORD
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
-    """Remove the directories of failed jobs that are in no plan any more, and older than an age."""
+    """Remove what failed jobs left that is in no plan any more, and older than an age."""
     wanted = {short_name(stage, fingerprint) for fingerprint in kept for stage in Stage}
     removed = []
     for folder in sorted(root.glob("*-*/")):
@@ -26,4 +27,20 @@ def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False
                 if not dry_run:
                     shutil.rmtree(folder, ignore_errors=True)
                     lock.unlink(missing_ok=True)
+    return removed + _tidy_records(root, age, dry_run=dry_run)
+
+
+def _tidy_records(root: Path, age: float, *, dry_run: bool) -> list[Path]:
+    """Remove what detached jobs told that ended long ago, and that nobody came to hear."""
+    removed = []
+    for path in sorted(root.glob(f"*{RECORD}")):
+        with in_turn(root):
+            record = find_record(path)
+        if record is None:
+            continue
+        if not record.is_running() and time.time() - path.stat().st_mtime >= age:
+            removed.append(path)
+            if not dry_run:
+                record.forget()
+        record.close()
     return removed

@@ -9,6 +9,8 @@
     log                     every line of every step, with its time
     kept                    there if somebody wants to look at all this
 
+Beside it are `NAME.lock`, held by who works in it, and `NAME.detached` (see `detached.py`).
+
 It has the job's fingerprint in its name, so a directory that is there belongs to the same job,
 and a job that is run again goes on behind the last step that ended well.
 """
@@ -29,6 +31,9 @@ from torchyard.model.yard import SandboxKind
 
 KEPT = "kept"
 """A file that says that somebody wants a job's directory to stay."""
+
+RECORD = ".detached"
+"""How the file beside a job's directory ends to which a detached run of it writes."""
 
 
 class State(Value, kw_only=True):
@@ -52,6 +57,7 @@ class Workplace:
         self.order = order
         self.folder = root / short_name(task.stage, task.fingerprint)
         self.lock = root / f"{self.folder.name}.lock"
+        self.record = root / f"{self.folder.name}{RECORD}"
 
     @property
     def build(self) -> Path:
@@ -75,11 +81,8 @@ class Workplace:
 
     def prepare(self) -> None:
         """Make the directory, end what an earlier try left running, and see if it is of use."""
+        self.end_leftover()
         state = self.state()
-        if state.group is not None:
-            group = state.group
-            if may_be(group, state.born):
-                end_group(group, lambda: not group_is_running(group))
         if state.steps and state.sandbox != self.order.sandbox.kind:
             shutil.rmtree(self.folder)
             state = State()
@@ -87,6 +90,13 @@ class Workplace:
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
         self.save(State(sandbox=self.order.sandbox.kind, steps=state.steps))
+
+    def end_leftover(self) -> None:
+        """End the step of a run that was killed."""
+        state = self.state()
+        group = state.group
+        if group is not None and may_be(group, state.born):
+            end_group(group, lambda: not group_is_running(group))
 
     def state(self) -> State:
         with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):

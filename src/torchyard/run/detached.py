@@ -1,0 +1,238 @@
+"""Jobs that outlive who asked for them: whoever asks for the same job follows the one that runs.
+
+A supervisor runs the job and writes what happens to a record beside the job's directory: where it
+is, events, and how it ended. A record that is left has an end that nobody heard, or none because
+the supervisor was killed.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal
+
+import msgspec
+
+from torchyard.errors import BusyError, Diagnostic, ElsewhereError
+from torchyard.host.child import GRACE, family, kill_all
+from torchyard.host.detached import Record, begin_record, find_record, in_turn, launch
+from torchyard.host.process import may_be
+from torchyard.model.event import Event, Happening, Noted
+from torchyard.model.order import Order
+from torchyard.model.values import Value
+from torchyard.run.job import Conditions
+from torchyard.run.trust import entrusted
+from torchyard.run.workplace import Workplace
+from torchyard.store.store import Store
+
+_SUPERVISOR = (sys.executable, "-m", "torchyard.cli.supervise")
+
+_SOON, _SELDOM = 0.02, 0.5
+"""Seconds between two looks at a record, when something was just told and when nothing is."""
+
+_PATIENCE = 2 * GRACE + 5
+"""Seconds that a supervisor has to end its steps, which get GRACE twice."""
+
+Role = Literal["starts", "joins", "hears"]
+"""What one who asks for a job does: start it, follow one that runs, or hear how it ended."""
+
+_NOTES: dict[Role, str] = {
+    "joins": "runs detached on this machine already; this is what it tells from its beginning",
+    "hears": "ended while nobody followed it; this is what it told, and the next run begins anew",
+}
+
+
+class Begun(Event, kw_only=True):
+    """A supervisor is there."""
+
+    pid: int
+    born: str
+
+
+class Over(Event, kw_only=True):
+    """A job is over: the exit code, and what went wrong."""
+
+    code: int
+    faults: tuple[Diagnostic, ...] = ()
+
+
+class Assignment(Value, kw_only=True):
+    """What a supervisor is told, secrets among it, by a way that nobody else sees."""
+
+    order: Order
+    store: str
+    conditions: Conditions
+    secrets: dict[str, str]
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(self, enc_hook=str)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "Assignment | None":
+        """None if whoever wrote it was killed over it."""
+        with suppress(msgspec.DecodeError):
+            return msgspec.json.decode(data, type=cls, dec_hook=lambda kind, text: kind(text))
+        return None
+
+
+_LINES = msgspec.json.Decoder(Happening | Begun | Over)
+
+
+def is_detached(place: Workplace) -> bool:
+    """Whether a job runs detached on this machine."""
+    record = _find(place)
+    if record is None:
+        return False
+    try:
+        return record.is_running()
+    finally:
+        record.close()
+
+
+def run_detached(
+    order: Order,
+    store: Store,
+    conditions: Conditions,
+    report: Callable[[Happening], None],
+    print_stray: Callable[[bytes], None],
+) -> Over:
+    """Follow a job that runs detached, or start it; tell how it ended."""
+    place = Workplace(conditions.work, order)
+    secrets = dict(entrusted(order.task.stage, store))
+    assignment = Assignment(order=order, store=store.url, conditions=conditions, secrets=secrets)
+    while True:
+        record, role = _join(place, assignment)
+        try:
+            if role in _NOTES:
+                report(Noted(job=order.task.id, text=_NOTES[role]))
+            over = follow(record, report, print_stray)
+            if over is not None:
+                record.forget()
+                return over
+            if role == "starts" or not record.is_empty():
+                raise _lost(order)
+        finally:
+            record.close()
+
+
+def _lost(order: Order) -> ElsewhereError:
+    msg = f"{order.task.id}: the detached process that ran it is gone, and did not say how it ended"
+    hint = "it was killed, or the machine's disk is full; the same command goes on with the job"
+    return ElsewhereError(msg, hint=hint)
+
+
+def _find(place: Workplace) -> Record | None:
+    if not place.record.exists():
+        return None
+    with in_turn(place.record.parent):
+        return find_record(place.record)
+
+
+def forget_detached(place: Workplace) -> None:
+    """Remove the record of a job that has ended since, however it did."""
+    record = _find(place)
+    if record is not None:
+        if not record.is_running():
+            record.forget()
+        record.close()
+
+
+def _join(place: Workplace, assignment: Assignment) -> tuple[Record, Role]:
+    """Open the record of a job; of several who ask for it at once, one starts it."""
+    path = place.record
+    with in_turn(path.parent):
+        record = find_record(path)
+        if record is not None:
+            if record.is_running():
+                return record, "joins"
+            if any(isinstance(_read(line), Over) for line in record.lines()):
+                record.rewind()
+                return record, "hears"
+            record.close()
+        lock = begin_record(path)
+        record = Record(path)
+    launch((*_SUPERVISOR, str(path)), path, lock, assignment.encode())
+    return record, "starts"
+
+
+def _read(line: bytes) -> Happening | Begun | Over | None:
+    """What a line says; None if a library or Python itself wrote it."""
+    with suppress(msgspec.DecodeError):
+        read: Happening | Begun | Over = _LINES.decode(line)
+        return read
+    return None
+
+
+def follow(
+    record: Record, report: Callable[[Happening], None], print_stray: Callable[[bytes], None]
+) -> Over | None:
+    """Pass on what a record tells, up to the end; None if there is none, and nobody to tell it.
+
+    Whoever has lost its parent stops: else it would hear how the job ended on behalf of nobody.
+    """
+    parent, nap = os.getppid(), _SOON
+    while True:
+        is_running = record.is_running()  # asked first, so that what was told last is read
+        is_quiet = True
+        for line in record.lines():
+            is_quiet = False
+            match read := _read(line):
+                case Over():
+                    _stay_with(parent)
+                    return read
+                case Begun():
+                    pass
+                case None:
+                    print_stray(line + b"\n")
+                case _:
+                    report(read)
+        if not is_running:
+            return None
+        _stay_with(parent)
+        nap = min(2 * nap, _SELDOM) if is_quiet else _SOON
+        time.sleep(nap)
+
+
+def _stay_with(parent: int) -> None:
+    if os.getppid() != parent:
+        msg = "whoever wanted to hear of the job is gone; the job goes on"
+        raise ElsewhereError(msg, hint="the same command follows it again")
+
+
+def end_detached(place: Workplace) -> bool:
+    """End a job that runs detached, and all its processes; whether there was one.
+
+    Its directory stays. What a supervisor left that was killed is ended, too.
+    """
+    record = _find(place)
+    was_running = False
+    if record is not None:
+        was_running = record.is_running()
+        _end(record)
+        record.close()
+    if place.folder.exists():
+        with place.alone(wait=False) as alone:
+            if alone:
+                place.end_leftover()
+    return was_running
+
+
+def _end(record: Record) -> None:
+    """Ask a supervisor to end, wait until it has, then insist."""
+    begun = None
+    for _ in range(2):
+        until = time.monotonic() + _PATIENCE
+        while time.monotonic() < until:
+            if not record.is_running():
+                return
+            if begun is None:
+                begun = next((r for r in map(_read, record.lines()) if isinstance(r, Begun)), None)
+                if begun is not None and may_be(begun.pid, begun.born):
+                    os.kill(begun.pid, signal.SIGTERM)
+            time.sleep(_SOON)
+        if begun is not None and may_be(begun.pid, begun.born):
+            kill_all(family(begun.pid))
+    msg = "the detached process does not end"
+    raise BusyError(msg, hint="`ps` may tell what it waits for; try once more")

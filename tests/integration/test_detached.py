@@ -1,0 +1,375 @@
+"""Jobs that outlive whoever asked for them, and how others follow and end them."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from tests.crash_driver import Deed, Kill
+from tests.helpers import CORE, WORKS, make_yard
+from tests.integration.test_crash import ALL, started, told
+from tests.integration.test_crash import Yard as Killed
+from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
+from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
+
+from torchyard.store.store import Store
+from torchyard.store.trees import read_log
+
+pytestmark = pytest.mark.integration
+
+Program = subprocess.Popen[str]
+
+
+def wait_until(is_so: Callable[[], object], seconds: float = 20) -> None:
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.02)
+
+
+class Yard:
+    """A project with one job whose second step goes on until it is let go, well or not."""
+
+    def __init__(self, folder: Path) -> None:
+        waits = (
+            f"echo $$ >> {folder}/tries; until test -e {folder}/go; do sleep 0.02; done; "
+            f"test ! -e {folder}/bad || exit 1; ls {{out}}/lib >"
+        )
+        self.folder = folder
+        self.file = make_yard(folder / "yard", WORKS.replace("ls {out}/lib >", waits))
+        self.work = folder / "yard/.torchyard/work"
+        self.argv = [sys.executable, "-m", "torchyard", "run", CORE, "--detach"]
+        self.argv += ["-f", str(self.file)]
+        self._programs: list[Program] = []
+        assert self.run("source:demo-1.0").returncode == 0
+
+    def start(self, *words: str, wait: bool = True, cwd: Path | None = None) -> Program:
+        """Ask for a detached job in a session of its own; wait until its step runs."""
+        program = subprocess.Popen(
+            [*self.argv, *words],
+            cwd=cwd,
+            env={**os.environ, "COLUMNS": "200"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self._programs.append(program)
+        if wait:
+            wait_until(lambda: self.tries)
+        return program
+
+    def join(self) -> Program:
+        """Ask for a detached job that runs; wait until it is followed."""
+        program = self.start(wait=False)
+        assert program.stderr is not None
+        assert "runs detached on this machine already" in program.stderr.readline()
+        return program
+
+    def run(self, job: str = CORE, *words: object) -> subprocess.CompletedProcess[str]:
+        return torchyard("run", job, "-f", self.file, *words)
+
+    def detach(self) -> subprocess.CompletedProcess[str]:
+        return self.run(CORE, "--detach")
+
+    def cancel(self) -> subprocess.CompletedProcess[str]:
+        return torchyard("cancel", CORE, "-f", self.file)
+
+    def let_go(self, *, well: bool = True) -> None:
+        if not well:
+            (self.folder / "bad").touch()
+        (self.folder / "go").touch()
+
+    @property
+    def tries(self) -> list[int]:
+        """The processes of the second step, in each of its tries."""
+        path = self.folder / "tries"
+        return [int(line) for line in path.read_text("utf-8").split()] if path.exists() else []
+
+    def supervisor(self) -> psutil.Process:
+        (record,) = self.work.glob("*.detached")
+        first = json.loads(record.read_text("utf-8").partition("\n")[0])
+        return psutil.Process(first["pid"])
+
+    def end(self) -> None:
+        self.cancel()
+        for program in self._programs:
+            program.kill()
+            program.communicate()
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> Iterator[Yard]:
+    yard = Yard(tmp_path)
+    yield yard
+    yard.end()
+
+
+def end_of(program: Program) -> tuple[int, str]:
+    _, err = program.communicate(timeout=30)
+    return program.returncode, err
+
+
+def is_gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def test_it_is_told_as_if_it_ran_here(yard: Yard) -> None:
+    yard.let_go(well=False)
+    plain, detached = yard.run(), yard.detach()
+    assert plain.returncode == detached.returncode == 9
+    assert "`list` failed with exit code 1" in detached.stderr
+    first, *others = plain.stderr.splitlines()
+    assert first.startswith("started")
+    assert detached.stderr.splitlines()[0] == first
+    assert detached.stderr.splitlines()[-1] == others[-1], "the hint"
+    (yard.folder / "bad").unlink()
+    done = yard.run(CORE, "--detach", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [event["event"] for event in events] == ["started", "stepping", "stepped", "ended"]
+    assert events[-1]["outcome"] == "built"
+    assert not list(yard.work.iterdir())
+    assert yard.detach().stderr.startswith("cached")
+    assert len(yard.tries) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_it_outlives_who_asked_for_it(yard: Yard, number: signal.Signals) -> None:
+    first = yard.start()
+    os.killpg(first.pid, number)
+    code, err = end_of(first)
+    assert code in {-number, 128 + number}
+    assert (f"{CORE} goes on" in err) == (number in {signal.SIGTERM, signal.SIGINT})
+    second = yard.join()
+    yard.let_go()
+    code, err = end_of(second)
+    assert code == 0, err
+    began, *_, last = err.splitlines()
+    assert began == f"started  {CORE}", "from its beginning"
+    assert last.startswith(f"built    {CORE}")
+    assert len(yard.tries) == 1
+    assert not list(yard.work.iterdir())
+
+
+def test_who_asks_in_a_directory_that_is_removed(yard: Yard) -> None:
+    """A step that fails is explained with the directory that one is in."""
+    gone = yard.folder / "gone"
+    gone.mkdir()
+    program = yard.start(cwd=gone)
+    gone.rmdir()
+    yard.let_go(well=False)
+    code, err = end_of(program)
+    assert code == 9
+    assert f"torchyard shell {CORE} -f {yard.file}" in err
+
+
+def test_an_end_that_nobody_heard_is_told_once(yard: Yard) -> None:
+    yard.start().kill()
+    supervisor = yard.supervisor()
+    yard.let_go(well=False)
+    wait_until(lambda: is_gone(supervisor.pid))
+    heard = yard.detach()
+    assert heard.returncode == 9
+    assert "ended while nobody followed it" in heard.stderr
+    assert "`list` failed with exit code 1" in heard.stderr
+    assert len(yard.tries) == 1
+    again = yard.detach()
+    assert again.returncode == 9
+    assert "nobody followed" not in again.stderr
+    assert len(yard.tries) == 2
+
+
+def test_the_store_knows_better_than_a_record(yard: Yard) -> None:
+    yard.start().kill()
+    supervisor = yard.supervisor()
+    yard.let_go(well=False)
+    wait_until(lambda: is_gone(supervisor.pid))
+    (yard.folder / "bad").unlink()
+    assert yard.run().returncode == 0
+    assert yard.detach().stderr == f"cached   {CORE}\n"
+    assert not list(yard.work.iterdir())
+
+
+def test_nobody_hears_for_a_reader_that_is_gone(yard: Yard) -> None:
+    """Its pipe broke: what it was told has reached nobody."""
+    program = yard.start()
+    assert program.stderr is not None
+    program.stderr.close()
+    yard.let_go(well=False)
+    assert program.wait(timeout=20) == 141
+    assert "nobody followed it" in yard.detach().stderr
+
+
+def test_a_follower_ends_with_its_parent(yard: Yard) -> None:
+    line = f"{shlex.join(yard.argv)} 2> /dev/null & echo $!; wait"
+    with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE, text=True) as shell:
+        assert shell.stdout is not None
+        follower = int(shell.stdout.readline())
+        wait_until(lambda: yard.tries)
+        shell.kill()
+    wait_until(lambda: is_gone(follower), 3)
+    yard.let_go(well=False)
+    supervisor = yard.supervisor()
+    wait_until(lambda: is_gone(supervisor.pid))
+    assert "nobody followed it" in yard.detach().stderr
+
+
+def test_of_several_at_once_one_starts_it(yard: Yard) -> None:
+    programs = [yard.start(wait=False) for _ in range(6)]
+    wait_until(lambda: yard.tries)
+    wait_until(lambda: len(psutil.Process(yard.supervisor().pid).children()) == 1)
+    time.sleep(1)
+    yard.let_go()
+    ends = [end_of(program) for program in programs]
+    assert [code for code, _ in ends] == [0] * 6, ends
+    assert sum("already" not in err and "cached" not in err for _, err in ends) == 1
+    assert len(yard.tries) == 1
+    assert not list(yard.work.iterdir())
+
+
+def test_a_supervisor_that_is_killed_is_missed(yard: Yard) -> None:
+    first, second = yard.start(), yard.join()
+    time.sleep(1.5)  # until followers look seldom
+    yard.supervisor().kill()
+    began = time.monotonic()
+    for program in (first, second):
+        code, err = end_of(program)
+        assert code == 75
+        assert "the detached process that ran it is gone" in err
+    assert time.monotonic() - began < 2
+    (left,) = yard.tries
+    assert not is_gone(left)
+    third = yard.start(wait=False)
+    wait_until(lambda: len(yard.tries) == 2)
+    assert is_gone(left), "what it left was ended"
+    yard.let_go()
+    code, err = end_of(third)
+    assert code == 0
+    assert "already" not in err
+    assert "compile" not in err, "it went on behind the first step"
+    assert not list(yard.work.iterdir())
+
+
+def test_a_job_that_is_cancelled(yard: Yard) -> None:
+    program = yard.start("--json")
+    done = yard.cancel()
+    assert done.returncode == 0
+    assert done.stderr.startswith(f"{CORE} was stopped; its directory is {yard.work}/core-")
+    out, err = program.communicate(timeout=5)
+    assert program.returncode == 143
+    assert f"error: {CORE} was stopped" in err
+    ended = json.loads(out.splitlines()[-1])
+    assert (ended["event"], ended["code"]) == ("ended", 143)
+    (step,) = yard.tries
+    assert is_gone(step)
+    (folder,) = (path for path in yard.work.iterdir() if path.is_dir())
+    assert (folder / "out/lib/core.bin").exists()
+    assert not list(yard.work.glob("*.detached"))
+    again = yard.cancel()
+    assert again.returncode == 0
+    assert f"{CORE} does not run detached in {yard.work}" in again.stderr
+    yard.let_go()
+    next_run = yard.detach()
+    assert next_run.returncode == 0
+    assert "compile" not in next_run.stderr
+
+
+def test_cancelling_ends_what_a_killed_supervisor_left(yard: Yard) -> None:
+    yard.start()
+    supervisor = yard.supervisor()
+    supervisor.kill()
+    (step,) = yard.tries
+    wait_until(lambda: is_gone(supervisor.pid))
+    assert not is_gone(step)
+    assert "does not run detached" in yard.cancel().stderr
+    assert is_gone(step)
+
+
+def test_old_records_are_removed(yard: Yard) -> None:
+    yard.start().kill()
+    supervisor = yard.supervisor()
+    kept = torchyard("store", "gc", "--grace", "0", "-f", yard.file)
+    assert list(yard.work.glob("*.detached")), kept.stdout
+    yard.let_go(well=False)
+    wait_until(lambda: is_gone(supervisor.pid))
+    young = torchyard("store", "gc", "-f", yard.file)
+    (record,) = yard.work.glob("*.detached")
+    assert str(record) not in young.stdout
+    gone = torchyard("store", "gc", "--grace", "0", "-f", yard.file)
+    assert f"removed {record}" in gone.stdout
+    assert not record.exists()
+
+
+def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
+    """Neither its environment nor that of a process above it has them, and no file does."""
+    publish = (
+        f"[[steps.publish]]\nrun = '''{SNOOPS}'''\n\n"
+        "[[steps.publish]]\n"
+        'run = "printf %s \\"$AWS_SECRET_ACCESS_KEY\\" | sha256sum; false {channel}"\n\n'
+        f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[steps]"
+    )
+    file = make_publishing_yard(tmp_path, PUBLISHES.replace("[steps]", publish))
+    core = ("run", CORE, "--detach", "-f", file)
+    assert torchyard("run", "source:demo-1.0", "-f", file).returncode == 0
+    done = torchyard(*core, env={**SECRETS, "SEEN": "by-everybody"})
+    assert done.returncode == 0, done.stderr
+    store = Store.at(str(tmp_path / ".torchyard/store"))
+    (result,) = (r for r in store.results() if r.order.task.stage == "core")
+    log = b"".join(read_log(store, result)).decode()
+    assert "torchyard.cli.supervise" in log
+    assert "SEEN=by-everybody" in log
+    assert not any(value in log or f"{name}=" in log for name, value in SECRETS.items())
+
+    assert torchyard("build", "-f", file, "--skip", "publish:*").returncode == 0
+    failed = torchyard("run", "publish:demo-1.0/nightly", "--detach", "-f", file, env=SECRETS)
+    assert failed.returncode == 9, failed.stderr
+    (path,) = (tmp_path / ".torchyard/work").glob("publish-*/log")
+    log = path.read_text("utf-8")
+    assert sha256(SECRET.encode()).hexdigest() in log, "the step had the real one"
+    everything = b"".join(p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
+    for value in SECRETS.values():
+        assert value not in log + failed.stderr
+        assert value.encode() not in everything
+
+
+@pytest.mark.parametrize("every", [pytest.param(4, id="some"), ALL])
+def test_whoever_asks_is_killed_at_every_step(tmp_path: Path, every: int) -> None:
+    """It leaves nothing, or a supervisor that the next one follows: the steps run once."""
+    count = tmp_path / "count"
+    text = WORKS.replace("ls {out}", f"sleep 0.3; echo >> {count}; ls {{out}}")
+    with started() as zygote:
+        yard = Killed(tmp_path, zygote, text)
+        yard.build("source")
+        deed = yard.deed("core", "")
+        deed = msgspec.structs.replace(deed, what="detach")
+
+        def anew(number: int) -> Deed:
+            count.unlink(missing_ok=True)
+            store = shutil.copytree(yard.store, tmp_path / f"store-{number}")
+            return msgspec.structs.replace(deed, store=str(store))
+
+        (before,) = zygote.succeed(anew(0)).starts
+        assert before >= 5
+        kills = [Kill("file", number + 1) for number in range(before + 4)]
+        kills += [Kill("process", 1, n * n / 500) for n in range(1, 16)]
+        kills = kills[::every]
+        running = []
+        for number, kill in enumerate(kills, 1):
+            fresh = anew(number)
+            with told(kill):
+                running.append(zygote.die(fresh, kill).running)
+                zygote.succeed(fresh)
+                assert count.read_text("utf-8") == "\n"
+                assert not list(Path(fresh.folder, "work").iterdir())
+        assert 2 <= sum(running) <= len(kills) - 2

@@ -1,0 +1,119 @@
+"""What holds of detached jobs before any of them runs."""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.helpers import CORE, WORKS, plan_of
+
+from torchyard.host import secrets
+from torchyard.host.detached import Record, begin_record, find_record, in_turn, launch
+from torchyard.model.event import Noted, encode_event
+from torchyard.model.identifier import parse
+from torchyard.model.order import Order
+from torchyard.model.recipe import Stage
+from torchyard.model.yard import Sandbox
+from torchyard.plan.order import order_of
+from torchyard.run.detached import Assignment, Begun, Over, follow
+from torchyard.run.job import Conditions
+from torchyard.run.trust import entrusted
+from torchyard.store.store import Store
+
+PROGRAM = """\
+import os, subprocess, sys, time
+from torchyard.host.detached import part
+part(int(sys.argv[1]))
+print(sys.stdin.read(), os.getsid(0) != int(os.environ["SESSION"]), flush=True)
+left = subprocess.Popen(["sleep", "5"])  # has the streams, but not the lock
+print(f"{left.pid}\\nend", end="", flush=True)
+time.sleep(0.2)
+os._exit(0)
+"""
+
+
+@pytest.fixture
+def order() -> Order:
+    plan, job = plan_of(WORKS), parse(CORE)
+    assert job.stage is not None
+    return order_of(plan, plan.find(job.stage, job.path))
+
+
+def test_a_record_is_locked_while_its_program_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SESSION", str(os.getsid(0)))
+    path = tmp_path / "record"
+    assert find_record(path) is None
+    with in_turn(tmp_path):
+        lock = begin_record(path)
+        record, other = Record(path), Record(path)
+    assert record.is_empty()
+    launch([sys.executable, "-c", PROGRAM], path, lock, b"hello")
+    until = time.monotonic() + 10
+    while record.is_empty():
+        assert record.is_running()
+        assert other.is_running()
+        assert time.monotonic() < until
+    while record.is_running():
+        assert time.monotonic() < until
+    hello, left = record.lines()  # and no half of a line
+    assert hello == b"hello True"
+    os.kill(int(left), signal.SIGKILL)  # it was still there
+    record.rewind()
+    assert list(record.lines()) == [hello, left]
+    for each in (record, other):
+        each.close()
+
+
+def test_only_the_record_itself_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "record"
+    os.close(begin_record(path))
+    old = Record(path)
+    os.close(begin_record(path))
+    new = Record(path)
+    old.forget()
+    assert path.exists()
+    new.forget()
+    new.forget()
+    assert not path.exists()
+    for each in (old, new):
+        each.close()
+
+
+def test_what_a_supervisor_is_told_is_whole_or_nothing(order: Order) -> None:
+    conditions = Conditions(work=Path("/work"), file="/f.toml", sandbox=Sandbox(kind="view"))
+    whole = Assignment(order=order, store="/store", conditions=conditions, secrets={"A": "b"})
+    data = whole.encode()
+    assert Assignment.decode(data) == whole
+    assert not any(Assignment.decode(data[:length]) for length in range(0, len(data), 7))
+
+
+def test_a_record_is_told_line_by_line(tmp_path: Path) -> None:
+    path = tmp_path / "record"
+    note, over = Noted(text="so"), Over(code=9)
+    lines = [encode_event(Begun(pid=1, born="")), b"Traceback\n", encode_event(note)]
+    path.write_bytes(b"".join([*lines, encode_event(over), encode_event(note)]))
+    events: list[object] = []
+    strays: list[bytes] = []
+    record = Record(path)
+    assert follow(record, events.append, strays.append) == over
+    assert (events, strays) == ([note], [b"Traceback\n"])
+    record.close()
+    path.write_bytes(b"".join([*lines, encode_event(over)[:-1]]))
+    record = Record(path)
+    assert follow(record, events.append, strays.append) is None, "it was cut off"
+    record.close()
+
+
+def test_secrets_are_entrusted_to_publishing_and_to_stores_that_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_taken", {"AWS_SESSION_TOKEN": "hunter2"})
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    folder, bucket = Store.at(str(tmp_path)), Store.at("s3://some-bucket/store", make=False)
+    assert entrusted(Stage.PUBLISH, folder) == {"AWS_SESSION_TOKEN": "hunter2"}
+    assert not entrusted(Stage.CORE, folder)
+    assert entrusted(Stage.CORE, bucket) == {"AWS_SESSION_TOKEN": "hunter2"}
