@@ -1,5 +1,6 @@
 """Jobs that outlive whoever asked for them, and how others follow and end them."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import psutil
 import pytest
 from tests.crash_driver import Deed, Kill
 from tests.helpers import CORE, WORKS, make_yard
-from tests.integration.test_crash import ALL, started, told
+from tests.integration.test_crash import ALL, Zygote, contents, started, told
 from tests.integration.test_crash import Yard as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
 from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
@@ -35,6 +37,15 @@ def wait_until(is_so: Callable[[], object], seconds: float = 20) -> None:
     while not is_so():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
+
+
+def supervisors_in(work: Path) -> list[psutil.Process]:
+    found = []
+    for record in work.glob("*.detached"):
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError, psutil.NoSuchProcess):
+            first = json.loads(record.read_text("utf-8").partition("\n")[0])
+            found.append(psutil.Process(first["pid"]))
+    return found
 
 
 class Yard:
@@ -98,9 +109,8 @@ class Yard:
         return [int(line) for line in path.read_text("utf-8").split()] if path.exists() else []
 
     def supervisor(self) -> psutil.Process:
-        (record,) = self.work.glob("*.detached")
-        first = json.loads(record.read_text("utf-8").partition("\n")[0])
-        return psutil.Process(first["pid"])
+        (found,) = supervisors_in(self.work)
+        return found
 
     def end(self) -> None:
         self.cancel()
@@ -343,33 +353,61 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
         assert value.encode() not in everything
 
 
+class Anew:
+    """The same job again and again, each time with a store that has nothing but its inputs."""
+
+    def __init__(self, folder: Path, zygote: Zygote) -> None:
+        self.count = folder / "count"
+        text = WORKS.replace("ls {out}", f"sleep 0.3; echo >> {self.count}; ls {{out}}")
+        self._yard = Killed(folder, zygote, text)
+        self._yard.build("source")
+        self._folders = (folder / f"store-{number}" for number in range(1000))
+
+    def deed(self) -> Deed:
+        self.count.unlink(missing_ok=True)
+        store = shutil.copytree(self._yard.store, next(self._folders))
+        return msgspec.structs.replace(self._yard.deed("core", str(store)), what="detach")
+
+
 @pytest.mark.parametrize("every", [pytest.param(4, id="some"), ALL])
 def test_whoever_asks_is_killed_at_every_step(tmp_path: Path, every: int) -> None:
     """It leaves nothing, or a supervisor that the next one follows: the steps run once."""
-    count = tmp_path / "count"
-    text = WORKS.replace("ls {out}", f"sleep 0.3; echo >> {count}; ls {{out}}")
     with started() as zygote:
-        yard = Killed(tmp_path, zygote, text)
-        yard.build("source")
-        deed = yard.deed("core", "")
-        deed = msgspec.structs.replace(deed, what="detach")
-
-        def anew(number: int) -> Deed:
-            count.unlink(missing_ok=True)
-            store = shutil.copytree(yard.store, tmp_path / f"store-{number}")
-            return msgspec.structs.replace(deed, store=str(store))
-
-        (before,) = zygote.succeed(anew(0)).starts
+        jobs = Anew(tmp_path, zygote)
+        (before,) = zygote.succeed(jobs.deed()).starts
         assert before >= 5
         kills = [Kill("file", number + 1) for number in range(before + 4)]
         kills += [Kill("process", 1, n * n / 500) for n in range(1, 16)]
         kills = kills[::every]
         running = []
-        for number, kill in enumerate(kills, 1):
-            fresh = anew(number)
+        for kill in kills:
+            deed = jobs.deed()
             with told(kill):
-                running.append(zygote.die(fresh, kill).running)
-                zygote.succeed(fresh)
-                assert count.read_text("utf-8") == "\n"
-                assert not list(Path(fresh.folder, "work").iterdir())
+                running.append(zygote.die(deed, kill).running)
+                zygote.succeed(deed)
+                assert jobs.count.read_text("utf-8") == "\n"
+                assert not list(Path(deed.folder, "work").iterdir())
         assert 2 <= sum(running) <= len(kills) - 2
+
+
+@pytest.mark.slow
+def test_a_supervisor_is_killed_at_any_time(tmp_path: Path) -> None:
+    """Its follower hears of the result or of the loss, and the next one makes all right."""
+    with started() as zygote, ThreadPoolExecutor(1) as pool:
+        jobs = Anew(tmp_path, zygote)
+        zygote.succeed(first := jobs.deed())
+        expected, lost, work = contents(first), 0, Path(first.folder, "work")
+        for delay in range(0, 600, 40):
+            deed = jobs.deed()
+            following = pool.submit(zygote.do, deed)
+            wait_until(lambda: supervisors_in(work))
+            time.sleep(delay / 1000)
+            for supervisor in supervisors_in(work):
+                supervisor.kill()
+            ended = following.result()
+            assert ended.code == 0 or "ElsewhereError" in ended.said
+            lost += ended.code != 0
+            zygote.succeed(deed)
+            assert contents(deed) == expected
+            assert not list(work.iterdir())
+        assert lost >= 5
