@@ -64,7 +64,7 @@ def _carry_out(assignment: "Assignment") -> "Over":
                 fingerprint=task.fingerprint,
                 outcome="failed",
                 code=stopped.exit_code,
-                why=str(stopped),
+                why="it was stopped",
             )
         )
         return _over(stopped)

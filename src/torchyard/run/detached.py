@@ -191,7 +191,7 @@ def follow(
         if not is_running:
             return None
         _stay_with(parent)
-        nap = min(2 * nap, _SELDOM) if is_quiet else _SOON
+        nap = min(1.25 * nap, _SELDOM) if is_quiet else _SOON
         time.sleep(nap)
 
 
