@@ -85,7 +85,10 @@ class Yard:
         """Ask for a detached job that runs; wait until it is followed."""
         program = self.start(wait=False)
         assert program.stderr is not None
-        assert "runs detached on this machine already" in program.stderr.readline()
+        line = b""
+        while not line.endswith(b"\n"):  # no more than this: `communicate` reads behind a buffer
+            line += os.read(program.stderr.fileno(), 1)
+        assert b"runs detached on this machine already" in line
         return program
 
     def run(self, job: str = CORE, *words: object) -> subprocess.CompletedProcess[str]:
