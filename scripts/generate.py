@@ -66,6 +66,7 @@ def exit_codes() -> str:
 
 def commands() -> str:
     parts = [f"{NOTICE}# Commands\n"]
+    vars(torchyard)["plug_ins"] = {}  # whatever is installed here: the reference is of our own
     top = click.Context(torchyard, info_name="torchyard", **torchyard.context_settings)
     for context in walk(torchyard, top):
         formatter = click.HelpFormatter(width=88)

@@ -2,9 +2,10 @@
 
 import gc
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import click
 
@@ -13,14 +14,18 @@ from torchyard.errors import Diagnostic, ElsewhereError, HostError, TorchyardErr
 from torchyard.host.files import is_full
 from torchyard.model.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 INTERRUPTED = 130
 
 
 class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is called."""
 
+    room: ClassVar[str] = "torchyard.cli"
     lazy: ClassVar[Mapping[str, str]] = {}
-    """Which module under `torchyard.cli` has each command."""
+    """Which module in the room has each command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*self.lazy, *super().list_commands(ctx)]
@@ -28,13 +33,14 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = import_module(f"torchyard.cli.{self.lazy[cmd_name]}").command
+        command: click.Command = import_module(f"{self.room}.{self.lazy[cmd_name]}").command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+        known = not args or args[0].startswith("-") or args[0] in self.lazy
+        if not known and args[0] not in self.list_commands(ctx):
             msg = f"`{ctx.command_path}` has no command `{args[0]}`"
             raise UsageError(msg, hint=did_you_mean(args[0], self.list_commands(ctx)))
         return super().resolve_command(ctx, args)
@@ -71,6 +77,29 @@ class _Commands(LazyGroup):
         "tool": "tool",
         "toolchain": "toolchain",
     }
+
+    @cached_property
+    def plug_ins(self) -> "dict[str, EntryPoint]":
+        """Commands of other distributions; looked for if one is none of ours, and for help."""
+        from importlib.metadata import entry_points
+
+        found = {point.name: point for point in entry_points(group="torchyard.commands")}
+        return {name: found[name] for name in sorted(found.keys() - self.lazy.keys())}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *self.plug_ins]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in self.lazy or cmd_name not in self.plug_ins:
+            return super().get_command(ctx, cmd_name)
+        point = self.plug_ins[cmd_name]
+        try:
+            command: click.Command = point.load()
+        except ImportError as error:
+            origin = point.dist.name if point.dist else point.value
+            msg = f"`torchyard {cmd_name}` comes from {origin}, which can't be loaded: {error}"
+            raise HostError(msg, hint=f"install it anew: pip install {origin}") from error
+        return command
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -59,7 +59,7 @@ def capture(
     )
     command = " ".join(argv)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
+        said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
         msg = f"`{command}` failed with exit code {done.returncode}: {said}"
         raise HostError(msg)
     try:

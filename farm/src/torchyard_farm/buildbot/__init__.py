@@ -1,0 +1,1 @@
+"""All that Buildbot calls, or that calls Buildbot: thin, as nothing is decided here."""

@@ -1,0 +1,55 @@
+"""Notices workers that hang or are cut off: Buildbot's own keepalive asks, and waits for ever."""
+
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any
+
+from buildbot.util.service import BuildbotService
+from twisted.internet import defer, error, task
+from twisted.python import log
+from twisted.spread import pb
+
+from torchyard_farm.buildbot.notes import note
+
+
+class Heartbeat(BuildbotService):
+    """Asks every worker for a sign of life; one that gives none is cut off, and its jobs go on."""
+
+    name = "heartbeat"
+    _loop: task.LoopingCall | None = None
+
+    def checkConfig(self, interval: int, patience: int) -> None:
+        pass
+
+    @defer.inlineCallbacks
+    def reconfigService(self, interval: int, patience: int) -> Generator[Any, Any, None]:
+        yield super().reconfigService()
+        self._patience = patience
+        self._stop()
+        self._loop = task.LoopingCall(self._ask_all)
+        self._loop.start(interval, now=False).addErrback(note)
+
+    def stopService(self) -> Any:
+        self._stop()
+        return super().stopService()
+
+    def _stop(self) -> None:
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+
+    def _ask_all(self) -> None:
+        for worker in list(self.master.workers.workers.values()):
+            if worker.conn is not None:
+                self._ask(worker.name, worker.conn).addErrback(note)
+
+    @defer.inlineCallbacks
+    def _ask(self, name: str, connection: Any) -> Generator[Any, Any, None]:
+        asked = connection.remotePrint("are you there?")
+        asked.addTimeout(self._patience, self.master.reactor)
+        with suppress(error.ConnectionLost, error.ConnectionDone, pb.PBConnectionLost):
+            try:
+                yield asked
+            except (defer.TimeoutError, error.TimeoutError):
+                log.msg(f"worker {name} gives no sign of life and is cut off")
+                connection.mind.broker.transport.abortConnection()

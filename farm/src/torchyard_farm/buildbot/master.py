@@ -1,0 +1,100 @@
+"""The configuration of a master, made from `farm.toml`."""
+
+from pathlib import Path
+from typing import Any
+
+from buildbot.plugins import util, worker
+
+from torchyard_farm.buildbot.affinity import Affinity
+from torchyard_farm.buildbot.heartbeat import Heartbeat
+from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
+from torchyard_farm.buildbot.step import RunJob
+from torchyard_farm.kinds import gigabytes, machines_by_kind, window_of
+from torchyard_farm.layout import ADMIN, secret_of
+from torchyard_farm.settings import Farm, Machine, load_farm
+
+_GRACE = 60
+"""Seconds after a start in which a job that was begun waits for the worker that began it."""
+
+
+def configure(folder: str) -> dict[str, Any]:
+    """What Buildbot wants to know: its `BuildmasterConfig`."""
+    here = Path(folder).resolve()
+    farm = load_farm(here)
+    kinds = machines_by_kind(farm.machines)
+    builders = _builders(here, farm, kinds)
+    return {
+        "db": {"db_url": farm.database},
+        "protocols": {"pb": {"port": farm.listen.endpoint}},
+        "www": _web(here, farm),
+        "buildbotURL": f"http://{farm.web.host}:{farm.web.port}/",
+        "title": "torchyard",
+        "buildbotNetUsageData": None,
+        "collapseRequests": False,
+        # Buildbot's own order asks the database several times for each builder and start.
+        "prioritizeBuilders": lambda _master, builders: builders,
+        "workers": [agent for machine in farm.machines for agent in _agents(here, machine)],
+        "builders": builders,
+        "schedulers": [
+            PlanScheduler(
+                name=NAME,
+                builderNames=sorted(kinds),
+                windows={kind: window_of(able) for kind, able in kinds.items()},
+                folder=str(here),
+            )
+        ],
+        "services": [Heartbeat(interval=farm.heartbeat, patience=farm.patience)],
+    }
+
+
+def _agents(folder: Path, machine: Machine) -> list[Any]:
+    password = secret_of(folder, machine.name)
+    facts = {"machine": machine.name, "platform": machine.platform}
+    return [
+        worker.Worker(name, password, max_builds=1, properties=facts) for name in machine.agents
+    ]
+
+
+def _builders(folder: Path, farm: Farm, kinds: dict[str, list[Machine]]) -> list[Any]:
+    factory = util.BuildFactory([RunJob(folder=str(folder), attempts=farm.attempts)])
+    locks = _booking(farm)
+    affinity = Affinity(_GRACE)
+    return [
+        util.BuilderConfig(
+            name=kind,
+            workernames=[name for machine in able for name in machine.agents],
+            factory=factory,
+            locks=locks,
+            canStartBuild=affinity,
+        )
+        for kind, able in sorted(kinds.items())
+    ]
+
+
+def _booking(farm: Farm) -> Any:
+    """Books memory and disk of the machine that a job is about to start on."""
+    memory = {m.name: util.MasterLock(f"memory of {m.name}", m.memory) for m in farm.machines}
+    disk = {m.name: util.MasterLock(f"disk of {m.name}", m.disk) for m in farm.machines}
+
+    @util.renderer
+    def locks(properties: Any) -> list[Any]:
+        machine = properties.getProperty("machine")
+        wanted = ((memory, "memory"), (disk, "disk"))
+        return [
+            lock[machine].access("counting", gigabytes(properties.getProperty(name)))
+            for lock, name in wanted
+        ]
+
+    return locks
+
+
+def _web(folder: Path, farm: Farm) -> dict[str, Any]:
+    """Everybody may look, and only the administrator may change anything."""
+    return {
+        "port": farm.web.endpoint,
+        "auth": util.UserPasswordAuth({ADMIN: secret_of(folder, ADMIN)}),
+        "authz": util.Authz(
+            allowRules=[util.AnyControlEndpointMatcher(role="admins")],
+            roleMatchers=[util.RolesFromUsername(roles=["admins"], usernames=[ADMIN])],
+        ),
+    }

@@ -1,0 +1,201 @@
+"""Sends the jobs of plans to Buildbot's queue as what they need is there.
+
+What is true is in two places, the plans' files and Buildbot's table of buildsets, which has a row
+for each job that was sent, with PLAN/NUMBER as its external name. All else is made from these
+when the master starts: so it may be killed at any moment.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from buildbot.process.results import SUCCESS, WARNINGS
+from buildbot.schedulers.base import ReconfigurableBaseScheduler
+from twisted.internet import defer, task
+from twisted.python import log
+
+from torchyard_farm.board import Board, Told
+from torchyard_farm.buildbot.notes import note
+from torchyard_farm.plans import FarmPlan, Plans
+
+NAME = "plans"
+_GOOD = (SUCCESS, WARNINGS)
+_LOOK = 1.0
+"""Seconds between two looks at whether a plan was handed in, or cancelled."""
+
+_PAUSE = 5.0
+"""Seconds before everything is read again after something failed, such as the database."""
+
+Steps = Generator[Any, Any, None]
+
+
+class PlanScheduler(ReconfigurableBaseScheduler):
+    """One pump does everything, one thing after the other: there are no locks to wait for."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._consumer: Any = None
+        self._loop: task.LoopingCall | None = None
+        self._pumping = False
+        self._begin_anew()
+
+    def checkConfig(self, builderNames: list[str], windows: dict[str, int], folder: str) -> None:
+        super().checkConfig(builderNames=builderNames)
+
+    @defer.inlineCallbacks
+    def reconfigService(
+        self, builderNames: list[str], windows: dict[str, int], folder: str
+    ) -> Steps:
+        yield super().reconfigService(builderNames=builderNames)
+        self._windows = windows
+        self._plans = Plans(Path(folder))
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget everything; the next look reads it again."""
+        self._board = Board(getattr(self, "_windows", {}))
+        self._ended: deque[tuple[str, int, bool]] = deque()
+
+    @defer.inlineCallbacks
+    def activate(self) -> Steps:
+        yield super().activate()
+        if self.enabled:
+            self._begin_anew()
+            self._consumer = yield self.master.mq.startConsuming(
+                self._hear, ("buildsets", None, "complete")
+            )
+            self._loop = task.LoopingCall(self._kick)
+            self._loop.clock = self.master.reactor
+            self._loop.start(_LOOK).addErrback(note)
+
+    @defer.inlineCallbacks
+    def deactivate(self) -> Steps:
+        yield super().deactivate()
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+        if self._consumer is not None:
+            yield self._consumer.stopConsuming()
+            self._consumer = None
+
+    def _hear(self, _key: object, told: dict[str, Any]) -> None:
+        """A buildset is complete: one that was sent, or a rebuild of it, with the same name."""
+        plan, _, number = (told["external_idstring"] or "").rpartition("/")
+        if plan and number.isdecimal():
+            self._ended.append((plan, int(number), told["results"] in _GOOD))
+            self._kick()
+
+    def _kick(self) -> None:
+        if not self._pumping and self._loop is not None:
+            self._pumping = True
+            self._pump().addErrback(self._failed).addBoth(self._rest)
+
+    def _rest(self, _: object) -> None:
+        self._pumping = False
+
+    def _failed(self, why: Any) -> Any:
+        log.err(why, "the farm's plans are read again")
+        self._begin_anew()
+        return task.deferLater(self.master.reactor, _PAUSE, lambda: None)
+
+    @defer.inlineCallbacks
+    def _pump(self) -> Steps:
+        """Do all that can be done now."""
+        for name in self._plans.cancelled():
+            yield self._cancel(name)
+        for name in self._plans.open():
+            if name not in self._board:
+                yield self._load(self._plans.read(name))
+        self._take_ended()
+        while self._loop is not None and (found := self._board.next()):
+            yield self._send(*found)
+            self._take_ended()
+
+    def _take_ended(self) -> None:
+        while self._ended:
+            name, job, good = self._ended.popleft()
+            if name not in self._board:
+                continue
+            self._board.end(name, job, good=good)
+            self._put_away(name)
+
+    def _put_away(self, name: str) -> None:
+        """End a plan that is done. One with failures waits for somebody who tries them again."""
+        tally = self._board.tally(name)
+        if tally.is_done:
+            log.msg(f"plan {name} is done: {tally.jobs} jobs")
+            self._board.drop(name)
+            self._plans.end(name)
+
+    @defer.inlineCallbacks
+    def _load(self, plan: FarmPlan) -> Steps:
+        told = yield self.master.db.pool.do(self._read_told, plan.id)
+        self._board.add(plan, told)
+        tally = self._board.tally(plan.id)
+        log.msg(f"plan {plan.id}: {tally.jobs} jobs, {tally.good} done, {tally.out} out")
+        self._put_away(plan.id)
+
+    def _read_told(self, connection: Any, name: str) -> list[Told]:
+        sets = self.master.db.model.buildsets
+        query = (
+            sa.select(sets.c.external_idstring, sets.c.complete, sets.c.results)
+            .where(sets.c.external_idstring.startswith(f"{name}/", autoescape=True))
+            .order_by(sets.c.id)
+        )
+        return [
+            Told(int(external.rpartition("/")[2]), bool(complete), results in _GOOD)
+            for external, complete, results in connection.execute(query)
+        ]
+
+    @defer.inlineCallbacks
+    def _send(self, plan: FarmPlan, job: int) -> Steps:
+        planned = plan.jobs[job]
+        builder = yield self.master.data.updates.findBuilderId(planned.kind)
+        yield self.master.data.updates.addBuildset(
+            waited_for=False,
+            scheduler=self.name,
+            reason=f"plan {plan.id}",
+            sourcestamps=[
+                {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}
+            ],
+            properties={name: (value, "plan") for name, value in _properties(plan, job)},
+            builderids=[builder],
+            external_idstring=f"{plan.id}/{job}",
+            priority=planned.urgency,
+        )
+
+    @defer.inlineCallbacks
+    def _cancel(self, name: str) -> Steps:
+        """End all that a plan has out. Killed in the middle of it, we do it once more."""
+        self._board.drop(name)
+        for request in (yield self.master.db.pool.do(self._read_open, name)):
+            yield self.master.data.control(
+                "cancel", {"reason": "its plan was cancelled"}, ("buildrequests", str(request))
+            )
+        self._plans.end(name)
+
+    def _read_open(self, connection: Any, name: str) -> list[int]:
+        sets, requests = self.master.db.model.buildsets, self.master.db.model.buildrequests
+        query = (
+            sa.select(requests.c.id)
+            .join(sets, sets.c.id == requests.c.buildsetid)
+            .where(
+                requests.c.complete == 0,
+                sets.c.external_idstring.startswith(f"{name}/", autoescape=True),
+            )
+        )
+        return [row.id for row in connection.execute(query)]
+
+
+def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:
+    task = plan.task(job)
+    yield "plan", plan.id
+    yield "job", job
+    yield "task", task.id
+    yield "fingerprint", task.fingerprint
+    yield "memory", task.needs.memory or 0
+    yield "disk", task.needs.disk or 0
+    yield "virtual_builder_name", plan.page(job)
+    yield "virtual_builder_tags", [plan.jobs[job].kind]

@@ -1,0 +1,19 @@
+"""`torchyard farm cancel`: a plan ends, and so do its jobs."""
+
+from pathlib import Path
+
+import click
+
+from torchyard_farm.cli.options import farm_argument
+
+
+@click.command("cancel")
+@farm_argument
+@click.argument("plan")
+def command(*, folder: Path, plan: str) -> None:
+    """End a plan: what waits is not begun, and what runs is stopped. Results are kept."""
+    from torchyard_farm.plans import Plans
+    from torchyard_farm.settings import load_farm
+
+    load_farm(folder)
+    Plans(folder).cancel(plan)

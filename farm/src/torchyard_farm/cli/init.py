@@ -1,0 +1,37 @@
+"""`torchyard farm init`: a master."""
+
+from pathlib import Path
+
+import click
+from torchyard.cli.options import file_option
+from torchyard.report.console import say
+
+from torchyard_farm.cli.options import farm_argument
+
+
+@click.command("init")
+@farm_argument
+@file_option
+@click.option(
+    "--database",
+    metavar="URL",
+    default="sqlite:///state.sqlite",
+    show_default=True,
+    help="Where the queue and the history are: postgresql://USER@HOST/NAME; SQLite for a trial.",
+)
+def command(*, folder: Path, file: str, database: str) -> None:
+    """Make a master in DIR for the project of a file, with a worker for each of its platforms.
+
+    Edit farm.toml in it; passwords of workers are in the directory `secrets`. Where there is a
+    farm.toml, it is kept, and all else is brought up to date.
+    """
+    from torchyard.cli.places import absolute
+    from torchyard.config.load import load_yard
+
+    from torchyard_farm.layout import farm_text, make_master
+
+    platforms = load_yard(file).matrix.values[0]
+    farm = make_master(folder, farm_text(absolute(file), database, platforms))
+    names = ", ".join(machine.name for machine in farm.machines)
+    say(f"{folder}/farm.toml: workers {names}")
+    say(f"start the master with: torchyard farm start {folder}")

@@ -1,0 +1,28 @@
+"""`torchyard farm`: plans on many machines."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import click
+from torchyard.cli.main import LazyGroup
+
+
+class _Commands(LazyGroup):
+    room: ClassVar[str] = "torchyard_farm.cli"
+    lazy: ClassVar[Mapping[str, str]] = {
+        "init": "init",
+        "start": "start",
+        "stop": "stop",
+        "worker": "worker",
+        "submit": "submit",
+        "status": "status",
+        "cancel": "cancel",
+    }
+
+
+@click.group("farm", cls=_Commands)
+def command() -> None:
+    """Build plans on many machines, with Buildbot.
+
+    DIR is the directory of the master, which `init` makes.
+    """

@@ -1,0 +1,29 @@
+"""`torchyard farm start`: the master begins, or reads its file again."""
+
+import os
+from pathlib import Path
+
+import click
+
+from torchyard_farm.cli.options import farm_argument
+
+
+@click.command("start")
+@farm_argument
+@click.option("--foreground", is_flag=True, help="Stay in the foreground, as services do.")
+def command(*, folder: Path, foreground: bool) -> None:
+    """Start the master in DIR."""
+    from torchyard.host.child import replace_process
+    from torchyard.host.process import capture, own_program
+    from torchyard.report.console import say
+
+    from torchyard_farm.layout import make_secrets
+    from torchyard_farm.settings import load_farm
+
+    farm = load_farm(folder)
+    make_secrets(folder, farm)
+    argv = [own_program("buildbot"), "start"]
+    say(f"the farm will be at http://{farm.web.host}:{farm.web.port}/")
+    if foreground:
+        replace_process([*argv, "--nodaemon", "."], cwd=folder, env=os.environ)
+    capture([*argv, "."], cwd=folder)

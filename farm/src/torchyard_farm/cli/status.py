@@ -1,0 +1,27 @@
+"""`torchyard farm status`: machines and plans."""
+
+from pathlib import Path
+
+import click
+from torchyard.cli.options import json_option
+
+from torchyard_farm.cli.options import farm_argument
+
+
+@click.command("status")
+@farm_argument
+@json_option
+def command(*, folder: Path, as_json: bool) -> None:
+    """Show which workers are there, and how far each plan is."""
+    import msgspec
+    from torchyard.report.console import show, write
+
+    from torchyard_farm.plans import Plans
+    from torchyard_farm.settings import load_farm
+    from torchyard_farm.status import read_status, status_report
+
+    status = read_status(load_farm(folder), Plans(folder))
+    if as_json:
+        write(msgspec.json.encode(status) + b"\n")
+    else:
+        show(status_report(status))

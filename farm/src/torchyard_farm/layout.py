@@ -1,0 +1,76 @@
+"""The directory of a master: what `farm init` writes into it."""
+
+import secrets
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path
+
+from torchyard.host.process import capture, own_program
+
+from torchyard_farm.settings import FILE, SECRETS, Farm, load_farm
+
+ADMIN = "admin"
+"""The user who may force, stop and rebuild; the password is in the file of this name."""
+
+_WRITTEN = ("buildbot.tac", "master.cfg")
+
+_TEXT = """\
+# The farm: where its master listens, and which machines work for it.
+# Behind a change: torchyard farm start
+
+file = "{file}"  # the project that is built
+database = "{database}"
+listen = "127.0.0.1:9989"  # for workers
+web = "127.0.0.1:8010"  # for people: a proxy with TLS belongs in front of it
+heartbeat = "20 s"  # how often each worker is asked for a sign of life
+patience = "40 s"  # and how long it has to give one
+attempts = 3  # of a job whose failures are not its own fault
+"""
+
+_WORKER = """
+[worker.w{number}]
+platform = "{platform}"
+memory = "16 GB"
+disk = "100 GB"
+slots = 1  # jobs at one time
+# capabilities = ["cuda"]  # what jobs may ask for in `needs`
+# publish = true  # only publishes, and is the only one that may
+"""
+
+
+def farm_text(file: str, database: str, platforms: Iterable[str]) -> str:
+    """A `farm.toml` to begin with: a machine for each platform of the project."""
+    workers = (
+        _WORKER.format(number=number, platform=platform)
+        for number, platform in enumerate(platforms, 1)
+    )
+    return _TEXT.format(file=file, database=database) + "".join(workers)
+
+
+def make_master(folder: Path, text: str) -> Farm:
+    """Write what is missing in a master's directory, and bring its database up to date."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if not (folder / FILE).exists():
+        (folder / FILE).write_text(text, encoding="utf-8")
+    farm = load_farm(folder)
+    for name in _WRITTEN:
+        data = files("torchyard_farm").joinpath("data", name).read_bytes()
+        (folder / name).write_bytes(data)
+    make_secrets(folder, farm)
+    capture([own_program("buildbot"), "upgrade-master", "--quiet", "."], cwd=folder)
+    return farm
+
+
+def make_secrets(folder: Path, farm: Farm) -> None:
+    """Make a password for everybody who has none yet; only the master's user can read them."""
+    place = folder / SECRETS
+    place.mkdir(mode=0o700, exist_ok=True)
+    for name in (ADMIN, *(machine.name for machine in farm.machines)):
+        path = place / name
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
+
+
+def secret_of(folder: Path, name: str) -> str:
+    return (folder / SECRETS / name).read_text(encoding="utf-8").strip()

@@ -1,0 +1,141 @@
+"""Plans as the farm keeps them: files that never change, each named by its id.
+
+plans/ID.json           a plan that is being built
+plans/ID.cancel         somebody wants it to end
+plans/ended/ID.json     a plan that is over
+"""
+
+from collections.abc import Collection
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from torchyard.engines.demand import demanded, graph_of, urgency
+from torchyard.errors import HostError, SelectionError
+from torchyard.host.work import replace_bytes
+from torchyard.model.canonical import fingerprint
+from torchyard.model.order import Order, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.values import Value
+from torchyard.model.yard import Sandbox
+from torchyard.plan.graph import Plan
+from torchyard.plan.order import task_of
+
+from torchyard_farm.kinds import kind_of
+
+FOLDER = "plans"
+_ENDED = "ended"
+
+
+class Planned(Value, kw_only=True):
+    """A job that has to be done: its task, and the jobs of the same plan that come before it."""
+
+    task: int
+    kind: str
+    after: tuple[int, ...] = ()
+    urgency: int = 0
+
+
+class FarmPlan(Value, kw_only=True):
+    """What is left of a plan, spelt out; `tasks` are also those that there are results of."""
+
+    version: Literal[1] = 1
+    id: str
+    store: str
+    tasks: tuple[Task, ...]
+    jobs: tuple[Planned, ...]
+    sandbox: Sandbox = Sandbox()
+
+    def task(self, job: int) -> Task:
+        return self.tasks[self.jobs[job].task]
+
+    def order(self, job: int) -> Order:
+        """What a worker needs to carry out a job; a publish job names its inputs only."""
+        task = self.task(job)
+        tasks = (task,) if task.stage is Stage.PUBLISH else self.tasks
+        return Order(tasks=tasks, sandbox=self.sandbox).of(task)
+
+    def page(self, job: int) -> str:
+        """Where a job's history is: that of its cell, over all versions of the project."""
+        task = self.task(job)
+        return "/".join(filter(None, (task.facts["name"], task.scope)))
+
+
+def name_of(plan: Plan, moment: str) -> str:
+    """What a plan is called that is handed in at a moment: no two are called the same."""
+    digest = fingerprint([moment, *plan.columns.fingerprints])
+    return f"{plan.label}-{moment.replace('-', '').replace(':', '')}-{digest[:6]}"
+
+
+def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> FarmPlan:
+    """Take from a plan what there are no results of."""
+    graph = graph_of(plan)
+    left = sorted(demanded(graph, known, graph.wanted))
+    ways = urgency(plan, graph)
+    places = {number: place for place, number in enumerate(left)}
+    tasks = tuple(task_of(plan, plan.job(number)) for number in range(len(plan)))
+    jobs = tuple(
+        Planned(
+            task=number,
+            kind=kind_of(tasks[number]),
+            after=tuple(places[i] for i in graph.inputs[number] if i in places),
+            urgency=ways[number],
+        )
+        for number in left
+    )
+    return FarmPlan(id=name, store=store, tasks=tasks, jobs=jobs, sandbox=plan.yard.sandbox)
+
+
+class Plans:
+    """The plans in the directory of a master."""
+
+    def __init__(self, master: Path) -> None:
+        self._folder = master / FOLDER
+
+    def add(self, plan: FarmPlan) -> None:
+        """Hand a plan to the master, whole or not at all."""
+        self._folder.mkdir(exist_ok=True)
+        replace_bytes(self._folder / f"{plan.id}.json", msgspec.json.encode(plan))
+
+    def open(self) -> list[str]:
+        """The plans that are being built."""
+        return sorted(path.stem for path in self._folder.glob("*.json"))
+
+    def read(self, name: str) -> FarmPlan:
+        """A plan, whether it is over or not."""
+        for folder in (self._folder, self._folder / _ENDED):
+            path = folder / f"{name}.json"
+            if path.exists():
+                return _read(path)
+        msg = f"there is no plan `{name}`"
+        raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")
+
+    def cancel(self, name: str) -> None:
+        """Ask the master to end a plan."""
+        if name not in self.open():
+            msg = f"no plan `{name}` is being built"
+            raise SelectionError(msg, hint="`torchyard farm status` lists those that are")
+        (self._folder / f"{name}.cancel").touch()
+
+    def cancelled(self) -> list[str]:
+        return sorted(path.stem for path in self._folder.glob("*.cancel"))
+
+    def end(self, name: str) -> None:
+        """Put a plan away; that somebody wanted this is forgotten last."""
+        ended = self._folder / _ENDED
+        ended.mkdir(exist_ok=True)
+        path = self._folder / f"{name}.json"
+        if path.exists():
+            path.rename(ended / path.name)
+        (self._folder / f"{name}.cancel").unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path) -> FarmPlan:
+    """Read a plan; as it never changes, a few are remembered."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=FarmPlan)
+    except (msgspec.DecodeError, OSError) as error:
+        msg = f"`{path}` is no plan: {error}"
+        raise HostError(msg, hint="submit it anew") from error

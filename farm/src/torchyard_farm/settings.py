@@ -1,0 +1,183 @@
+"""`farm.toml`: where the master listens, and which machines work for it."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from torchyard.config.decode import decode_as
+from torchyard.config.document import Document
+from torchyard.errors import ConfigError, Diagnostic, HostError
+from torchyard.model.quantity import parse_duration, parse_size
+from torchyard.model.values import Value
+
+FILE = "farm.toml"
+SECRETS = "secrets"
+"""The directory of the master in which each machine's password is."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
+_MOST_CAPABILITIES = 6
+"""Every set of a machine's capabilities is a kind of job that it takes: 64 of them are enough."""
+
+_GB = 10**9
+
+T = TypeVar("T")
+
+
+class WorkerSpec(Value, kw_only=True):
+    """A machine as it is written."""
+
+    platform: str
+    memory: str
+    disk: str
+    slots: int = 1
+    capabilities: tuple[str, ...] = ()
+    publish: bool = False
+
+
+class FarmSpec(Value, kw_only=True):
+    """The file as it is written."""
+
+    file: str
+    database: str = "sqlite:///state.sqlite"
+    listen: str = "127.0.0.1:9989"
+    web: str = "127.0.0.1:8010"
+    heartbeat: str = "20 s"
+    patience: str = "40 s"
+    attempts: int = 3
+    worker: dict[str, WorkerSpec] = {}
+
+
+class Address(NamedTuple):
+    """A network interface and a port."""
+
+    host: str
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        """As Twisted writes it."""
+        return f"tcp:{self.port}:interface={self.host}"
+
+
+class Machine(Value, kw_only=True):
+    """A machine that works for the farm; memory and disk are in GB, as they are booked."""
+
+    name: str
+    platform: str
+    memory: int
+    disk: int
+    slots: int = 1
+    capabilities: tuple[str, ...] = ()
+    publish: bool = False
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        return agents_of(self.name, self.slots)
+
+
+def agents_of(name: str, slots: int) -> tuple[str, ...]:
+    """The names under which a machine connects: Buildbot gives one job of a kind to each."""
+    if slots == 1:
+        return (name,)
+    return tuple(f"{name}-{number}" for number in range(1, slots + 1))
+
+
+class Farm(Value, kw_only=True):
+    """One `farm.toml`, checked. `file` is the project's; times are in seconds."""
+
+    file: str
+    database: str
+    listen: Address
+    web: Address
+    heartbeat: int
+    patience: int
+    attempts: int
+    machines: tuple[Machine, ...]
+
+
+def load_farm(folder: Path) -> Farm:
+    """Read the farm that a directory is the master of."""
+    try:
+        text = (folder / FILE).read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        msg = f"`{folder}` is no farm: it has no {FILE}"
+        raise HostError(msg, hint=f"`torchyard farm init {folder}` makes one") from error
+    return parse_farm(text)
+
+
+def parse_farm(text: str) -> Farm:
+    """Read a text, or tell everything that is wrong with it."""
+    document = Document(FILE, text)
+    spec = decode_as(document, FarmSpec)
+    faults: list[Diagnostic] = []
+
+    def read(kind: Callable[[str], T], text: str, *path: str) -> T:
+        """One value; a wrong one is noted, and replaced so that the others can be read."""
+        try:
+            return kind(text)
+        except ValueError as error:
+            faults.append(Diagnostic(f"`{'.'.join(path)}`: {error}", document.span(path)))
+            return kind(_EXAMPLES[kind])
+
+    machines = []
+    for name, worker in spec.worker.items():
+        faults += (
+            Diagnostic(what, document.span(("worker", name), at_key=True))
+            for what in _faults_of(name, worker)
+        )
+        machines.append(
+            Machine(
+                name=name,
+                platform=worker.platform,
+                memory=read(parse_size, worker.memory, "worker", name, "memory") // _GB,
+                disk=read(parse_size, worker.disk, "worker", name, "disk") // _GB,
+                slots=worker.slots,
+                capabilities=worker.capabilities,
+                publish=worker.publish,
+            )
+        )
+    farm = Farm(
+        file=spec.file,
+        database=spec.database,
+        listen=read(parse_address, spec.listen, "listen"),
+        web=read(parse_address, spec.web, "web"),
+        heartbeat=read(parse_duration, spec.heartbeat, "heartbeat"),
+        patience=read(parse_duration, spec.patience, "patience"),
+        attempts=spec.attempts,
+        machines=tuple(machines),
+    )
+    if spec.attempts < 1:
+        faults.append(Diagnostic("`attempts` must be 1 or more", document.span(("attempts",))))
+    if faults:
+        raise ConfigError.of(faults)
+    return farm
+
+
+def parse_address(text: str) -> Address:
+    """Read `127.0.0.1:9989`."""
+    host, colon, port = text.rpartition(":")
+    if not (colon and host and port.isdecimal()):
+        msg = f"`{text}` is not an interface and a port, such as 127.0.0.1:9989"
+        raise ValueError(msg)
+    return Address(host, int(port))
+
+
+_EXAMPLES: Mapping[Callable[[str], object], str] = {
+    parse_size: "1 GB",
+    parse_duration: "1 s",
+    parse_address: "127.0.0.1:1",
+}
+
+
+def _faults_of(name: str, worker: WorkerSpec) -> Iterator[str]:
+    """What is wrong with a machine, apart from its amounts."""
+    for word in (name, *worker.capabilities):
+        if not _NAME.fullmatch(word):
+            yield f"`{word}` can't be a name: use letters, digits, `_` and `.`"
+    if worker.slots < 1:
+        yield f"`{name}` needs at least one slot"
+    if len(worker.capabilities) > _MOST_CAPABILITIES:
+        yield f"`{name}` has more than {_MOST_CAPABILITIES} capabilities"
+    if worker.publish and worker.capabilities:
+        yield f"`{name}` publishes, and does nothing else: it can't have capabilities"

@@ -1,0 +1,133 @@
+"""How a farm is doing: asked of its master, which answers whoever asks."""
+
+from collections.abc import Iterator
+from typing import Literal
+from urllib.parse import quote
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+from torchyard.errors import ElsewhereError
+from torchyard.host.http import Web
+from torchyard.model.values import Value
+
+from torchyard_farm.board import Board, Told
+from torchyard_farm.plans import FarmPlan, Plans
+from torchyard_farm.settings import Address, Farm
+
+_GOOD = (0, 1)
+"""What Buildbot calls success, and success with warnings."""
+
+
+class WorkerState(Value, kw_only=True):
+    """An agent of a machine."""
+
+    name: str
+    machine: str
+    connected: bool
+
+
+class PlanState(Value, kw_only=True):
+    """How far a plan is: its jobs, those that ended, and those that wait or run."""
+
+    id: str
+    jobs: int
+    good: int
+    bad: int
+    out: int
+    failed: tuple[str, ...] = ()
+
+
+class Status(Value, kw_only=True, omit_defaults=False):
+    """What `farm status --json` prints."""
+
+    version: Literal[1] = 1
+    workers: tuple[WorkerState, ...]
+    plans: tuple[PlanState, ...]
+
+
+class _Link(msgspec.Struct):
+    masterid: int
+
+
+class _Worker(msgspec.Struct):
+    name: str
+    connected_to: list[_Link]
+
+
+class _Workers(msgspec.Struct):
+    workers: list[_Worker]
+
+
+class _Set(msgspec.Struct):
+    bsid: int
+    external_idstring: str
+    complete: bool
+    results: int | None
+
+
+class _Sets(msgspec.Struct):
+    buildsets: list[_Set]
+
+
+def read_status(farm: Farm, plans: Plans) -> Status:
+    """Ask the master of a farm."""
+    there = {
+        worker.name
+        for worker in msgspec.json.decode(_ask(farm.web, "workers"), type=_Workers).workers
+        if worker.connected_to
+    }
+    workers = tuple(
+        WorkerState(name=agent, machine=machine.name, connected=agent in there)
+        for machine in farm.machines
+        for agent in machine.agents
+    )
+    states = tuple(_plan_state(farm.web, plans.read(name)) for name in plans.open())
+    return Status(workers=workers, plans=states)
+
+
+def _ask(web: Address, path: str) -> bytes:
+    answer = Web().get(f"http://{web.host}:{web.port}/api/v2/{path}")
+    if not answer.found:
+        msg = f"the master at {web.host}:{web.port} answers {answer.status}"
+        raise ElsewhereError(msg, hint="look into twistd.log in its directory")
+    return answer.data
+
+
+def _plan_state(web: Address, plan: FarmPlan) -> PlanState:
+    board = Board({})
+    board.add(plan, _told(web, plan))
+    tally = board.tally(plan.id)
+    failed = tuple(plan.task(job).id for job in board.failed(plan.id))
+    return PlanState(
+        id=plan.id, jobs=tally.jobs, good=tally.good, bad=tally.bad, out=tally.out, failed=failed
+    )
+
+
+def _told(web: Address, plan: FarmPlan) -> Iterator[Told]:
+    fields = "".join(f"&field={name}" for name in _Set.__struct_fields__)
+    path = f"buildsets?external_idstring__contains={quote(plan.id + '/', safe='')}{fields}"
+    sets = msgspec.json.decode(_ask(web, path), type=_Sets).buildsets
+    for one in sorted(sets, key=lambda one: one.bsid):
+        name, _, job = one.external_idstring.rpartition("/")
+        if name == plan.id:
+            yield Told(int(job), one.complete, one.results in _GOOD)
+
+
+def status_report(status: Status) -> RenderableType:
+    """The same for people."""
+    workers = Table(box=None, pad_edge=False)
+    for header in ("worker", "machine", ""):
+        workers.add_column(header)
+    for worker in status.workers:
+        state = "connected" if worker.connected else "not there"
+        workers.add_row(worker.name, worker.machine, state)
+    plans = Table(box=None, pad_edge=False)
+    plans.add_column("plan", overflow="fold")
+    for header in ("done", "failed", "out", "jobs"):
+        plans.add_column(header, justify="right")
+    for plan in status.plans:
+        plans.add_row(plan.id, *(f"{n:,}" for n in (plan.good, plan.bad, plan.out, plan.jobs)))
+    failed = [f"failed: {job}" for plan in status.plans for job in plan.failed]
+    parts: list[RenderableType] = [workers, "", plans if status.plans else "no plan is being built"]
+    return Group(*parts, *failed)

@@ -1,0 +1,57 @@
+"""Plans and machines that tests make up."""
+
+from collections.abc import Mapping, Sequence
+
+from tests.helpers import WORKS, plan_of
+from torchyard.model.order import Task
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Plan
+
+from torchyard_farm.plans import FarmPlan, Planned
+from torchyard_farm.settings import Machine
+
+KIND = "linux-x86_64"
+
+
+_GIT = WORKS.replace('path = "code"', 'git = "https://example.org/demo"\nrev = "v1"')
+
+
+def real_plan() -> Plan:
+    return plan_of(_GIT)
+
+
+def machine(name: str = "w1", **fields: object) -> Machine:
+    given: dict[str, object] = {"platform": KIND, "memory": 16, "disk": 100, **fields}
+    return Machine(name=name, **given)  # type: ignore[arg-type] # each test gives what it needs
+
+
+def task(number: int) -> Task:
+    return Task(
+        id=f"package:demo-1.0/{KIND}/cpu-openblas/cp3{number}/wheel",
+        stage=Stage.PACKAGE,
+        stage_revision=1,
+        scope=f"{KIND}/cpu-openblas/cp3{number}/wheel",
+        recipe="pytorch",
+        fingerprint=f"{number:064x}",
+    )
+
+
+def made_plan(
+    after: Mapping[int, Sequence[int]],
+    *,
+    name: str = "plan",
+    kinds: Mapping[int, str] | None = None,
+) -> FarmPlan:
+    """A plan from who comes after whom; a job is the more urgent the smaller its number is."""
+    jobs = tuple(
+        Planned(
+            task=number,
+            kind=(kinds or {}).get(number, KIND),
+            after=tuple(others),
+            urgency=len(after) - number,
+        )
+        for number, others in sorted(after.items())
+    )
+    return FarmPlan(
+        id=name, store="file:///store", tasks=tuple(map(task, range(len(after)))), jobs=jobs
+    )

@@ -1,0 +1,83 @@
+"""Plans as files."""
+
+from pathlib import Path
+
+import pytest
+from farm.tests.made import made_plan, real_plan
+from torchyard.errors import HostError, SelectionError
+from torchyard.model.recipe import Stage
+from torchyard.plan.order import order_of
+
+from torchyard_farm.plans import Plans, farm_plan, name_of
+
+
+def test_what_the_store_has_is_left_out_with_all_that_only_it_needs() -> None:
+    plan = real_plan()
+    packages = {job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE}
+    whole = farm_plan(plan, (), name="p", store="s")
+    rest = farm_plan(plan, packages, name="p", store="s")
+    assert len(whole.jobs) == len(plan)
+    assert {rest.task(n).stage for n in range(len(rest.jobs))} == {Stage.CHECK, Stage.SMOKE}
+    assert {job.after for job in rest.jobs} == {()}
+
+
+def test_a_plan_of_nothing_has_no_jobs() -> None:
+    plan = real_plan()
+    assert farm_plan(plan, plan.columns.fingerprints, name="p", store="s").jobs == ()
+
+
+def test_an_order_is_that_which_the_local_engine_gives() -> None:
+    plan = real_plan()
+    farmed = farm_plan(plan, (), name="p", store="s")
+    for number, job in enumerate(farmed.jobs):
+        assert farmed.order(number) == order_of(plan, plan.job(job.task))
+        assert farmed.order(number).is_true
+
+
+def test_the_longest_way_is_the_most_urgent() -> None:
+    farmed = farm_plan(real_plan(), (), name="p", store="s")
+    by_stage = {farmed.task(n).stage: job.urgency for n, job in enumerate(farmed.jobs)}
+    stages = list(by_stage)
+    assert stages[:4] == [Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE]
+    assert [by_stage[s] for s in stages[:4]] == sorted(
+        (by_stage[s] for s in stages[:4]), reverse=True
+    )
+
+
+def test_all_stages_of_a_cell_have_one_history_over_all_versions() -> None:
+    farmed = farm_plan(real_plan(), (), name="p", store="s")
+    pages = {farmed.task(n).stage: farmed.page(n) for n in range(len(farmed.jobs))}
+    assert pages[Stage.SMOKE] == pages[Stage.CHECK] == "demo/linux-x86_64/cpu-openblas/cp312/wheel"
+    assert pages[Stage.SOURCE] == "demo"
+
+
+def test_names_fit_into_buildbots_tables() -> None:
+    name = name_of(real_plan(), "2026-11-15T14:20:00Z")
+    assert name.startswith("demo-1.0-20261115T142000Z-")
+    assert name != name_of(real_plan(), "2026-11-15T14:20:01Z")
+
+
+def test_a_plan_goes_through_its_folders(tmp_path: Path) -> None:
+    plans, plan = Plans(tmp_path), made_plan({0: [], 1: [0]})
+    assert plans.open() == []
+    plans.add(plan)
+    assert plans.open() == ["plan"]
+    assert plans.read("plan") == plan
+    plans.cancel("plan")
+    assert plans.cancelled() == ["plan"]
+    plans.end("plan")
+    plans.end("plan")  # once more, by a master that was killed
+    assert (plans.open(), plans.cancelled()) == ([], [])
+    assert plans.read("plan") == plan
+
+
+def test_what_is_not_there_is_told(tmp_path: Path) -> None:
+    plans = Plans(tmp_path)
+    with pytest.raises(SelectionError, match="no plan `other`"):
+        plans.read("other")
+    with pytest.raises(SelectionError, match="no plan `other` is being built"):
+        plans.cancel("other")
+    plans.add(made_plan({0: []}))
+    (tmp_path / "plans" / "plan.json").write_bytes(b"{")
+    with pytest.raises(HostError, match="is no plan"):
+        plans.read("plan")

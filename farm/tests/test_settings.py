@@ -1,0 +1,74 @@
+"""`farm.toml`, right and wrong."""
+
+from pathlib import Path
+
+import pytest
+from torchyard.errors import ConfigError, HostError
+
+from torchyard_farm.layout import farm_text, make_secrets, secret_of
+from torchyard_farm.settings import load_farm, parse_farm
+
+GOOD = """
+file = "torchyard.toml"
+listen = "0.0.0.0:9999"
+[worker.gpu]
+platform = "linux-x86_64"
+memory = "64 GB"
+disk = "1 TB"
+slots = 2
+capabilities = ["cuda"]
+"""
+
+
+def test_a_file_is_read() -> None:
+    farm = parse_farm(GOOD)
+    assert farm.listen.endpoint == "tcp:9999:interface=0.0.0.0"
+    (machine,) = farm.machines
+    assert (machine.memory, machine.disk) == (64, 1000)
+    assert machine.agents == ("gpu-1", "gpu-2")
+
+
+def test_the_first_file_is_a_good_one() -> None:
+    farm = parse_farm(farm_text("/p/torchyard.toml", "sqlite://", ["linux-x86_64", "macos-arm64"]))
+    assert [machine.platform for machine in farm.machines] == ["linux-x86_64", "macos-arm64"]
+    assert farm.heartbeat + farm.patience <= 60
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("64 GB", "64", "`worker.gpu.memory`: `64` is not a number with one of the units"),
+        ("0.0.0.0:9999", "9999", "`listen`: `9999` is not an interface and a port"),
+        ("slots = 2", "slots = 0", "`gpu` needs at least one slot"),
+        ("cuda", "cu/da", "`cu/da` can't be a name"),
+        ("slots = 2", "publish = true", "`gpu` publishes, and does nothing else"),
+        ("slots", "slot", "unknown key `slot`"),
+        ('file = "torchyard.toml"', "", "lacks the required key `file`"),
+        ("[worker.gpu]", "attempts = 0\n[worker.gpu]", "`attempts` must be 1 or more"),
+    ],
+)
+def test_what_is_wrong_is_told(old: str, new: str, what: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_farm(GOOD.replace(old, new))
+    assert what in str(caught.value)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_farm(GOOD.replace("64 GB", "much").replace("1 TB", "more"))
+    assert len(caught.value.diagnostics) == 2
+
+
+def test_a_directory_without_a_farm(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match=r"is no farm: it has no farm\.toml"):
+        load_farm(tmp_path)
+
+
+def test_passwords_are_for_one_user_and_stay(tmp_path: Path) -> None:
+    farm = parse_farm(GOOD)
+    make_secrets(tmp_path, farm)
+    first = secret_of(tmp_path, "gpu")
+    make_secrets(tmp_path, farm)
+    assert secret_of(tmp_path, "gpu") == first
+    assert len({first, secret_of(tmp_path, "admin")}) == 2
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o600}

@@ -1,0 +1,57 @@
+"""Commands of other distributions: found when they are wanted, and only then."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = """
+import click
+@click.command("dig")
+def command() -> None:
+    "Dig a hole."
+    click.echo("dug")
+"""
+
+
+@pytest.fixture
+def plug_in(tmp_path: Path) -> Path:
+    """A directory in which a distribution is installed that brings the command `dig`."""
+    metadata = tmp_path / "digger-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: digger\nVersion: 1.0\n", encoding="utf-8")
+    points = "[torchyard.commands]\ndig = digger:command\nplan = digger:command\n"
+    (metadata / "entry_points.txt").write_text(points, encoding="utf-8")
+    (tmp_path / "digger.py").write_text(COMMAND, encoding="utf-8")
+    return tmp_path
+
+
+def run(place: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    code = f"import sys; sys.path.append({str(place)!r}); from torchyard.cli.main import main; "
+    code += f"sys.argv = ['torchyard', *{args!r}]; main()"
+    return subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+
+
+def test_a_command_of_another_distribution_is_run_and_listed(plug_in: Path) -> None:
+    assert run(plug_in, "dig").stdout == "dug\n"
+    assert "Dig a hole." in run(plug_in, "--help").stdout
+    assert "dig" in run(plug_in, "digg").stderr
+
+
+def test_our_own_commands_cannot_be_replaced(plug_in: Path) -> None:
+    assert "Dig a hole." not in run(plug_in, "plan", "--help").stdout
+
+
+def test_one_that_cannot_be_loaded_is_told(plug_in: Path) -> None:
+    (plug_in / "digger.py").write_text("import nothing_of_this_name", encoding="utf-8")
+    ended = run(plug_in, "dig")
+    assert ended.returncode == 7
+    assert "comes from digger, which can't be loaded: No module named" in ended.stderr
+
+
+def test_nobody_looks_for_plug_ins_who_wants_a_command_of_ours() -> None:
+    code = "import sys; from torchyard.cli.main import torchyard; "
+    code += "torchyard(['config', 'schema'], standalone_mode=False); "
+    code += "sys.exit('importlib.metadata' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
