@@ -24,7 +24,7 @@ def configure(folder: str) -> dict[str, Any]:
     kinds = machines_by_kind(farm.machines)
     builders = _builders(here, farm, kinds)
     return {
-        "db": {"db_url": farm.database},
+        "db": {"db_url": _with_driver(farm.database)},
         "protocols": {"pb": {"port": farm.listen.endpoint}},
         "www": _web(here, farm),
         "buildbotURL": f"http://{farm.web.host}:{farm.web.port}/",
@@ -45,6 +45,11 @@ def configure(folder: str) -> dict[str, Any]:
         ],
         "services": [Heartbeat(interval=farm.heartbeat, patience=farm.patience)],
     }
+
+
+def _with_driver(url: str) -> str:
+    """Name the driver that is installed with us: which one is usual depends on SQLAlchemy."""
+    return url.replace("postgresql://", "postgresql+psycopg2://", 1)
 
 
 def _agents(folder: Path, machine: Machine) -> list[Any]:

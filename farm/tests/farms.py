@@ -1,0 +1,195 @@
+"""A farm that tests start for real: a master, workers and databases, each in its own process."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self, TypedDict
+
+from tests.services import LOOPBACK, reserved_port
+
+_STARTING = 60
+_WORKER = """
+[worker.{name}]
+platform = "linux-x86_64"
+memory = "8 GB"
+disk = "8 GB"
+"""
+
+
+class Buildset(TypedDict):
+    bsid: int
+    external_idstring: str
+    complete: bool
+    results: int | None
+
+
+class Build(TypedDict):
+    buildid: int
+    buildrequestid: int
+    workerid: int
+    results: int | None
+    complete: bool
+
+
+class TrialFarm:
+    """One master and its workers, for the project of a file."""
+
+    def __init__(self, folder: Path, file: Path, database: str, names: tuple[str, ...]) -> None:
+        self.folder = folder
+        self.master = folder / "master"
+        self.file = file
+        self.names = names
+        self._database = database
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._stack = contextlib.ExitStack()
+        self.web = self.port = 0
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            self.port = stack.enter_context(reserved_port())
+            self.web = stack.enter_context(reserved_port())
+            self.master.mkdir(parents=True)
+            text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
+            text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
+            text += 'heartbeat = "2 s"\npatience = "3 s"\n'
+            text += "".join(_WORKER.format(name=name) for name in self.names)
+            (self.master / "farm.toml").write_text(text, encoding="utf-8")
+            self.run("init", "-f", str(self.file))
+            stack.callback(self._end_all)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def run(self, verb: str, *args: str) -> str:
+        """Call a command of the farm, and return what it printed."""
+        argv = [sys.executable, "-m", "torchyard", "farm", verb, str(self.master), *args]
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def submit(self, *select: str) -> str:
+        return self.run("submit", "-f", str(self.file), *select).strip()
+
+    def start_master(self) -> None:
+        self._start("master", "start", str(self.master), "--foreground")
+        wait_until(self._answers, _STARTING, self.log)
+
+    def start_worker(self, name: str) -> None:
+        place = str(self.folder / name)
+        secret = str(self.master / "secrets" / name)
+        where = ("--master", f"{LOOPBACK}:{self.port}", "--name", name, "--password-file", secret)
+        self._start(name, "worker", place, *where)
+
+    def start_workers(self) -> None:
+        for name in self.names:
+            self.start_worker(name)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self._running[name].send_signal(number)
+
+    def kill(self, name: str) -> None:
+        """Kill the master, or the agent of a worker, and nothing else."""
+        process = self._running.pop(name)
+        process.kill()
+        process.wait()
+
+    def stop(self, name: str) -> int:
+        process = self._running.pop(name)
+        process.terminate()
+        return process.wait(60)
+
+    def wait_done(self, plan: str, seconds: float) -> None:
+        ended = self.master / "plans" / "ended" / f"{plan}.json"
+        wait_until(ended.exists, seconds, self.log)
+
+    def buildsets(self) -> list[Buildset]:
+        found: list[Buildset] = self._ask("buildsets")["buildsets"]  # type: ignore[assignment]
+        return sorted(found, key=lambda one: one["bsid"])
+
+    def builds(self) -> list[Build]:
+        found: list[Build] = self._ask("builds")["builds"]  # type: ignore[assignment]
+        return sorted(found, key=lambda one: one["buildid"])
+
+    def log(self) -> str:
+        path = self.master / "twistd.log"
+        return path.read_text(encoding="utf-8", errors="replace")[-6000:] if path.exists() else ""
+
+    def _ask(self, path: str) -> dict[str, list[object]]:
+        url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            found: dict[str, list[object]] = json.load(answer)
+            return found
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            return bool(self._ask("masters"))
+        return False
+
+    def _start(self, name: str, *args: str) -> None:
+        with (self.folder / f"{name}.out").open("ab") as out:
+            self._running[name] = subprocess.Popen(
+                [sys.executable, "-m", "torchyard", "farm", *args],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+
+    def _end_all(self) -> None:
+        for process in self._running.values():
+            process.kill()
+        for process in self._running.values():
+            process.wait()
+
+
+def wait_until(happened: Callable[[], bool], seconds: float, tell: Callable[[], str]) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < until, f"not in {seconds} s:\n{tell()}"
+        time.sleep(0.1)
+
+
+def postgres_programs() -> Path | None:
+    """Where Debian has the programs of the newest PostgreSQL."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return found[-1].parent if found else None
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    """A PostgreSQL with nothing in it; root may not run one, so it is somebody else's then."""
+    programs = postgres_programs()
+    assert programs is not None
+    user = "postgres" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="postgres-") as name, reserved_port() as port:
+        folder = Path(name)
+        if user is not None:
+            shutil.chown(folder, user)
+        data = folder / "data"
+        initdb = [programs / "initdb", "--auth=trust", "--username=farm", "--no-sync", "-D", data]
+        subprocess.run(initdb, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+        options = {"listen_addresses": LOOPBACK, "port": port, "unix_socket_directories": folder}
+        given = [f"--{key}={value}" for key, value in options.items()]
+        with subprocess.Popen(
+            [programs / "postgres", "-D", data, *given],
+            user=user,
+            cwd="/",
+            stderr=subprocess.DEVNULL,
+        ) as server:
+            ready = [programs / "pg_isready", "-q", "-h", LOOPBACK, "-p", str(port)]
+            try:
+                wait_until(lambda: subprocess.run(ready, check=False).returncode == 0, 60, str)
+                yield f"postgresql://farm@{LOOPBACK}:{port}/postgres"
+            finally:
+                server.send_signal(signal.SIGINT)  # at once, but tidily

@@ -1,0 +1,75 @@
+"""Plans through a master and three workers, whatever happens to them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
+from tests.helpers import WORKS, make_yard
+from torchyard.store.store import Store
+
+pytestmark = pytest.mark.integration
+
+SLOW = WORKS.replace("cat {core}", "sleep 1; cat {core}").replace(
+    'python = ["cp311", "cp312"]', 'python = ["cp310", "cp311", "cp312", "cp313"]'
+)
+WORKERS = ("w1", "w2", "w3")
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield "sqlite:///state.sqlite"
+        return
+    if postgres_programs() is None:
+        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
+    with postgres() as url:
+        yield url
+
+
+def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm:
+    file = make_yard(folder / "project", text)
+    farm = stack.enter_context(TrialFarm(folder / "farm", file, database, WORKERS))
+    farm.start_master()
+    farm.start_workers()
+    return farm
+
+
+def check_once(farm: TrialFarm, plan: str, jobs: int) -> None:
+    """Every job of a plan was sent once, ended well, and has a result."""
+    sent = [one for one in farm.buildsets() if one["external_idstring"].startswith(f"{plan}/")]
+    assert Counter(one["external_idstring"] for one in sent) == {
+        f"{plan}/{number}": 1 for number in range(jobs)
+    }
+    assert {one["results"] for one in sent} == {0}
+    store = Store.at(str(farm.file.parent / ".torchyard" / "store"))
+    assert len(list(store.fingerprints())) == jobs + 1  # and the source
+
+
+def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> None:
+    with ExitStack() as stack:
+        farm = start(stack, tmp_path, SLOW, database)
+        plan = farm.submit()
+        farm.wait_done(plan, 90)
+        check_once(farm, plan, 17)
+        assert len({build["workerid"] for build in farm.builds()}) > 1
+        assert farm.submit() == ""  # all is there
+
+
+@pytest.mark.slow
+def test_a_killed_master_loses_nothing(tmp_path: Path, database: str) -> None:
+    with ExitStack() as stack:
+        farm = start(stack, tmp_path, SLOW, database)
+        plan = farm.submit()
+        for ended in (1, 4, 8):
+            wait_until(lambda n=ended: _ended(farm) >= n, 60, farm.log)  # type: ignore[misc]
+            farm.kill("master")
+            farm.start_master()
+        farm.wait_done(plan, 120)
+        check_once(farm, plan, 17)
+
+
+def _ended(farm: TrialFarm) -> int:
+    return sum(one["complete"] for one in farm.buildsets())
