@@ -177,7 +177,14 @@ def postgres() -> Iterator[str]:
         if user is not None:
             shutil.chown(folder, user)
         data = folder / "data"
-        initdb = [programs / "initdb", "--auth=trust", "--username=farm", "--no-sync", "-D", data]
+        initdb: list[str | Path] = [
+            programs / "initdb",
+            "--auth=trust",
+            "--username=farm",
+            "--no-sync",
+            "-D",
+            data,
+        ]
         subprocess.run(initdb, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
         options = {"listen_addresses": LOOPBACK, "port": port, "unix_socket_directories": folder}
         given = [f"--{key}={value}" for key, value in options.items()]
@@ -187,7 +194,14 @@ def postgres() -> Iterator[str]:
             cwd="/",
             stderr=subprocess.DEVNULL,
         ) as server:
-            ready = [programs / "pg_isready", "-q", "-h", LOOPBACK, "-p", str(port)]
+            ready: list[str | Path] = [
+                programs / "pg_isready",
+                "-q",
+                "-h",
+                LOOPBACK,
+                "-p",
+                str(port),
+            ]
             try:
                 wait_until(lambda: subprocess.run(ready, check=False).returncode == 0, 60, str)
                 yield f"postgresql://farm@{LOOPBACK}:{port}/postgres"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from torchyard_farm.affinity import may_take
+from torchyard_farm.affinity import Try, may_take
 from torchyard_farm.attempts import Verdict, is_given_up, judge
 
 
@@ -29,6 +29,8 @@ def test_attempts_are_bounded() -> None:
 
 def test_a_job_that_was_begun_is_offered_to_who_began_it() -> None:
     assert may_take(1, None, 0, 60)
-    assert may_take(1, 1, 0, 60)
-    assert not may_take(2, 1, 0, 60)
-    assert may_take(2, 1, 61, 60)
+    for verdict in (None, Verdict.LATER):  # the master was killed, or stopped
+        assert may_take(1, Try(1, verdict), 0, 60)
+        assert not may_take(2, Try(1, verdict), 0, 60)
+        assert may_take(2, Try(1, verdict), 61, 60)
+    assert may_take(2, Try(1, Verdict.AGAIN), 0, 60)

@@ -1,10 +1,23 @@
 """Who is asked first to go on with a job: the worker that was at it when the master stopped."""
 
+from typing import NamedTuple
 
-def may_take(worker: int, last: int | None, since_start: float, grace: float) -> bool:
-    """Whether a worker may take a job that was begun on `last`.
+from torchyard_farm.attempts import Verdict
 
-    A job outlives the connection, and is found again by the same worker; so for a while after the
+
+class Try(NamedTuple):
+    """An earlier try of a job: by whom, and how it ended; a killed master does not know."""
+
+    worker: int
+    verdict: str | None
+
+
+def may_take(worker: int, last: Try | None, since_start: float, grace: float) -> bool:
+    """Whether a worker may take a job that was tried before.
+
+    A job outlives the master, and is found again by the same worker; so for a while after the
     master's start nobody else gets it.
     """
-    return last is None or worker == last or since_start > grace
+    if last is None or since_start > grace:
+        return True
+    return worker == last.worker or last.verdict not in (None, Verdict.LATER)

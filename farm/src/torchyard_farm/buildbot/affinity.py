@@ -5,7 +5,8 @@ from typing import Any
 
 from twisted.internet import defer
 
-from torchyard_farm.affinity import may_take
+from torchyard_farm.affinity import Try, may_take
+from torchyard_farm.buildbot.step import verdict_of
 
 
 class Affinity:
@@ -27,6 +28,8 @@ class Affinity:
         since = reactor.seconds() - self._started
         if since > self._grace:
             return True
-        builds = yield builder.master.data.get(("buildrequests", request.id, "builds"))
-        last = builds[-1]["workerid"] if builds else None
+        last = None
+        for build in (yield builder.master.data.get(("buildrequests", request.id, "builds")))[-1:]:
+            verdict = yield verdict_of(builder.master, build["buildid"])
+            last = Try(build["workerid"], verdict)
         return may_take(worker_for_builder.worker.workerid, last, since, self._grace)

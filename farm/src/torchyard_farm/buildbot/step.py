@@ -6,7 +6,11 @@ from typing import Any
 
 import msgspec
 from buildbot.process import remotecommand, remotetransfer
-from buildbot.process.buildstep import BuildStep, ShellMixin
+from buildbot.process.buildstep import (
+    BuildStep,
+    ShellMixin,
+    get_factory_from_step_or_factory,
+)
 from buildbot.process.results import CANCELLED, EXCEPTION, FAILURE, RETRY, SUCCESS
 from torchyard.model.order import short_name
 from twisted.internet import defer, error
@@ -23,15 +27,29 @@ _RESULTS = {
 }
 _BLOCK = 1 << 16
 
-_COMMAND = ("torchyard", "run", "--work", "../../work")
-"""Runs in a directory for each agent and builder; the work of a machine is in one for all."""
+_WORK = ("--work", "../../work")
+"""Commands run in a directory for each agent and builder; a machine's work is in one for all."""
 
 _VERDICT = "verdict"
 """The property of a build that tells how it ended; one that the master's death ended has none."""
 
 
+_OPTIONS = {"workdir": ".", "timeout": None, "logEnviron": False, "interruptSignal": "TERM"}
+
+
+@defer.inlineCallbacks
+def verdict_of(master: Any, build: int) -> Generator[Any, Any, str | None]:
+    """How a build ended; None if the master was killed before it knew."""
+    told = yield master.data.get(("builds", build, "properties"))
+    return told.get(_VERDICT, (None,))[0]
+
+
 class RunJob(ShellMixin, BuildStep):
-    """Sends the order of a job to the worker, and runs it there."""
+    """Sends the order of a job to the worker, and follows it there.
+
+    The job itself outlives the connection, the worker's agent and the master. Sent once more to
+    the same machine it is found there; sent to another one, that waits for its result.
+    """
 
     name = "run"
     haltOnFailure = True
@@ -40,8 +58,7 @@ class RunJob(ShellMixin, BuildStep):
     def __init__(self, folder: str, attempts: int) -> None:
         self._plans = Plans(Path(folder))
         self._attempts = attempts
-        options = {"workdir": ".", "timeout": None, "logEnviron": False, "interruptSignal": "TERM"}
-        super().__init__(**self.setupShellMixin(options))
+        super().__init__(**self.setupShellMixin(_OPTIONS))
 
     @defer.inlineCallbacks
     def run(self) -> Generator[Any, Any, int]:
@@ -57,21 +74,26 @@ class RunJob(ShellMixin, BuildStep):
         stopping = self.master.botmaster.shuttingDown
         verdict = judge(code, interrupted=bool(self.stopped), stopping=stopping)
         self.setProperty(_VERDICT, verdict.value, "run")
+        if verdict is Verdict.ENDED:
+            end = EndJob(self._order_name())
+            self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(end)])
         return _RESULTS[verdict]
 
     @defer.inlineCallbacks
     def _run_there(self) -> Generator[Any, Any, int | None]:
         plan = self._plans.read(self.getProperty("plan"))
-        job = self.getProperty("job")
-        task = plan.task(job)
-        name = f"{short_name(task.stage, task.fingerprint)}.order.json"
-        yield self._send(msgspec.json.encode(plan.order(job)), name)
+        name = self._order_name()
+        yield self._send(msgspec.json.encode(plan.order(self.getProperty("job"))), name)
         command = yield self.makeRemoteShellCommand(
-            command=[*_COMMAND, "--order", name, "--store", plan.store]
+            command=["torchyard", "run", *_WORK, "--order", name, "--store", plan.store, "--detach"]
         )
         yield self.runCommand(command)
         code: int | None = command.rc
         return code
+
+    def _order_name(self) -> str:
+        stage = self.getProperty("task").partition(":")[0]
+        return f"{short_name(stage, self.getProperty('fingerprint'))}.order.json"
 
     def _send(self, data: bytes, name: str) -> Any:
         reader = remotetransfer.StringFileReader(data)
@@ -86,6 +108,25 @@ class RunJob(ShellMixin, BuildStep):
         request = self.build.requests[0].id
         for build in (yield self.master.data.get(("buildrequests", request, "builds"))):
             if build["buildid"] != self.build.buildid:
-                told = yield self.master.data.get(("builds", build["buildid"], "properties"))
-                count += told.get(_VERDICT, ("",))[0] == Verdict.AGAIN
+                verdict = yield verdict_of(self.master, build["buildid"])
+                count += verdict == Verdict.AGAIN
         return count
+
+
+class EndJob(ShellMixin, BuildStep):
+    """Ends a job that somebody wanted to end: until then only who follows it was stopped."""
+
+    name = "end"
+    alwaysRun = True
+
+    def __init__(self, order: str) -> None:
+        self._order = order
+        super().__init__(**self.setupShellMixin(_OPTIONS))
+
+    @defer.inlineCallbacks
+    def run(self) -> Generator[Any, Any, int]:
+        command = yield self.makeRemoteShellCommand(
+            command=["torchyard", "cancel", *_WORK, "--order", self._order]
+        )
+        yield self.runCommand(command)
+        return command.results()

@@ -1,0 +1,123 @@
+"""What happens to workers, masters and people's minds while a plan is built."""
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import psutil
+import pytest
+from farm.tests.farms import TrialFarm, wait_until
+from tests.helpers import WORKS, make_yard
+from torchyard.store.store import Store
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+CORE = "core:demo-1.0/linux-x86_64/cpu-openblas"
+_ONE = WORKS.replace('"cp311", "cp312"', '"cp312"')
+
+
+def long_core(folder: Path, seconds: int) -> str:
+    """A project whose core writes down when it begins, and takes its time."""
+    line = f"echo begun >> {folder}/begun; sleep {seconds}; mkdir -p {{out}}/lib"
+    return _ONE.replace("mkdir -p {out}/lib", line)
+
+
+def begun(folder: Path) -> int:
+    path = folder / "begun"
+    return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def start(stack: ExitStack, folder: Path, text: str, names: tuple[str, ...]) -> TrialFarm:
+    file = make_yard(folder / "project", text)
+    farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names)
+    stack.enter_context(farm)
+    farm.start_master()
+    farm.start_workers()
+    return farm
+
+
+def sleeper(folder: Path) -> list[psutil.Process]:
+    """The processes of jobs that are at work below a directory."""
+    return [
+        process
+        for process in psutil.process_iter(["name", "cwd"])
+        if process.info["name"] == "sleep" and str(process.info["cwd"]).startswith(str(folder))
+    ]
+
+
+def test_a_killed_master_interrupts_no_job(stack: ExitStack, tmp_path: Path) -> None:
+    farm = start(stack, tmp_path, long_core(tmp_path, 8), ("w1", "w2"))
+    plan = farm.submit()
+    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    farm.kill("master")
+    farm.start_master()
+    farm.wait_done(plan, 60)
+    assert begun(tmp_path) == 1
+
+
+def test_a_master_that_is_stopped_cancels_nothing(stack: ExitStack, tmp_path: Path) -> None:
+    farm = start(stack, tmp_path, long_core(tmp_path, 8), ("w1",))
+    plan = farm.submit()
+    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    assert farm.stop("master") == 0
+    farm.start_master()
+    farm.wait_done(plan, 60)
+    assert begun(tmp_path) == 1
+    assert {one["results"] for one in farm.buildsets()} == {0}
+
+
+def test_the_work_of_a_killed_agent_is_not_lost(stack: ExitStack, tmp_path: Path) -> None:
+    farm = start(stack, tmp_path, long_core(tmp_path, 6), ("w1", "w2"))
+    plan = farm.submit()
+    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
+    farm.kill(busy)  # the job goes on: who gets it now waits for its result
+    farm.wait_done(plan, 60)
+    assert begun(tmp_path) == 1
+
+
+def test_a_worker_that_hangs_is_noticed(stack: ExitStack, tmp_path: Path) -> None:
+    farm = start(stack, tmp_path, long_core(tmp_path, 4), ("w1", "w2"))
+    plan = farm.submit()
+    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
+    farm.signal(busy, signal.SIGSTOP)
+    began = time.monotonic()
+    wait_until(lambda: f"worker {busy} gives no sign of life" in farm.log(), 15, farm.log)
+    print(f"noticed after {time.monotonic() - began:.1f} s")
+    farm.wait_done(plan, 60)
+
+
+def test_a_job_that_is_never_at_fault_is_given_up_in_the_end(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    text = _ONE.replace("mkdir -p {out}/lib", f"echo begun >> {tmp_path}/begun; kill -9 $PPID; #")
+    farm = start(stack, tmp_path, text, ("w1", "w2"))
+    farm.submit()
+    wait_until(lambda: any(one["complete"] for one in farm.buildsets()), 60, farm.log)
+    (only,) = farm.buildsets()
+    assert only["results"] == 4  # an exception: three tries, and one that gave up
+    assert len(farm.builds()) == 4
+    assert CORE in farm.run("status")
+
+
+def test_a_cancelled_plan_ends_its_jobs_and_makes_room(stack: ExitStack, tmp_path: Path) -> None:
+    farm = start(stack, tmp_path, long_core(tmp_path, 60), ("w1",))
+    plan = farm.submit()
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 30, farm.log)
+    farm.run("cancel", plan)
+    wait_until(lambda: not sleeper(tmp_path), 30, farm.log)
+    farm.wait_done(plan, 10)
+    store = Store.at(str(farm.file.parent / ".torchyard" / "store"))
+    assert len(list(store.fingerprints())) == 1  # the source
+    text = farm.file.read_text(encoding="utf-8").replace("sleep 60", "sleep 0")
+    farm.file.write_text(text, encoding="utf-8")
+    farm.wait_done(farm.submit(), 60)
