@@ -23,6 +23,7 @@ _WORKER = """
 platform = "linux-x86_64"
 memory = "8 GB"
 disk = "8 GB"
+slots = {slots}
 """
 
 
@@ -44,11 +45,14 @@ class Build(TypedDict):
 class TrialFarm:
     """One master and its workers, for the project of a file."""
 
-    def __init__(self, folder: Path, file: Path, database: str, names: tuple[str, ...]) -> None:
+    def __init__(
+        self, folder: Path, file: Path, database: str, names: tuple[str, ...], slots: int = 1
+    ) -> None:
         self.folder = folder
         self.master = folder / "master"
         self.file = file
         self.names = names
+        self.slots = slots
         self._database = database
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
@@ -62,7 +66,7 @@ class TrialFarm:
             text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
             text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
             text += 'heartbeat = "2 s"\npatience = "3 s"\n'
-            text += "".join(_WORKER.format(name=name) for name in self.names)
+            text += "".join(_WORKER.format(name=name, slots=self.slots) for name in self.names)
             (self.master / "farm.toml").write_text(text, encoding="utf-8")
             self.run("init", "-f", str(self.file))
             stack.callback(self._end_all)
@@ -80,7 +84,7 @@ class TrialFarm:
         return done.stdout
 
     def submit(self, *select: str) -> str:
-        return self.run("submit", "-f", str(self.file), *select).strip()
+        return self.run("submit", *select).strip()
 
     def start_master(self) -> None:
         self._start("master", "start", str(self.master), "--foreground")
@@ -90,7 +94,7 @@ class TrialFarm:
         place = str(self.folder / name)
         secret = str(self.master / "secrets" / name)
         where = ("--master", f"{LOOPBACK}:{self.port}", "--name", name, "--password-file", secret)
-        self._start(name, "worker", place, *where)
+        self._start(name, "worker", place, *where, "--slots", str(self.slots))
 
     def start_workers(self) -> None:
         for name in self.names:

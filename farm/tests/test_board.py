@@ -3,7 +3,6 @@
 import random
 
 from farm.tests.made import KIND, made_plan
-
 from torchyard_farm.board import Board, Told
 from torchyard_farm.plans import FarmPlan
 

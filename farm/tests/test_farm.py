@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+
 from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
 from tests.helpers import WORKS, make_yard
 from torchyard.store.store import Store
@@ -51,6 +52,9 @@ def check_once(farm: TrialFarm, plan: str, jobs: int) -> None:
 def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> None:
     with ExitStack() as stack:
         farm = start(stack, tmp_path, SLOW, database)
+        broken = farm.master / "plans" / "broken.json"
+        broken.parent.mkdir(exist_ok=True)
+        broken.write_bytes(b"{}")  # it stands in nobody's way
         plan = farm.submit()
         farm.wait_done(plan, 90)
         check_once(farm, plan, 17)

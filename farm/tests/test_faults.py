@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+
 from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 from torchyard.store.store import Store
@@ -35,9 +36,11 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def start(stack: ExitStack, folder: Path, text: str, names: tuple[str, ...]) -> TrialFarm:
+def start(
+    stack: ExitStack, folder: Path, text: str, names: tuple[str, ...], slots: int = 1
+) -> TrialFarm:
     file = make_yard(folder / "project", text)
-    farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names)
+    farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots)
     stack.enter_context(farm)
     farm.start_master()
     farm.start_workers()
@@ -121,3 +124,27 @@ def test_a_cancelled_plan_ends_its_jobs_and_makes_room(stack: ExitStack, tmp_pat
     text = farm.file.read_text(encoding="utf-8").replace("sleep 60", "sleep 0")
     farm.file.write_text(text, encoding="utf-8")
     farm.wait_done(farm.submit(), 60)
+
+
+@pytest.mark.parametrize(("memory", "together"), [("3 GB", 2), ("5 GB", 1)])
+def test_memory_is_booked(stack: ExitStack, tmp_path: Path, memory: str, together: int) -> None:
+    """A machine of 8 GB with two slots runs two jobs at once only if both fit."""
+    marks = tmp_path / "marks"
+    line = f"echo + >> {marks}; sleep 3; echo - >> {marks}; cat {{core}}"
+    text = WORKS.replace("cat {core}", line) + f'[requirements.bindings]\nmemory = "{memory}"\n'
+    farm = start(stack, tmp_path, text, ("w1",), slots=2)
+    farm.wait_done(farm.submit(), 60)
+    running = [0]
+    for sign in marks.read_text(encoding="utf-8").split():
+        running.append(running[-1] + (1 if sign == "+" else -1))
+    assert max(running) == together
+
+
+def test_a_plan_that_no_machine_can_build_is_refused(stack: ExitStack, tmp_path: Path) -> None:
+    text = WORKS + '[requirements.core]\nmemory = "64 GB"\ncapabilities = ["cuda"]\n'
+    file = make_yard(tmp_path / "project", text)
+    farm = TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",))
+    stack.enter_context(farm)
+    with pytest.raises(AssertionError, match="no machine of the farm"):
+        farm.submit()
+    assert not (file.parent / ".torchyard" / "work").exists()

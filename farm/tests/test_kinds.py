@@ -2,10 +2,10 @@
 
 import msgspec
 import pytest
+
 from farm.tests.made import machine, real_plan, task
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
-
 from torchyard_farm.kinds import gigabytes, kind_of, kinds_of, machines_by_kind, why_not, window_of
 from torchyard_farm.plans import farm_plan
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 import pytest
+
 from farm.tests.made import made_plan, real_plan
 from torchyard.errors import HostError, SelectionError
 from torchyard.model.recipe import Stage
 from torchyard.plan.order import order_of
-
 from torchyard_farm.plans import Plans, farm_plan, name_of
 
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from torchyard.errors import ConfigError, HostError
 
+from torchyard.errors import ConfigError, HostError
 from torchyard_farm.layout import farm_text, make_secrets, secret_of
 from torchyard_farm.settings import load_farm, parse_farm
 

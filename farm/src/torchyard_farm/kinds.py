@@ -9,7 +9,6 @@ from itertools import combinations
 
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
-
 from torchyard_farm.settings import Machine
 
 PUBLISH = "publish"

@@ -6,7 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 
 from torchyard.host.process import capture, own_program
-
 from torchyard_farm.settings import FILE, SECRETS, Farm, load_farm
 
 ADMIN = "admin"
@@ -16,7 +15,7 @@ _WRITTEN = ("buildbot.tac", "master.cfg")
 
 _TEXT = """\
 # The farm: where its master listens, and which machines work for it.
-# Behind a change: torchyard farm start
+# It is read when the master starts: torchyard farm stop, and start.
 
 file = "{file}"  # the project that is built
 database = "{database}"

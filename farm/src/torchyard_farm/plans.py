@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+
 from torchyard.engines.demand import demanded, graph_of, urgency
 from torchyard.errors import HostError, SelectionError
 from torchyard.host.work import replace_bytes
@@ -21,7 +22,6 @@ from torchyard.model.values import Value
 from torchyard.model.yard import Sandbox
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import task_of
-
 from torchyard_farm.kinds import kind_of
 
 FOLDER = "plans"

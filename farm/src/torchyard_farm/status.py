@@ -7,10 +7,10 @@ from urllib.parse import quote
 import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
+
 from torchyard.errors import ElsewhereError
 from torchyard.host.http import Web
 from torchyard.model.values import Value
-
 from torchyard_farm.board import Board, Told
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.settings import Address, Farm

@@ -16,6 +16,7 @@ from buildbot.schedulers.base import ReconfigurableBaseScheduler
 from twisted.internet import defer, task
 from twisted.python import log
 
+from torchyard.errors import TorchyardError
 from torchyard_farm.board import Board, Told
 from torchyard_farm.buildbot.notes import note
 from torchyard_farm.plans import FarmPlan, Plans
@@ -57,6 +58,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         """Forget everything; the next look reads it again."""
         self._board = Board(getattr(self, "_windows", {}))
         self._ended: deque[tuple[str, int, bool]] = deque()
+        self._refused: set[str] = set()
 
     @defer.inlineCallbacks
     def activate(self) -> Steps:
@@ -106,8 +108,8 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         for name in self._plans.cancelled():
             yield self._cancel(name)
         for name in self._plans.open():
-            if name not in self._board:
-                yield self._load(self._plans.read(name))
+            if name not in self._board and name not in self._refused:
+                yield self._load(name)
         self._take_ended()
         while self._loop is not None and (found := self._board.next()):
             yield self._send(*found)
@@ -130,7 +132,13 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._plans.end(name)
 
     @defer.inlineCallbacks
-    def _load(self, plan: FarmPlan) -> Steps:
+    def _load(self, name: str) -> Steps:
+        try:
+            plan = self._plans.read(name)
+        except TorchyardError as error:
+            log.msg(f"plan {name} is passed over: {error}")
+            self._refused.add(name)
+            return
         told = yield self.master.db.pool.do(self._read_told, plan.id)
         self._board.add(plan, told)
         tally = self._board.tally(plan.id)

@@ -12,9 +12,9 @@ from buildbot.process.buildstep import (
     get_factory_from_step_or_factory,
 )
 from buildbot.process.results import CANCELLED, EXCEPTION, FAILURE, RETRY, SUCCESS
-from torchyard.model.order import short_name
 from twisted.internet import defer, error
 
+from torchyard.model.order import short_name
 from torchyard_farm.attempts import Verdict, is_given_up, judge
 from torchyard_farm.plans import Plans
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import click
+
 from torchyard.cli.options import file_option
 from torchyard.report.console import say
-
 from torchyard_farm.cli.options import farm_argument
 
 
@@ -27,7 +27,6 @@ def command(*, folder: Path, file: str, database: str) -> None:
     """
     from torchyard.cli.places import absolute
     from torchyard.config.load import load_yard
-
     from torchyard_farm.layout import farm_text, make_master
 
     platforms = load_yard(file).matrix.values[0]

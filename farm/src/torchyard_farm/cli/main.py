@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import click
+
 from torchyard.cli.main import LazyGroup
 
 

@@ -16,7 +16,6 @@ def command(*, folder: Path, foreground: bool) -> None:
     from torchyard.host.child import replace_process
     from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
-
     from torchyard_farm.layout import make_secrets
     from torchyard_farm.settings import load_farm
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import click
-from torchyard.cli.options import json_option
 
+from torchyard.cli.options import json_option
 from torchyard_farm.cli.options import farm_argument
 
 
@@ -14,8 +14,8 @@ from torchyard_farm.cli.options import farm_argument
 def command(*, folder: Path, as_json: bool) -> None:
     """Show which workers are there, and how far each plan is."""
     import msgspec
-    from torchyard.report.console import show, write
 
+    from torchyard.report.console import show, write
     from torchyard_farm.plans import Plans
     from torchyard_farm.settings import load_farm
     from torchyard_farm.status import read_status, status_report

@@ -4,15 +4,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from torchyard.cli.options import file_option, set_option, skip_option, store_option, subset_option
-from torchyard.errors import Diagnostic, PlanError
 
+from torchyard.cli.options import set_option, skip_option, store_option, subset_option
+from torchyard.errors import Diagnostic, PlanError
 from torchyard_farm.cli.options import farm_argument
 
 if TYPE_CHECKING:
     from torchyard.plan.graph import Plan
     from torchyard.store.store import Store
-
     from torchyard_farm.plans import FarmPlan
     from torchyard_farm.settings import Farm
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("submit")
 @farm_argument
 @click.argument("select", nargs=-1)
-@file_option
+@click.option("-f", "--file", metavar="FILE", help="Configuration, in place of the farm's own.")
 @set_option
 @subset_option
 @skip_option
@@ -29,7 +28,7 @@ def command(
     *,
     folder: Path,
     select: tuple[str, ...],
-    file: str,
+    file: str | None,
     changes: tuple[str, ...],
     subset: str | None,
     skip: tuple[str, ...],
@@ -50,20 +49,22 @@ def command(
     from torchyard.plan.build import make_plan
     from torchyard.plan.select import Selection
     from torchyard.report.console import say, write
-
     from torchyard_farm.plans import Plans, farm_plan, name_of
     from torchyard_farm.settings import load_farm
 
     farm = load_farm(folder)
+    file = file or str(folder / farm.file)
     take_credentials()
     yard = identified(load_yard(file, changes), file)
     plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
     store = open_store(store_url, file, yard)
-    _bring_source(plan, store, file)
     known = store.known(plan.columns.fingerprints)
     name = name_of(plan, current_moment())
     farmed = farm_plan(plan, known, name=name, store=store.url)
     _refuse_impossible(farmed, farm)
+    if _brings_source(farmed, plan, store, file):
+        known = store.known(plan.columns.fingerprints)
+        farmed = farm_plan(plan, known, name=name, store=store.url)
     if not farmed.jobs:
         say("the store has all that was asked for")
         return
@@ -72,19 +73,22 @@ def command(
     write(f"{name}\n")
 
 
-def _bring_source(plan: "Plan", store: "Store", file: str) -> None:
+def _brings_source(farmed: "FarmPlan", plan: "Plan", store: "Store", file: str) -> bool:
     """Put the source into the store if it is a directory, which no worker can see."""
     from torchyard.cli.run import conditions_of
     from torchyard.model.recipe import Stage
-    from torchyard.plan.order import order_of
     from torchyard.report.console import say
     from torchyard.report.events import printer
     from torchyard.run.job import run_job
 
-    job = plan.get(Stage.SOURCE, ())
-    if plan.yard.source.path is not None and job is not None:
-        order = order_of(plan, job)
-        run_job(order, store, conditions_of(order, file, None, None), printer(say))
+    if plan.yard.source.path is None:
+        return False
+    for number in range(len(farmed.jobs)):
+        if farmed.task(number).stage is Stage.SOURCE:
+            order = farmed.order(number)
+            run_job(order, store, conditions_of(order, file, None, None), printer(say))
+            return True
+    return False
 
 
 def _refuse_impossible(plan: "FarmPlan", farm: "Farm") -> None:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import click
-from torchyard.errors import UsageError
 
+from torchyard.errors import UsageError
 from torchyard_farm.cli.options import farm_argument
 
 
