@@ -86,8 +86,12 @@ class TrialFarm:
     def submit(self, *select: str) -> str:
         return self.run("submit", *select).strip()
 
-    def start_master(self) -> None:
+    def start_master(self, *, wait: bool = True) -> None:
         self._start("master", "start", str(self.master), "--foreground")
+        if wait:
+            self.wait_for_master()
+
+    def wait_for_master(self) -> None:
         wait_until(self._answers, _STARTING, self.log)
 
     def start_worker(self, name: str) -> None:

@@ -1,11 +1,12 @@
 """`farm.toml`, right and wrong."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from torchyard.errors import ConfigError, HostError
-from torchyard_farm.layout import farm_text, make_secrets, secret_of
+from torchyard_farm.layout import farm_text, make_secrets, refuse_running, secret_of
 from torchyard_farm.settings import load_farm, parse_farm
 
 GOOD = """
@@ -72,3 +73,12 @@ def test_passwords_are_for_one_user_and_stay(tmp_path: Path) -> None:
     assert secret_of(tmp_path, "gpu") == first
     assert len({first, secret_of(tmp_path, "admin")}) == 2
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o600}
+
+
+def test_a_master_is_not_started_twice(tmp_path: Path) -> None:
+    refuse_running(tmp_path)
+    (tmp_path / "twistd.pid").write_text(f"{os.getpid()}\n", encoding="ascii")
+    with pytest.raises(HostError, match=f"runs already: process {os.getpid()}"):
+        refuse_running(tmp_path)
+    (tmp_path / "twistd.pid").write_text("999999999\n", encoding="ascii")
+    refuse_running(tmp_path)

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 
-from torchyard.host.process import capture, own_program
+from torchyard.errors import HostError
+from torchyard.host.process import capture, is_running, own_program
 from torchyard_farm.settings import FILE, SECRETS, Farm, load_farm
 
 ADMIN = "admin"
@@ -69,6 +70,17 @@ def make_secrets(folder: Path, farm: Farm) -> None:
         if not path.exists():
             path.touch(mode=0o600)
             path.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
+
+
+def refuse_running(folder: Path) -> None:
+    """Refuse to start a master twice; what one that was killed has left is no master."""
+    path = folder / "twistd.pid"
+    text = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    if text.isdecimal() and is_running(int(text)):
+        msg = f"the master in `{folder}` runs already: process {text}"
+        raise HostError(
+            msg, hint=f"to let it read {FILE} again: torchyard farm stop {folder}, and start"
+        )
 
 
 def secret_of(folder: Path, name: str) -> str:

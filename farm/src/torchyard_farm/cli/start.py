@@ -1,4 +1,4 @@
-"""`torchyard farm start`: the master begins, or reads its file again."""
+"""`torchyard farm start`: the master begins."""
 
 import os
 from pathlib import Path
@@ -16,10 +16,11 @@ def command(*, folder: Path, foreground: bool) -> None:
     from torchyard.host.child import replace_process
     from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
-    from torchyard_farm.layout import make_secrets
+    from torchyard_farm.layout import make_secrets, refuse_running
     from torchyard_farm.settings import load_farm
 
     farm = load_farm(folder)
+    refuse_running(folder)
     make_secrets(folder, farm)
     argv = [own_program("buildbot"), "start"]
     say(f"the farm will be at http://{farm.web.host}:{farm.web.port}/")
