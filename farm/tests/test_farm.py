@@ -1,15 +1,16 @@
 """Plans through a master and three workers, whatever happens to them."""
 
 import random
+import sqlite3
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import TrialFarm, postgres, postgres_programs
+from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
 from tests.helpers import WORKS, make_yard
 from torchyard.store.store import Store
 
@@ -86,3 +87,18 @@ def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, dat
             "cp312",
             "cp313",
         ]
+
+
+@pytest.mark.slow
+def test_what_buildbot_leaves_open_when_it_is_killed_is_closed(tmp_path: Path) -> None:
+    """It ends a job's request and then its buildset: killed in between, it forgets the latter."""
+    with ExitStack() as stack:
+        farm = start(stack, tmp_path, WORKS, "sqlite:///state.sqlite")
+        plan = farm.submit()
+        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), 30, farm.log)
+        farm.kill("master")
+        with closing(sqlite3.connect(farm.master / "state.sqlite")) as database, database:
+            database.execute("UPDATE buildsets SET complete = 0, results = -1, complete_at = NULL")
+        farm.start_master()
+        farm.wait_done(plan, 60)
+        check_once(farm, plan, 9)

@@ -139,23 +139,39 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             log.msg(f"plan {name} is passed over: {error}")
             self._refused.add(name)
             return
-        told = yield self.master.db.pool.do(self._read_told, plan.id)
+        told, torn = yield self.master.db.pool.do(self._read_told, plan.id)
         self._board.add(plan, told)
+        for buildset in torn:
+            yield self.master.data.updates.maybeBuildsetComplete(buildset)
         tally = self._board.tally(plan.id)
         log.msg(f"plan {plan.id}: {tally.jobs} jobs, {tally.good} done, {tally.out} out")
         self._put_away(plan.id)
 
-    def _read_told(self, connection: Any, name: str) -> list[Told]:
-        sets = self.master.db.model.buildsets
+    def _read_told(self, connection: Any, name: str) -> tuple[list[Told], list[int]]:
+        """What became of the jobs of a plan; and buildsets that Buildbot itself has left open.
+
+        It ends a build, its request and its buildset one after the other; when it is killed after
+        the request, it never comes back to the buildset.
+        """
+        sets, requests = self.master.db.model.buildsets, self.master.db.model.buildrequests
         query = (
-            sa.select(sets.c.external_idstring, sets.c.complete, sets.c.results)
+            sa.select(
+                sets.c.id,
+                sets.c.external_idstring,
+                sets.c.complete,
+                requests.c.complete,
+                requests.c.results,
+            )
+            .join(requests, requests.c.buildsetid == sets.c.id)
             .where(sets.c.external_idstring.startswith(f"{name}/", autoescape=True))
             .order_by(sets.c.id)
         )
-        return [
-            Told(int(external.rpartition("/")[2]), bool(complete), results in _GOOD)
-            for external, complete, results in connection.execute(query)
-        ]
+        told, torn = [], []
+        for number, external, closed, over, results in connection.execute(query):
+            told.append(Told(int(external.rpartition("/")[2]), bool(over), results in _GOOD))
+            if over and not closed:
+                torn.append(number)
+        return told, torn
 
     @defer.inlineCallbacks
     def _send(self, plan: FarmPlan, job: int) -> Steps:

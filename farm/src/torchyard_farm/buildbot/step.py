@@ -14,7 +14,7 @@ from buildbot.process.buildstep import (
 from buildbot.process.results import CANCELLED, EXCEPTION, FAILURE, RETRY, SUCCESS
 from twisted.internet import defer, error
 
-from torchyard.model.order import short_name
+from torchyard.model.order import ORDER
 from torchyard_farm.attempts import Verdict, is_given_up, judge
 from torchyard_farm.plans import Plans
 
@@ -27,8 +27,9 @@ _RESULTS = {
 }
 _BLOCK = 1 << 16
 
-_WORK = ("--work", "../../work")
-"""Commands run in a directory for each agent and builder; a machine's work is in one for all."""
+_JOB = ("--order", ORDER, "--work", "../../work")
+"""Commands run in a directory for each agent and builder, which has one job at a time; the work of
+a machine is in one for all."""
 
 _VERDICT = "verdict"
 """The property of a build that tells how it ended; one that the master's death ended has none."""
@@ -75,31 +76,32 @@ class RunJob(ShellMixin, BuildStep):
         verdict = judge(code, interrupted=bool(self.stopped), stopping=stopping)
         self.setProperty(_VERDICT, verdict.value, "run")
         if verdict is Verdict.ENDED:
-            end = EndJob(self._order_name())
-            self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(end)])
+            self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
         return _RESULTS[verdict]
 
     @defer.inlineCallbacks
     def _run_there(self) -> Generator[Any, Any, int | None]:
         plan = self._plans.read(self.getProperty("plan"))
-        name = self._order_name()
-        yield self._send(msgspec.json.encode(plan.order(self.getProperty("job"))), name)
+        order = plan.order(self.getProperty("job"))
+        if (yield self._send(msgspec.json.encode(order))):
+            return None  # its disk is full, for example: another one may do better
         command = yield self.makeRemoteShellCommand(
-            command=["torchyard", "run", *_WORK, "--order", name, "--store", plan.store, "--detach"]
+            command=["torchyard", "run", "--detach", *_JOB, "--store", plan.store]
         )
         yield self.runCommand(command)
         code: int | None = command.rc
         return code
 
-    def _order_name(self) -> str:
-        stage = self.getProperty("task").partition(":")[0]
-        return f"{short_name(stage, self.getProperty('fingerprint'))}.order.json"
-
-    def _send(self, data: bytes, name: str) -> Any:
+    @defer.inlineCallbacks
+    def _send(self, data: bytes) -> Generator[Any, Any, int | None]:
+        """Write an order where the worker's commands run, and return how that went."""
         reader = remotetransfer.StringFileReader(data)
-        order = {"workerdest": name, "reader": reader, "blocksize": _BLOCK}
+        order = {"workerdest": ORDER, "reader": reader, "blocksize": _BLOCK}
         order |= {"maxsize": None, "workdir": self.workdir, "mode": None}
-        return self.runCommand(remotecommand.RemoteCommand("downloadFile", order))
+        command = remotecommand.RemoteCommand("downloadFile", order)
+        yield self.runCommand(command)
+        code: int | None = command.rc
+        return code
 
     @defer.inlineCallbacks
     def _failures(self) -> Generator[Any, Any, int]:
@@ -119,14 +121,11 @@ class EndJob(ShellMixin, BuildStep):
     name = "end"
     alwaysRun = True
 
-    def __init__(self, order: str) -> None:
-        self._order = order
+    def __init__(self) -> None:
         super().__init__(**self.setupShellMixin(_OPTIONS))
 
     @defer.inlineCallbacks
     def run(self) -> Generator[Any, Any, int]:
-        command = yield self.makeRemoteShellCommand(
-            command=["torchyard", "cancel", *_WORK, "--order", self._order]
-        )
+        command = yield self.makeRemoteShellCommand(command=["torchyard", "cancel", *_JOB])
         yield self.runCommand(command)
         return command.results()
