@@ -7,7 +7,6 @@ Python, and the tasks that change files.
 import nox
 
 LOCK = "requirements/dev.txt"
-FARM_LOCK = "requirements/farm.txt"
 PYTHONS = ["3.11", "3.12", "3.13"]
 
 nox.needs_version = ">=2025.2.9"
@@ -18,7 +17,7 @@ nox.options.sessions = ["lint", "docs", "build", "tests"]
 
 def install(session: nox.Session) -> None:
     session.install("--require-hashes", "-r", LOCK)
-    session.install("--no-deps", "--no-build-isolation", "--editable", ".")
+    session.install("--no-deps", "--no-build-isolation", "--editable", ".", "--editable", "farm")
 
 
 def check(session: nox.Session, *sections: str) -> None:
@@ -79,25 +78,14 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
-def farm(session: nox.Session) -> None:
-    """The plug-in in farm/, with Buildbot: layers, types and tests."""
-    session.install("--require-hashes", "-r", FARM_LOCK)
-    session.install("--no-deps", "--no-build-isolation", "--editable", ".", "--editable", "farm")
-    session.run("lint-imports", "--config", "farm/pyproject.toml")
-    session.run("mypy", "--config-file", "farm/pyproject.toml")
-    session.run("pytest", *(session.posargs or ["farm/tests"]))
-
-
-@nox.session
 def update(session: nox.Session) -> None:
-    """Resolves the lock files anew; `-- --upgrade-package NAME` moves only that package."""
+    """Resolves the lock file anew; `-- --upgrade-package NAME` moves only that package."""
     session.install("uv")
-    compile_ = (
+    session.run(
         *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),
-        *("--generate-hashes", "--no-emit-index-url", "--custom-compile-command", "nox -s update"),
+        *("--generate-hashes", "--no-emit-index-url", "--output-file", LOCK),
+        *("--custom-compile-command", "nox -s update"),
         *(session.posargs or ["--upgrade"]),
-        *("pyproject.toml", "requirements/dev.in"),
+        *("pyproject.toml", "farm/pyproject.toml", "requirements/dev.in"),
+        *("--no-emit-package", "torchyard"),
     )
-    session.run(*compile_, "--output-file", LOCK)
-    same = ("--constraint", LOCK, "--no-emit-package", "torchyard")
-    session.run(*compile_, "farm/pyproject.toml", *same, "--output-file", FARM_LOCK)
