@@ -42,7 +42,7 @@ class Build:
     """A build of so many commands, each of which takes so many seconds."""
 
     def __init__(self, folder: Path, commands: int, seconds: float) -> None:
-        folder.mkdir()
+        folder.mkdir(parents=True)
         self.folder, self.log = folder, folder / "log"
         compiler = folder / "compiler"
         text = COMPILER.format(seconds=seconds, log=self.log)
