@@ -54,7 +54,7 @@ def test_only_the_administrator_can_try_a_failed_job_again(tmp_path: Path) -> No
         wait_until(lambda: any(one["complete"] for one in farm.buildsets()), 30, farm.log)
         (build,) = farm.builds()
         assert build["results"] == 2
-        assert "failed: core:demo-1.0" in farm.run("status")
+        assert "failed  core:demo-1.0" in farm.run("status")
         (tmp_path / "mended").touch()
         path = f"builds/{build['buildid']}"
         anybody, liar, administrator = Visitor(farm), Visitor(farm), Visitor(farm)

@@ -3,7 +3,9 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
+
+from msgspec import Meta
 
 from torchyard.config.decode import decode_as
 from torchyard.config.document import Document
@@ -25,27 +27,46 @@ T = TypeVar("T")
 
 
 class WorkerSpec(Value, kw_only=True):
-    """A machine as it is written."""
+    """A machine that works for the farm; its name has letters, digits, `_` and `.`."""
 
-    platform: str
-    memory: str
-    disk: str
-    slots: int = 1
-    capabilities: tuple[str, ...] = ()
-    publish: bool = False
+    platform: Annotated[str, Meta(description="What it builds for, such as `linux-x86_64`.")]
+    memory: Annotated[str, Meta(description="Booked for jobs by their `needs`, as `64 GB`.")]
+    disk: Annotated[str, Meta(description="Booked for jobs in the same way.")]
+    slots: Annotated[int, Meta(description="How many jobs it runs at one time.")] = 1
+    capabilities: Annotated[
+        tuple[str, ...],
+        Meta(description="What jobs may ask for in their `needs`, such as `cuda`; up to six."),
+    ] = ()
+    publish: Annotated[
+        bool, Meta(description="It publishes, is among the only ones that may, and does only that.")
+    ] = False
 
 
 class FarmSpec(Value, kw_only=True):
-    """The file as it is written."""
+    """Where the master listens, and how patient it is. It is read when the master starts."""
 
-    file: str
-    database: str = "sqlite:///state.sqlite"
-    listen: str = "127.0.0.1:9989"
-    web: str = "127.0.0.1:8010"
-    heartbeat: str = "20 s"
-    patience: str = "40 s"
-    attempts: int = 3
-    worker: dict[str, WorkerSpec] = {}
+    file: Annotated[
+        str, Meta(description="The `torchyard.toml` of the project, relative to this file.")
+    ]
+    database: Annotated[
+        str,
+        Meta(
+            description="Where the queue and the history are: `postgresql://USER@HOST/NAME`; "
+            "SQLite is for trials."
+        ),
+    ] = "sqlite:///state.sqlite"
+    listen: Annotated[str, Meta(description="Interface and port for workers.")] = "127.0.0.1:9989"
+    web: Annotated[str, Meta(description="Interface and port for people.")] = "127.0.0.1:8010"
+    heartbeat: Annotated[
+        str, Meta(description="How often each worker is asked for a sign of life.")
+    ] = "20 s"
+    patience: Annotated[str, Meta(description="How long it has to give one.")] = "40 s"
+    attempts: Annotated[
+        int, Meta(description="How often a job is tried whose failures are not its own fault.")
+    ] = 3
+    worker: Annotated[
+        dict[str, WorkerSpec], Meta(description="The machines, each in a table with its name.")
+    ] = {}
 
 
 class Address(NamedTuple):

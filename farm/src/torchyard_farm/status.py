@@ -10,7 +10,8 @@ from rich.table import Table
 
 from torchyard.errors import ElsewhereError
 from torchyard.host.http import Web
-from torchyard.model.values import Value
+from torchyard.inspect.document import Document
+from torchyard.model.quantity import show_count
 from torchyard_farm.board import Board, Told
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.settings import Address, Farm
@@ -19,7 +20,7 @@ _GOOD = (0, 1)
 """What Buildbot calls success, and success with warnings."""
 
 
-class WorkerState(Value, kw_only=True):
+class WorkerState(Document, kw_only=True):
     """An agent of a machine."""
 
     name: str
@@ -27,7 +28,7 @@ class WorkerState(Value, kw_only=True):
     connected: bool
 
 
-class PlanState(Value, kw_only=True):
+class PlanState(Document, kw_only=True):
     """How far a plan is: its jobs, those that ended, and those that wait or run."""
 
     id: str
@@ -35,13 +36,13 @@ class PlanState(Value, kw_only=True):
     good: int
     bad: int
     out: int
-    failed: tuple[str, ...] = ()
+    failed: tuple[str, ...]
 
 
-class Status(Value, kw_only=True, omit_defaults=False):
+class Status(Document, kw_only=True):
     """What `farm status --json` prints."""
 
-    version: Literal[1] = 1
+    version: Literal[1]
     workers: tuple[WorkerState, ...]
     plans: tuple[PlanState, ...]
 
@@ -83,7 +84,7 @@ def read_status(farm: Farm, plans: Plans) -> Status:
         for agent in machine.agents
     )
     states = tuple(_plan_state(farm.web, plans.read(name)) for name in plans.open())
-    return Status(workers=workers, plans=states)
+    return Status(version=1, workers=workers, plans=states)
 
 
 def _ask(web: Address, path: str) -> bytes:
@@ -122,12 +123,23 @@ def status_report(status: Status) -> RenderableType:
     for worker in status.workers:
         state = "connected" if worker.connected else "not there"
         workers.add_row(worker.name, worker.machine, state)
-    plans = Table(box=None, pad_edge=False)
-    plans.add_column("plan", overflow="fold")
-    for header in ("done", "failed", "out", "jobs"):
-        plans.add_column(header, justify="right")
+    if not status.plans:
+        return Group(workers, "", "no plan is being built")
+    plans = Table.grid(padding=(0, 2))
+    plans.add_column()
+    plans.add_column(overflow="fold")
     for plan in status.plans:
-        plans.add_row(plan.id, *(f"{n:,}" for n in (plan.good, plan.bad, plan.out, plan.jobs)))
-    failed = [f"failed: {job}" for plan in status.plans for job in plan.failed]
-    parts: list[RenderableType] = [workers, "", plans if status.plans else "no plan is being built"]
-    return Group(*parts, *failed)
+        plans.add_row("", "")
+        plans.add_row("plan", plan.id)
+        plans.add_row("", _how_far(plan))
+        for job in plan.failed:
+            plans.add_row("failed", job)
+    return Group(workers, plans)
+
+
+def _how_far(plan: PlanState) -> str:
+    counts = [f"{plan.good:,} of {show_count(plan.jobs, 'job')} done"]
+    counts += [
+        f"{count:,} {word}" for count, word in ((plan.out, "out"), (plan.bad, "failed")) if count
+    ]
+    return ", ".join(counts)

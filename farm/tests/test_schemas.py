@@ -1,0 +1,63 @@
+"""The committed schemas describe what the farm reads and prints."""
+
+import json
+import tomllib
+from io import StringIO
+
+import jsonschema
+import msgspec
+import pytest
+from rich.console import Console
+
+from tests.helpers import ROOT
+from torchyard_farm.layout import farm_text
+from torchyard_farm.schemas import SCHEMAS
+from torchyard_farm.status import PlanState, Status, WorkerState, status_report
+
+PLAN = "torch-2.14.0.dev20261115-20261115T142000Z-3f09c1"
+CELL = "linux-x86_64/cu130-openblas/cp313/conda-libtorch"
+STATUS = Status(
+    version=1,
+    workers=(
+        WorkerState(name="w1-1", machine="w1", connected=True),
+        WorkerState(name="uploads", machine="uploads", connected=False),
+    ),
+    plans=(
+        PlanState(
+            id=PLAN, jobs=12345, good=9876, bad=1, out=16, failed=(f"smoke:torch-2.14.0/{CELL}",)
+        ),
+    ),
+)
+
+
+def validate(document: object, name: str) -> None:
+    path = ROOT / f"farm/src/torchyard_farm/data/schemas/{name}.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.Draft202012Validator(schema).validate(document)
+
+
+def test_a_status_fits_its_schema() -> None:
+    validate(json.loads(msgspec.json.encode(STATUS)), "farm-status")
+
+
+def test_a_new_farm_fits_its_schema() -> None:
+    text = farm_text("torchyard.toml", "sqlite:///state.sqlite", ["linux-x86_64"])
+    validate(tomllib.loads(text), "farm")
+
+
+def test_every_schema_is_committed() -> None:
+    folder = ROOT / "farm/src/torchyard_farm/data/schemas"
+    assert {path.stem for path in folder.iterdir()} == set(SCHEMAS)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_status_fits_a_narrow_terminal(width: int) -> None:
+    out = StringIO()
+    Console(file=out, width=width).print(status_report(STATUS))
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert max(map(len, lines)) <= width
+    told = " ".join(out.getvalue().split())
+    assert "w1-1 w1 connected uploads uploads not there" in told
+    assert f"plan {PLAN} 9,876 of 12,345 jobs done, 16 out, 1 failed" in told
+    assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")
