@@ -5,7 +5,7 @@ plans/ID.cancel         somebody wants it to end
 plans/ended/ID.json     a plan that is over
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -62,10 +62,18 @@ class FarmPlan(Value, kw_only=True):
         return "/".join(filter(None, (task.facts["name"], task.scope)))
 
 
-def name_of(plan: Plan, moment: str) -> str:
-    """What a plan is called that is handed in at a moment: no two are called the same."""
-    digest = fingerprint([moment, *plan.columns.fingerprints])
-    return f"{plan.label}-{moment.replace('-', '').replace(':', '')}-{digest[:6]}"
+def name_of(plan: Plan, moment: str, occasion: str = "") -> str:
+    """What a plan is called that is handed in at a moment: no two are called the same.
+
+    One that is made again and again has the name of that behind it: `…-3f09c1@nightly`.
+    """
+    return spell(plan.label, moment, plan.columns.fingerprints, occasion)
+
+
+def spell(label: str, moment: str, fingerprints: Iterable[str], occasion: str) -> str:
+    digest = fingerprint([moment, *fingerprints])
+    name = f"{label}-{moment.replace('-', '').replace(':', '')}-{digest[:6]}"
+    return f"{name}@{occasion}" if occasion else name
 
 
 def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> FarmPlan:

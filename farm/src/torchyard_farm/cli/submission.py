@@ -1,0 +1,89 @@
+"""From a configuration to a plan that a master has: for all commands that hand plans in."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.cli.identified import identified
+from torchyard.cli.places import open_store
+from torchyard.cli.run import conditions_of
+from torchyard.config.load import load_yard
+from torchyard.config.tables import load_tables
+from torchyard.errors import Diagnostic, PlanError
+from torchyard.model.recipe import Stage
+from torchyard.plan.build import make_plan
+from torchyard.plan.graph import Plan
+from torchyard.plan.select import EVERYTHING, Selection
+from torchyard.report.console import say
+from torchyard.report.events import printer
+from torchyard.run.job import run_job
+from torchyard.store.store import Store
+from torchyard_farm.kinds import machines_by_kind, why_not
+from torchyard_farm.plans import FarmPlan, Plans, farm_plan, name_of
+from torchyard_farm.settings import Farm
+
+
+class Wanted(NamedTuple):
+    """What is to be built: a file, changes of it, and a part of its matrix."""
+
+    file: str
+    changes: tuple[str, ...] = ()
+    selection: Selection = EVERYTHING
+    store_url: str | None = None
+
+
+class Draft(NamedTuple):
+    """A plan, and what is left of it to be done."""
+
+    plan: Plan
+    farmed: FarmPlan
+    store: Store
+
+
+def draft(wanted: Wanted, moment: str, occasion: str = "") -> Draft:
+    """Plan, and leave out what the store has."""
+    yard = identified(load_yard(wanted.file, wanted.changes), wanted.file)
+    plan = make_plan(yard, load_tables(), wanted.selection)
+    store = open_store(wanted.store_url, wanted.file, yard)
+    known = store.known(plan.columns.fingerprints)
+    name = name_of(plan, moment, occasion)
+    return Draft(plan, farm_plan(plan, known, name=name, store=store.url), store)
+
+
+def hand_in(made: Draft, wanted: Wanted, folder: Path, farm: Farm) -> FarmPlan:
+    """Give what is left of a plan to the master in a directory; nothing, if that is nothing."""
+    refuse_impossible(made.farmed, farm)
+    farmed = made.farmed
+    if _brings_source(made, wanted.file):
+        known = made.store.known(made.plan.columns.fingerprints)
+        farmed = farm_plan(made.plan, known, name=farmed.id, store=farmed.store)
+    if farmed.jobs:
+        Plans(folder).add(farmed)
+    return farmed
+
+
+def _brings_source(made: Draft, file: str) -> bool:
+    """Put the source into the store if it is a directory, which no worker can see."""
+    plan, farmed, store = made
+    if plan.yard.source.path is None:
+        return False
+    for number in range(len(farmed.jobs)):
+        if farmed.task(number).stage is Stage.SOURCE:
+            order = farmed.order(number)
+            run_job(order, store, conditions_of(order, file, None, None), printer(say))
+            return True
+    return False
+
+
+def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
+    """Refuse a plan with jobs that no machine can do, instead of waiting for ever."""
+    able = machines_by_kind(farm.machines)
+    found: dict[str, str] = {}
+    for number, job in enumerate(plan.jobs):
+        task = plan.task(number)
+        why = why_not(task, able.get(job.kind, ()))
+        if why:
+            found.setdefault(why, task.id)
+    if found:
+        hint = "add a [worker] to farm.toml, or choose what to build: submit DIR SELECT"
+        faults = [Diagnostic(f"{name}: {why}", hint=hint) for why, name in found.items()]
+        raise PlanError.of(faults)
