@@ -18,6 +18,14 @@ memory = "64 GB"
 disk = "1 TB"
 slots = 2
 capabilities = ["cuda"]
+[nightly.main]
+at = "02:00"
+days = ["mon", "fri"]
+subset = "nightly"
+[daily.published]
+at = "06:30"
+channel = "nightly"
+url = "https://example.org/nightly/"
 """
 
 
@@ -27,6 +35,10 @@ def test_a_file_is_read() -> None:
     (machine,) = farm.machines
     assert (machine.memory, machine.disk) == (64, 1000)
     assert machine.agents == ("gpu-1", "gpu-2")
+    (nightly,) = farm.nightlies
+    assert (nightly.times.clock.hour, nightly.times.days) == (2, (0, 4))
+    (daily,) = farm.dailies
+    assert (daily.url, len(daily.times.days)) == ("https://example.org/nightly", 7)
 
 
 def test_the_first_file_is_a_good_one() -> None:
@@ -46,6 +58,12 @@ def test_the_first_file_is_a_good_one() -> None:
         ("slots", "slot", "unknown key `slot`"),
         ('file = "torchyard.toml"', "", "lacks the required key `file`"),
         ("[worker.gpu]", "attempts = 0\n[worker.gpu]", "`attempts` must be 1 or more"),
+        ("02:00", "2:00", "`main`: `2:00` is no time of the day, such as 02:00 (UTC)"),
+        ("02:00", "24:00", "`24:00` is no time of the day"),
+        ('"fri"', '"Friday"', "`Friday` is no day: write mon, tue"),
+        ("nightly.main", "nightly.published", "`published` is the name of a nightly, too"),
+        ("nightly.main", 'nightly."a@b"', "`a@b` can't be a name"),
+        ("https://example.org/nightly/", "/srv/nightly", "`/srv/nightly` is no address"),
     ],
 )
 def test_what_is_wrong_is_told(old: str, new: str, what: str) -> None:

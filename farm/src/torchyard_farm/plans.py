@@ -56,6 +56,14 @@ class FarmPlan(Value, kw_only=True):
         tasks = (task,) if task.stage is Stage.PUBLISH else self.tasks
         return Order(tasks=tasks, sandbox=self.sandbox).of(task)
 
+    @property
+    def source(self) -> str:
+        """The commit that everything is made from, or the digest of a directory."""
+        for task in self.tasks:
+            if task.stage is Stage.SOURCE:
+                return task.text("commit") or task.text("digest")
+        return ""
+
     def page(self, job: int) -> str:
         """Where a job's history is: that of its cell, over all versions of the project."""
         task = self.task(job)
@@ -74,6 +82,11 @@ def spell(label: str, moment: str, fingerprints: Iterable[str], occasion: str) -
     digest = fingerprint([moment, *fingerprints])
     name = f"{label}-{moment.replace('-', '').replace(':', '')}-{digest[:6]}"
     return f"{name}@{occasion}" if occasion else name
+
+
+def moment_of(name: str) -> str:
+    """When a plan was handed in, or was due: `20261115T142000Z`."""
+    return name.partition("@")[0].rsplit("-", 2)[1]
 
 
 def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> FarmPlan:
@@ -118,6 +131,12 @@ class Plans:
                 return _read(path)
         msg = f"there is no plan `{name}`"
         raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")
+
+    def last_of(self, occasion: str) -> str | None:
+        """The newest of the plans that are made again and again, over or not."""
+        folders = (self._folder, self._folder / _ENDED)
+        names = [path.stem for folder in folders for path in folder.glob(f"*@{occasion}.json")]
+        return max(names, key=moment_of, default=None)
 
     def cancel(self, name: str) -> None:
         """Ask the master to end a plan."""

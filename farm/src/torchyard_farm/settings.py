@@ -1,6 +1,5 @@
 """`farm.toml`: where the master listens, and which machines work for it."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
@@ -12,12 +11,13 @@ from torchyard.config.document import Document
 from torchyard.errors import ConfigError, Diagnostic, HostError
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.values import Value
+from torchyard_farm.names import wrong_names
+from torchyard_farm.occasions import Daily, DailySpec, Nightly, NightlySpec, read_occasions
 
 FILE = "farm.toml"
 SECRETS = "secrets"
 """The directory of the master in which each machine's password is."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.]*")
 _MOST_CAPABILITIES = 6
 """Every set of a machine's capabilities is a kind of job that it takes: 64 of them are enough."""
 
@@ -67,6 +67,12 @@ class FarmSpec(Value, kw_only=True):
     worker: Annotated[
         dict[str, WorkerSpec], Meta(description="The machines, each in a table with its name.")
     ] = {}
+    nightly: Annotated[
+        dict[str, NightlySpec], Meta(description="What is built each night, or each week.")
+    ] = {}
+    daily: Annotated[
+        dict[str, DailySpec], Meta(description="Which channels are tried each day.")
+    ] = {}
 
 
 class Address(NamedTuple):
@@ -115,6 +121,8 @@ class Farm(Value, kw_only=True):
     patience: int
     attempts: int
     machines: tuple[Machine, ...]
+    nightlies: tuple[Nightly, ...] = ()
+    dailies: tuple[Daily, ...] = ()
 
 
 def load_farm(folder: Path) -> Farm:
@@ -158,6 +166,11 @@ def parse_farm(text: str) -> Farm:
                 publish=worker.publish,
             )
         )
+
+    def wrong(table: str, name: str, what: str) -> None:
+        faults.append(Diagnostic(what, document.span((table, name), at_key=True)))
+
+    nightlies, dailies = read_occasions(spec.nightly, spec.daily, wrong)
     farm = Farm(
         file=spec.file,
         database=spec.database,
@@ -167,6 +180,8 @@ def parse_farm(text: str) -> Farm:
         patience=read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,
         machines=tuple(machines),
+        nightlies=nightlies,
+        dailies=dailies,
     )
     if spec.attempts < 1:
         faults.append(Diagnostic("`attempts` must be 1 or more", document.span(("attempts",))))
@@ -193,9 +208,7 @@ _EXAMPLES: Mapping[Callable[[str], object], str] = {
 
 def _faults_of(name: str, worker: WorkerSpec) -> Iterator[str]:
     """What is wrong with a machine, apart from its amounts."""
-    for word in (name, *worker.capabilities):
-        if not _NAME.fullmatch(word):
-            yield f"`{word}` can't be a name: use letters, digits, `_` and `.`"
+    yield from wrong_names((name, *worker.capabilities))
     if worker.slots < 1:
         yield f"`{name}` needs at least one slot"
     if len(worker.capabilities) > _MOST_CAPABILITIES:

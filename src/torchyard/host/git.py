@@ -1,5 +1,6 @@
 """What we ask of git."""
 
+import re
 from pathlib import Path
 
 from torchyard.errors import HostError
@@ -18,3 +19,18 @@ def file_at(revision: str, path: str) -> str:
         msg = f"`{revision}` is no file, and git can't show {name} at that revision: {error}"
         hint = "name a file that exists, or a revision of the repository that holds the file"
         raise HostError(msg, hint=hint) from error
+
+
+def is_commit(revision: str) -> bool:
+    """Whether a revision is the name of a commit, and can never come to mean another one."""
+    return re.fullmatch(r"[0-9a-f]{40}", revision) is not None
+
+
+def commit_of(url: str, revision: str) -> str | None:
+    """The commit that a branch or a tag of a repository means now; None if there is none."""
+    listed = capture(["git", "ls-remote", "--", url, revision, f"{revision}^{{}}"], cwd=Path())
+    rows = (line.partition("\t") for line in listed.splitlines())
+    found = {name: commit for commit, _, name in rows}
+    tag = f"refs/tags/{revision}"
+    wanted = (revision, f"refs/heads/{revision}", f"{tag}^{{}}", tag)
+    return next((found[name] for name in wanted if name in found), None)

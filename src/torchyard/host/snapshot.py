@@ -6,6 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.git import commit_of, is_commit
 from torchyard.host.process import capture
 from torchyard.host.tree import NOT_CONTENT, tree_digest
 
@@ -33,11 +34,10 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
 
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     """Fetch one commit with its submodules, and forget where it came from."""
-    if len(revision) != 40 or not all(digit in "0123456789abcdef" for digit in revision):  # noqa: PLR2004
-        listed = capture(["git", "ls-remote", url, revision, f"{revision}^{{}}"], cwd=Path())
-        commits = [line.partition("\t")[0] for line in listed.splitlines()]
+    if not is_commit(revision):
+        commit = commit_of(url, revision)
         msg = f"`{revision}` of {url} can be another commit tomorrow"
-        hint = f'write commit = "{commits[-1]}" beside it' if commits else "name a commit"
+        hint = f'write commit = "{commit}" beside it' if commit else "name a commit"
         raise HostError(msg, hint=hint)
     _empty(to)
 

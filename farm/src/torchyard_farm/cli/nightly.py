@@ -1,0 +1,105 @@
+"""`torchyard farm nightly`: the build of a day."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from torchyard.errors import SelectionError
+from torchyard_farm.cli.options import due_option, farm_argument
+
+if TYPE_CHECKING:
+    from torchyard_farm.cli.submission import Draft, Wanted
+    from torchyard_farm.occasions import Nightly
+
+
+@click.command("nightly")
+@farm_argument
+@click.argument("name")
+@due_option
+def command(*, folder: Path, name: str, due: str | None) -> None:
+    """Plan what [nightly.NAME] of farm.toml asks for, and print the plan's name.
+
+    The branch of the source is resolved to a commit once. One that was built already is not built
+    again. The master does this by itself when it is time.
+    """
+    from torchyard.cli.today import current_moment
+    from torchyard.config.credentials import take_credentials
+    from torchyard.host.detached import in_turn
+    from torchyard.model.quantity import show_count
+    from torchyard.report.console import say, write
+    from torchyard_farm.cli.submission import hand_in
+    from torchyard_farm.occasions import find_occasion
+    from torchyard_farm.plans import FOLDER
+    from torchyard_farm.settings import load_farm
+
+    farm = load_farm(folder)
+    nightly = find_occasion(name, farm.nightlies, "nightly")
+    take_credentials()
+    with in_turn(folder / FOLDER):
+        found = _wanted(nightly, folder, str(folder / farm.file), due or current_moment())
+        if isinstance(found, str):
+            say(found)
+            return
+        wanted, made = found
+        farmed = hand_in(made, wanted, folder, farm)
+    if not farmed.jobs:
+        say("the store has all that was asked for")
+        return
+    say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
+    write(f"{farmed.id}\n")
+
+
+def _wanted(
+    nightly: "Nightly", folder: Path, file: str, moment: str
+) -> "tuple[Wanted, Draft] | str":
+    """What has to be built, and the plan of it; or why nothing has to be."""
+    from torchyard.plan.select import Selection
+    from torchyard_farm.cli.submission import Wanted, draft
+    from torchyard_farm.plans import Plans, moment_of
+
+    commits = _commit_change(file)
+    selection = Selection(nightly.subset, nightly.select, nightly.skip)
+
+    def on(day: str) -> Wanted:
+        return Wanted(file, (f"project.nightly={day}", *commits), selection)
+
+    stamp = moment.replace("-", "").replace(":", "")
+    today, plans = stamp[:8], Plans(folder)
+    wanted = on(today)
+    made = draft(wanted, moment, nightly.name)
+    last = plans.last_of(nightly.name)
+    if last is None:
+        return wanted, made
+    day, source = moment_of(last)[:8], made.farmed.source
+    if moment_of(last) == stamp:
+        return f"it was planned already: {last}"
+    if plans.read(last).source != source:
+        if day == today:
+            raise _other_commit(last, source)
+        return wanted, made
+    if last in plans.open() and day == today:
+        return f"{source[:12]} is being built already: {last}"
+    left = made.farmed.jobs if day == today else draft(on(day), moment, nightly.name).farmed.jobs
+    return (wanted, made) if left else f"{source[:12]} was built already: {last}"
+
+
+def _other_commit(last: str, source: str) -> SelectionError:
+    msg = f"today's nightly is made from another commit than {source[:12]}: {last}"
+    hint = "two packages can't have one version: wait for tomorrow, or submit it by another version"
+    return SelectionError(msg, hint=hint)
+
+
+def _commit_change(file: str) -> tuple[str, ...]:
+    """The change that names the commit which a file's branch or tag means now."""
+    from torchyard.config.load import load_yard
+    from torchyard.host.git import commit_of, is_commit
+
+    source = load_yard(file).source
+    if source.git is None or source.rev is None or is_commit(source.rev):
+        return ()
+    commit = commit_of(source.git, source.rev)
+    if commit is None:
+        msg = f"`{source.git}` has no branch or tag `{source.rev}`"
+        raise SelectionError(msg, hint="see `rev` of [source]")
+    return (f"source.commit={commit}",)

@@ -1,0 +1,71 @@
+"""When something that is done again and again is due. All times are UTC, which knows no summer."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, time, timedelta
+from typing import NamedTuple
+
+WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
+_DAY = timedelta(days=1)
+
+
+class Times(NamedTuple):
+    """A time of the day, on some days of the week."""
+
+    clock: time
+    days: tuple[int, ...] = tuple(range(len(WEEK)))
+
+
+def parse_times(at: str, days: Sequence[str] = ()) -> Times:
+    """Read `02:00` and names of days; without any it is every day."""
+    found = _CLOCK.fullmatch(at)
+    if found is None:
+        msg = f"`{at}` is no time of the day, such as 02:00 (UTC)"
+        raise ValueError(msg)
+    for day in days:
+        if day not in WEEK:
+            msg = f"`{day}` is no day: write {', '.join(WEEK)}"
+            raise ValueError(msg)
+    clock = time(int(found[1]), int(found[2]), tzinfo=UTC)
+    return Times(clock, tuple(sorted({WEEK.index(day) for day in days}))) if days else Times(clock)
+
+
+def next_run(now: datetime, times: Times, last: datetime) -> datetime:
+    """When the next run is due; if that is not after `now`, it is due now.
+
+    `last` is when the last one was due, or when somebody wished for the first. Of runs that were
+    missed only the newest is made up for.
+    """
+    missed = _before(now, times)
+    return missed if missed > last else _after(max(now, last), times)
+
+
+def _on(day: datetime, times: Times) -> datetime:
+    return datetime.combine(day.date(), times.clock)
+
+
+def _before(now: datetime, times: Times) -> datetime:
+    """The newest time that is not after a moment."""
+    due = _on(now, times)
+    while due > now or due.weekday() not in times.days:
+        due -= _DAY
+    return due
+
+
+def _after(now: datetime, times: Times) -> datetime:
+    """The first time after a moment."""
+    due = _on(now, times)
+    while due <= now or due.weekday() not in times.days:
+        due += _DAY
+    return due
+
+
+def spell_moment(moment: datetime) -> str:
+    """As plans and indexes write it: `2026-11-15T14:20:00Z`."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def parse_moment(text: str) -> datetime:
+    """Read it back."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

@@ -1,0 +1,108 @@
+"""What `farm nightly` plans, and what it leaves alone: no master is needed for that."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from farm.tests.sources import Repository, make_project
+from torchyard.host.git import commit_of
+from torchyard_farm.plans import Plans
+
+pytestmark = pytest.mark.integration
+
+FARM = """
+file = "{file}"
+[worker.w1]
+platform = "linux-x86_64"
+memory = "8 GB"
+disk = "8 GB"
+[nightly.main]
+at = "02:00"
+subset = "nightly"
+"""
+
+
+class Master:
+    """The directory of a master that does not run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repository, self.file = make_project(folder / "project")
+        self.folder = folder / "master"
+        self.folder.mkdir()
+        (self.folder / "farm.toml").write_text(FARM.format(file=self.file), encoding="utf-8")
+        self.plans = Plans(self.folder)
+
+    def run(self, *args: object) -> subprocess.CompletedProcess[str]:
+        argv = [sys.executable, "-m", "torchyard", *map(str, args)]
+        return subprocess.run(argv, check=False, capture_output=True, text=True)
+
+    def nightly(self, day: int) -> str:
+        """What is printed of a plan, or said."""
+        due = f"2026-11-{day}T02:00:00Z"
+        done = self.run("farm", "nightly", self.folder, "main", "--due", due)
+        assert done.returncode == 0, done.stderr
+        return (done.stdout or done.stderr).strip()
+
+    def build(self, plan: str) -> None:
+        """Do on this machine what the farm would, and put the plan away as it would."""
+        source = self.plans.read(plan).source
+        day = plan.partition(".dev")[2][:8]
+        sets = (f"--set=source.commit={source}", f"--set=project.nightly={day}")
+        done = self.run("build", "-f", self.file, "--subset", "nightly", *sets)
+        assert done.returncode == 0, done.stderr
+        self.plans.end(plan)
+
+
+@pytest.mark.slow
+def test_one_commit_a_night_and_each_only_once(tmp_path: Path) -> None:
+    master = Master(tmp_path)
+    first = master.repository.commit("of the 15th")
+    plan = master.nightly(15)
+    assert plan.startswith("demo-1.0.dev20261115-20261115T020000Z-")
+    assert plan.endswith("@main")
+    farmed = master.plans.read(plan)
+    assert farmed.source == first
+    assert {task.facts.get("python", "cp312") for task in farmed.tasks} == {"cp312"}
+
+    # Asked once more for the same run, as after a crash, it does nothing, whatever came meanwhile.
+    second = master.repository.commit("a minute later")
+    assert master.nightly(15) == f"it was planned already: {plan}"
+
+    # Next night there is another commit; and none in the third, so there is nothing to do.
+    next_plan = master.nightly(16)
+    assert master.plans.read(next_plan).source == second
+    master.build(next_plan)
+    assert master.nightly(17) == f"{second[:12]} was built already: {next_plan}"
+
+    # What was not built to its end is tried again, under the day's own version.
+    third = master.repository.commit("of the 18th")
+    failed = master.nightly(18)
+    again = master.nightly(19)
+    assert master.plans.read(again).source == master.plans.read(failed).source == third
+    assert again.startswith("demo-1.0.dev20261119-")
+
+
+def test_a_day_has_one_commit(tmp_path: Path) -> None:
+    master = Master(tmp_path)
+    plan = master.nightly(15)
+    later = ("farm", "nightly", master.folder, "main", "--due", "2026-11-15T09:00:00Z")
+    same = master.run(*later)
+    assert f"is being built already: {plan}" in same.stderr
+    master.repository.commit("another one")
+    other = master.run(*later)
+    assert other.returncode != 0
+    assert "made from another commit" in other.stderr
+    assert master.plans.open() == [plan]
+
+
+def test_only_the_branch_of_that_very_name_counts(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    repository = Repository(folder)
+    repository.branch("a/main")
+    newest = repository.commit("on main alone")
+    assert commit_of(repository.url, "main") == newest
+    assert commit_of(repository.url, "a/main") != newest
+    assert commit_of(repository.url, "nothing") is None
