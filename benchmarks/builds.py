@@ -58,6 +58,7 @@ def build(folder: Path) -> None:
         file="torchyard.toml",
         sandbox=None,
         cache=None,
+        copies=None,
         jobs=2,
         slots=2,
         keep_going=False,

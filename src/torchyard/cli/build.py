@@ -108,6 +108,7 @@ def command(
         file=absolute(file),
         sandbox=sandbox,
         cache=cache_of(file, yard),
+        copies=yard.copies,
         jobs=min(jobs or slots, slots),
         slots=slots,
         keep_going=keep_going,

@@ -6,6 +6,7 @@ import click
 from click.core import ParameterSource
 
 from torchyard.errors import UsageError
+from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
 
 file_option = click.option(
@@ -42,6 +43,21 @@ store_option = click.option(
 )
 work_option = click.option(
     "--work", metavar="DIR", help="Directory for the jobs' work, in place of .torchyard/work."
+)
+
+
+def _size(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    try:
+        return None if text is None else parse_size(text)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+copies_option = click.option(
+    "--copies",
+    metavar="SIZE",
+    callback=_size,
+    help="Keep up to so much of the store, such as '50 GB', in the directory for work.",
 )
 sandbox_option = click.option(
     "--sandbox",

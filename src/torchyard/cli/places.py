@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from torchyard.errors import SelectionError
 from torchyard.host.files import dirname, join
+from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.yard import Yard
 from torchyard.store.store import Store
@@ -88,6 +89,11 @@ def _plain(url: str) -> str:
     if separator and scheme != "file":
         return url.rstrip("/")
     return os.path.realpath(unquote(rest) if separator else url)
+
+
+def copies_of(yard: Yard | None) -> int:
+    """How many bytes of the store stay on this machine."""
+    return parse_size(yard.copies) if yard and yard.copies else 0
 
 
 def cache_of(file: str, yard: Yard | None) -> str | None:

@@ -13,6 +13,7 @@ import msgspec
 
 from torchyard.cli.identified import identified
 from torchyard.cli.options import (
+    copies_option,
     file_option,
     json_option,
     sandbox_option,
@@ -20,7 +21,7 @@ from torchyard.cli.options import (
     store_option,
     work_option,
 )
-from torchyard.cli.places import absolute, cache_of, home_of, open_store
+from torchyard.cli.places import absolute, cache_of, copies_of, home_of, open_store
 from torchyard.cli.quiet import quietly
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import StoreError, TorchyardError, UsageError
@@ -45,6 +46,7 @@ from torchyard.store.store import Store
 @sandbox_option
 @click.option("--slots", metavar="FIFO", help="Take compile slots from this GNU jobserver.")
 @click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
+@copies_option
 @click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
 @click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
 @click.option("--detach", is_flag=True, help="Let it outlive this command, which only follows it.")
@@ -61,6 +63,7 @@ def command(
     sandbox: str | None,
     slots: str | None,
     cache: str | None,
+    copies: int | None,
     wait: bool,
     keep: bool,
     detach: bool,
@@ -80,9 +83,12 @@ def command(
     if secrets:
         give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))
     asked, yard = find_order(job, order, file, changes)
-    conditions = conditions_of(asked, file, work, sandbox)
-    conditions = conditions._replace(
-        slots=slots, wait=wait, keep=keep, cache=cache or cache_of(file, yard)
+    conditions = conditions_of(asked, file, work, sandbox)._replace(
+        slots=slots,
+        wait=wait,
+        keep=keep,
+        cache=cache or cache_of(file, yard),
+        copies=copies_of(yard) if copies is None else copies,
     )
     store = open_store(store_url, file, yard)
     if detach:

@@ -5,13 +5,14 @@ import shlex
 import click
 
 from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
-from torchyard.cli.places import open_store
+from torchyard.cli.places import copies_of, open_store
 from torchyard.cli.run import conditions_of, find_order
 from torchyard.host.child import replace_process
 from torchyard.model.quantity import show_count
 from torchyard.model.step import Step, places_of
 from torchyard.recipes import steps_of
 from torchyard.report.console import say
+from torchyard.report.events import printer
 from torchyard.run.job import open_job
 from torchyard.run.sandbox import enclose
 from torchyard.run.steps import Bench
@@ -40,8 +41,8 @@ def command(
     After a failure everything is as the failed step left it. A COMMAND is run in place of a shell.
     """
     order, yard = find_order(job, None, file, changes)
-    conditions = conditions_of(order, file, work, sandbox)
-    bench = open_job(order, open_store(store_url, file, yard), conditions)
+    conditions = conditions_of(order, file, work, sandbox)._replace(copies=copies_of(yard))
+    bench = open_job(order, open_store(store_url, file, yard), conditions, printer(say))
     step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
     env = bench.environment() | _introduce(bench)
     env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}

@@ -17,6 +17,7 @@ from torchyard.config.spec import (
     SandboxSpec,
     SmokeSpec,
     SourceSpec,
+    StoreSpec,
     SubsetSpec,
     ToolchainSpec,
 )
@@ -64,6 +65,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
             for index, override in enumerate(spec.override)
         ),
         store=spec.store.url,
+        copies=_copies(spec.store, problems),
         channels=_channels(spec.channel, spec.subset, problems),
         requirements=_requirements(spec.requirements, problems),
         steps=read_steps(spec.steps, project.recipe, problems),
@@ -204,6 +206,15 @@ def _needs(spec: NeedsSpec, problems: Problems, path: Path) -> Needs:
         time=read("time", spec.time, parse_duration),
         capabilities=tuple(spec.capabilities),
     )
+
+
+def _copies(spec: StoreSpec, problems: Problems) -> str | None:
+    if spec.copies is not None:
+        try:
+            parse_size(spec.copies)
+        except ValueError as error:
+            problems.add(("store", "copies"), str(error))
+    return spec.copies
 
 
 def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:

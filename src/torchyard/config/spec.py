@@ -267,6 +267,10 @@ class StoreSpec(Value, kw_only=True):
     url: Annotated[
         str, Meta(description="`file://` or `s3://` address, or a directory beside this file.")
     ] = ".torchyard/store"
+    copies: Annotated[
+        str | None,
+        Meta(description="How much of it stays on a machine for its next jobs, such as `50 GB`."),
+    ] = None
 
 
 class ChannelSpec(Value, kw_only=True):

@@ -28,6 +28,7 @@ class Options(NamedTuple):
     file: str
     sandbox: str | None
     cache: str | None
+    copies: str | None
     jobs: int
     slots: int
     keep_going: bool

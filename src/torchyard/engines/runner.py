@@ -148,6 +148,8 @@ class Runner:
             argv += ["--sandbox", options.sandbox]
         if options.cache:
             argv += ["--cache", options.cache]
+        if options.copies:
+            argv += ["--copies", options.copies]
         told = b""
         if secrets := entrusted(job.stage, self._store):
             argv.append("--secrets")

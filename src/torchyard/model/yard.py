@@ -80,6 +80,7 @@ class Yard(Value, kw_only=True):
     subsets: dict[str, Subset] = {}
     overrides: tuple[Override, ...] = ()
     store: str = ""
+    copies: str | None = None
     channels: dict[str, Channel] = {}
     requirements: dict[Stage, Needs] = {}
     steps: dict[Stage, tuple[Step, ...]] = {}

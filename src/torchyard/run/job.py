@@ -10,6 +10,7 @@ import platform
 import shutil
 import time
 import uuid
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from torchyard.errors import BuildError, BusyError, StoreError
 from torchyard.host.work import room_in
 from torchyard.model.event import Noted, Started
 from torchyard.model.order import Order, Task
+from torchyard.model.quantity import show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.model.yard import Sandbox
@@ -31,9 +33,13 @@ from torchyard.run.log import Log
 from torchyard.run.steps import Bench, Report, StepError, run_steps
 from torchyard.run.workplace import Workplace
 from torchyard.store.claims import Claim, Owner, Patience
+from torchyard.store.copies import Copies
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import drop
+
+_COPIES = "copies"
+"""The directory, beside those of jobs, in which files of the store are kept."""
 
 _POLL = 1.0
 """Seconds between two looks at whether somebody else's job is done."""
@@ -49,6 +55,12 @@ class Conditions(NamedTuple):
     wait: bool = True
     keep: bool = False
     cache: str | None = None
+    copies: int = 0
+
+    @property
+    def kept(self) -> Copies | None:
+        """Files of the store that stay on this machine."""
+        return Copies(self.work / _COPIES, self.copies) if self.copies else None
 
 
 class Outcome(NamedTuple):
@@ -121,7 +133,7 @@ def _busy(task: Task, holder: Owner) -> BusyError:
     return BusyError(msg, hint="wait for it, or leave --no-wait out")
 
 
-def open_job(order: Order, store: Store, conditions: Conditions) -> Bench:
+def open_job(order: Order, store: Store, conditions: Conditions, report: Report) -> Bench:
     """Make the place where a job works, with everything that it needs, and run nothing."""
     place = Workplace(conditions.work, order)
     if place.folder.exists():  # as it was left, and not as it would be made now
@@ -132,14 +144,14 @@ def open_job(order: Order, store: Store, conditions: Conditions) -> Bench:
         if not alone:
             msg = f"{order.task.id} is running in {place.folder}"
             raise BusyError(msg, hint="wait for it, or stop it")
-        bench = _open(place, store, conditions)
+        bench = _open(place, store, conditions, report)
         place.keep()
         return bench
 
 
-def _open(place: Workplace, store: Store, conditions: Conditions) -> Bench:
+def _open(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Bench:
     place.prepare()
-    _fetch_inputs(place, store)
+    _fetch_inputs(place, store, conditions.kept, report)
     bring_ninja(place.folder / "tools")
     # What runs nothing of the project's has to reach what a sandbox shuts out.
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
@@ -156,7 +168,7 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     report(
         Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
     )
-    bench = _open(place, store, conditions)
+    bench = _open(place, store, conditions, report)
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
         for name, value in sorted(bench.recorded().items()):
@@ -175,10 +187,11 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     if conditions.keep:
         place.keep()
     writer = Writer(store)
+    made = writer.add_tree(place.out)
     result = Result(
         fingerprint=task.fingerprint,
         order=order,
-        tree=writer.add_tree(place.out),
+        tree=made,
         log=writer.add_file(_packed(place.log), "log.gz"),
         steps=used,
         environment=bench.recorded(),
@@ -192,12 +205,15 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     if not writer.publish(result):
         result = _compare(result, store, report)
     if not conditions.keep:
+        if conditions.kept is not None:
+            conditions.kept.take(made, place.out)
         place.remove()
     return Outcome(result, built=True)
 
 
-def _fetch_inputs(place: Workplace, store: Store) -> None:
+def _fetch_inputs(place: Workplace, store: Store, copies: Copies | None, report: Report) -> None:
     """Lay out the results that a job needs, each of them whole or not at all."""
+    size = fetched = 0
     order = place.order
     known = {task.fingerprint: task for task in order.tasks}
     for fingerprint in order.task.inputs:
@@ -213,12 +229,17 @@ def _fetch_inputs(place: Workplace, store: Store) -> None:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         try:
-            fetch_tree(store, result.tree, part)
+            with copies.in_turn(fingerprint) if copies else nullcontext():
+                fetched += fetch_tree(store, result.tree, part, copies)
         except StoreError as error:
             drop(store, result)
             msg = f"{error} It was taken out of the store."
             raise StoreError(msg, hint="`torchyard build` makes it again") from error
         part.rename(folder)
+        size += result.size
+    if copies and size:
+        text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
+        report(Noted(job=order.task.id, text=text))
 
 
 def _packed(path: Path) -> Path:

@@ -10,7 +10,9 @@ from pathlib import Path
 from uuid import uuid4
 
 from torchyard.errors import HostError, SelectionError, StoreError
+from torchyard.host.files import is_full
 from torchyard.model.result import File, Part, Result, Tree
+from torchyard.store.copies import Copies
 from torchyard.store.keys import blob_key
 from torchyard.store.store import THREADS, Store
 from torchyard.store.sweep import Watch
@@ -100,22 +102,34 @@ def walk(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
             yield path, entry
 
 
-def fetch_tree(store: Store, tree: Tree, folder: Path) -> None:
-    """Lay a tree out below a directory, every file's bytes checked against its digest."""
+def fetch_tree(store: Store, tree: Tree, folder: Path, copies: Copies | None = None) -> int:
+    """Lay a tree out below a directory, every file's bytes checked against its digest.
+
+    Returns how many bytes had to be fetched: all of them, unless there are copies.
+    """
+    if copies is not None:
+        copies.expect(tree)
     folders = {*tree.empty, *(str(Path(file.path).parent) for file in tree.files)}
     for name in sorted({*folders, *(str(Path(link).parent) for link in tree.links)}):
         _inside(folder, name).mkdir(parents=True, exist_ok=True)
 
-    def fetch(file: File) -> None:
-        fetch_file(store, file, _inside(folder, file.path))
+    def fetch(file: File) -> int:
+        path = _inside(folder, file.path)
+        try:
+            return fetch_file(store, file, path, copies)
+        except OSError as error:
+            if copies is None or not is_full(error):
+                raise
+            copies.clear()
+            return fetch_file(store, file, path)
 
     with ThreadPoolExecutor(THREADS) as pool:
-        for _ in pool.map(fetch, tree.files):
-            pass
+        fetched = sum(pool.map(fetch, tree.files))
     for name, target in tree.links.items():
         link = _inside(folder, name)
         link.unlink(missing_ok=True)
         link.symlink_to(target)
+    return fetched
 
 
 def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Path]:
@@ -162,14 +176,23 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def fetch_file(store: Store, file: File, path: Path) -> None:
+def fetch_file(store: Store, file: File, path: Path, copies: Copies | None = None) -> int:
     """Write one file of a result; what was damaged on the way never gets its name."""
     part = path.with_name(f".{uuid4().hex}.part")  # a name that no other file of the tree has
-    _write(store, file.blobs, file.digest, part, file.path)
+    try:
+        is_here = copies is not None and copies.lay_out(file.digest, part)
+        if not is_here:
+            _write(store, file.blobs, file.digest, part, file.path)
+    except OSError:
+        part.unlink(missing_ok=True)  # the disk may be full
+        raise
+    if copies is not None and not is_here:
+        copies.keep(file.digest, part)
     if file.executable:
         part.chmod(part.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     os.utime(part, ns=(file.mtime, file.mtime))
     part.replace(path)
+    return 0 if is_here else file.size
 
 
 def read_log(store: Store, result: Result) -> Iterator[bytes]:
