@@ -65,7 +65,7 @@ class TrialFarm:
             self.master.mkdir(parents=True)
             text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
             text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
-            text += 'heartbeat = "2 s"\npatience = "3 s"\n'
+            text += 'heartbeat = "2 s"\npatience = "3 s"\npause = "1 s"\n'
             text += "".join(_WORKER.format(name=name, slots=self.slots) for name in self.names)
             (self.master / "farm.toml").write_text(text, encoding="utf-8")
             self.run("init", "-f", str(self.file))

@@ -1,36 +1,137 @@
-"""What the end of a process means, and who is asked first."""
+"""What the end of a process means, how often a job is tried, and who is asked first."""
+
+from collections import Counter
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from torchyard_farm.affinity import Try, may_take
-from torchyard_farm.attempts import Verdict, is_given_up, judge
+from torchyard_farm.affinity import Scene, wait_of
+from torchyard_farm.attempts import Limits, Try, Verdict, conclude, explain, judge
+
+LIMITS = Limits()
+G, B, A, L, E = Verdict.GOOD, Verdict.BAD, Verdict.AGAIN, Verdict.LATER, Verdict.ENDED
+LOST, CUT = Verdict.LOST, Verdict.CUT
+RETRIED = (None, A, L, LOST, CUT)
 
 
 @pytest.mark.parametrize(
-    ("code", "interrupted", "stopping", "verdict"),
+    ("code", "lost", "unwanted", "stopping", "verdict"),
     [
-        (0, False, False, Verdict.GOOD),
-        (9, False, False, Verdict.BAD),
-        (75, False, False, Verdict.AGAIN),
-        (-9, False, False, Verdict.AGAIN),
-        (None, False, False, Verdict.AGAIN),
-        (-15, True, False, Verdict.ENDED),
-        (-15, True, True, Verdict.LATER),
-        (0, False, True, Verdict.GOOD),
+        (0, False, False, False, G),
+        (9, False, False, False, B),
+        (75, False, False, False, A),
+        (143, False, False, False, A),  # its machine shuts down
+        (-9, False, False, False, A),
+        (None, False, False, False, A),
+        (None, True, False, False, LOST),
+        (-15, False, True, False, E),
+        (None, True, True, False, E),  # its worker was lost while somebody cancelled it
+        (-15, False, False, True, L),
+        (143, False, False, True, L),
+        (None, True, False, True, L),
+        (None, True, True, True, E),
+        (0, False, False, True, G),
+        (9, False, False, True, B),
     ],
 )
-def test_verdicts(code: int | None, interrupted: bool, stopping: bool, verdict: Verdict) -> None:
-    assert judge(code, interrupted=interrupted, stopping=stopping) is verdict
+def test_verdicts(
+    code: int | None, lost: bool, unwanted: bool, stopping: bool, verdict: Verdict
+) -> None:
+    assert judge(code, lost=lost, unwanted=unwanted, stopping=stopping) is verdict
 
 
-def test_attempts_are_bounded() -> None:
-    assert [is_given_up(failures, 3) for failures in range(5)] == [False, False, False, True, True]
+def tries(*verdicts: Verdict | None) -> list[Try]:
+    return [Try(f"w{number % 3}", verdict, 100.0) for number, verdict in enumerate(verdicts)]
 
 
-def test_a_job_that_was_begun_is_offered_to_who_began_it() -> None:
-    assert may_take(1, None, 0, 60)
-    for verdict in (None, Verdict.LATER):  # the master was killed, or stopped
-        assert may_take(1, Try(1, verdict), 0, 60)
-        assert not may_take(2, Try(1, verdict), 0, 60)
-        assert may_take(2, Try(1, verdict), 61, 60)
-    assert may_take(2, Try(1, Verdict.AGAIN), 0, 60)
+@pytest.mark.parametrize(
+    ("verdicts", "conclusion"),
+    [
+        ((), None),
+        ((A, A), None),
+        ((A, A, A), Verdict.GIVEN_UP),
+        ((A, LOST, A, LOST), None),
+        ((LOST, LOST, LOST), Verdict.QUARANTINED),
+        ((LOST, CUT, LOST, CUT), None),
+        ((CUT,) * 29, None),
+        ((CUT,) * 30, Verdict.GIVEN_UP),
+        ((None,) * 99 + (L,) * 99, None),
+        ((LOST, E), E),
+        ((E, LOST, LOST, LOST), E),
+    ],
+)
+def test_when_a_job_is_not_tried_any_more(
+    verdicts: tuple[Verdict | None, ...], conclusion: Verdict | None
+) -> None:
+    assert conclude(tries(*verdicts), LIMITS) is conclusion
+
+
+def test_what_people_are_told() -> None:
+    assert "(w0, w1, w2)" in explain(Verdict.QUARANTINED, tries(LOST, LOST, LOST))
+    assert "after 3 tries" in explain(Verdict.GIVEN_UP, tries(A, A, A))
+
+
+histories = st.lists(
+    st.builds(Try, st.sampled_from("xyz"), st.sampled_from(RETRIED), st.just(0.0)), max_size=60
+)
+
+
+@given(histories)
+def test_nothing_goes_on_for_ever_but_a_master_that_dies(history: list[Try]) -> None:
+    counts = Counter(one.verdict for one in history)
+    if conclude(history, LIMITS) is None:
+        assert counts[A] < LIMITS.attempts
+        assert counts[LOST] < LIMITS.deaths
+        assert counts[LOST] + counts[CUT] < LIMITS.losses
+
+
+@given(histories, st.sampled_from("xyz"), st.sets(st.sampled_from("xyz")))
+def test_everybody_may_take_any_job_in_the_end(
+    history: list[Try], machine: str, others: set[str]
+) -> None:
+    def wait(since: float) -> float:
+        return wait_of(machine, history, Scene(others, since, since), LIMITS)
+
+    assert wait(0.0) >= wait(1.0) >= 0.0
+    assert wait(wait(0.0)) == 0.0
+    assert wait(0.0) <= LIMITS.longest
+
+
+@given(histories.filter(bool))
+def test_there_is_always_one_who_waits_no_longer_than_the_pause(history: list[Try]) -> None:
+    waits = [wait_of(machine, history, Scene("xyz", 0.0, 0.0), LIMITS) for machine in "xyz"]
+    counted = sum(one.verdict in (A, LOST, CUT) for one in history)
+    assert min(waits) <= max(LIMITS.pause_after(counted), LIMITS.back)
+
+
+@pytest.mark.parametrize(
+    ("history", "machine", "wait"),
+    [
+        ([], "w0", 0),
+        (tries(None), "w0", 0),  # the master was killed: the job is still there
+        (tries(None), "w1", 55),
+        (tries(L), "w1", 55),
+        (tries(LOST), "w0", 0),
+        (tries(LOST), "w1", 10),
+        (tries(CUT, CUT), "w1", 10),  # it waits for itself a little, too
+        (tries(CUT, CUT), "w0", 25),
+        (tries(A), "w0", 295),
+        (tries(A), "w1", 10),
+        (tries(A, A), "w2", 25),
+        (tries(A, A), "w1", 295),
+        (tries(LOST, LOST, LOST), "w0", 115),
+        (tries(LOST, E), "w0", 0),
+    ],
+)
+def test_who_is_asked_first(history: list[Try], machine: str, wait: float) -> None:
+    others = {"w0", "w1", "w2"}
+    assert wait_of(machine, history, Scene(others, 105.0, 20.0), LIMITS) == wait
+
+
+def test_a_machine_takes_what_failed_on_it_if_there_is_no_other() -> None:
+    assert wait_of("w0", tries(A), Scene({"w0"}, 105.0, 99.0), LIMITS) == 10
+
+
+def test_a_network_that_flaps_for_hours_fails_no_job() -> None:
+    assert sum(LIMITS.pause_after(number) for number in range(LIMITS.losses)) > 3 * 3600

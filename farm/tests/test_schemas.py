@@ -10,12 +10,16 @@ import pytest
 from rich.console import Console
 
 from tests.helpers import ROOT
+from torchyard_farm.attempts import Try, Verdict, explain
 from torchyard_farm.layout import farm_text
 from torchyard_farm.schemas import SCHEMAS
-from torchyard_farm.status import PlanState, Status, WorkerState, status_report
+from torchyard_farm.status import Held, PlanState, Status, WorkerState, status_report
 
 PLAN = "torch-2.14.0.dev20261115-20261115T142000Z-3f09c1"
 CELL = "linux-x86_64/cu130-openblas/cp313/conda-libtorch"
+SMOKE = f"smoke:torch-2.14.0/{CELL}"
+LOST = Verdict.QUARANTINED
+TRIES = [Try(name, Verdict.LOST) for name in ("w1", "w2", "w3")]
 STATUS = Status(
     version=1,
     workers=(
@@ -24,7 +28,13 @@ STATUS = Status(
     ),
     plans=(
         PlanState(
-            id=PLAN, jobs=12345, good=9876, bad=1, out=16, failed=(f"smoke:torch-2.14.0/{CELL}",)
+            id=PLAN,
+            jobs=12345,
+            good=9876,
+            bad=1,
+            out=16,
+            failed=(SMOKE,),
+            held=(Held(job=SMOKE, verdict=LOST, why=explain(LOST, TRIES)),),
         ),
     ),
 )

@@ -1,12 +1,19 @@
-"""What the end of a job's process means, and how often a job is tried."""
+"""What the end of a try means, and how often a job is tried.
 
+A try that ends with its connection is nobody's failure at first: the job goes on without it. If
+its machine comes back and still has the job, the connection alone was cut; if not, the job may be
+what took the machine down.
+"""
+
+from collections.abc import Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
-from torchyard.errors import ElsewhereError
+from torchyard.errors import ElsewhereError, StoppedError
 
 
 class Verdict(StrEnum):
-    """What comes after a try of a job."""
+    """What became of a try of a job."""
 
     GOOD = "good"
     BAD = "bad"
@@ -16,19 +23,91 @@ class Verdict(StrEnum):
     """Nobody's fault: the master stops. It goes on afterwards, and this try does not count."""
     ENDED = "ended"
     """Somebody wanted it to end."""
+    LOST = "lost"
+    """The connection was lost, and the machine has not come back with the job."""
+    CUT = "cut"
+    """The connection was lost, and the machine came back with the job."""
+    GIVEN_UP = "given up"
+    """Tried too often."""
+    QUARANTINED = "quarantined"
+    """It took down too many machines to be let near another one."""
 
 
-def judge(code: int | None, *, interrupted: bool, stopping: bool) -> Verdict:
-    """Judge an exit code; negative if a signal killed the process, None if nobody knows."""
-    if interrupted:
-        return Verdict.LATER if stopping else Verdict.ENDED
+_NOT_ITS_FAULT = (ElsewhereError.exit_code, StoppedError.exit_code)
+"""Stopped by nobody here: the machine shuts down."""
+
+CONCLUSIONS = (Verdict.GIVEN_UP, Verdict.QUARANTINED)
+"""Verdicts of farms, not of jobs: a person has to look, and then to press Rebuild."""
+
+
+class Try(NamedTuple):
+    """A try of a job: on which machine, how it ended, and when; a killed master does not know."""
+
+    machine: str
+    verdict: Verdict | None
+    ended: float = 0.0
+
+
+class Limits(NamedTuple):
+    """How often a job is tried; times are in seconds.
+
+    `pause` is the time between two tries. It doubles with each of them, up to `longest`.
+    """
+
+    attempts: int = 3
+    deaths: int = 3
+    losses: int = 30
+    pause: float = 15.0
+    longest: float = 600.0
+    avoid: float = 300.0
+    """How long a machine that failed a job leaves it to others, who may be busy."""
+    back: float = 120.0
+    """How long a machine may take to come back after its connection was lost."""
+    grace: float = 75.0
+    """How long after the master's start a job waits for the machine that has begun it: workers
+    look for a master once a minute."""
+
+    def pause_after(self, tries: int) -> float:
+        return min(self.pause * 2.0 ** (tries - 1), self.longest) if tries else 0.0
+
+
+def judge(code: int | None, *, lost: bool, unwanted: bool, stopping: bool) -> Verdict:
+    """Judge an exit code; negative if a signal killed the process, None if nobody knows.
+
+    `lost` is the connection, `unwanted` a job that a person ends, `stopping` the master.
+    """
+    if unwanted:
+        return Verdict.ENDED
     if code == 0:
         return Verdict.GOOD
-    if code is None or code < 0 or code == ElsewhereError.exit_code:
-        return Verdict.AGAIN
-    return Verdict.BAD
+    if code is not None and code > 0 and code not in _NOT_ITS_FAULT:
+        return Verdict.BAD
+    if stopping:
+        return Verdict.LATER
+    return Verdict.LOST if lost else Verdict.AGAIN
 
 
-def is_given_up(failures: int, attempts: int) -> bool:
-    """Whether a job that was tried in vain so often is not tried any more."""
-    return failures >= attempts
+def conclude(tries: Sequence[Try], limits: Limits) -> Verdict | None:
+    """Whether a job is not tried any more, and why; a person who wanted it to end comes first."""
+    verdicts = [one.verdict for one in tries]
+    if Verdict.ENDED in verdicts:
+        return Verdict.ENDED
+    if verdicts.count(Verdict.LOST) >= limits.deaths:
+        return Verdict.QUARANTINED
+    losses = verdicts.count(Verdict.LOST) + verdicts.count(Verdict.CUT)
+    if verdicts.count(Verdict.AGAIN) >= limits.attempts or losses >= limits.losses:
+        return Verdict.GIVEN_UP
+    return None
+
+
+def explain(verdict: Verdict, tries: Sequence[Try]) -> str:
+    """Tell people why a job is not tried any more, and what to do."""
+    count = len(tries)
+    names = ", ".join(dict.fromkeys(one.machine for one in tries if one.verdict is Verdict.LOST))
+    match verdict:
+        case Verdict.QUARANTINED:
+            return f"quarantined: machines were lost with it ({names}); look at them, then Rebuild"
+        case Verdict.GIVEN_UP:
+            return f"given up after {count} tries, none its own fault; see their logs, then Rebuild"
+        case _:
+            return "ended by a person"

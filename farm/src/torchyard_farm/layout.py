@@ -25,6 +25,7 @@ web = "127.0.0.1:8010"  # for people: a proxy with TLS belongs in front of it
 heartbeat = "20 s"  # how often each worker is asked for a sign of life
 patience = "40 s"  # and how long it has to give one
 attempts = 3  # of a job whose failures are not its own fault
+pause = "15 s"  # before the second of them, and twice as long before each further one
 """
 
 _WORKER = """

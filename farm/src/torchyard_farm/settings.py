@@ -64,6 +64,12 @@ class FarmSpec(Value, kw_only=True):
     attempts: Annotated[
         int, Meta(description="How often a job is tried whose failures are not its own fault.")
     ] = 3
+    pause: Annotated[
+        str,
+        Meta(
+            description="How long a job waits for its second attempt; twice as long for each further one."
+        ),
+    ] = "15 s"
     worker: Annotated[
         dict[str, WorkerSpec], Meta(description="The machines, each in a table with its name.")
     ] = {}
@@ -120,6 +126,7 @@ class Farm(Value, kw_only=True):
     heartbeat: int
     patience: int
     attempts: int
+    pause: int
     machines: tuple[Machine, ...]
     nightlies: tuple[Nightly, ...] = ()
     dailies: tuple[Daily, ...] = ()
@@ -179,6 +186,7 @@ def parse_farm(text: str) -> Farm:
         heartbeat=read(parse_duration, spec.heartbeat, "heartbeat"),
         patience=read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,
+        pause=read(parse_duration, spec.pause, "pause"),
         machines=tuple(machines),
         nightlies=nightlies,
         dailies=dailies,

@@ -1,6 +1,6 @@
 """How a farm is doing: asked of its master, which answers whoever asks."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Literal
 from urllib.parse import quote
 
@@ -12,12 +12,19 @@ from torchyard.errors import ElsewhereError
 from torchyard.host.http import Web
 from torchyard.inspect.document import Document
 from torchyard.model.quantity import show_count
+from torchyard_farm.attempts import CONCLUSIONS
 from torchyard_farm.board import Board, Told
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.settings import Address, Farm
 
 _GOOD = (0, 1)
 """What Buildbot calls success, and success with warnings."""
+
+_FAILED = 2
+"""What it calls failure."""
+
+_LATEST = 500
+"""How many failures are looked at, to tell what to do about them."""
 
 
 class WorkerState(Document, kw_only=True):
@@ -26,6 +33,17 @@ class WorkerState(Document, kw_only=True):
     name: str
     machine: str
     connected: bool
+
+
+class Held(Document, kw_only=True):
+    """A job that is not tried any more until somebody looks.
+
+    `verdict` is `quarantined`, for one that machines were lost with, or `given up`.
+    """
+
+    job: str
+    verdict: str
+    why: str
 
 
 class PlanState(Document, kw_only=True):
@@ -37,6 +55,7 @@ class PlanState(Document, kw_only=True):
     bad: int
     out: int
     failed: tuple[str, ...]
+    held: tuple[Held, ...]
 
 
 class Status(Document, kw_only=True):
@@ -71,6 +90,18 @@ class _Sets(msgspec.Struct):
     buildsets: list[_Set]
 
 
+class _Build(msgspec.Struct):
+    state_string: str
+    properties: dict[str, tuple[object, str]]
+
+    def of(self, name: str) -> str:
+        return str(self.properties.get(name, ("", ""))[0])
+
+
+class _Builds(msgspec.Struct):
+    builds: list[_Build]
+
+
 def read_status(farm: Farm, plans: Plans) -> Status:
     """Ask the master of a farm."""
     there = {
@@ -101,8 +132,27 @@ def _plan_state(web: Address, plan: FarmPlan) -> PlanState:
     tally = board.tally(plan.id)
     failed = tuple(plan.task(job).id for job in board.failed(plan.id))
     return PlanState(
-        id=plan.id, jobs=tally.jobs, good=tally.good, bad=tally.bad, out=tally.out, failed=failed
+        id=plan.id,
+        jobs=tally.jobs,
+        good=tally.good,
+        bad=tally.bad,
+        out=tally.out,
+        failed=failed,
+        held=tuple(_held(web, plan.id, failed)) if failed else (),
     )
+
+
+def _held(web: Address, plan: str, failed: Collection[str]) -> Iterator[Held]:
+    """Which of the jobs that failed did not do so by themselves."""
+    names = "".join(f"&property={name}" for name in ("plan", "task", "verdict"))
+    path = f"builds?results={_FAILED}&order=-buildid&limit={_LATEST}{names}"
+    seen: set[str] = set()
+    for build in msgspec.json.decode(_ask(web, path), type=_Builds).builds:
+        job, verdict = build.of("task"), build.of("verdict")
+        if build.of("plan") == plan and job in failed and job not in seen:
+            seen.add(job)
+            if verdict in CONCLUSIONS:
+                yield Held(job=job, verdict=verdict, why=build.state_string)
 
 
 def _told(web: Address, plan: FarmPlan) -> Iterator[Told]:
@@ -132,8 +182,11 @@ def status_report(status: Status) -> RenderableType:
         plans.add_row("", "")
         plans.add_row("plan", plan.id)
         plans.add_row("", _how_far(plan))
+        held = {one.job: one for one in plan.held}
         for job in plan.failed:
             plans.add_row("failed", job)
+            if job in held:
+                plans.add_row("", held[job].why)
     return Group(workers, plans)
 
 

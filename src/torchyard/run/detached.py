@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -24,7 +25,7 @@ from torchyard.model.order import Order
 from torchyard.model.values import Value
 from torchyard.run.job import Conditions
 from torchyard.run.trust import entrusted
-from torchyard.run.workplace import Workplace
+from torchyard.run.workplace import RECORD, Workplace
 from torchyard.store.store import Store
 
 _SUPERVISOR = (sys.executable, "-m", "torchyard.cli.supervise")
@@ -217,6 +218,28 @@ def end_detached(place: Workplace) -> bool:
             if alone:
                 place.end_leftover()
     return was_running
+
+
+def detached_in(work: Path) -> list[str]:
+    """The names of the jobs that run detached in a directory for work."""
+    found = []
+    for path in sorted(work.glob(f"*{RECORD}")):
+        record = find_record(path)
+        if record is not None:
+            if record.is_running():
+                found.append(path.stem)
+            record.close()
+    return found
+
+
+def end_named(work: Path, name: str) -> None:
+    """End one of them; its supervisor ends all its processes."""
+    record = find_record(work / f"{name}{RECORD}")
+    if record is not None:
+        try:
+            _end(record)
+        finally:
+            record.close()
 
 
 def _end(record: Record) -> None:

@@ -1,35 +1,51 @@
-"""Offers a job first to the worker that was at it when the master stopped."""
+"""Offers a job that was tried before to the right machines, and not too soon."""
 
 from collections.abc import Generator
 from typing import Any
 
 from twisted.internet import defer
 
-from torchyard_farm.affinity import Try, may_take
-from torchyard_farm.buildbot.step import verdict_of
+from torchyard_farm.affinity import Scene, wait_of
+from torchyard_farm.attempts import Limits
+from torchyard_farm.buildbot.tries import Tries
 
 
 class Affinity:
     """What Buildbot asks before it starts a build: `canStartBuild` of all builders."""
 
-    def __init__(self, grace: int) -> None:
-        self._grace = grace
+    def __init__(self, limits: Limits, tries: Tries) -> None:
+        self._limits = limits
+        self._tries = tries
         self._started: float | None = None
+        self._timers: dict[str, Any] = {}
 
     @defer.inlineCallbacks
     def __call__(
         self, builder: Any, worker_for_builder: Any, request: Any
     ) -> Generator[Any, Any, bool]:
         reactor = builder.master.reactor
+        now = reactor.seconds()
         if self._started is None:
-            self._started = reactor.seconds()
-            again = builder.master.botmaster.maybeStartBuildsForAllBuilders
-            reactor.callLater(self._grace + 1, again)
-        since = reactor.seconds() - self._started
-        if since > self._grace:
-            return True
-        last = None
-        for build in (yield builder.master.data.get(("buildrequests", request.id, "builds")))[-1:]:
-            verdict = yield verdict_of(builder.master, build["buildid"])
-            last = Try(build["workerid"], verdict)
-        return may_take(worker_for_builder.worker.workerid, last, since, self._grace)
+            self._started = now
+        tries = yield self._tries.known(builder.master, request.id)
+        there = {_machine(other) for other in builder.workers}
+        scene = Scene(there, now, now - self._started)
+        wait = wait_of(_machine(worker_for_builder), tries, scene, self._limits)
+        if wait:
+            self._ask_again(builder, now + wait)
+        return not wait
+
+    def _ask_again(self, builder: Any, when: float) -> None:
+        """Let Buildbot look at a builder's queue at a time, or before."""
+        timer, reactor = self._timers.get(builder.name), builder.master.reactor
+        if timer is None or not timer.active():
+            again = builder.botmaster.maybeStartBuildsForBuilder
+            self._timers[builder.name] = reactor.callLater(
+                when - reactor.seconds(), again, builder.name
+            )
+        elif when < timer.getTime():
+            timer.reset(when - reactor.seconds())
+
+
+def _machine(worker_for_builder: Any) -> str:
+    return worker_for_builder.worker.properties.getProperty("machine")

@@ -11,9 +11,9 @@ from twisted.internet import reactor
 from twisted.python import log
 from twisted.python.logfile import LogFile
 
+from torchyard_farm.buildbot.jobs import tell_jobs
+from torchyard_farm.buildbot.lifeline import watch
 from torchyard_farm.settings import Address
-
-_KEEPALIVE = 30
 
 
 def run_agents(folder: Path, master: Address, names: list[str], password: str) -> None:
@@ -25,7 +25,9 @@ def run_agents(folder: Path, master: Address, names: list[str], password: str) -
     for name in names:
         base = folder / name
         base.mkdir(parents=True, exist_ok=True)
-        agent = Worker(master.host, master.port, name, password, str(base), _KEEPALIVE)
+        agent = Worker(master.host, master.port, name, password, str(base), keepalive=0)
+        tell_jobs(agent.bot, folder / "work")
+        watch(agent)
         agent.setServiceParent(agents)
     running: Any = reactor
     running.callWhenRunning(agents.startService)

@@ -7,24 +7,28 @@ from typing import Any
 from buildbot.util.service import BuildbotService
 from twisted.internet import defer, error, task
 from twisted.python import log
-from twisted.spread import pb
 
-from torchyard_farm.buildbot.notes import note
+from torchyard_farm.buildbot.notes import GONE, note
+from torchyard_farm.buildbot.strays import look_after
+from torchyard_farm.buildbot.tries import Tries
 
 
 class Heartbeat(BuildbotService):
-    """Asks every worker for a sign of life; one that gives none is cut off, and its jobs go on."""
+    """Asks every worker what it does; one that does not say is cut off, and its jobs go on."""
 
     name = "heartbeat"
     _loop: task.LoopingCall | None = None
 
-    def checkConfig(self, interval: int, patience: int) -> None:
+    def checkConfig(self, interval: int, patience: int, tries: Tries) -> None:
         pass
 
     @defer.inlineCallbacks
-    def reconfigService(self, interval: int, patience: int) -> Generator[Any, Any, None]:
+    def reconfigService(
+        self, interval: int, patience: int, tries: Tries
+    ) -> Generator[Any, Any, None]:
         yield super().reconfigService()
         self._patience = patience
+        self._tries = tries
         self._stop()
         self._loop = task.LoopingCall(self._ask_all)
         self._loop.start(interval, now=False).addErrback(note)
@@ -41,15 +45,17 @@ class Heartbeat(BuildbotService):
     def _ask_all(self) -> None:
         for worker in list(self.master.workers.workers.values()):
             if worker.conn is not None:
-                self._ask(worker.name, worker.conn).addErrback(note)
+                self._ask(worker, worker.conn).addErrback(note)
 
     @defer.inlineCallbacks
-    def _ask(self, name: str, connection: Any) -> Generator[Any, Any, None]:
-        asked = connection.remotePrint("are you there?")
+    def _ask(self, worker: Any, connection: Any) -> Generator[Any, Any, None]:
+        asked = connection.mind.callRemote("running")
         asked.addTimeout(self._patience, self.master.reactor)
-        with suppress(error.ConnectionLost, error.ConnectionDone, pb.PBConnectionLost):
+        with suppress(*GONE):
             try:
-                yield asked
+                names = yield asked
             except (defer.TimeoutError, error.TimeoutError):
-                log.msg(f"worker {name} gives no sign of life and is cut off")
+                log.msg(f"worker {worker.name} gives no sign of life and is cut off")
                 connection.mind.broker.transport.abortConnection()
+            else:
+                yield look_after(worker, connection, names, self._tries)

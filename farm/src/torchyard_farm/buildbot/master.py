@@ -5,16 +5,19 @@ from typing import Any
 
 from buildbot.plugins import util, worker
 
+from torchyard_farm.attempts import Limits
 from torchyard_farm.buildbot.affinity import Affinity
+from torchyard_farm.buildbot.database import Database
 from torchyard_farm.buildbot.heartbeat import Heartbeat
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
 from torchyard_farm.buildbot.step import RunJob
+from torchyard_farm.buildbot.tries import Tries
 from torchyard_farm.kinds import gigabytes, machines_by_kind, window_of
 from torchyard_farm.layout import ADMIN, secret_of
 from torchyard_farm.settings import Farm, Machine, load_farm
 
-_GRACE = 60
-"""Seconds after a start in which a job that was begun waits for the worker that began it."""
+_RETURN = 3
+"""A machine has this times the patience to come back, before it counts as taken down."""
 
 
 def configure(folder: str) -> dict[str, Any]:
@@ -22,7 +25,8 @@ def configure(folder: str) -> dict[str, Any]:
     here = Path(folder).resolve()
     farm = load_farm(here)
     kinds = machines_by_kind(farm.machines)
-    builders = _builders(here, farm, kinds)
+    tries = Tries()
+    builders = _builders(here, farm, kinds, tries)
     return {
         "db": {"db_url": _with_driver(farm.database)},
         "protocols": {"pb": {"port": farm.listen.endpoint}},
@@ -43,7 +47,10 @@ def configure(folder: str) -> dict[str, Any]:
                 folder=str(here),
             )
         ],
-        "services": [Heartbeat(interval=farm.heartbeat, patience=farm.patience)],
+        "services": [
+            Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),
+            Database(),
+        ],
     }
 
 
@@ -60,10 +67,11 @@ def _agents(folder: Path, machine: Machine) -> list[Any]:
     ]
 
 
-def _builders(folder: Path, farm: Farm, kinds: dict[str, list[Machine]]) -> list[Any]:
-    factory = util.BuildFactory([RunJob(folder=str(folder), attempts=farm.attempts)])
+def _builders(folder: Path, farm: Farm, kinds: dict[str, list[Machine]], tries: Tries) -> list[Any]:
+    limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
+    factory = util.BuildFactory([RunJob(folder=str(folder), limits=limits, tries=tries)])
     locks = _booking(farm)
-    affinity = Affinity(_GRACE)
+    affinity = Affinity(limits, tries)
     return [
         util.BuilderConfig(
             name=kind,

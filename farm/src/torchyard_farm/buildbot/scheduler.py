@@ -59,6 +59,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         self._board = Board(getattr(self, "_windows", {}))
         self._ended: deque[tuple[str, int, bool]] = deque()
         self._refused: set[str] = set()
+        self._cancelling: dict[str, set[int]] = {}
 
     @defer.inlineCallbacks
     def activate(self) -> Steps:
@@ -108,7 +109,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         for name in self._plans.cancelled():
             yield self._cancel(name)
         for name in self._plans.open():
-            if name not in self._board and name not in self._refused:
+            if not (name in self._board or name in self._refused or name in self._cancelling):
                 yield self._load(name)
         self._take_ended()
         while self._loop is not None and (found := self._board.next()):
@@ -192,25 +193,38 @@ class PlanScheduler(ReconfigurableBaseScheduler):
 
     @defer.inlineCallbacks
     def _cancel(self, name: str) -> Steps:
-        """End all that a plan has out. Killed in the middle of it, we do it once more."""
-        self._board.drop(name)
-        for request in (yield self.master.db.pool.do(self._read_open, name)):
-            yield self.master.data.control(
-                "cancel", {"reason": "its plan was cancelled"}, ("buildrequests", str(request))
-            )
-        self._plans.end(name)
+        """End all that a plan has out, and put it away when that is over.
 
-    def _read_open(self, connection: Any, name: str) -> list[int]:
-        sets, requests = self.master.db.model.buildsets, self.master.db.model.buildrequests
+        What runs is told once to end; if its worker is lost meanwhile, Buildbot puts it back into
+        its queue, where it is found at the next look.
+        """
+        self._board.drop(name)
+        told = self._cancelling.setdefault(name, set())
+        open_requests = yield self.master.db.pool.do(self._read_open, name)
+        for request, is_running in open_requests:
+            if not is_running or request not in told:
+                told.add(request)
+                yield self.master.data.control(
+                    "cancel", {"reason": "its plan was cancelled"}, ("buildrequests", str(request))
+                )
+        if not open_requests:
+            del self._cancelling[name]
+            self._plans.end(name)
+
+    def _read_open(self, connection: Any, name: str) -> list[tuple[int, bool]]:
+        """The requests of a plan that are not over, and whether they are with a worker."""
+        model = self.master.db.model
+        sets, requests, claims = model.buildsets, model.buildrequests, model.buildrequest_claims
         query = (
-            sa.select(requests.c.id)
+            sa.select(requests.c.id, claims.c.brid)
             .join(sets, sets.c.id == requests.c.buildsetid)
+            .outerjoin(claims, claims.c.brid == requests.c.id)
             .where(
                 requests.c.complete == 0,
                 sets.c.external_idstring.startswith(f"{name}/", autoescape=True),
             )
         )
-        return [row.id for row in connection.execute(query)]
+        return [(number, claim is not None) for number, claim in connection.execute(query)]
 
 
 def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:

@@ -11,11 +11,21 @@ from buildbot.process.buildstep import (
     ShellMixin,
     get_factory_from_step_or_factory,
 )
-from buildbot.process.results import CANCELLED, EXCEPTION, FAILURE, RETRY, SUCCESS
-from twisted.internet import defer, error
+from buildbot.process.results import CANCELLED, FAILURE, RETRY, SUCCESS
+from twisted.internet import defer
 
 from torchyard.model.order import ORDER
-from torchyard_farm.attempts import Verdict, is_given_up, judge
+from torchyard_farm.attempts import (
+    CONCLUSIONS,
+    Limits,
+    Try,
+    Verdict,
+    conclude,
+    explain,
+    judge,
+)
+from torchyard_farm.buildbot.notes import GONE
+from torchyard_farm.buildbot.tries import VERDICT, Tries
 from torchyard_farm.plans import Plans
 
 _RESULTS = {
@@ -23,7 +33,10 @@ _RESULTS = {
     Verdict.BAD: FAILURE,
     Verdict.AGAIN: RETRY,
     Verdict.LATER: RETRY,
+    Verdict.LOST: RETRY,
     Verdict.ENDED: CANCELLED,
+    Verdict.GIVEN_UP: FAILURE,
+    Verdict.QUARANTINED: FAILURE,
 }
 _BLOCK = 1 << 16
 
@@ -31,18 +44,7 @@ _JOB = ("--order", ORDER, "--work", "../../work")
 """Commands run in a directory for each agent and builder, which has one job at a time; the work of
 a machine is in one for all."""
 
-_VERDICT = "verdict"
-"""The property of a build that tells how it ended; one that the master's death ended has none."""
-
-
 _OPTIONS = {"workdir": ".", "timeout": None, "logEnviron": False, "interruptSignal": "TERM"}
-
-
-@defer.inlineCallbacks
-def verdict_of(master: Any, build: int) -> Generator[Any, Any, str | None]:
-    """How a build ended; None if the master was killed before it knew."""
-    told = yield master.data.get(("builds", build, "properties"))
-    return told.get(_VERDICT, (None,))[0]
 
 
 class RunJob(ShellMixin, BuildStep):
@@ -56,28 +58,51 @@ class RunJob(ShellMixin, BuildStep):
     haltOnFailure = True
     flunkOnFailure = True
 
-    def __init__(self, folder: str, attempts: int) -> None:
+    def __init__(self, folder: str, limits: Limits, tries: Tries) -> None:
         self._plans = Plans(Path(folder))
-        self._attempts = attempts
+        self._limits = limits
+        self._tries = tries
+        self._is_unwanted = False
         super().__init__(**self.setupShellMixin(_OPTIONS))
+
+    def interrupt(self, reason: Any) -> Any:
+        """Stop: a person wants it, the connection is gone, or the master stops."""
+        if isinstance(reason, str) and not self.master.botmaster.shuttingDown:
+            self._is_unwanted = True
+        return super().interrupt(reason)
 
     @defer.inlineCallbacks
     def run(self) -> Generator[Any, Any, int]:
-        failures = yield self._failures()
-        if is_given_up(failures, self._attempts):
-            self.descriptionDone = f"given up after {failures} attempts"
-            return EXCEPTION
+        request = self.build.requests[0].id
+        tries = yield self._tries.read(self.master, request)
+        verdict = conclude(tries, self._limits)
+        if verdict is None:
+            verdict = yield self._try()
+            now = self.master.reactor.seconds()
+            tries.append(Try(self.getProperty("machine"), verdict, now))
+            if verdict is Verdict.AGAIN:
+                verdict = conclude(tries, self._limits) or verdict
+            if verdict is Verdict.ENDED:
+                self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
+        self.setProperty(VERDICT, verdict.value, "run")
+        if verdict in CONCLUSIONS:
+            self.descriptionDone = explain(verdict, tries)
+        if _RESULTS[verdict] == RETRY or self.build.conn is None:
+            self._tries.remember(request, tries)
+        else:
+            self._tries.forget(request)
+        return _RESULTS[verdict]
+
+    @defer.inlineCallbacks
+    def _try(self) -> Generator[Any, Any, Verdict]:
         try:
             code = yield self._run_there()
-        except error.ConnectionLost:
-            self.setProperty(_VERDICT, Verdict.AGAIN.value, "run")
-            raise
+        except GONE:
+            code, lost = None, True
+        else:
+            lost = self.build.conn is None
         stopping = self.master.botmaster.shuttingDown
-        verdict = judge(code, interrupted=bool(self.stopped), stopping=stopping)
-        self.setProperty(_VERDICT, verdict.value, "run")
-        if verdict is Verdict.ENDED:
-            self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
-        return _RESULTS[verdict]
+        return judge(code, lost=lost, unwanted=self._is_unwanted, stopping=stopping)
 
     @defer.inlineCallbacks
     def _run_there(self) -> Generator[Any, Any, int | None]:
@@ -102,17 +127,6 @@ class RunJob(ShellMixin, BuildStep):
         yield self.runCommand(command)
         code: int | None = command.rc
         return code
-
-    @defer.inlineCallbacks
-    def _failures(self) -> Generator[Any, Any, int]:
-        """How often this job was tried before and failed by no fault of its own."""
-        count = 0
-        request = self.build.requests[0].id
-        for build in (yield self.master.data.get(("buildrequests", request, "builds"))):
-            if build["buildid"] != self.build.buildid:
-                verdict = yield verdict_of(self.master, build["buildid"])
-                count += verdict == Verdict.AGAIN
-        return count
 
 
 class EndJob(ShellMixin, BuildStep):
