@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from signal import SIGINT, SIGKILL, Signals
 from typing import Self, TypedDict
+
+import psutil
 
 from tests.services import LOOPBACK, reserved_port
 
@@ -53,6 +55,8 @@ class TrialFarm:
         self.file = file
         self.names = names
         self.slots = slots
+        self.has_hosts = False
+        """Whether each worker believes to be a machine of its own; only root can arrange that."""
         self._database = database
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
@@ -94,17 +98,19 @@ class TrialFarm:
     def wait_for_master(self) -> None:
         wait_until(self._answers, _STARTING, self.log)
 
-    def start_worker(self, name: str) -> None:
+    def start_worker(self, name: str, *, port: int = 0) -> None:
+        """Start a worker, with another way to the master if there is one."""
         place = str(self.folder / name)
         secret = str(self.master / "secrets" / name)
-        where = ("--master", f"{LOOPBACK}:{self.port}", "--name", name, "--password-file", secret)
-        self._start(name, "worker", place, *where, "--slots", str(self.slots))
+        where = f"{LOOPBACK}:{port or self.port}"
+        given = ("--master", where, "--name", name, "--password-file", secret)
+        self._start(name, "worker", place, *given, "--slots", str(self.slots))
 
     def start_workers(self) -> None:
         for name in self.names:
             self.start_worker(name)
 
-    def signal(self, name: str, number: signal.Signals) -> None:
+    def signal(self, name: str, number: Signals) -> None:
         self._running[name].send_signal(number)
 
     def kill(self, name: str) -> None:
@@ -112,6 +118,32 @@ class TrialFarm:
         process = self._running.pop(name)
         process.kill()
         process.wait()
+
+    def processes(self, name: str) -> list[psutil.Process]:
+        """All that runs on a machine: the agent of a worker, and its jobs, which outlive it."""
+        work = f"{self.folder / name}/"
+        found = [
+            process
+            for process in psutil.process_iter(["cmdline"])
+            if any(part.startswith(work) for part in process.info["cmdline"] or ())
+        ]
+        if name in self._running:
+            found.append(psutil.Process(self._running[name].pid))
+        for process in list(found):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found += process.children(recursive=True)
+        return found
+
+    def signal_machine(self, name: str, number: Signals) -> None:
+        """Send a signal to all that runs on a machine."""
+        for process in self.processes(name):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+    def kill_machine(self, name: str) -> None:
+        """Let a machine die."""
+        self.signal_machine(name, SIGKILL)
+        self._running.pop(name).wait()
 
     def stop(self, name: str) -> int:
         process = self._running.pop(name)
@@ -146,15 +178,20 @@ class TrialFarm:
         return False
 
     def _start(self, name: str, *args: str) -> None:
+        argv = [sys.executable, "-m", "torchyard", "farm", *args]
+        if self.has_hosts and name in self.names:
+            argv = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, *argv]
         with (self.folder / f"{name}.out").open("ab") as out:
             self._running[name] = subprocess.Popen(
-                [sys.executable, "-m", "torchyard", "farm", *args],
+                argv,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
             )
 
     def _end_all(self) -> None:
+        for name in self.names:
+            self.signal_machine(name, SIGKILL)
         for process in self._running.values():
             process.kill()
         for process in self._running.values():
@@ -174,44 +211,82 @@ def postgres_programs() -> Path | None:
     return found[-1].parent if found else None
 
 
-@contextlib.contextmanager
-def postgres() -> Iterator[str]:
+class Postgres:
     """A PostgreSQL with nothing in it; root may not run one, so it is somebody else's then."""
-    programs = postgres_programs()
-    assert programs is not None
-    user = "postgres" if os.geteuid() == 0 else None
-    with tempfile.TemporaryDirectory(prefix="postgres-") as name, reserved_port() as port:
-        folder = Path(name)
-        if user is not None:
-            shutil.chown(folder, user)
-        data = folder / "data"
-        initdb: list[str | Path] = [
-            programs / "initdb",
-            "--auth=trust",
-            "--username=farm",
-            "--no-sync",
-            "-D",
-            data,
-        ]
-        subprocess.run(initdb, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
-        options = {"listen_addresses": LOOPBACK, "port": port, "unix_socket_directories": folder}
-        given = [f"--{key}={value}" for key, value in options.items()]
-        with subprocess.Popen(
-            [programs / "postgres", "-D", data, *given],
-            user=user,
+
+    def __init__(self, folder: Path, port: int) -> None:
+        programs = postgres_programs()
+        assert programs is not None
+        self._programs = programs
+        self._user = "postgres" if os.geteuid() == 0 else None
+        self._folder = folder
+        self._port = port
+        self._server: subprocess.Popen[bytes] | None = None
+        if self._user is not None:
+            shutil.chown(folder, self._user)
+        self._call("initdb", "--auth=trust", "--username=farm", "--no-sync", "-D", str(self._data))
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def url(self, name: str = "postgres") -> str:
+        return f"postgresql://farm@{LOOPBACK}:{self._port}/{name}"
+
+    def make(self, name: str) -> str:
+        """Make a database, and return where it is."""
+        self._call("createdb", "-h", LOOPBACK, "-p", str(self._port), "-U", "farm", name)
+        return self.url(name)
+
+    def start(self) -> None:
+        options = {
+            "listen_addresses": LOOPBACK,
+            "port": self._port,
+            "unix_socket_directories": self._folder,
+        }
+        self._server = subprocess.Popen(
+            [
+                str(self._programs / "postgres"),
+                "-D",
+                str(self._data),
+                *(f"--{key}={value}" for key, value in options.items()),
+            ],
+            user=self._user,
             cwd="/",
             stderr=subprocess.DEVNULL,
-        ) as server:
-            ready: list[str | Path] = [
-                programs / "pg_isready",
-                "-q",
-                "-h",
-                LOOPBACK,
-                "-p",
-                str(port),
-            ]
-            try:
-                wait_until(lambda: subprocess.run(ready, check=False).returncode == 0, 60, str)
-                yield f"postgresql://farm@{LOOPBACK}:{port}/postgres"
-            finally:
-                server.send_signal(signal.SIGINT)  # at once, but tidily
+        )
+        wait_until(self._is_ready, 60, str)
+
+    def stop(self, how: Signals = SIGINT) -> None:
+        """End it: SIGINT at once but tidily, SIGQUIT as if the machine had crashed."""
+        if self._server is not None:
+            self._server.send_signal(how)
+            self._server.wait(60)
+            self._server = None
+
+    def _is_ready(self) -> bool:
+        ready = [str(self._programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(self._port)]
+        return subprocess.run(ready, check=False).returncode == 0
+
+    def _call(self, program: str, *args: str) -> None:
+        argv = [str(self._programs / program), *args]
+        subprocess.run(argv, check=True, user=self._user, cwd="/", stdout=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def postgres_server() -> Iterator[Postgres]:
+    """A PostgreSQL that runs for a while."""
+    with tempfile.TemporaryDirectory(prefix="postgres-") as name, reserved_port() as port:
+        server = Postgres(Path(name), port)
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+@contextlib.contextmanager
+def postgres() -> Iterator[str]:
+    """The address of one."""
+    with postgres_server() as server:
+        yield server.url()

@@ -67,7 +67,8 @@ class FarmSpec(Value, kw_only=True):
     pause: Annotated[
         str,
         Meta(
-            description="How long a job waits for its second attempt; twice as long for each further one."
+            description="How long a job waits for its second attempt; each further wait is twice "
+            "as long."
         ),
     ] = "15 s"
     worker: Annotated[

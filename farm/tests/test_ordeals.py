@@ -1,0 +1,267 @@
+"""Whatever happens to three workers, their network, their master, its database and the store.
+
+Each time the plan is finished, no result is lost or there twice, and no work is done twice that
+need not be. At the end a table tells how long it took to notice, and to finish.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from farm.tests.cables import Cable
+from farm.tests.farms import (
+    Postgres,
+    TrialFarm,
+    postgres_programs,
+    postgres_server,
+    wait_until,
+)
+from farm.tests.test_farm import check_once
+from farm.tests.test_web import Visitor
+from tests.helpers import WORKS, make_yard
+from torchyard.store.claims import DEAD
+from torchyard_farm.layout import ADMIN, secret_of
+from torchyard_farm.settings import parse_farm
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.skipif(postgres_programs() is None, reason="apt-get install postgresql"),
+]
+
+WORKERS = ("w1", "w2", "w3")
+CORE = "core:demo-1.0/linux-x86_64/cpu-openblas"
+JOBS = 5
+NOTICED = 2 + 3 + 15
+"""Seconds: the heartbeat and the patience of a trial, and what a busy machine may take."""
+
+LONG = 180
+"""Seconds that a plan may take on a machine that has much else to do."""
+
+TOLD: list[tuple[str, float | None, float]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def table(request: pytest.FixtureRequest) -> Iterator[None]:
+    yield
+    manager = request.config.pluginmanager.getplugin("capturemanager")
+    with manager.global_and_fixture_disabled():
+        print(f"\n{'what was done':<52} {'noticed after':>13} {'finished after':>14}")
+        for what, noticed, finished in TOLD:
+            told = "" if noticed is None else f"{noticed:.1f} s"
+            print(f"{what:<52} {told:>13} {f'{finished:.1f} s':>14}")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Postgres]:
+    with postgres_server() as server:
+        yield server
+
+
+class Ordeal:
+    """A farm with three workers, each with a cable of its own, and a plan with one long job."""
+
+    def __init__(self, farm: TrialFarm, marks: Path, cables: dict[str, Cable]) -> None:
+        self.farm = farm
+        self.marks = marks
+        self.cables = cables
+        self.plan = ""
+        self._began = 0.0
+        self._noticed: float | None = None
+
+    def submit(self) -> str:
+        """Begin the plan; tells which worker has got the long job."""
+        self.plan = self.farm.submit()
+        wait_until(lambda: self.begun() == 1 and self.at_work() != "", 60, self.farm.log)
+        return self.at_work()
+
+    def begun(self) -> int:
+        path = self.marks / "begun"
+        return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
+
+    def at_work(self) -> str:
+        """The machine on which the long job sleeps."""
+        for name in WORKERS:
+            for process in self.farm.processes(name):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if process.name() == "sleep":
+                        return name
+        return ""
+
+    def start_worker(self, name: str) -> None:
+        self.farm.start_worker(name, port=self.cables[name].port)
+
+    def harmed(self) -> None:
+        self._began = time.monotonic()
+
+    def notice(self) -> None:
+        """Wait until the master has given up a try."""
+        wait_until(self._is_retried, 120, self.farm.log)
+        self._noticed = time.monotonic() - self._began
+        assert self._noticed <= NOTICED
+
+    def _is_retried(self) -> bool:
+        return any(build["results"] == 5 for build in self.farm.builds())
+
+    def finish(self, what: str, runs: int, *, seconds: float = LONG) -> None:
+        self.farm.wait_done(self.plan, seconds)
+        TOLD.append((what, self._noticed, time.monotonic() - self._began))
+        check_once(self.farm, self.plan, JOBS)
+        assert self.begun() == runs
+
+    def is_connected(self, name: str) -> bool:
+        return f"{name} {name} connected" in " ".join(self.farm.run("status").split())
+
+
+@pytest.fixture
+def ordeal(request: pytest.FixtureRequest, tmp_path: Path, server: Postgres) -> Iterator[Ordeal]:
+    """Parametrized with the seconds that the long job takes, and whether machines have names."""
+    seconds, has_hosts = getattr(request, "param", (8, False))
+    if has_hosts and os.geteuid() != 0:
+        pytest.skip("only root can give each worker a name of its own")
+    line = f"echo begun >> {tmp_path}/begun; for i in $(seq {seconds}); do echo line $i; sleep 1;"
+    text = WORKS.replace('"cp311", "cp312"', '"cp312"')
+    text = text.replace("mkdir -p {out}/lib", f"{line} done; mkdir -p {{out}}/lib")
+    with contextlib.ExitStack() as stack:
+        database = server.make(f"d{os.getpid()}_{time.monotonic_ns()}")
+        file = make_yard(tmp_path / "project", text)
+        farm = stack.enter_context(TrialFarm(tmp_path / "farm", file, database, WORKERS))
+        farm.has_hosts = has_hosts
+        farm.start_master()
+        cables = {name: stack.enter_context(Cable(farm.port)) for name in WORKERS}
+        ordeal = Ordeal(farm, tmp_path, cables)
+        for name in WORKERS:
+            ordeal.start_worker(name)
+        yield ordeal
+
+
+def test_by_default_a_loss_is_noticed_within_a_minute() -> None:
+    farm = parse_farm('file = "torchyard.toml"\n')
+    assert farm.heartbeat + farm.patience <= 60
+
+
+def test_an_agent_is_killed(ordeal: Ordeal) -> None:
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.farm.kill(busy)
+    ordeal.notice()
+    ordeal.finish("an agent is killed", runs=1)
+
+
+def test_an_agent_is_killed_and_started_again(ordeal: Ordeal) -> None:
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.farm.kill(busy)
+    ordeal.start_worker(busy)
+    ordeal.notice()
+    ordeal.finish("an agent is killed and started again", runs=1)
+
+
+@pytest.mark.parametrize("ordeal", [(20, True)], indirect=True)
+def test_a_machine_dies(ordeal: Ordeal) -> None:
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.farm.kill_machine(busy)
+    ordeal.notice()
+    ordeal.finish("a machine dies", runs=2, seconds=DEAD + LONG)
+
+
+@pytest.mark.parametrize("ordeal", [(20, True)], indirect=True)
+def test_a_machine_stands_still_and_goes_on(ordeal: Ordeal) -> None:
+    """Others do its job meanwhile; what it still does is ended, and spoils nothing."""
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.farm.signal_machine(busy, signal.SIGSTOP)
+    ordeal.notice()
+    wait_until(lambda: ordeal.begun() == 2, DEAD + 60, ordeal.farm.log)
+    ordeal.farm.signal_machine(busy, signal.SIGCONT)
+    ordeal.finish("a machine stands still and goes on", runs=2)
+    wait_until(lambda: ordeal.at_work() == "", 60, ordeal.farm.log)
+    check_once(ordeal.farm, ordeal.plan, JOBS)
+
+
+@pytest.mark.parametrize("ordeal", [(20, True)], indirect=True)
+def test_the_network_of_a_worker_is_silent(ordeal: Ordeal) -> None:
+    """Its job goes on; another machine waits for the result, longer than for a dead one."""
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.cables[busy].silence()
+    ordeal.notice()
+    ordeal.finish("the network of a worker is silent", runs=1)
+    ordeal.cables[busy].mend()
+    wait_until(lambda: ordeal.is_connected(busy), 60, ordeal.farm.log)
+
+
+@pytest.mark.parametrize("ordeal", [(40, False)], indirect=True)
+def test_the_network_flaps_while_a_log_streams(ordeal: Ordeal) -> None:
+    """More often than a job is tried: no machine was taken down."""
+    ordeal.submit()
+    ordeal.harmed()
+    for _ in range(5):
+        followed = len(ordeal.farm.builds())
+        for cable in ordeal.cables.values():
+            cable.cut()
+        wait_until(lambda: len(ordeal.farm.builds()) > followed, 60, ordeal.farm.log)  # noqa: B023
+    ordeal.finish("all connections are cut five times", runs=1)
+
+
+@pytest.mark.parametrize(("how", "name"), [(signal.SIGINT, "fast"), (signal.SIGQUIT, "immediate")])
+def test_postgresql_is_restarted(
+    ordeal: Ordeal, server: Postgres, how: signal.Signals, name: str
+) -> None:
+    ordeal.submit()
+    ordeal.harmed()
+    for _ in range(2):
+        server.stop(how)
+        time.sleep(2)
+        server.start()
+        time.sleep(2)
+    ordeal.finish(f"PostgreSQL is restarted twice, {name} mode", runs=1)
+
+
+@pytest.mark.parametrize("ordeal", [(60, False)], indirect=True)
+def test_a_job_is_cancelled_while_its_worker_is_out_of_reach(ordeal: Ordeal) -> None:
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.cables[busy].silence()
+    ordeal.farm.run("cancel", ordeal.plan)
+    ordeal.farm.wait_done(ordeal.plan, 60)
+    assert ordeal.at_work() == busy
+    ordeal.cables[busy].mend()
+    wait_until(lambda: ordeal.at_work() == "", 60, ordeal.farm.log)
+    TOLD.append(("a lost job is cancelled", None, time.monotonic() - ordeal._began))
+    assert {one["results"] for one in ordeal.farm.buildsets()} == {6}
+    assert ordeal.begun() == 1
+
+
+@pytest.mark.parametrize("ordeal", [(15, False)], indirect=True)
+def test_a_job_that_takes_three_machines_down_is_quarantined(ordeal: Ordeal) -> None:
+    busy = ordeal.submit()
+    ordeal.harmed()
+    for runs in (2, 3):
+        ordeal.farm.kill_machine(busy)
+        ordeal.start_worker(busy)
+        wait_until(lambda: ordeal.begun() == runs, 60, ordeal.farm.log)  # noqa: B023
+        busy = ordeal.at_work()
+    ordeal.farm.kill_machine(busy)
+    ordeal.start_worker(busy)
+    wait_until(lambda: ordeal.farm.buildsets()[-1]["complete"], 90, ordeal.farm.log)
+    status = ordeal.farm.run("status")
+    assert "quarantined: machines were lost with it" in status
+    assert CORE in status
+    assert ordeal.begun() == 3
+    administrator = Visitor(ordeal.farm)
+    administrator.log_in(ADMIN, secret_of(ordeal.farm.master, ADMIN))
+    last = ordeal.farm.builds()[-1]["buildid"]
+    assert administrator.ask_for("rebuild", f"builds/{last}") == 200
+    ordeal.farm.wait_done(ordeal.plan, LONG)
+    TOLD.append(
+        ("a job takes three machines down, Rebuild", None, time.monotonic() - ordeal._began)
+    )
+    assert ordeal.begun() == 4
