@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from tests.helpers import WORKS, plan_of
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
@@ -54,3 +56,31 @@ def made_plan(
     return FarmPlan(
         id=name, store="file:///store", tasks=tuple(map(task, range(len(after)))), jobs=jobs
     )
+
+
+def matrix_plan(blocks: int, *, name: str = "matrix") -> FarmPlan:
+    """A plan with 81 jobs for each block: a core, eight Pythons, three kinds of packages."""
+    tasks: list[Task] = []
+    jobs: list[Planned] = []
+
+    def add(stage: Stage, scope: str, *after: int) -> int:
+        job = "/".join(filter(None, (f"{stage}:demo-1.0", scope)))
+        made = msgspec.structs.replace(task(len(tasks)), id=job, stage=stage, scope=scope)
+        tasks.append(made)
+        jobs.append(Planned(task=len(jobs), kind=KIND, after=after))
+        return len(jobs) - 1
+
+    def add_package(scope: str, *after: int) -> None:
+        package = add(Stage.PACKAGE, scope, *after)
+        add(Stage.CHECK, scope, package)
+        add(Stage.SMOKE, scope, package)
+
+    source = add(Stage.SOURCE, "")
+    for number in range(blocks):
+        block = f"{KIND}/cu{number}-mkl"
+        core = add(Stage.CORE, block, source)
+        for python in range(10, 18):
+            bindings = add(Stage.BINDINGS, f"{block}/cp3{python}", core)
+            for package in ("wheel", "conda", "debug"):
+                add_package(f"{block}/cp3{python}/{package}", bindings)
+    return FarmPlan(id=name, store="file:///store", tasks=tuple(tasks), jobs=tuple(jobs))

@@ -66,8 +66,12 @@ class FarmPlan(Value, kw_only=True):
 
     def page(self, job: int) -> str:
         """Where a job's history is: that of its cell, over all versions of the project."""
-        task = self.task(job)
-        return "/".join(filter(None, (task.facts["name"], task.scope)))
+        return history_of(self.task(job))
+
+
+def history_of(task: Task) -> str:
+    """What the history is called that a task belongs to: its project and its scope."""
+    return "/".join(filter(None, (task.facts["name"], task.scope)))
 
 
 def name_of(plan: Plan, moment: str, occasion: str = "") -> str:
@@ -123,12 +127,27 @@ class Plans:
         """The plans that are being built."""
         return sorted(path.stem for path in self._folder.glob("*.json"))
 
+    def ended(self) -> list[str]:
+        """The plans that are over."""
+        return sorted(path.stem for path in (self._folder / _ENDED).glob("*.json"))
+
+    def count(self, name: str) -> int:
+        """How many jobs a plan has."""
+        return _count(self._path(name))
+
+    def moment(self, name: str) -> int:
+        """When a plan was handed in, in seconds since 1970."""
+        return int(self._path(name).stat().st_mtime)
+
     def read(self, name: str) -> FarmPlan:
         """A plan, whether it is over or not."""
+        return _read(self._path(name))
+
+    def _path(self, name: str) -> Path:
         for folder in (self._folder, self._folder / _ENDED):
             path = folder / f"{name}.json"
             if path.exists():
-                return _read(path)
+                return path
         msg = f"there is no plan `{name}`"
         raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")
 
@@ -156,6 +175,15 @@ class Plans:
         if path.exists():
             path.rename(ended / path.name)
         (self._folder / f"{name}.cancel").unlink(missing_ok=True)
+
+
+class _Size(msgspec.Struct):
+    jobs: list[msgspec.Raw]
+
+
+@lru_cache(maxsize=1024)
+def _count(path: Path) -> int:
+    return len(msgspec.json.decode(path.read_bytes(), type=_Size).jobs)
 
 
 @lru_cache(maxsize=8)

@@ -9,6 +9,7 @@ from torchyard_farm.attempts import Limits
 from torchyard_farm.buildbot.affinity import Affinity
 from torchyard_farm.buildbot.database import Database
 from torchyard_farm.buildbot.heartbeat import Heartbeat
+from torchyard_farm.buildbot.pages import NAME as PLANS
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
 from torchyard_farm.buildbot.step import RunJob
 from torchyard_farm.buildbot.tries import Tries
@@ -105,6 +106,7 @@ def _web(folder: Path, farm: Farm) -> dict[str, Any]:
     """Everybody may look, and only the administrator may change anything."""
     return {
         "port": farm.web.endpoint,
+        "plugins": {PLANS: {}},
         "auth": util.UserPasswordAuth({ADMIN: secret_of(folder, ADMIN)}),
         "authz": util.Authz(
             allowRules=[util.AnyControlEndpointMatcher(role="admins")],

@@ -1,0 +1,102 @@
+"""Questions to Buildbot's tables: one for each page, however many jobs there are."""
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import sqlalchemy as sa
+from buildbot.process.results import CANCELLED, EXCEPTION, SUCCESS, WARNINGS
+
+from torchyard_farm.progress import Outcome, Sent
+
+_RUN = "run"
+"""The step that runs a job."""
+
+
+def _outcome(results: int) -> Outcome:
+    if results in (SUCCESS, WARNINGS):
+        return "good"
+    if results == CANCELLED:
+        return "cancelled"
+    return "given up" if results == EXCEPTION else "bad"
+
+
+def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
+    """What was heard of the jobs of a plan, the last try of each that was sent."""
+    sets, requests, builds = model.buildsets, model.buildrequests, model.builds
+    steps, workers = model.steps, model.workers
+    query = (
+        sa.select(
+            requests.c.id,
+            sets.c.external_idstring,
+            requests.c.complete,
+            requests.c.results,
+            requests.c.complete_at,
+            builds.c.builderid,
+            builds.c.number,
+            builds.c.started_at,
+            builds.c.complete_at,
+            workers.c.name,
+            steps.c.state_string,
+        )
+        .select_from(sets)
+        .join(requests, requests.c.buildsetid == sets.c.id)
+        .outerjoin(builds, builds.c.buildrequestid == requests.c.id)
+        .outerjoin(workers, workers.c.id == builds.c.workerid)
+        .outerjoin(steps, (steps.c.buildid == builds.c.id) & (steps.c.name == _RUN))
+        .where(sets.c.external_idstring.startswith(f"{plan}/", autoescape=True))
+        .order_by(requests.c.id, builds.c.id)
+    )
+    last: dict[int, Sent] = {}
+    for row in connection.execute(query):
+        request, name, over, results, closed, builder, number, began, ended, worker, text = row
+        last[request] = Sent(
+            job=int(name.rpartition("/")[2]),
+            outcome=_outcome(results) if over else None,
+            builder=builder,
+            build=number,
+            began=began,
+            ended=ended or closed,
+            worker=worker or "",
+            text=text or "",
+        )
+    return list(last.values())
+
+
+def read_histories(connection: Any, model: Any, names: Collection[str]) -> dict[str, int]:
+    """The pages of cells, by name, as far as there are any."""
+    builders = model.builders
+    query = sa.select(builders.c.name, builders.c.id).where(builders.c.name.in_(names))
+    return {row.name: row.id for row in connection.execute(query)} if names else {}
+
+
+def count_sent(
+    connection: Any, model: Any, plans: Iterable[str]
+) -> dict[str, tuple[int, int, int]]:
+    """For each plan how many of its jobs ended well, failed, and are out."""
+    sets, requests = model.buildsets, model.buildrequests
+    names = {
+        plan: sets.c.external_idstring.startswith(f"{plan}/", autoescape=True) for plan in plans
+    }
+    if not names:
+        return {}
+    plan_of = sa.case(*((found, plan) for plan, found in names.items()))
+    good = sa.case((requests.c.results.in_((SUCCESS, WARNINGS)), 1), else_=0)
+    jobs = (
+        sa.select(
+            plan_of.label("plan"),
+            sa.func.max(good * requests.c.complete).label("good"),
+            sa.func.min(requests.c.complete).label("over"),
+        )
+        .select_from(sets)
+        .join(requests, requests.c.buildsetid == sets.c.id)
+        .where(sa.or_(*names.values()))
+        .group_by(plan_of, sets.c.external_idstring)
+        .subquery()
+    )
+    query = sa.select(jobs.c.plan, jobs.c.good, jobs.c.over, sa.func.count()).group_by(
+        jobs.c.plan, jobs.c.good, jobs.c.over
+    )
+    found: dict[str, list[int]] = {plan: [0, 0, 0] for plan in names}
+    for plan, is_good, is_over, count in connection.execute(query):
+        found[plan][0 if is_good else 1 if is_over else 2] += count
+    return {plan: (good, bad, out) for plan, (good, bad, out) in found.items()}

@@ -1,0 +1,64 @@
+"""A project that looks like PyTorch to those who watch a farm, and takes seconds to build."""
+
+from pathlib import Path
+
+from tests.helpers import make_yard
+
+_TEXT = """\
+[project]
+name = "torch"
+version = "2.14.0"
+
+[source]
+path = "code"
+
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu", "cu126", "cu130"]
+blas = ["mkl"]
+python = ["cp312", "cp313", "cp314"]
+package = ["wheel", "conda", "libtorch"]
+
+[[steps.core]]
+name = "configure"
+run = "echo '-- The CXX compiler identification is GNU 13.3.0'; echo '-- Configuring done (3.1s)'"
+
+[[steps.core]]
+name = "compile"
+run = '''
+mkdir -p {{out}}/lib
+for i in $(seq 1 120); do
+  echo "[$i/120] Building CXX object caffe2/CMakeFiles/torch_cpu.dir/aten/unit_$i.cpp.o"
+  sleep {pace}
+done
+cat {{source}}/*.txt > {{out}}/lib/libtorch_cpu.so
+'''
+outputs = ["lib/*"]
+
+[[steps.bindings]]
+name = "compile"
+run = '''
+case {{compute}}-{{python}} in
+cu126-cp314)
+  echo "[41/149] Building CXX object torch/csrc/autograd/init.cpp.o"
+  echo "FAILED: torch/csrc/autograd/init.cpp.o"
+  echo "c++ -c torch/csrc/autograd/init.cpp"
+  echo "torch/csrc/autograd/init.cpp:12:10: fatal error: nvToolsExt.h: No such file or directory"
+  echo "ninja: build stopped: subcommand failed."
+  exit 1 ;;
+esac
+cat {{core}}/lib/* > {{out}}/{{python}}.bin
+'''
+
+[[steps.package]]
+run = "head -c 4000000 /dev/zero > {{out}}/torch-{{version}}-{{compute}}-{{python}}.{{kind}}"
+
+[steps]
+check = []
+smoke = []
+"""
+
+
+def shown_yard(folder: Path, pace: float = 0.05) -> Path:
+    """Write the project; the core has 120 units, and each takes so many seconds."""
+    return make_yard(folder, _TEXT.format(pace=pace))
