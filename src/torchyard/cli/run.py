@@ -27,13 +27,16 @@ from torchyard.config.credentials import take_credentials
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.secrets import give
 from torchyard.host.signals import end_tidily
-from torchyard.model.event import Ended, Event, Happening, encode_event
+from torchyard.model.event import Ended, Event, Happening, Made, encode_event
 from torchyard.model.order import Order
 from torchyard.model.yard import Sandbox, SandboxKind, Yard
 from torchyard.report.console import say
 from torchyard.report.events import printer
 from torchyard.run.job import Conditions, run_job
 from torchyard.store.store import Store
+
+_FEW = 20
+"""So many files of a result are named when a job ends; of more, only how many there are."""
 
 
 @click.command("run")
@@ -109,9 +112,13 @@ def carry_out(
     try:
         outcome = run_job(order, store, conditions, listen)
     except TorchyardError as error:
-        listen(ended(outcome="failed", code=error.exit_code, reason=error.reason, why=str(error)))
+        known = "; ".join(told.what for told in error.diagnostics[1:])
+        failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
+        listen(failed(why=str(error), known=known))
         raise
     result = outcome.result
+    files = result.tree.files
+    few = files if len(files) <= _FEW else ()
     listen(
         ended(
             outcome="built" if outcome.built else "cached",
@@ -119,6 +126,8 @@ def carry_out(
             size=result.size,
             memory=max((step.memory for step in result.steps), default=0),
             digest=result.tree.digest,
+            files=len(files),
+            made=tuple(Made(path=file.path, size=file.size, digest=file.digest) for file in few),
         )
     )
 

@@ -87,10 +87,19 @@ class SlotsChanged(Event, kw_only=True):
     why: str
 
 
+class Made(Value, kw_only=True):
+    """A file of a result, with its sha256."""
+
+    path: str
+    size: int
+    digest: str
+
+
 class Ended(Event, kw_only=True):
     """A job ended, or will be tried once more: `retry`. `skipped` ones were never begun.
 
-    `reason` is one word, such as `memory`, where a failure is not the job's fault.
+    `made` names the files of a result if they are few. `reason` is one word, such as `memory`,
+    where a failure is not the job's fault; `known` is what is known about such failures.
     """
 
     job: str
@@ -100,9 +109,12 @@ class Ended(Event, kw_only=True):
     size: int = 0
     memory: int = 0
     digest: str = ""
+    files: int = 0
+    made: tuple[Made, ...] = ()
     code: int = 0
     reason: str = ""
     why: str = ""
+    known: str = ""
 
 
 class Finished(Event, kw_only=True):

@@ -14,7 +14,7 @@ from buildbot.process.buildstep import (
 from buildbot.process.results import CANCELLED, FAILURE, RETRY, SUCCESS
 from twisted.internet import defer
 
-from torchyard.model.order import ORDER
+from torchyard.model.order import ORDER, short_name
 from torchyard_farm.attempts import (
     CONCLUSIONS,
     Limits,
@@ -24,9 +24,12 @@ from torchyard_farm.attempts import (
     explain,
     judge,
 )
+from torchyard_farm.buildbot.follow import LOG, FollowCommand
 from torchyard_farm.buildbot.notes import GONE
+from torchyard_farm.buildbot.pages import page_of
 from torchyard_farm.buildbot.tries import VERDICT, Tries
 from torchyard_farm.plans import Plans
+from torchyard_farm.story import Story
 
 _RESULTS = {
     Verdict.GOOD: SUCCESS,
@@ -40,14 +43,15 @@ _RESULTS = {
 }
 _BLOCK = 1 << 16
 
-_JOB = ("--order", ORDER, "--work", "../../work")
+_WORK = "../../work"
+_JOB = ("--order", ORDER, "--work", _WORK)
 """Commands run in a directory for each agent and builder, which has one job at a time; the work of
 a machine is in one for all."""
 
 _OPTIONS = {"workdir": ".", "timeout": None, "logEnviron": False, "interruptSignal": "TERM"}
 
 
-class RunJob(ShellMixin, BuildStep):
+class RunJob(BuildStep):
     """Sends the order of a job to the worker, and follows it there.
 
     The job itself outlives the connection, the worker's agent and the master. Sent once more to
@@ -63,7 +67,8 @@ class RunJob(ShellMixin, BuildStep):
         self._limits = limits
         self._tries = tries
         self._is_unwanted = False
-        super().__init__(**self.setupShellMixin(_OPTIONS))
+        self._story = Story("")
+        super().__init__(workdir=_OPTIONS["workdir"])
 
     def interrupt(self, reason: Any) -> Any:
         """Stop: a person wants it, the connection is gone, or the master stops."""
@@ -108,14 +113,31 @@ class RunJob(ShellMixin, BuildStep):
     def _run_there(self) -> Generator[Any, Any, int | None]:
         plan = self._plans.read(self.getProperty("plan"))
         order = plan.order(self.getProperty("job"))
+        yield self.addURL("plan", page_of(self.master, plan.id))
         if (yield self._send(msgspec.json.encode(order))):
             return None  # its disk is full, for example: another one may do better
-        command = yield self.makeRemoteShellCommand(
-            command=["torchyard", "run", "--detach", *_JOB, "--store", plan.store]
+        self._story = Story(order.task.id)
+        command = FollowCommand(
+            self._story,
+            command=["torchyard", "run", "--detach", "--json", *_JOB, "--store", plan.store],
+            logfiles={LOG: f"{_WORK}/{short_name(order.task.stage, order.task.fingerprint)}/log"},
+            **_OPTIONS,
         )
+        command.useLog((yield self.addLog("stdio")))
+        command.useLogDelayed(LOG, lambda _: self.addLog(LOG), closeWhenFinished=True)
         yield self.runCommand(command)
+        if page := self._story.page():
+            yield self.addCompleteLog("result", page)
         code: int | None = command.rc
         return code
+
+    def getCurrentSummary(self) -> dict[str, str]:
+        return {"step": self._story.now or "starting"}
+
+    def getResultSummary(self) -> dict[str, str]:
+        if self._story.summary and not self.descriptionDone:
+            return {"step": self._story.telling, "build": self._story.summary}
+        return super().getResultSummary()
 
     @defer.inlineCallbacks
     def _send(self, data: bytes) -> Generator[Any, Any, int | None]:

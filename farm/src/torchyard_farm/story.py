@@ -1,0 +1,134 @@
+"""What a job tells while it runs, made into a log, a line and a page for people."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from torchyard.model.event import (
+    Ended,
+    Happening,
+    Noted,
+    Progress,
+    Stepped,
+    Stepping,
+    decode_event,
+)
+from torchyard.model.quantity import show_count, show_duration, show_size
+from torchyard.model.result import Usage
+from torchyard.report.events import line_of
+
+_BEGIN = '{"event":'
+_LONGEST = 1 << 20
+"""An event is not longer than this; what goes on and on is none."""
+
+_SUMMARY, _LINES = 200, 8
+"""Letters of a line that stands in lists, and how many lines of a log may follow it."""
+
+
+class Story:
+    """Hears the events of one job, as `torchyard run --json` prints them."""
+
+    def __init__(self, job: str) -> None:
+        self._job = job
+        self._rest = ""
+        self._steps: list[Usage] = []
+        self._notes: list[str] = []
+        self._ended: Ended | None = None
+        self.now = ""
+        """What it is at, in a few words."""
+
+    def hear(self, text: str) -> str:
+        """Take whole lines of what was printed, and give what people should read of them."""
+        told = (line for piece in text.splitlines() for line in self._take(piece))
+        return "".join(f"{line}\n" for line in told)
+
+    def _take(self, piece: str) -> Iterator[str]:
+        """Read a line. Whoever carries it breaks long ones, so an event may come in pieces."""
+        if self._rest and piece.startswith(_BEGIN):
+            yield self._rest
+            self._rest = ""
+        whole = self._rest + piece
+        if not whole.startswith(_BEGIN):
+            yield piece
+            return
+        try:
+            event = decode_event(whole.encode())
+        except msgspec.DecodeError:
+            self._rest = whole if len(whole) < _LONGEST else ""
+            if not self._rest:
+                yield whole
+            return
+        self._rest = ""
+        self._remember(event)
+        line = line_of(event)
+        if line is not None:
+            yield line
+
+    def _remember(self, event: Happening) -> None:
+        match event:
+            case Stepping():
+                self.now = f"step {event.number}/{event.of}: {event.step}"
+            case Progress():
+                self.now = f"{self.now.partition(',')[0]}, {event.done:,} of {event.total:,}"
+            case Stepped():
+                self._steps.append(event.usage)
+            case Noted():
+                self._notes.append(event.text)
+            case Ended():
+                self._ended = event
+            case _:
+                pass
+
+    @property
+    def summary(self) -> str:
+        """How it ended, in a line; empty if it did not say."""
+        ended = self._ended
+        if ended is None:
+            return ""
+        if ended.outcome in ("built", "cached"):
+            done = f"built in {show_duration(ended.seconds)}"
+            how = done if ended.outcome == "built" else "the store had it"
+            return f"{how}, {show_count(ended.files, 'file')}, {show_size(ended.size)}"
+        why = ended.why.partition("\n")[0].removeprefix(f"{self._job}: ")
+        return _short(f"{ended.known}: {why}" if ended.known else why)
+
+    @property
+    def telling(self) -> str:
+        """The summary, and below it the lines of the log that tell why it failed."""
+        lines = self._ended.why.splitlines()[1 : 1 + _LINES] if self._ended else ()
+        return "\n".join((self.summary, *(_short(line.strip()) for line in lines)))
+
+    def page(self) -> str:
+        """All that is known of a result: files, steps, notes; empty if there is none."""
+        ended = self._ended
+        if ended is None or ended.outcome not in ("built", "cached"):
+            return ""
+        parts = [f"{self._job}\n{self.summary}\nfingerprint {ended.fingerprint}\n"]
+        files = [(made.path, show_size(made.size), made.digest) for made in ended.made]
+        parts.append(_table(("file", "size", "sha256"), files))
+        steps = [
+            (
+                step.step,
+                show_duration(step.seconds),
+                show_duration(step.cpu),
+                show_size(step.memory),
+                show_size(step.disk),
+            )
+            for step in self._steps
+        ]
+        parts.append(_table(("step", "time", "processors", "memory", "disk"), steps))
+        parts.append("".join(f"note: {note}\n" for note in self._notes))
+        return "\n".join(filter(None, parts))
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 1]}…"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """Columns below each other; empty if there are no rows."""
+    lines = [head, *rows]
+    if len(lines) == 1:
+        return ""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in lines)
