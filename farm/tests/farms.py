@@ -19,7 +19,7 @@ import psutil
 
 from tests.services import LOOPBACK, reserved_port
 
-_STARTING = 60
+_STARTING = 240
 _WORKER = """
 [worker.{name}]
 platform = "linux-x86_64"

@@ -12,6 +12,7 @@ from rich.console import Console
 from tests.helpers import ROOT
 from torchyard_farm.attempts import Try, Verdict, explain
 from torchyard_farm.layout import farm_text
+from torchyard_farm.runs import RunState
 from torchyard_farm.schemas import SCHEMAS
 from torchyard_farm.status import Held, PlanState, Status, WorkerState, status_report
 
@@ -35,6 +36,24 @@ STATUS = Status(
             out=16,
             failed=(SMOKE,),
             held=(Held(job=SMOKE, verdict=LOST, why=explain(LOST, TRIES)),),
+        ),
+    ),
+    runs=(
+        RunState(
+            kind="nightly",
+            name="main",
+            next="2026-11-16T02:00:00Z",
+            last="2026-11-15T02:00:00Z",
+            outcome="good",
+            told=f"{PLAN}@main",
+        ),
+        RunState(
+            kind="daily",
+            name="published",
+            next="2026-11-16T06:00:00Z",
+            last=None,
+            outcome=None,
+            told=None,
         ),
     ),
 )
@@ -70,4 +89,8 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     told = " ".join(out.getvalue().split())
     assert "w1-1 w1 connected uploads uploads not there" in told
     assert f"plan {PLAN} 9,876 of 12,345 jobs done, 16 out, 1 failed" in told
+    assert f"nightly main last 2026-11-15 02:00 UTC {PLAN}@main".replace(" ", "") in (
+        told.replace(" ", "")
+    )
+    assert "daily published last never next 2026-11-16 06:00 UTC" in told
     assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")

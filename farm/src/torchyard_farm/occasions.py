@@ -1,7 +1,9 @@
 """What a farm does by itself, day after day: nightlies, and trying what is published."""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Annotated, Literal, TypeVar
+
+from msgspec import Meta
 
 from torchyard.errors import SelectionError
 from torchyard.model.suggest import did_you_mean
@@ -9,26 +11,40 @@ from torchyard.model.values import Value
 from torchyard_farm.dates import Times, parse_times
 from torchyard_farm.names import wrong_names
 
+_AT = "Time of the day, in UTC: `02:00`."
+_DAYS = "On these days of the week only: `mon`, `tue` …"
+
 
 class NightlySpec(Value, kw_only=True):
-    """A nightly as it is written."""
+    """A commit a night, and what is built from it."""
 
-    at: str
-    days: tuple[str, ...] = ()
-    subset: str | None = None
-    select: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
+    at: Annotated[str, Meta(description=_AT)]
+    days: Annotated[tuple[str, ...], Meta(description=_DAYS)] = ()
+    subset: Annotated[
+        str | None, Meta(description="Subset of the matrix; all of it if unnamed.")
+    ] = None
+    select: Annotated[
+        tuple[str, ...],
+        Meta(description="Only these, as `submit` takes them: then none is published."),
+    ] = ()
+    skip: Annotated[tuple[str, ...], Meta(description="Not these, as `submit --skip`.")] = ()
 
 
 class DailySpec(Value, kw_only=True):
-    """A daily trial of a channel as it is written."""
+    """What a channel has, tried every day."""
 
-    at: str
-    days: tuple[str, ...] = ()
-    channel: str
-    url: str
-    select: tuple[str, ...] = ("*",)
-    extra_index_urls: tuple[str, ...] = ()
+    at: Annotated[str, Meta(description=_AT)]
+    days: Annotated[tuple[str, ...], Meta(description=_DAYS)] = ()
+    channel: Annotated[
+        str, Meta(description="Channel of the project's file, or the place of another one.")
+    ]
+    url: Annotated[str, Meta(description="Where users find it: `https://…`.")]
+    select: Annotated[
+        tuple[str, ...], Meta(description="What of it, as requirements; the newest of each.")
+    ] = ("*",)
+    extra_index_urls: Annotated[
+        tuple[str, ...], Meta(description="Where wheels find what the channel does not have.")
+    ] = ()
 
 
 class Nightly(Value, kw_only=True):
@@ -55,6 +71,28 @@ class Daily(Value, kw_only=True):
 Occasion = Nightly | Daily
 T = TypeVar("T", Nightly, Daily)
 _SOME_TIME = "00:00"
+
+CALENDAR = "calendar"
+"""The builder, and the worker beside the master, that do what is due."""
+
+
+def verb_of(occasion: Occasion) -> Literal["nightly", "daily"]:
+    """The command of the farm that does it, which is also its table in farm.toml."""
+    match occasion:
+        case Nightly():
+            return "nightly"
+        case Daily():
+            return "daily"
+
+
+def page_of(occasion: Occasion) -> str:
+    """Where the history of its runs is."""
+    return f"{verb_of(occasion)} {occasion.name}"
+
+
+def run_name(name: str, due: str) -> str:
+    """What Buildbot calls a run: no two are called the same."""
+    return f"{CALENDAR}:{name}@{due}"
 
 
 def read_occasions(

@@ -12,7 +12,14 @@ from torchyard.errors import ConfigError, Diagnostic, HostError
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.values import Value
 from torchyard_farm.names import wrong_names
-from torchyard_farm.occasions import Daily, DailySpec, Nightly, NightlySpec, read_occasions
+from torchyard_farm.occasions import (
+    Daily,
+    DailySpec,
+    Nightly,
+    NightlySpec,
+    Occasion,
+    read_occasions,
+)
 
 FILE = "farm.toml"
 SECRETS = "secrets"
@@ -131,6 +138,11 @@ class Farm(Value, kw_only=True):
     machines: tuple[Machine, ...]
     nightlies: tuple[Nightly, ...] = ()
     dailies: tuple[Daily, ...] = ()
+
+    @property
+    def occasions(self) -> tuple[Occasion, ...]:
+        """All that is done by the clock."""
+        return (*self.nightlies, *self.dailies)
 
 
 def load_farm(folder: Path) -> Farm:

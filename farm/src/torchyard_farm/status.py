@@ -1,6 +1,8 @@
 """How a farm is doing: asked of its master, which answers whoever asks."""
 
 from collections.abc import Collection, Iterator
+from datetime import datetime
+from functools import partial
 from typing import Literal
 from urllib.parse import quote
 
@@ -15,6 +17,7 @@ from torchyard.model.quantity import show_count
 from torchyard_farm.attempts import CONCLUSIONS
 from torchyard_farm.board import Board, Told
 from torchyard_farm.plans import FarmPlan, Plans
+from torchyard_farm.runs import RunState, read_runs, runs_report
 from torchyard_farm.settings import Address, Farm
 
 _GOOD = (0, 1)
@@ -64,6 +67,7 @@ class Status(Document, kw_only=True):
     version: Literal[1]
     workers: tuple[WorkerState, ...]
     plans: tuple[PlanState, ...]
+    runs: tuple[RunState, ...]
 
 
 class _Link(msgspec.Struct):
@@ -102,7 +106,7 @@ class _Builds(msgspec.Struct):
     builds: list[_Build]
 
 
-def read_status(farm: Farm, plans: Plans) -> Status:
+def read_status(farm: Farm, plans: Plans, now: datetime) -> Status:
     """Ask the master of a farm."""
     there = {
         worker.name
@@ -115,7 +119,8 @@ def read_status(farm: Farm, plans: Plans) -> Status:
         for agent in machine.agents
     )
     states = tuple(_plan_state(farm.web, plans.read(name)) for name in plans.open())
-    return Status(version=1, workers=workers, plans=states)
+    runs = tuple(read_runs(farm.occasions, now, partial(_ask, farm.web)))
+    return Status(version=1, workers=workers, plans=states, runs=runs)
 
 
 def _ask(web: Address, path: str) -> bytes:
@@ -173,8 +178,6 @@ def status_report(status: Status) -> RenderableType:
     for worker in status.workers:
         state = "connected" if worker.connected else "not there"
         workers.add_row(worker.name, worker.machine, state)
-    if not status.plans:
-        return Group(workers, "", "no plan is being built")
     plans = Table.grid(padding=(0, 2))
     plans.add_column()
     plans.add_column(overflow="fold")
@@ -187,7 +190,8 @@ def status_report(status: Status) -> RenderableType:
             plans.add_row("failed", job)
             if job in held:
                 plans.add_row("", held[job].why)
-    return Group(workers, plans)
+    told = plans if status.plans else Group("", "no plan is being built")
+    return Group(workers, told, runs_report(status.runs))
 
 
 def _how_far(plan: PlanState) -> str:

@@ -11,6 +11,7 @@ from twisted.python import log
 from torchyard_farm.buildbot.notes import GONE, note
 from torchyard_farm.buildbot.strays import look_after
 from torchyard_farm.buildbot.tries import Tries
+from torchyard_farm.occasions import CALENDAR
 
 
 class Heartbeat(BuildbotService):
@@ -44,7 +45,7 @@ class Heartbeat(BuildbotService):
 
     def _ask_all(self) -> None:
         for worker in list(self.master.workers.workers.values()):
-            if worker.conn is not None:
+            if worker.conn is not None and worker.name != CALENDAR:  # that is a part of ours
                 self._ask(worker, worker.conn).addErrback(note)
 
     @defer.inlineCallbacks

@@ -7,6 +7,7 @@ from buildbot.plugins import util, worker
 
 from torchyard_farm.attempts import Limits
 from torchyard_farm.buildbot.affinity import Affinity
+from torchyard_farm.buildbot.calendar import calendar
 from torchyard_farm.buildbot.database import Database
 from torchyard_farm.buildbot.heartbeat import Heartbeat
 from torchyard_farm.buildbot.pages import NAME as PLANS
@@ -28,6 +29,7 @@ def configure(folder: str) -> dict[str, Any]:
     kinds = machines_by_kind(farm.machines)
     tries = Tries()
     builders = _builders(here, farm, kinds, tries)
+    clock = calendar(here, farm)
     return {
         "db": {"db_url": _with_driver(farm.database)},
         "protocols": {"pb": {"port": farm.listen.endpoint}},
@@ -38,15 +40,19 @@ def configure(folder: str) -> dict[str, Any]:
         "collapseRequests": False,
         # Buildbot's own order asks the database several times for each builder and start.
         "prioritizeBuilders": lambda _master, builders: builders,
-        "workers": [agent for machine in farm.machines for agent in _agents(here, machine)],
-        "builders": builders,
+        "workers": [
+            *(agent for machine in farm.machines for agent in _agents(here, machine)),
+            *clock.workers,
+        ],
+        "builders": [*builders, *clock.builders],
         "schedulers": [
             PlanScheduler(
                 name=NAME,
                 builderNames=sorted(kinds),
                 windows={kind: window_of(able) for kind, able in kinds.items()},
                 folder=str(here),
-            )
+            ),
+            *clock.schedulers,
         ],
         "services": [
             Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),

@@ -15,12 +15,15 @@ def command(*, folder: Path, as_json: bool) -> None:
     """Show which workers are there, and how far each plan is."""
     import msgspec
 
+    from torchyard.cli.today import current_moment
     from torchyard.report.console import show, write
+    from torchyard_farm.dates import parse_moment
     from torchyard_farm.plans import Plans
     from torchyard_farm.settings import load_farm
     from torchyard_farm.status import read_status, status_report
 
-    status = read_status(load_farm(folder), Plans(folder))
+    now = parse_moment(current_moment())
+    status = read_status(load_farm(folder), Plans(folder), now)
     if as_json:
         write(msgspec.json.encode(status) + b"\n")
     else:
