@@ -79,6 +79,13 @@ def place_of(place: str, file: str) -> str:
     return url if "://" in url else join(dirname(absolute(file)), url)
 
 
+def address_of(place: str) -> str:
+    """A channel's address as installers take it."""
+    from pathlib import Path
+
+    return place if "://" in place else Path(absolute(place)).as_uri()
+
+
 def is_same(one: str, other: str) -> bool:
     """Whether two addresses mean one place, however they are written."""
     return _plain(one) == _plain(other)

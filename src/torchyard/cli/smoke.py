@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.cli.options import json_option
+from torchyard.cli.options import file_option, json_option, only_option, variant_option
+from torchyard.cli.places import open_channel
 from torchyard.cli.today import current_date
-from torchyard.errors import HostError, SmokeError
+from torchyard.errors import HostError, SmokeError, UsageError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, show, write
 
@@ -17,10 +18,29 @@ if TYPE_CHECKING:
     from torchyard.checks.smoke.smoke import Request
     from torchyard.checks.smoke.specimen import Specimen
     from torchyard.inspect.smoke_documents import SmokeDocument
+    from torchyard.publish.channel import Channel
+    from torchyard.publish.select import Selection
 
 
 @click.command("smoke")
-@click.argument("packages", nargs=-1, required=True, metavar="PACKAGE…")
+@click.argument("packages", nargs=-1, metavar="PACKAGE…")
+@click.option(
+    "--from",
+    "channel",
+    metavar="CHANNEL",
+    help="Install from a channel, as users do; PACKAGE is what of it: torch==2.14.0.",
+)
+@click.option("--url", metavar="URL", help="Where users find that channel.")
+@click.option(
+    "--extra-index-url",
+    "indexes",
+    multiple=True,
+    metavar="URL",
+    help="Where wheels of that channel find what it does not have.",
+)
+@variant_option
+@only_option
+@file_option
 @click.option(
     "--level",
     type=click.Choice(["import", "ops", "full"]),
@@ -66,6 +86,12 @@ if TYPE_CHECKING:
 def command(
     *,
     packages: tuple[str, ...],
+    channel: str | None,
+    url: str | None,
+    indexes: tuple[str, ...],
+    variants: tuple[str, ...],
+    files: tuple[str, ...],
+    file: str,
     level: str,
     tests: str | None,
     environment: str,
@@ -81,6 +107,8 @@ def command(
     zip is unpacked; each with what it declares to need, and nothing else. Then tests are run: in a
     clean environment, and in one where all is wrong that users have met. A package for another
     system, or for a Python that is not here, is told as not run.
+
+    With --from, the newest version of everything in a channel is tried, or what is named.
     """
     from torchyard.checks.smoke.installation import Installer
     from torchyard.checks.smoke.known import load_known
@@ -90,6 +118,7 @@ def command(
     from torchyard.checks.smoke.surroundings import Environment
     from torchyard.inspect.document import encode
     from torchyard.inspect.smoke_reports import smoke_report
+    from torchyard.publish.select import parse_selection
 
     both = (Installer.PIP, Installer.UV)
     folder = Path(tests) if tests else None
@@ -102,18 +131,40 @@ def command(
         ),
         installers=both if installer == "both" else (Installer(installer),),
         channels=channels,
+        indexes=indexes,
         python=python or "",
         tests=read_suite(folder) if folder else (),
         today=current_date(),
         known=load_known(folder),
         timeout=timeout,
     )
-    document = tried([read_specimen(Path(package)) for package in packages], request)
+    if channel is not None:
+        selection = parse_selection(packages or ("*",), variants, files)
+        found = _published(open_channel(channel, file), selection, url, every=bool(packages))
+    elif packages:
+        found = [read_specimen(Path(package)) for package in packages]
+    else:
+        msg = "there is nothing to try"
+        raise UsageError(msg, hint="name packages, or a channel by --from")
+    document = tried(found, request)
     if as_json:
         write(encode(document))
     else:
         show(smoke_report(document))
     refuse_failures(document)
+
+
+def _published(
+    channel: "Channel", selection: "Selection", url: str | None, *, every: bool
+) -> list["Specimen"]:
+    """What is meant of a channel; only the newest versions, unless `every` one is."""
+    from torchyard.cli.places import address_of
+    from torchyard.publish.select import choose
+    from torchyard.publish.specimens import newest, specimens
+
+    chosen = choose(channel, channel.head(), selection)
+    address = (url or address_of(channel.url)).rstrip("/")
+    return list(specimens(chosen if every else newest(chosen), address))
 
 
 def tried(

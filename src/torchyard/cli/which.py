@@ -1,13 +1,12 @@
 """`torchyard which`: the package of a channel that fits a machine."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchyard.cli.options import channel_argument, check_name, file_option, json_option
-from torchyard.cli.places import absolute, open_channel
+from torchyard.cli.places import address_of, open_channel
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
 from torchyard.report.console import show, write
@@ -63,7 +62,7 @@ def command(
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
     place = open_channel(channel, file)
     answer = find_package(place, wanted, kind, _facts(facts), load_tables())
-    typed = commands(answer, (url or _address(place.url)).rstrip("/"))
+    typed = commands(answer, (url or address_of(place.url)).rstrip("/"))
     document = which_document(answer, place.url, typed)
     if as_json:
         write(encode(document))
@@ -73,11 +72,6 @@ def command(
     if answer.choice is None:
         msg = f"no {kind} of `{project}` in the channel fits"
         raise SelectionError(msg, hint="other facts may: see `torchyard which --help`")
-
-
-def _address(place: str) -> str:
-    """A channel's address as installers take it."""
-    return place if "://" in place else Path(absolute(place)).as_uri()
 
 
 def _facts(given: dict[str, str | None]) -> "Facts":

@@ -86,18 +86,25 @@ def _child(*words: str) -> str:
 def install_conda(
     specimen: Specimen, beside: Sequence[Specimen], channels: Sequence[str], folder: Path
 ) -> Installation:
-    """Install a package from a channel made of all that were given, and others' channels."""
-    channel = folder.with_name("channel")
+    """Install a package from a channel made of all that were given, and others' channels.
+
+    One that is published comes from its own channel.
+    """
+    spec = f"{specimen.name} =={specimen.version} {specimen.build}"
+    first = specimen.index or _channel_of(beside, folder.with_name("channel"))
+    sources = (first, *map(_address, channels))
+    solve(sources, [spec], folder, folder.with_name("cache"), _driver(specimen.compute))
+    return _installed(specimen, folder)
+
+
+def _channel_of(beside: Sequence[Specimen], channel: Path) -> str:
+    """Make a channel of packages, and return its address."""
     for one in beside:
         place = channel / one.subdir
         place.mkdir(parents=True, exist_ok=True)
         link_or_copy(one.path, str(place / one.file))
     index_channel(channel)
-    spec = f"{specimen.name} =={specimen.version} {specimen.build}"
-    system = _driver(specimen.compute)
-    sources = (channel.absolute().as_uri(), *map(_address, channels))
-    solve(sources, [spec], folder, folder.with_name("cache"), system)
-    return _installed(specimen, folder)
+    return channel.absolute().as_uri()
 
 
 def _address(channel: str) -> str:

@@ -1,7 +1,10 @@
 """Installing a package into a fresh environment, with its declared requirements and no more."""
 
 import os
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
@@ -17,6 +20,7 @@ from torchyard.checks.smoke.installation import (
 from torchyard.checks.smoke.specimen import Specimen
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
+from torchyard.host.http import Web
 from torchyard.host.machine import platform_name
 from torchyard.host.process import capture, own_program
 from torchyard.package.unpacked import unpack
@@ -71,19 +75,27 @@ def _fits(specimen: Specimen, one: Interpreter) -> bool:
 
 
 def install_wheel(
-    specimen: Specimen, interpreter: Interpreter, installer: Installer, folder: Path
+    specimen: Specimen,
+    interpreter: Interpreter,
+    installer: Installer,
+    others: Sequence[str],
+    folder: Path,
 ) -> Installation:
-    """Make an environment with `venv` and pip, or with uv, and install the wheel into it."""
+    """Make an environment with `venv` and pip, or with uv, and install the wheel into it.
+
+    One that is published comes from its index, and what that has not from the `others`.
+    """
+    wanted = _wanted(specimen, installer, others)
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
         env = variables()
         capture([interpreter.path, "-I", "-m", "venv", str(folder)], cwd=folder.parent, env=env)
         pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--no-compile"]
-        capture([*pip, specimen.path], cwd=folder.parent, env=env)
+        capture([*pip, *wanted], cwd=folder.parent, env=env)
     else:
         words = ["venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder)]
         uv(*words, cwd=folder.parent)
-        uv("pip", "install", "--quiet", "--python", python, specimen.path, cwd=folder.parent)
+        uv("pip", "install", "--quiet", "--python", python, *wanted, cwd=folder.parent)
     site = site_of(folder)
     files = recorded(dist_infos(site)[specimen.name])
     return Installation(
@@ -97,6 +109,20 @@ def install_wheel(
         modules=modules_in(files),
         libraries=libraries_in(files),
     )
+
+
+def _wanted(specimen: Specimen, installer: Installer, others: Sequence[str]) -> list[str]:
+    """What an installer is told to install: a file; or a version, without what it remembers."""
+    if not specimen.index:
+        return [specimen.path]
+    words = ["--index-url", specimen.index]
+    for other in others:
+        words += ["--extra-index-url", other]
+    if installer == Installer.PIP:
+        words += ["--no-cache-dir"]
+    else:  # it would look for all versions in the first index that has any
+        words += ["--no-cache", "--index-strategy", "unsafe-best-match"]
+    return [*words, f"{specimen.name}=={specimen.version}"]
 
 
 def uv(*words: str, cwd: Path) -> str:
@@ -115,8 +141,27 @@ def unmet_requirements(installation: Installation) -> HostError | None:
 
 def unzip(specimen: Specimen, folder: Path) -> Installation:
     """Unpack a zip, whose files are in one folder or at the top."""
-    unpack(Path(specimen.path), folder)
+    path = Path(specimen.path)
+    if specimen.index:
+        path = folder.with_name(specimen.file)
+        _download(specimen.index, path)
+    unpack(path, folder)
     inner = list(folder.iterdir())
     root = inner[0] if len(inner) == 1 else folder
     libraries = libraries_in(path.name for path in root.glob("lib/*"))
     return Installation(installer=Installer.UNZIP, prefix=str(root), libraries=libraries)
+
+
+def _download(url: str, to: Path) -> None:
+    """Fetch a file as a browser would."""
+    parts = urlsplit(url)
+    try:
+        if parts.scheme == "file":
+            shutil.copyfile(unquote(parts.path), to)
+            return
+        with to.open("wb") as file:
+            for piece in Web().pieces(url):
+                file.write(piece)
+    except FileNotFoundError as error:
+        msg = f"there is no `{url}`"
+        raise HostError(msg, hint="does the channel's page name it?") from error

@@ -43,6 +43,8 @@ class Request(Value, kw_only=True):
     environments: tuple[Environment, ...] = (Environment.CLEAN, Environment.HOSTILE)
     installers: tuple[Installer, ...] = (Installer.PIP, Installer.UV)
     channels: tuple[str, ...] = ()
+    indexes: tuple[str, ...] = ()
+    """Where published wheels find what their own index has not."""
     python: str = ""
     tests: tuple[Test, ...] = ()
     today: date
@@ -121,7 +123,8 @@ def _installing(
             return partial(unzip, specimen)
         case Installer.PIP | Installer.UV:
             wanted = Path(request.python) if request.python else None
-            return partial(install_wheel, specimen, interpreter_of(specimen, wanted), installer)
+            python = interpreter_of(specimen, wanted)
+            return partial(install_wheel, specimen, python, installer, request.indexes)
 
 
 def _built_in(test: str, began: float, error: TorchyardError | None = None) -> Attempt:

@@ -31,6 +31,8 @@ class Specimen(Value, kw_only=True):
     build: str = ""
     subdir: str = ""
     """Of a conda package."""
+    index: str = ""
+    """Where its users find it, if it is published: an index, a conda channel, or the file."""
 
     @property
     def file(self) -> str:

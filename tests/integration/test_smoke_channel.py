@@ -1,0 +1,82 @@
+"""`torchyard smoke --from`: what is published, installed as users do."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conda import make_package
+from tests.helpers import Command
+from tests.served import SHARED, Served, serve_directory, tiny
+from tests.smoke import make_wheel
+
+pytestmark = pytest.mark.integration
+
+QUICK = ("--level", "import", "--environment", "clean", "--json")
+Outcomes = dict[tuple[str, str], str]
+
+
+def smoked(served: Served, *words: object) -> tuple[int, Outcomes]:
+    """The exit code, and how installing each file by each installer ended."""
+    done = served.torchyard("smoke", "--from", served.place, "--url", served.url, *words, *QUICK)
+    if not done.out:
+        pytest.fail(done.err)
+    return done.code, {
+        (package["file"], run["installer"]): run["tests"][0]["outcome"]
+        for package in json.loads(done.out)["packages"]
+        for run in package["runs"]
+    }
+
+
+@pytest.mark.slow
+def test_what_users_can_not_install_is_found(
+    tmp_path: Path, torchyard: Command, release: Path
+) -> None:
+    """The newest version requires what nobody has; the one before it works."""
+    with serve_directory(tmp_path, torchyard) as served:
+        served.publish(release)
+        code, found = smoked(served, "--variant", "cpu", "tiny>=1.1")
+        assert code != 0
+        assert found == {
+            (tiny("1.1+cpu"), "pip"): "passed",
+            (tiny("1.1+cpu"), "uv"): "passed",
+            (tiny("1.2+cpu"), "pip"): "failed",
+            (tiny("1.2+cpu"), "uv"): "failed",
+        }
+        asked = [one.path for one in served.nginx.asked()]
+        assert "/cpu/tiny/" in asked
+        assert not any(path.startswith("/cu130/") for path in asked)
+
+
+@pytest.mark.slow
+def test_only_the_newest_of_everything_unless_something_is_named(
+    tmp_path: Path, torchyard: Command, release: Path
+) -> None:
+    with serve_directory(tmp_path, torchyard) as served:
+        served.publish(release)
+        served.call("yank", served.place, "tiny==1.2", "--reason", "it can't be installed")
+        code, found = smoked(served, "--installer", "uv")
+        assert code == 0
+        files = {file for file, _ in found}
+        assert files == {tiny("1.1+cpu"), tiny("1.1+cu130"), SHARED}
+
+
+@pytest.mark.slow
+def test_conda_packages_and_what_an_index_does_not_have(tmp_path: Path, torchyard: Command) -> None:
+    packages, elsewhere = tmp_path / "packages", tmp_path / "elsewhere"
+    packages.mkdir()
+    (elsewhere / "shared").mkdir(parents=True)
+    make_package(packages, "solo", "1.0", "0")
+    make_wheel(packages, requires="shared", dist="tiny", version="1.0+cpu")
+    wheel = make_wheel(elsewhere / "shared", dist="shared", version="2.0")
+    (elsewhere / "shared" / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
+    with serve_directory(tmp_path, torchyard) as served:
+        served.publish(packages, "--external", "shared")
+        code, found = smoked(served, "--extra-index-url", elsewhere.as_uri())
+        assert code == 0, found
+        assert {installer for _, installer in found} == {"pip", "uv", "conda"}
+
+
+def test_nothing_to_try(torchyard: Command) -> None:
+    done = torchyard("smoke")
+    assert done.code == 2
+    assert "name packages, or a channel by --from" in done.err
