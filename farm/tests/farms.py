@@ -134,6 +134,15 @@ class TrialFarm:
                 found += process.children(recursive=True)
         return found
 
+    def at_work(self) -> str:
+        """The machine on which a job sleeps, if there is one."""
+        for name in self.names:
+            for process in self.processes(name):
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    if process.name() == "sleep":
+                        return name
+        return ""
+
     def signal_machine(self, name: str, number: Signals) -> None:
         """Send a signal to all that runs on a machine."""
         for process in self.processes(name):

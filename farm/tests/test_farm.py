@@ -65,6 +65,30 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
         assert farm.submit() == ""  # all is there
 
 
+def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
+    tmp_path: Path, database: str
+) -> None:
+    """The first one's job is begun anew; the second one's goes on, and is found again."""
+    marks = tmp_path / "begun"
+    wait = f"until test -e {tmp_path}/go; do sleep 0.5; done"
+    line = f"echo begun >> {marks}; {wait}; mkdir -p {{out}}/lib"
+    with ExitStack() as stack:
+        text = WORKS.replace("mkdir -p {out}/lib", line).replace('"cp311", "cp312"', '"cp312"')
+        farm = start(stack, tmp_path, text, database)
+        plan = farm.submit()
+        for runs, kill in ((1, farm.kill_machine), (2, farm.kill)):
+            text = "begun\n" * runs
+            wait_until(lambda: marks.exists() and marks.read_text("utf-8") == text, 60, farm.log)  # noqa: B023
+            wait_until(lambda: farm.at_work() != "", 60, farm.log)
+            name = farm.at_work()
+            kill(name)
+            farm.start_worker(name)
+        (tmp_path / "go").touch()
+        farm.wait_done(plan, 90)
+        check_once(farm, plan, 5)
+        assert marks.read_text("utf-8") == text
+
+
 @pytest.mark.slow
 def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, database: str) -> None:
     """Also while it starts, which takes it about three seconds here."""

@@ -24,6 +24,7 @@ from tests.integration.test_crash import Yard as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
 from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 
+from torchyard.run.detached import detached_in, end_named
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
 
@@ -127,6 +128,18 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
     yard = Yard(tmp_path)
     yield yard
     yard.end()
+
+
+def test_what_runs_on_a_machine_can_be_listed_and_ended(yard: Yard) -> None:
+    assert detached_in(yard.work) == []
+    program = yard.start()
+    (name,) = detached_in(yard.work)
+    assert (yard.work / name).is_dir()
+    end_named(yard.work, name)
+    assert end_of(program)[0] == 143
+    assert detached_in(yard.work) == []
+    assert all(is_gone(pid) for pid in yard.tries)
+    end_named(yard.work, name)  # it is over: nothing is done
 
 
 def end_of(program: Program) -> tuple[int, str]:
