@@ -22,23 +22,21 @@ class Cable:
         self._intact.set()
         self._sockets: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
-        self._is_closing = False
         self._server = socket.create_server((LOOPBACK, 0))
         self.port: int = self._server.getsockname()[1]
-        self.passed = 0
 
     def __enter__(self) -> Self:
-        self._spawn(self._accept)
+        self._begin(threading.Thread(target=self._accept))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._is_closing = True
         self._intact.set()
         self._server.shutdown(socket.SHUT_RDWR)
+        while self._threads:
+            self.cut()
+            self._threads[-1].join(0.1)
+            self._threads = [thread for thread in self._threads if thread.is_alive()]
         self._server.close()
-        self.cut()
-        for thread in list(self._threads):
-            thread.join()
 
     def silence(self) -> None:
         """Let nothing through, not even the end of a connection."""
@@ -51,46 +49,43 @@ class Cable:
     def cut(self) -> None:
         """End all connections, at once and for both sides; new ones can be made."""
         for one in list(self._sockets):
-            self._drop(one)
+            _end(one)
 
-    def _spawn(self, target: object, *args: object) -> None:
-        thread = threading.Thread(target=target, args=args, daemon=True)  # type: ignore[arg-type]
+    def _begin(self, thread: threading.Thread) -> None:
         self._threads.append(thread)
         thread.start()
 
     def _accept(self) -> None:
-        while not self._is_closing:
-            try:
+        with contextlib.suppress(OSError):  # until somebody shuts it
+            while True:
                 near, _ = self._server.accept()
-            except OSError:
-                return
-            self._spawn(self._connect, near)
+                self._begin(threading.Thread(target=self._connect, args=(near,)))
 
     def _connect(self, near: socket.socket) -> None:
-        self._sockets.add(near)
-        self._intact.wait()
-        try:
-            far = socket.create_connection((LOOPBACK, self._upstream))
-        except OSError:
-            self._drop(near)
-            return
-        self._sockets.add(far)
-        self._spawn(self._pass_on, near, far)
-        self._spawn(self._pass_on, far, near)
+        """Pass one connection on, both ways; nobody else closes it, as its numbers are reused."""
+        with near, contextlib.suppress(OSError):
+            self._sockets.add(near)
+            self._intact.wait()
+            with socket.create_connection((LOOPBACK, self._upstream)) as far:
+                self._sockets.add(far)
+                back = threading.Thread(target=self._pass_on, args=(far, near))
+                back.start()
+                self._pass_on(near, far)
+                back.join()
+                self._sockets.discard(far)
+        self._sockets.discard(near)
 
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(_BLOCK):
                 self._intact.wait()
                 target.sendall(data)
-                self.passed += len(data)
         self._intact.wait()
-        self._drop(source)
-        self._drop(target)
+        _end(source)
+        _end(target)
 
-    def _drop(self, one: socket.socket) -> None:
-        self._sockets.discard(one)
-        with contextlib.suppress(OSError):
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-            one.shutdown(socket.SHUT_RDWR)
-        one.close()
+
+def _end(one: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        one.shutdown(socket.SHUT_RDWR)

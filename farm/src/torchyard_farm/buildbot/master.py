@@ -7,6 +7,7 @@ from buildbot.plugins import util, worker
 
 from torchyard_farm.attempts import Limits
 from torchyard_farm.buildbot.affinity import Affinity
+from torchyard_farm.buildbot.build import JobBuild
 from torchyard_farm.buildbot.calendar import calendar
 from torchyard_farm.buildbot.database import Database
 from torchyard_farm.buildbot.heartbeat import Heartbeat
@@ -77,6 +78,7 @@ def _agents(folder: Path, machine: Machine) -> list[Any]:
 def _builders(folder: Path, farm: Farm, kinds: dict[str, list[Machine]], tries: Tries) -> list[Any]:
     limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
     factory = util.BuildFactory([RunJob(folder=str(folder), limits=limits, tries=tries)])
+    factory.buildClass = JobBuild
     locks = _booking(farm)
     affinity = Affinity(limits, tries)
     return [
