@@ -140,6 +140,7 @@ def farm_configuration() -> str:
     parts = [f"{NOTICE}# Configuration of a farm: `farm.toml`\n\n{introduction}"]
     definitions = msgspec.json.schema(FarmSpec)["$defs"]
     titles = {"FarmSpec": "The file", "WorkerSpec": "`[worker.NAME]`"}
+    titles |= {"UserSpec": "`[user.NAME]`"}
     titles |= {"NightlySpec": "`[nightly.NAME]`", "DailySpec": "`[daily.NAME]`"}
     order = list(titles)  # a class that has no title is an error
     parts += (keys(titles[n], definitions[n]) for n in sorted(definitions, key=order.index))

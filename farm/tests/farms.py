@@ -10,7 +10,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from signal import SIGINT, SIGKILL, Signals
 from typing import Self, TypedDict
@@ -48,7 +48,15 @@ class TrialFarm:
     """One master and its workers, for the project of a file."""
 
     def __init__(
-        self, folder: Path, file: Path, database: str, names: tuple[str, ...], slots: int = 1
+        self,
+        folder: Path,
+        file: Path,
+        database: str,
+        names: tuple[str, ...],
+        slots: int = 1,
+        *,
+        keys: str = "",
+        tables: str = "",
     ) -> None:
         self.folder = folder
         self.master = folder / "master"
@@ -57,6 +65,7 @@ class TrialFarm:
         self.slots = slots
         self.has_hosts = False
         """Whether each worker believes to be a machine of its own; only root can arrange that."""
+        self._keys, self._tables = keys, tables
         self._database = database
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._stack = contextlib.ExitStack()
@@ -69,8 +78,9 @@ class TrialFarm:
             self.master.mkdir(parents=True)
             text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
             text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
-            text += 'heartbeat = "2 s"\npatience = "3 s"\npause = "1 s"\n'
+            text += f'heartbeat = "2 s"\npatience = "3 s"\npause = "1 s"\n{self._keys}'
             text += "".join(_WORKER.format(name=name, slots=self.slots) for name in self.names)
+            text += self._tables
             (self.master / "farm.toml").write_text(text, encoding="utf-8")
             self.run("init", "-f", str(self.file))
             stack.callback(self._end_all)
@@ -98,13 +108,15 @@ class TrialFarm:
     def wait_for_master(self) -> None:
         wait_until(self._answers, _STARTING, self.log)
 
-    def start_worker(self, name: str, *, port: int = 0) -> None:
+    def start_worker(
+        self, name: str, *more: str, port: int = 0, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         """Start a worker, with another way to the master if there is one."""
         place = str(self.folder / name)
         secret = str(self.master / "secrets" / name)
         where = f"{LOOPBACK}:{port or self.port}"
-        given = ("--master", where, "--name", name, "--password-file", secret)
-        self._start(name, "worker", place, *given, "--slots", str(self.slots))
+        given = ("--master", where, "--name", name, "--password-file", secret, *more)
+        return self._start(name, "worker", place, *given, "--slots", str(self.slots), env=env)
 
     def start_workers(self) -> None:
         for name in self.names:
@@ -175,6 +187,14 @@ class TrialFarm:
         path = self.master / "twistd.log"
         return path.read_text(encoding="utf-8", errors="replace")[-6000:] if path.exists() else ""
 
+    def read(self, path: str) -> str:
+        """What the master answers to whoever asks; nothing if it does not know."""
+        url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
+        with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(url) as answer:
+            text: str = answer.read().decode()
+            return text
+        return ""
+
     def _ask(self, path: str) -> dict[str, list[object]]:
         url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
         with urllib.request.urlopen(url, timeout=10) as answer:
@@ -186,7 +206,9 @@ class TrialFarm:
             return bool(self._ask("masters"))
         return False
 
-    def _start(self, name: str, *args: str) -> None:
+    def _start(
+        self, name: str, *args: str, env: Mapping[str, str] | None = None
+    ) -> subprocess.Popen[bytes]:
         argv = [sys.executable, "-m", "torchyard", "farm", *args]
         if self.has_hosts and name in self.names:
             argv = ["unshare", "--uts", "sh", "-c", 'hostname "$0"; exec "$@"', name, *argv]
@@ -196,7 +218,9 @@ class TrialFarm:
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
+                env={**os.environ, **(env or {})},
             )
+        return self._running[name]
 
     def _end_all(self) -> None:
         for name in self.names:

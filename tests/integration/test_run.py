@@ -575,3 +575,19 @@ def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
     result = torchyard("run", CORE, "-f", file)
     assert result.code == 7
     assert "it has no /mnt" in result.err
+
+
+def test_a_machine_refuses_jobs_of_stages_that_it_does_not_do(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = make_yard(tmp_path)
+    assert torchyard("run", "source:demo-1.0", "-f", file, "--stages", "core, source").code == 0
+    monkeypatch.setenv("TORCHYARD_STAGES", "publish,smoke")
+    for detach in ((), ("--detach",)):
+        refused = torchyard("run", CORE, "-f", file, *detach)
+        assert refused.code == 7
+        assert f"this machine refuses {CORE}: it does smoke, publish, not core" in refused.err
+        assert "send it to another machine" in refused.err
+    assert not list((tmp_path / ".torchyard/work").iterdir())
+    wrong = torchyard("run", CORE, "-f", file, "--stages", "cor")
+    assert (wrong.code, "`cor` is no list of stages" in wrong.err) == (2, True)

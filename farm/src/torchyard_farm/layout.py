@@ -2,15 +2,14 @@
 
 import secrets
 from collections.abc import Iterable
+from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture, is_running, own_program
 from torchyard_farm.settings import FILE, SECRETS, Farm, load_farm
-
-ADMIN = "admin"
-"""The user who may force, stop and rebuild; the password is in the file of this name."""
+from torchyard_farm.tls import make_identity
 
 _WRITTEN = ("buildbot.tac", "master.cfg")
 
@@ -20,8 +19,10 @@ _TEXT = """\
 
 file = "{file}"  # the project that is built
 database = "{database}"
-listen = "127.0.0.1:9989"  # for workers
+listen = "127.0.0.1:9989"  # for workers; all else than this machine's own is encrypted
+# names = ["farm.example.org"]  # under which workers look for it
 web = "127.0.0.1:8010"  # for people: a proxy with TLS belongs in front of it
+# url = "https://farm.example.org/"  # where that is
 heartbeat = "20 s"  # how often each worker is asked for a sign of life
 patience = "40 s"  # and how long it has to give one
 attempts = 3  # of a job whose failures are not its own fault
@@ -48,9 +49,9 @@ def farm_text(file: str, database: str, platforms: Iterable[str]) -> str:
     return _TEXT.format(file=file, database=database) + "".join(workers)
 
 
-def make_master(folder: Path, text: str) -> Farm:
+def make_master(folder: Path, text: str, now: datetime) -> Farm:
     """Write what is missing in a master's directory, and bring its database up to date."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not (folder / FILE).exists():
         (folder / FILE).write_text(text, encoding="utf-8")
     farm = load_farm(folder)
@@ -58,6 +59,7 @@ def make_master(folder: Path, text: str) -> Farm:
         data = files("torchyard_farm").joinpath("data", name).read_bytes()
         (folder / name).write_bytes(data)
     make_secrets(folder, farm)
+    make_identity(folder, farm, now)
     capture([own_program("buildbot"), "upgrade-master", "--quiet", "."], cwd=folder)
     return farm
 
@@ -66,7 +68,7 @@ def make_secrets(folder: Path, farm: Farm) -> None:
     """Make a password for everybody who has none yet; only the master's user can read them."""
     place = folder / SECRETS
     place.mkdir(mode=0o700, exist_ok=True)
-    for name in (ADMIN, *(machine.name for machine in farm.machines)):
+    for name in (*farm.users, *(machine.name for machine in farm.machines)):
         path = place / name
         if not path.exists():
             path.touch(mode=0o600)

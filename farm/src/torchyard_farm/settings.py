@@ -11,6 +11,15 @@ from torchyard.config.document import Document
 from torchyard.errors import ConfigError, Diagnostic, HostError
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.values import Value
+from torchyard_farm.access import (
+    UserSpec,
+    encrypts,
+    gaps_of_tls,
+    gaps_of_web,
+    is_loopback,
+    roles_of,
+    wrong_users,
+)
 from torchyard_farm.names import wrong_names
 from torchyard_farm.occasions import (
     Daily,
@@ -20,10 +29,11 @@ from torchyard_farm.occasions import (
     Occasion,
     read_occasions,
 )
+from torchyard_farm.roles import Role
 
 FILE = "farm.toml"
 SECRETS = "secrets"
-"""The directory of the master in which each machine's password is."""
+"""The directory of the master in which the passwords of machines and users are."""
 
 _MOST_CAPABILITIES = 6
 """Every set of a machine's capabilities is a kind of job that it takes: 64 of them are enough."""
@@ -64,6 +74,21 @@ class FarmSpec(Value, kw_only=True):
     ] = "sqlite:///state.sqlite"
     listen: Annotated[str, Meta(description="Interface and port for workers.")] = "127.0.0.1:9989"
     web: Annotated[str, Meta(description="Interface and port for people.")] = "127.0.0.1:8010"
+    url: Annotated[
+        str, Meta(description="Where people find it, if a proxy with TLS is in front of it.")
+    ] = ""
+    tls: Annotated[
+        bool | None,
+        Meta(description="Whether workers have to use TLS: if `listen` is no loopback, they do."),
+    ] = None
+    names: Annotated[
+        tuple[str, ...],
+        Meta(description="Names and addresses by which workers reach it: for its certificate."),
+    ] = ()
+    certificate: Annotated[
+        str, Meta(description="A PEM file, with its chain, in place of a certificate of its own.")
+    ] = ""
+    key: Annotated[str, Meta(description="The PEM file with the key of `certificate`.")] = ""
     heartbeat: Annotated[
         str, Meta(description="How often each worker is asked for a sign of life.")
     ] = "20 s"
@@ -80,6 +105,9 @@ class FarmSpec(Value, kw_only=True):
     ] = "15 s"
     worker: Annotated[
         dict[str, WorkerSpec], Meta(description="The machines, each in a table with its name.")
+    ] = {}
+    user: Annotated[
+        dict[str, UserSpec], Meta(description="Who may change something on the web page.")
     ] = {}
     nightly: Annotated[
         dict[str, NightlySpec], Meta(description="What is built each night, or each week.")
@@ -98,7 +126,17 @@ class Address(NamedTuple):
     @property
     def endpoint(self) -> str:
         """As Twisted writes it."""
-        return f"tcp:{self.port}:interface={self.host}"
+        return f"tcp:{self.port}:interface={escaped(self.host)}"
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether nobody else can listen to what goes through it."""
+        return is_loopback(self.host)
+
+
+def escaped(text: str) -> str:
+    """A value in an endpoint of Twisted's."""
+    return text.replace("\\", r"\\").replace(":", r"\:")
 
 
 class Machine(Value, kw_only=True):
@@ -125,7 +163,10 @@ def agents_of(name: str, slots: int) -> tuple[str, ...]:
 
 
 class Farm(Value, kw_only=True):
-    """One `farm.toml`, checked. `file` is the project's; times are in seconds."""
+    """One `farm.toml`, checked. `file` is the project's; times are in seconds.
+
+    `certificate` and `key` are files, and empty if the farm makes its own.
+    """
 
     file: str
     database: str
@@ -136,6 +177,12 @@ class Farm(Value, kw_only=True):
     attempts: int
     pause: int
     machines: tuple[Machine, ...]
+    url: str
+    tls: bool
+    names: tuple[str, ...] = ()
+    certificate: str = ""
+    key: str = ""
+    users: dict[str, tuple[Role, ...]] = {}
     nightlies: tuple[Nightly, ...] = ()
     dailies: tuple[Daily, ...] = ()
 
@@ -191,11 +238,26 @@ def parse_farm(text: str) -> Farm:
         faults.append(Diagnostic(what, document.span((table, name), at_key=True)))
 
     nightlies, dailies = read_occasions(spec.nightly, spec.daily, wrong)
+    listen = read(parse_address, spec.listen, "listen")
+    web = read(parse_address, spec.web, "web")
+    for key, what in (
+        *gaps_of_tls(spec.certificate, spec.key, tls=spec.tls),
+        *gaps_of_web(web.host, spec.url, tls=spec.tls),
+    ):
+        faults.append(Diagnostic(what, document.span((key,))))
+    for name, what in wrong_users(spec.user, spec.worker):
+        wrong("user" if name in spec.user else "worker", name, what)
     farm = Farm(
         file=spec.file,
         database=spec.database,
-        listen=read(parse_address, spec.listen, "listen"),
-        web=read(parse_address, spec.web, "web"),
+        listen=listen,
+        web=web,
+        url=spec.url.rstrip("/") + "/" if spec.url else f"http://{web.host}:{web.port}/",
+        tls=encrypts(listen.host, spec.certificate, tls=spec.tls),
+        names=spec.names,
+        certificate=spec.certificate,
+        key=spec.key,
+        users=roles_of(spec.user),
         heartbeat=read(parse_duration, spec.heartbeat, "heartbeat"),
         patience=read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,

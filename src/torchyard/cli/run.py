@@ -33,6 +33,7 @@ from torchyard.model.yard import Sandbox, SandboxKind, Yard
 from torchyard.report.console import say
 from torchyard.report.events import printer
 from torchyard.run.job import Conditions, run_job
+from torchyard.run.trust import STAGES, parse_stages, refuse_others
 from torchyard.store.store import Store
 
 _FEW = 20
@@ -54,6 +55,13 @@ _FEW = 20
 @click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
 @click.option("--detach", is_flag=True, help="Let it outlive this command, which only follows it.")
 @click.option("--secrets", is_flag=True, hidden=True, help="Read secrets from standard input.")
+@click.option(
+    "--stages",
+    metavar="STAGES",
+    envvar=STAGES,
+    show_envvar=True,
+    help="Refuse jobs of other stages than these, such as publish, or core,bindings.",
+)
 @json_option
 def command(
     *,
@@ -71,6 +79,7 @@ def command(
     keep: bool,
     detach: bool,
     secrets: bool,
+    stages: str | None,
     as_json: bool,
 ) -> None:
     """Run one job: fetch what it needs, run its steps, put its result into the store.
@@ -86,6 +95,8 @@ def command(
     if secrets:
         give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))
     asked, yard = find_order(job, order, file, changes)
+    if stages is not None:
+        refuse_others(asked.task, parse_stages(stages))
     conditions = conditions_of(asked, file, work, sandbox)._replace(
         slots=slots,
         wait=wait,

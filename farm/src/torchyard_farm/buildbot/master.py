@@ -10,14 +10,17 @@ from torchyard_farm.buildbot.affinity import Affinity
 from torchyard_farm.buildbot.build import JobBuild
 from torchyard_farm.buildbot.calendar import calendar
 from torchyard_farm.buildbot.database import Database
+from torchyard_farm.buildbot.gate import Gate, Passwords
 from torchyard_farm.buildbot.heartbeat import Heartbeat
 from torchyard_farm.buildbot.pages import NAME as PLANS
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
 from torchyard_farm.buildbot.step import RunJob
 from torchyard_farm.buildbot.tries import Tries
+from torchyard_farm.buildbot.web import answer_carefully
 from torchyard_farm.kinds import gigabytes, machines_by_kind, window_of
-from torchyard_farm.layout import ADMIN, secret_of
+from torchyard_farm.layout import secret_of
 from torchyard_farm.settings import Farm, Machine, load_farm
+from torchyard_farm.tls import endpoint_of
 
 _RETURN = 3
 """A machine has this times the patience to come back, before it counts as taken down."""
@@ -33,9 +36,9 @@ def configure(folder: str) -> dict[str, Any]:
     clock = calendar(here, farm)
     return {
         "db": {"db_url": _with_driver(farm.database)},
-        "protocols": {"pb": {"port": farm.listen.endpoint}},
+        "protocols": {"pb": {"port": endpoint_of(here, farm)}},
         "www": _web(here, farm),
-        "buildbotURL": f"http://{farm.web.host}:{farm.web.port}/",
+        "buildbotURL": farm.url,
         "title": "torchyard",
         "buildbotNetUsageData": None,
         "collapseRequests": False,
@@ -111,13 +114,10 @@ def _booking(farm: Farm) -> Any:
 
 
 def _web(folder: Path, farm: Farm) -> dict[str, Any]:
-    """Everybody may look, and only the administrator may change anything."""
+    answer_carefully()
     return {
         "port": farm.web.endpoint,
         "plugins": {PLANS: {}},
-        "auth": util.UserPasswordAuth({ADMIN: secret_of(folder, ADMIN)}),
-        "authz": util.Authz(
-            allowRules=[util.AnyControlEndpointMatcher(role="admins")],
-            roleMatchers=[util.RolesFromUsername(roles=["admins"], usernames=[ADMIN])],
-        ),
+        "auth": Passwords({name: secret_of(folder, name) for name in farm.users}),
+        "authz": Gate(farm.users),
     }

@@ -26,11 +26,12 @@ def command(*, folder: Path, file: str, database: str) -> None:
     farm.toml, it is kept, and all else is brought up to date.
     """
     from torchyard.cli.places import absolute
+    from torchyard.cli.today import now
     from torchyard.config.load import load_yard
     from torchyard_farm.layout import farm_text, make_master
 
     platforms = load_yard(file).matrix.values[0]
-    farm = make_master(folder, farm_text(absolute(file), database, platforms))
+    farm = make_master(folder, farm_text(absolute(file), database, platforms), now())
     names = ", ".join(machine.name for machine in farm.machines)
     say(f"{folder}/farm.toml: workers {names}")
     say(f"start the master with: torchyard farm start {folder}")

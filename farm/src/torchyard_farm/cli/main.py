@@ -18,6 +18,7 @@ class _Commands(LazyGroup):
         "submit": "submit",
         "status": "status",
         "cancel": "cancel",
+        "user": "user",
         "nightly": "nightly",
     }
 

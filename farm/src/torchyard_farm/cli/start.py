@@ -13,17 +13,20 @@ from torchyard_farm.cli.options import farm_argument
 @click.option("--foreground", is_flag=True, help="Stay in the foreground, as services do.")
 def command(*, folder: Path, foreground: bool) -> None:
     """Start the master in DIR."""
+    from torchyard.cli.today import now
     from torchyard.host.child import replace_process
     from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
     from torchyard_farm.layout import make_secrets, refuse_running
     from torchyard_farm.settings import load_farm
+    from torchyard_farm.tls import make_identity
 
     farm = load_farm(folder)
     refuse_running(folder)
     make_secrets(folder, farm)
+    make_identity(folder, farm, now())
     argv = [own_program("buildbot"), "start"]
-    say(f"the farm will be at http://{farm.web.host}:{farm.web.port}/")
+    say(f"the farm will be at {farm.url}")
     if foreground:
         replace_process([*argv, "--nodaemon", "."], cwd=folder, env=os.environ)
     capture([*argv, "."], cwd=folder)

@@ -20,18 +20,62 @@ from torchyard_farm.cli.options import farm_argument
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A copy of the file of this name in the master's directory `secrets`.",
 )
-def command(*, folder: Path, master: str, name: str, slots: int, password_file: Path) -> None:
+@click.option(
+    "--ca",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A copy of tls/ca.pem, by which the master is known. Without it: the system's own.",
+)
+@click.option(
+    "--tls/--no-tls", default=None, help="Encrypt. Usual for all but this machine's own address."
+)
+@click.option("--publish", is_flag=True, help="Do publish jobs, and no others.")
+@click.option(
+    "--credentials",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Passwords for the store, or to publish; else those in the environment are taken.",
+)
+def command(
+    *,
+    folder: Path,
+    master: str,
+    name: str,
+    slots: int,
+    password_file: Path,
+    ca: Path | None,
+    tls: bool | None,
+    publish: bool,
+    credentials: Path | None,
+) -> None:
     """Work for a master, in DIR, until it is stopped by a signal.
 
-    Should the connection break, it is made again.
+    Should the connection break, it is made again. A master that can't be trusted, or does not
+    know this worker, ends it.
     """
-    from torchyard_farm.buildbot.agent import run_agents
+    from torchyard.model.recipe import Stage
+    from torchyard_farm.buildbot.agent import Login, run_agents
+    from torchyard_farm.buildbot.trust import entrust
+    from torchyard_farm.credentials import take_worker_credentials
     from torchyard_farm.settings import agents_of, parse_address
+    from torchyard_farm.tls import trust
 
+    secrets = take_worker_credentials(credentials)
     try:
         address = parse_address(master)
     except ValueError as error:
         raise UsageError(str(error)) from error
-    password = password_file.read_text(encoding="utf-8").strip()
+    if tls is False and ca is not None:
+        msg = "--no-tls leaves no use for --ca"
+        raise UsageError(msg, hint="leave one of them out")
     folder.mkdir(parents=True, exist_ok=True)
-    run_agents(folder.resolve(), address, list(agents_of(name, slots)), password)
+    authorities = None
+    if ca is not None:
+        authorities = folder.resolve() / "trust"
+        trust(ca, authorities)
+    if tls is None:
+        tls = ca is not None or not address.is_loopback
+    entrust([stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets)
+    password = password_file.read_text(encoding="utf-8").strip()
+    login = Login(address, password, tls=tls, authorities=authorities)
+    run_agents(folder.resolve(), login, list(agents_of(name, slots)))

@@ -1,0 +1,43 @@
+"""What a worker knows of passwords of others: for its store, or to publish."""
+
+import os
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from torchyard.config.credentials import load_credentials, take_credentials
+from torchyard.errors import HostError
+from torchyard.host.secrets import give, taken
+
+_OTHERS = 0o077
+
+
+def take_worker_credentials(path: Path | None) -> dict[str, str]:
+    """Take the secrets of a file and of the environment, which is left without any."""
+    take_credentials()
+    if path is not None:
+        known = load_credentials()
+        found = _read(path)
+        give({name: value for name, value in found.items() if known[name].secret})
+        os.environ |= {name: value for name, value in found.items() if not known[name].secret}
+    return dict(taken())
+
+
+def _read(path: Path) -> dict[str, str]:
+    """Read a file with a line for each variable, as `AWS_REGION = "eu-central-1"`."""
+    try:
+        is_open = path.stat().st_mode & _OTHERS
+        found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), dict[str, str])
+    except (OSError, ValueError) as error:  # nothing of the text is told: it has secrets in it
+        msg = f"`{path}` could not be read as credentials: {type(error).__name__}"
+        hint = 'write a line for each variable: AWS_ACCESS_KEY_ID = "…"'
+        raise HostError(msg, hint=hint) from None
+    if is_open:
+        msg = f"`{path}` has credentials in it, and others can read it"
+        raise HostError(msg, hint=f"chmod 600 {path}")
+    unknown = sorted(found.keys() - load_credentials().keys())
+    if unknown:
+        msg = f"`{path}`: unknown variables: {', '.join(unknown)}"
+        raise HostError(msg, hint=f"known are {', '.join(load_credentials())}")
+    return found

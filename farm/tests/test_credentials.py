@@ -1,0 +1,197 @@
+"""Where a worker's passwords come from, and who never sees them."""
+
+import json
+import os
+import sqlite3
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
+from farm.tests.visitors import Visitor
+from tests.publishing import PUBLISHES, make_publishing_yard
+from tests.services import Place, S3Server
+from torchyard.errors import HostError
+from torchyard.model.recipe import Stage
+from torchyard.publish.channel import Channel
+from torchyard.store.store import Store
+from torchyard.store.trees import read_log
+from torchyard_farm.credentials import take_worker_credentials
+from torchyard_farm.layout import secret_of
+
+UPLOADS = """
+[worker.uploads]
+platform = "linux-x86_64"
+memory = "8 GB"
+disk = "8 GB"
+publish = true
+"""
+
+USERS = """
+[user.starter]
+roles = ["force", "stop"]
+[user.publisher]
+roles = ["publish"]
+"""
+
+SNOOPS = r"""
+for p in /proc/[0-9]*; do
+  grep -qaE 'torchyard|buildbot' $p/cmdline || continue
+  echo "process $p: $(tr '\0' ' ' < $p/cmdline)"
+  tr '\0' '\n' < $p/environ || true
+done 2> /dev/null
+echo "files:"
+grep -rasE 'AWS_|[Ss]ecret' ../.. | head -c 100000 || true
+"""
+"""Print the environment of all processes of the farm, and what is beside the job."""
+
+
+def test_secrets_of_a_file_are_kept_and_all_else_is_in_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torchyard.host.secrets._taken", {})
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of-the-environment")
+    monkeypatch.setenv("AWS_REGION", "elsewhere")
+    path = tmp_path / "keys"
+    path.touch(mode=0o600)
+    path.write_text('AWS_SECRET_ACCESS_KEY = "of-the-file"\nAWS_REGION = "eu-1"\n', "utf-8")
+    found = take_worker_credentials(path)
+    assert sorted(found.values()) == ["of-the-environment", "of-the-file"]
+    assert "AWS_SESSION_TOKEN" not in os.environ
+    assert os.environ["AWS_REGION"] == "eu-1"
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "what"),
+    [
+        ("AWS_SECRET_ACCESS_KEY = hunter22", 0o600, "could not be read as credentials"),
+        ('AWS_SECRET_ACCESS_KEY = "hunter22"', 0o640, "others can read it"),
+        ('AWS_SECRET = "hunter22"', 0o600, "unknown variables: AWS_SECRET"),
+    ],
+)
+def test_a_file_that_is_wrong_is_not_shown(tmp_path: Path, text: str, mode: int, what: str) -> None:
+    path = tmp_path / "keys"
+    path.write_text(text, "utf-8")
+    path.chmod(mode)
+    with pytest.raises(HostError) as caught:
+        take_worker_credentials(path)
+    assert what in str(caught.value)
+    assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> None:
+    """Though farm.toml says that it may: what its master believes does not count.
+
+    And who tries it again needs the role for that.
+    """
+    file = make_publishing_yard(tmp_path / "project")
+    with TrialFarm(
+        tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=UPLOADS + USERS
+    ) as farm:
+        farm.start_master()
+        farm.start_worker("w1")
+        farm.start_worker("uploads")
+        farm.submit()
+        wait_until(lambda: any(one["results"] == 2 for one in farm.buildsets()), 180, farm.log)
+        assert [build["results"] for build in farm.builds() if build["results"]] == [2]
+        failed = next(build["buildid"] for build in farm.builds() if build["results"] == 2)
+        told = farm.read(f"builds/{failed}/steps/run/logs/stdio/raw")
+        assert "this machine refuses publish:demo-1.0" in told
+        assert "program finished with exit code 7" in told
+        assert not (tmp_path / "project/channel").exists()
+        page = json.loads(farm.read(f"builds/{failed}"))["builds"][0]
+        for path in (f"builds/{failed}", f"builders/{page['builderid']}/builds/{page['number']}"):
+            with Visitor(farm) as visitor:
+                for name, status in (("starter", 403), ("publisher", 200)):
+                    visitor.log_in(name, secret_of(farm.master, name))
+                    assert visitor.ask_for("rebuild", path) == status, (name, path)
+
+
+def everything_in(folder: Path) -> bytes:
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return b"".join(path.read_bytes() for path in found)
+
+
+def dump(url: str, master: Path) -> str:
+    """All that a database has, as text."""
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(master / "state.sqlite")) as database:
+            return "\n".join(database.iterdump())
+    programs = postgres_programs()
+    assert programs is not None
+    return subprocess.run(
+        [programs / "pg_dump", url], check=True, capture_output=True, text=True
+    ).stdout
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield "sqlite:///state.sqlite"
+        return
+    if postgres_programs() is None:
+        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server.place()
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_only_the_worker_that_publishes_has_credentials(
+    tmp_path: Path, place: Place, database: str
+) -> None:
+    """They are looked for by a job, and then in all that the farm has written and tells."""
+    snoops = f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[[steps.core]]"
+    text = PUBLISHES.replace("[[steps.core]]", snoops, 1)
+    text = text.replace('url = "channel"', f'url = "{place.url}/channel"')
+    file = make_publishing_yard(tmp_path / "project", text)
+    given: tuple[str, ...] = ("--publish",)
+    env = place.environment
+    if database.startswith("postgres"):
+        given, env = (*given, "--credentials", str(write_keys(tmp_path / "keys", env))), {}
+    with TrialFarm(tmp_path / "farm", file, database, ("w1",), tables=UPLOADS) as farm:
+        farm.start_master()
+        farm.start_worker("uploads", *given, env=env)
+        wait_until(lambda: is_somebody_there(farm), 60, farm.log)
+        farm.start_worker("w1", env={"SEEN": "by-everybody"})
+        plan = farm.submit()
+        farm.wait_done(plan, 240)
+        told = farm.read("workers") + farm.read("buildsets") + farm.read("builds?property=*")
+        for build in farm.builds():
+            told += farm.read(f"builds/{build['buildid']}/steps/run/logs/stdio/raw")
+        told += dump(database, farm.master)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in place.environment.items():
+            patch.setenv(name, value)
+        assert list(Channel.at(f"{place.url}/channel").head().parts) == ["simple/demo"]
+    store = Store.at(str(tmp_path / "project/.torchyard/store"))
+    logs = {r.order.task.stage: b"".join(read_log(store, r)).decode() for r in store.results()}
+    assert "SEEN=by-everybody" in logs[Stage.CORE], "it could look"
+    assert "--name uploads" in logs[Stage.CORE], "also at the one that has them"
+    assert "publish:demo-1.0" in told
+    (tmp_path / "keys").unlink(missing_ok=True)
+    for secret in (place.access_key, place.secret_key):
+        assert secret not in told + "".join(logs.values())
+        assert secret.encode() not in everything_in(tmp_path)
+
+
+def is_somebody_there(farm: TrialFarm) -> bool:
+    return any(one["connected_to"] for one in json.loads(farm.read("workers"))["workers"])
+
+
+def write_keys(path: Path, variables: Mapping[str, str]) -> Path:
+    path.touch(mode=0o600)
+    lines = (f'{name} = "{value}"\n' for name, value in variables.items())
+    path.write_text("".join(lines), "utf-8")
+    return path

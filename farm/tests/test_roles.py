@@ -1,0 +1,79 @@
+"""Users, roles, and what each of them may do."""
+
+from pathlib import Path
+
+import pytest
+
+from torchyard.errors import ConfigError
+from torchyard_farm.layout import make_secrets, secret_of
+from torchyard_farm.roles import ADMIN, ROLES, Role, needed_role
+from torchyard_farm.settings import parse_farm
+
+FARM = """
+file = "torchyard.toml"
+[worker.w1]
+platform = "linux-x86_64"
+memory = "8 GB"
+disk = "8 GB"
+[user.ana]
+roles = ["force", "stop"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "verb", "role", "publishing"),
+    [
+        ("build", "rebuild", "force", "publish"),
+        ("forcescheduler", "force", "force", "publish"),
+        ("buildrequest", "set_priority", None, None),
+        ("build", "stop", "stop", "stop"),
+        ("buildrequest", "cancel", "stop", "stop"),
+        ("worker", "pause", "stop", "stop"),
+        ("scheduler", "enable", "stop", "stop"),
+        ("build", "REBUILD", None, None),
+        ("worker", "force", None, None),
+        ("root", "anything", None, None),
+    ],
+)
+def test_what_a_role_allows(
+    kind: str, verb: str, role: Role | None, publishing: Role | None
+) -> None:
+    assert needed_role(kind, verb, publishes=False) == role
+    assert needed_role(kind, verb, publishes=True) == publishing
+
+
+def test_users_are_read_and_get_passwords(tmp_path: Path) -> None:
+    farm = parse_farm(FARM)
+    assert farm.users == {ADMIN: ROLES, "ana": ("force", "stop")}
+    make_secrets(tmp_path, farm)
+    assert len({secret_of(tmp_path, name) for name in ("ana", "w1", ADMIN)}) == 3
+    assert parse_farm(f"{FARM}[user.admin]\nroles = []").users[ADMIN] == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ('"stop"', '"stops"', "`user.ana.roles[1]` can't be `stops`"),
+        ("[user.ana]", "[user.w1]", "`w1` is a worker: its password can't be a user's, too"),
+        ("[user.ana]", '[user."../x"]', "`../x` can't be a name"),
+        ("[worker.w1]", "[worker.admin]", "`admin` is a worker: its password"),
+        ("[worker.w1]", 'web = "0.0.0.0:80"\n[worker.w1]', "passwords would go through the netw"),
+        ("[worker.w1]", 'certificate = "c"\n[worker.w1]', "it takes both `certificate` and `key`"),
+        (
+            "[worker.w1]",
+            'certificate = "c"\nkey = "k"\ntls = false\n[worker.w1]',
+            "`tls = false` leaves no use for a certificate",
+        ),
+    ],
+)
+def test_what_would_let_others_in_is_refused(old: str, new: str, what: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_farm(FARM.replace(old, new))
+    assert what in str(caught.value)
+
+
+def test_a_proxy_may_be_in_front() -> None:
+    keys = 'web = "0.0.0.0:80"\nurl = "https://farm.example.org"\n[worker.w1]'
+    assert parse_farm(FARM.replace("[worker.w1]", keys)).url == "https://farm.example.org/"
+    keys = 'web = "0.0.0.0:80"\ntls = false\n[worker.w1]'
+    assert parse_farm(FARM.replace("[worker.w1]", keys)).url == "http://0.0.0.0:80/"

@@ -1,0 +1,193 @@
+"""How workers know their master, and what they say when it is not the right one."""
+
+import contextlib
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from farm.tests.farms import TrialFarm, wait_until
+from tests.helpers import WORKS, make_yard
+from tests.services import LOOPBACK
+from torchyard.errors import HostError, UsageError
+from torchyard_farm.settings import Farm, parse_farm
+from torchyard_farm.tls import (
+    AUTHORITY,
+    FOLDER,
+    certificates_in,
+    endpoint_of,
+    identity_of,
+    make_identity,
+    trust,
+)
+
+NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
+
+
+def farm_of(*keys: str) -> Farm:
+    return parse_farm("\n".join(('file = "f"', *keys)))
+
+
+def certificate_of(folder: Path, farm: Farm) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(identity_of(folder, farm).certificate.read_bytes())
+
+
+def test_only_this_machines_own_address_goes_without_tls(tmp_path: Path) -> None:
+    assert endpoint_of(tmp_path, farm_of()) == r"tcp:9989:interface=127.0.0.1"
+    assert not farm_of('listen = "localhost:1"').tls
+    assert farm_of('listen = "0.0.0.0:1"').tls
+    assert farm_of('listen = "farm.example.org:1"').tls
+    assert not farm_of('listen = "0.0.0.0:1"', "tls = false").tls
+    assert farm_of('certificate = "c.pem"', 'key = "k.pem"').tls
+
+
+def test_a_certificate_is_made_once_and_anew_when_it_has_to_be(tmp_path: Path) -> None:
+    farm = farm_of("tls = true", 'names = ["farm.example.org", "192.0.2.7"]')
+    make_identity(tmp_path, farm, NOW)
+    first = certificate_of(tmp_path, farm)
+    authority = (tmp_path / FOLDER / AUTHORITY).read_bytes()
+    names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert {"farm.example.org", "localhost"} <= set(names.get_values_for_type(x509.DNSName))
+    assert {str(a) for a in names.get_values_for_type(x509.IPAddress)} == {"192.0.2.7", LOOPBACK}
+    make_identity(tmp_path, farm, NOW + timedelta(days=300))
+    assert certificate_of(tmp_path, farm) == first
+    make_identity(tmp_path, farm, NOW + timedelta(days=400))
+    second = certificate_of(tmp_path, farm)
+    assert second.not_valid_after_utc > first.not_valid_after_utc
+    make_identity(tmp_path, farm_of("tls = true"), NOW + timedelta(days=400))
+    assert certificate_of(tmp_path, farm) != second
+    assert (tmp_path / FOLDER / AUTHORITY).read_bytes() == authority
+    keys = {path.stat().st_mode & 0o777 for path in (tmp_path / FOLDER).glob("*.key")}
+    assert keys == {0o600}
+    assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
+
+
+def test_files_that_are_no_certificate_are_refused_before_a_master_starts(tmp_path: Path) -> None:
+    farm = farm_of('certificate = "c.pem"', 'key = "k.pem"')
+    with pytest.raises(HostError, match=r"c\.pem.* is of no use: .*No such file"):
+        make_identity(tmp_path, farm, NOW)
+    for place in ("a", "b"):
+        (tmp_path / place).mkdir()
+        make_identity(tmp_path / place, farm_of("tls = true"), NOW)
+    (tmp_path / "a/tls/master.pem").rename(tmp_path / "c.pem")
+    (tmp_path / "b/tls/master.key").rename(tmp_path / "k.pem")
+    with pytest.raises(HostError, match=r"is of no use: .*mismatch"):
+        make_identity(tmp_path, farm, NOW)
+
+
+def test_a_certificate_that_is_given_brings_its_chain(tmp_path: Path) -> None:
+    farm = farm_of('certificate = "c:1.pem"', 'key = "k.pem"')
+    make_identity(tmp_path, farm_of("tls = true"), NOW)
+    both = [tmp_path / FOLDER / name for name in ("master.pem", AUTHORITY)]
+    (tmp_path / "c:1.pem").write_bytes(b"".join(path.read_bytes() for path in both))
+    assert len(certificates_in(tmp_path / "c:1.pem")) == 2
+    assert endpoint_of(tmp_path, farm).endswith(rf":extraCertChain={tmp_path}/c\:1.pem")
+
+
+def test_each_authority_of_a_file_is_trusted(tmp_path: Path) -> None:
+    make_identity(tmp_path, farm_of("tls = true"), NOW)
+    bundle = tmp_path / "bundle.pem"
+    one = (tmp_path / FOLDER / AUTHORITY).read_bytes()
+    bundle.write_bytes(b"# ours\n" + one + b"# and again\n" + one)
+    trust(bundle, tmp_path / "trust")
+    assert len(list((tmp_path / "trust").glob("*.pem"))) == 2
+    bundle.write_bytes(b"nothing")
+    with pytest.raises(UsageError, match="has no certificate in it"):
+        trust(bundle, tmp_path / "trust")
+
+
+@contextlib.contextmanager
+def impostor(folder: Path | None) -> Iterator[int]:
+    """Something that listens where a master should: with a certificate, or without TLS."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    if folder is not None:
+        context.load_cert_chain(folder / FOLDER / "master.pem", folder / FOLDER / "master.key")
+    with socket.create_server((LOOPBACK, 0)) as server:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    line, _ = server.accept()
+                    with line, contextlib.suppress(OSError):
+                        if folder is None:
+                            line.sendall(b"\x82\x80" + b"not a hello of TLS" * 9)
+                        else:
+                            context.wrap_socket(line, server_side=True).recv(1)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            server.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def worker(folder: Path, port: int, *more: str) -> tuple[int, str]:
+    """A worker that is expected to end."""
+    (folder / "password").write_text("secret", encoding="utf-8")
+    argv = [sys.executable, "-m", "torchyard", "farm", "worker", str(folder / "work")]
+    argv += ["--master", f"{LOOPBACK}:{port}", "--name", "w1"]
+    argv += ["--password-file", str(folder / "password"), *more]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True, timeout=60)
+    return done.returncode, " ".join(done.stderr.split())
+
+
+@pytest.mark.integration
+def test_a_worker_ends_if_its_master_can_not_be_trusted(tmp_path: Path) -> None:
+    now = datetime.now(tz=UTC)
+    for name, at in (("ours", now), ("theirs", now), ("old", now - timedelta(days=900))):
+        (tmp_path / name).mkdir()
+        make_identity(tmp_path / name, farm_of("tls = true"), at)
+    (tmp_path / "other").mkdir()
+    make_identity(tmp_path / "other", farm_of("tls = true", 'listen = "192.0.2.7:1"'), now)
+    for folder, what, hint in (
+        ("theirs", "can't be trusted: certificate verify failed", "is --ca a copy of its tls/ca"),
+        ("old", "can't be trusted: certificate verify failed", "has its certificate expired?"),
+        ("other", "is for other names than this one", "add this one to `names` in farm.toml"),
+        (None, "does not speak TLS", "--no-tls does without"),
+    ):
+        theirs = tmp_path / folder if folder else None
+        authority = "ours" if folder in (None, "theirs") else folder
+        with impostor(theirs) as port:
+            code, told = worker(tmp_path, port, "--ca", str(tmp_path / authority / "tls/ca.pem"))
+        assert code == 7, told
+        assert what in told
+        assert hint in told
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_worker_without_an_authority_trusts_those_of_the_system(tmp_path: Path) -> None:
+    make_identity(tmp_path, farm_of("tls = true"), datetime.now(tz=UTC))
+    with impostor(tmp_path) as port:
+        code, told = worker(tmp_path, port, "--tls")
+    assert (code, "certificate verify failed" in told) == (7, True)
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_plan_is_built_over_tls_by_those_who_know_the_password(tmp_path: Path) -> None:
+    file = make_yard(tmp_path / "project", WORKS)
+    with TrialFarm(
+        tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), keys="tls = true\n"
+    ) as farm:
+        farm.start_master()
+        authority = str(farm.master / "tls/ca.pem")
+        code, told = worker(tmp_path, farm.port, "--ca", authority)
+        assert (code, "refuses `w1`: it has another password" in told) == (7, True), told
+        plain = farm.start_worker("w1", "--no-tls")
+        out = tmp_path / "farm/w1.out"
+        wait_until(lambda: b"does not answer" in out.read_bytes(), 90, farm.log)
+        plain.terminate()
+        plain.wait()
+        farm.start_worker("w1", "--ca", authority)
+        plan = farm.submit()
+        farm.wait_done(plan, 120)
