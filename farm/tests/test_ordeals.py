@@ -23,11 +23,12 @@ from farm.tests.farms import (
     wait_until,
 )
 from farm.tests.test_farm import check_once
-from farm.tests.test_web import Visitor
+from farm.tests.visitors import Visitor
 from tests.helpers import WORKS, make_yard
 from torchyard.store.claims import DEAD
 from torchyard.store.store import Store
-from torchyard_farm.layout import ADMIN, secret_of
+from torchyard_farm.layout import secret_of
+from torchyard_farm.roles import ADMIN
 from torchyard_farm.settings import parse_farm
 
 pytestmark = [
