@@ -10,7 +10,7 @@ from twisted.python import log
 
 
 class JobBuild(Build):
-    """Buildbot never ends a build whose worker is lost while it is prepared, or has an exception."""
+    """Buildbot never ends a build whose worker is lost while it is prepared, or with an error."""
 
     @defer.inlineCallbacks
     def startBuild(self, workerforbuilder: Any) -> Generator[Any, Any, None]:
