@@ -9,6 +9,7 @@ is the code of the command.
 """
 
 import sys
+from functools import partial
 from pathlib import Path
 
 SIZES = (2, 25, 2, 6, 6)
@@ -45,8 +46,9 @@ def build(folder: Path) -> None:
     from million import tables, yard  # noqa: PLC0415
 
     import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
-    from torchyard.cli.build import build_plan  # noqa: PLC0415
-    from torchyard.engines.local import Options  # noqa: PLC0415
+    from torchyard.cli.watch import watch  # noqa: PLC0415
+    from torchyard.engines.engine import Options  # noqa: PLC0415
+    from torchyard.engines.local import build as build_here  # noqa: PLC0415
     from torchyard.plan.build import make_plan  # noqa: PLC0415
     from torchyard.store.store import Store  # noqa: PLC0415
 
@@ -63,7 +65,8 @@ def build(folder: Path) -> None:
         slots=2,
         keep_going=False,
     )
-    build_plan(plan, Store.at(str(folder)), options, as_json=False)
+    store = Store.at(str(folder))
+    watch(partial(build_here, plan, store, options), store, options.folder, as_json=False)
 
 
 if __name__ == "__main__":

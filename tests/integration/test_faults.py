@@ -822,7 +822,6 @@ def test_only_what_people_read_looks_at_the_wall_clock() -> None:
         )
     }
     assert found == {
-        "cli/build.py",  # the name of the directory with a build's events
         "cli/status.py",  # how long ago that was
         "cli/today.py",  # whether what was allowed up to a day still is
         "report/folds.py",  # times that GitLab wants in its log

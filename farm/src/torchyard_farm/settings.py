@@ -133,6 +133,10 @@ class Address(NamedTuple):
         """Whether nobody else can listen to what goes through it."""
         return is_loopback(self.host)
 
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}/"
+
 
 def escaped(text: str) -> str:
     """A value in an endpoint of Twisted's."""
@@ -252,7 +256,7 @@ def parse_farm(text: str) -> Farm:
         database=spec.database,
         listen=listen,
         web=web,
-        url=spec.url.rstrip("/") + "/" if spec.url else f"http://{web.host}:{web.port}/",
+        url=spec.url.rstrip("/") + "/" if spec.url else web.url,
         tls=encrypts(listen.host, spec.certificate, tls=spec.tls),
         names=spec.names,
         certificate=spec.certificate,

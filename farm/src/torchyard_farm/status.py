@@ -2,29 +2,23 @@
 
 from collections.abc import Collection, Iterator
 from datetime import datetime
-from functools import partial
 from typing import Literal
-from urllib.parse import quote
 
 import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from torchyard.errors import ElsewhereError
-from torchyard.host.http import Web
 from torchyard.inspect.document import Document
 from torchyard.model.quantity import show_count
+from torchyard_farm.asking import GOOD, Master
 from torchyard_farm.attempts import CONCLUSIONS
 from torchyard_farm.board import Board, Told
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.runs import RunState, read_runs, runs_report
-from torchyard_farm.settings import Address, Farm
-
-_GOOD = (0, 1)
-"""What Buildbot calls success, and success with warnings."""
+from torchyard_farm.settings import Farm
 
 _FAILED = 2
-"""What it calls failure."""
+"""What Buildbot calls failure."""
 
 _LATEST = 500
 """How many failures are looked at, to tell what to do about them."""
@@ -70,30 +64,6 @@ class Status(Document, kw_only=True):
     runs: tuple[RunState, ...]
 
 
-class _Link(msgspec.Struct):
-    masterid: int
-
-
-class _Worker(msgspec.Struct):
-    name: str
-    connected_to: list[_Link]
-
-
-class _Workers(msgspec.Struct):
-    workers: list[_Worker]
-
-
-class _Set(msgspec.Struct):
-    bsid: int
-    external_idstring: str
-    complete: bool
-    results: int | None
-
-
-class _Sets(msgspec.Struct):
-    buildsets: list[_Set]
-
-
 class _Build(msgspec.Struct):
     state_string: str
     properties: dict[str, tuple[object, str]]
@@ -108,32 +78,22 @@ class _Builds(msgspec.Struct):
 
 def read_status(farm: Farm, plans: Plans, now: datetime) -> Status:
     """Ask the master of a farm."""
-    there = {
-        worker.name
-        for worker in msgspec.json.decode(_ask(farm.web, "workers"), type=_Workers).workers
-        if worker.connected_to
-    }
+    master = Master(farm.web)
+    there = master.workers()
     workers = tuple(
         WorkerState(name=agent, machine=machine.name, connected=agent in there)
         for machine in farm.machines
         for agent in machine.agents
     )
-    states = tuple(_plan_state(farm.web, plans.read(name)) for name in plans.open())
-    runs = tuple(read_runs(farm.occasions, now, partial(_ask, farm.web)))
+    states = tuple(_plan_state(master, plans.read(name)) for name in plans.open())
+    runs = tuple(read_runs(farm.occasions, now, master.read))
     return Status(version=1, workers=workers, plans=states, runs=runs)
 
 
-def _ask(web: Address, path: str) -> bytes:
-    answer = Web().get(f"http://{web.host}:{web.port}/api/v2/{path}")
-    if not answer.found:
-        msg = f"the master at {web.host}:{web.port} answers {answer.status}"
-        raise ElsewhereError(msg, hint="look into twistd.log in its directory")
-    return answer.data
-
-
-def _plan_state(web: Address, plan: FarmPlan) -> PlanState:
+def _plan_state(master: Master, plan: FarmPlan) -> PlanState:
     board = Board({})
-    board.add(plan, _told(web, plan))
+    told = (Told(one.job, one.complete, one.results in GOOD) for one in master.sent(plan.id))
+    board.add(plan, told)
     tally = board.tally(plan.id)
     failed = tuple(plan.task(job).id for job in board.failed(plan.id))
     return PlanState(
@@ -143,31 +103,21 @@ def _plan_state(web: Address, plan: FarmPlan) -> PlanState:
         bad=tally.bad,
         out=tally.out,
         failed=failed,
-        held=tuple(_held(web, plan.id, failed)) if failed else (),
+        held=tuple(_held(master, plan.id, failed)) if failed else (),
     )
 
 
-def _held(web: Address, plan: str, failed: Collection[str]) -> Iterator[Held]:
+def _held(master: Master, plan: str, failed: Collection[str]) -> Iterator[Held]:
     """Which of the jobs that failed did not do so by themselves."""
     names = "".join(f"&property={name}" for name in ("plan", "task", "verdict"))
     path = f"builds?results={_FAILED}&order=-buildid&limit={_LATEST}{names}"
     seen: set[str] = set()
-    for build in msgspec.json.decode(_ask(web, path), type=_Builds).builds:
+    for build in msgspec.json.decode(master.read(path), type=_Builds).builds:
         job, verdict = build.of("task"), build.of("verdict")
         if build.of("plan") == plan and job in failed and job not in seen:
             seen.add(job)
             if verdict in CONCLUSIONS:
                 yield Held(job=job, verdict=verdict, why=build.state_string)
-
-
-def _told(web: Address, plan: FarmPlan) -> Iterator[Told]:
-    fields = "".join(f"&field={name}" for name in _Set.__struct_fields__)
-    path = f"buildsets?external_idstring__contains={quote(plan.id + '/', safe='')}{fields}"
-    sets = msgspec.json.decode(_ask(web, path), type=_Sets).buildsets
-    for one in sorted(sets, key=lambda one: one.bsid):
-        name, _, job = one.external_idstring.rpartition("/")
-        if name == plan.id:
-            yield Told(int(job), one.complete, one.results in _GOOD)
 
 
 def status_report(status: Status) -> RenderableType:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import click
 
@@ -81,10 +81,10 @@ class _Commands(LazyGroup):
     @cached_property
     def plug_ins(self) -> "dict[str, EntryPoint]":
         """Commands of other distributions; looked for if one is none of ours, and for help."""
-        from importlib.metadata import entry_points
+        from torchyard.cli.plug_ins import plug_ins
 
-        found = {point.name: point for point in entry_points(group="torchyard.commands")}
-        return {name: found[name] for name in sorted(found.keys() - self.lazy.keys())}
+        found = plug_ins("torchyard.commands")
+        return {name: point for name, point in found.items() if name not in self.lazy}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), *self.plug_ins]
@@ -92,14 +92,9 @@ class _Commands(LazyGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in self.lazy or cmd_name not in self.plug_ins:
             return super().get_command(ctx, cmd_name)
-        point = self.plug_ins[cmd_name]
-        try:
-            command: click.Command = point.load()
-        except ImportError as error:
-            origin = point.dist.name if point.dist else point.value
-            msg = f"`torchyard {cmd_name}` comes from {origin}, which can't be loaded: {error}"
-            raise HostError(msg, hint=f"install it anew: pip install {origin}") from error
-        return command
+        from torchyard.cli.plug_ins import load
+
+        return cast("click.Command", load(self.plug_ins[cmd_name], f"torchyard {cmd_name}"))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

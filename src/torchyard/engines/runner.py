@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 
 import msgspec
 
+from torchyard.engines.engine import Listen, Options
 from torchyard.engines.guard import Change, Guard
-from torchyard.engines.local import Listen, Options
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import BusyError, ElsewhereError, StoreError
 from torchyard.host.memory import read_memory

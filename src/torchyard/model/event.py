@@ -22,7 +22,8 @@ class Event(Value, kw_only=True, tag_field="event", tag=str.lower):
 class Began(Event, kw_only=True):
     """A build begins: how many jobs its plan has, and how many of each stage have to be done.
 
-    `expected` is how many seconds a job of a stage should last, where the file says so.
+    `expected` is how many seconds a job of a stage should last, where the file says so; `slots`
+    are those of this machine, of which a farm uses none.
     """
 
     version: Literal[1] = 1
@@ -37,13 +38,14 @@ class Began(Event, kw_only=True):
 
 
 class Started(Event, kw_only=True):
-    """A job starts; `work` is its directory."""
+    """A job starts; `work` is its directory. On a worker of a farm, only its name is known."""
 
     job: str
     fingerprint: str
-    work: str
-    pid: int
+    work: str = ""
+    pid: int = 0
     attempt: int = 1
+    worker: str = ""
 
 
 class Stepping(Event, kw_only=True):

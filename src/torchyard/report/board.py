@@ -38,7 +38,7 @@ class Running:
     def __init__(self, started: Started) -> None:
         self.job = started.job
         self.began = started.at
-        self.step = ""
+        self.step = f"on {started.worker}" if started.worker else ""
         self.stepped = started.at
         self.progress: tuple[int, int] | None = None
 

@@ -22,13 +22,14 @@ def line_of(event: Happening) -> str | None:  # noqa: PLR0911 - one for each kin
     """Say an event in a line; None if it is not worth one."""
     match event:
         case Began():
+            slots = f", with {show_count(event.slots, 'compile slot')}" if event.slots else ""
             return (
-                f"{event.project}: {event.needed:,} of {show_count(event.jobs, 'job')} to do, "
-                f"with {show_count(event.slots, 'compile slot')}"
+                f"{event.project}: {event.needed:,} of {show_count(event.jobs, 'job')} to do{slots}"
             )
         case Started():
             again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
-            return f"started  {event.job}{again}"
+            where = f" on {event.worker}" if event.worker else ""
+            return f"started  {event.job}{where}{again}"
         case Stepping():
             return f"step {event.number}/{event.of}  {event.job}: {event.step}"
         case Progress() | Stepped():

@@ -36,7 +36,7 @@ class LiveBoard:
 
     def __call__(self, event: Happening) -> None:
         self.board(event)
-        if isinstance(event, Started):
+        if isinstance(event, Started) and event.pid:
             self._pids[event.job] = event.pid
         if isinstance(event, Ended):
             self._pids.pop(event.job, None)

@@ -106,6 +106,7 @@ class RunJob(BuildStep):
             code, lost = None, True
         else:
             lost = self.build.conn is None
+        self.setProperty("code", code, "run")
         stopping = self.master.botmaster.shuttingDown
         return judge(code, lost=lost, unwanted=self._is_unwanted, stopping=stopping)
 

@@ -16,6 +16,7 @@ class _Commands(LazyGroup):
         "stop": "stop",
         "worker": "worker",
         "submit": "submit",
+        "follow": "follow",
         "status": "status",
         "cancel": "cancel",
         "user": "user",

@@ -8,6 +8,7 @@ from torchyard.cli.places import open_store
 from torchyard.cli.run import conditions_of
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
+from torchyard.engines.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
@@ -44,6 +45,11 @@ def draft(wanted: Wanted, moment: str, occasion: str = "") -> Draft:
     yard = identified(load_yard(wanted.file, wanted.changes), wanted.file)
     plan = make_plan(yard, load_tables(), wanted.selection)
     store = open_store(wanted.store_url, wanted.file, yard)
+    return draft_of(plan, store, moment, occasion)
+
+
+def draft_of(plan: Plan, store: Store, moment: str, occasion: str = "") -> Draft:
+    """Leave out of a plan what the store has."""
     known = store.known(plan.columns.fingerprints)
     name = name_of(plan, moment, occasion)
     return Draft(plan, farm_plan(plan, known, name=name, store=store.url), store)
@@ -51,6 +57,7 @@ def draft(wanted: Wanted, moment: str, occasion: str = "") -> Draft:
 
 def hand_in(made: Draft, wanted: Wanted, folder: Path, farm: Farm) -> FarmPlan:
     """Give what is left of a plan to the master in a directory; nothing, if that is nothing."""
+    check_steps(made.plan, {planned.task for planned in made.farmed.jobs})
     refuse_impossible(made.farmed, farm)
     farmed = made.farmed
     if _brings_source(made, wanted.file):
@@ -84,6 +91,6 @@ def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
         if why:
             found.setdefault(why, task.id)
     if found:
-        hint = "add a [worker] to farm.toml, or choose what to build: submit DIR SELECT"
+        hint = "add a [worker] to farm.toml, or choose what to build by a SELECT, such as cpu"
         faults = [Diagnostic(f"{name}: {why}", hint=hint) for why, name in found.items()]
         raise PlanError.of(faults)

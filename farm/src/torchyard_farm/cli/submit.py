@@ -4,7 +4,14 @@ from pathlib import Path
 
 import click
 
-from torchyard.cli.options import set_option, skip_option, store_option, subset_option
+from torchyard.cli.options import (
+    json_option,
+    set_option,
+    skip_option,
+    store_option,
+    subset_option,
+)
+from torchyard.errors import UsageError
 from torchyard_farm.cli.options import farm_argument
 
 
@@ -16,6 +23,8 @@ from torchyard_farm.cli.options import farm_argument
 @subset_option
 @skip_option
 @store_option
+@click.option("--wait", is_flag=True, help="Follow it to its end, as `torchyard build` does.")
+@json_option
 def command(
     *,
     folder: Path,
@@ -25,28 +34,36 @@ def command(
     subset: str | None,
     skip: tuple[str, ...],
     store_url: str | None,
+    wait: bool,
+    as_json: bool,
 ) -> None:
     """Hand a plan, or what SELECT names of it, to the master in DIR, and print its name.
 
     Jobs whose results the store has are left out. The master builds it when it runs; until then
-    the plan waits.
+    the plan waits. With --wait and --json, events are printed as they happen.
     """
     from torchyard.cli.today import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.model.quantity import show_count
     from torchyard.plan.select import Selection
     from torchyard.report.console import say, write
+    from torchyard_farm.cli.follow import follow_and_tell
     from torchyard_farm.cli.submission import Wanted, draft, hand_in
     from torchyard_farm.settings import load_farm
 
+    if as_json and not wait:
+        msg = "without --wait there are no events to print"
+        raise UsageError(msg, hint="leave --json out: the plan's name is printed as it is")
     farm = load_farm(folder)
     take_credentials()
     place = file or str(folder / farm.file)
     wanted = Wanted(place, changes, Selection(subset, select, skip), store_url)
     made = draft(wanted, current_moment())
     farmed = hand_in(made, wanted, folder, farm)
-    if not farmed.jobs:
+    if wait:
+        follow_and_tell(farmed, made.store, folder, place, as_json=as_json)
+    elif farmed.jobs:
+        say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
+        write(f"{farmed.id}\n")
+    else:
         say("the store has all that was asked for")
-        return
-    say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
-    write(f"{farmed.id}\n")

@@ -1,0 +1,202 @@
+"""The engine `buildbot`: hands a plan to a farm, and follows it as if it were built here."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from torchyard.cli.today import current_moment
+from torchyard.engines.engine import (
+    Build,
+    Listen,
+    Options,
+    clocked,
+    expected,
+    finished,
+)
+from torchyard.errors import ElsewhereError, UsageError
+from torchyard.host.signals import Stops
+from torchyard.model.event import Began, Ended, Noted, Outcome, Started
+from torchyard.model.order import short_name
+from torchyard.plan.graph import Plan
+from torchyard.store.store import Store
+from torchyard_farm.asking import CANCELLED, GOOD, Master, Sent
+from torchyard_farm.cli.submission import Wanted, draft_of, hand_in
+from torchyard_farm.following import Begun, Course, Over, found, last_words
+from torchyard_farm.plans import FarmPlan, Plans
+from torchyard_farm.settings import load_farm
+
+_SOON, _SELDOM = 0.5, 5.0
+"""Seconds between two looks, when something has just happened and when nothing does."""
+
+_TICK = 0.2
+"""Seconds after which Ctrl-C is noticed."""
+
+_PATIENCE = 600
+"""Seconds without any answer of the master after which nobody waits for it any more."""
+
+
+def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
+    """Hand in what is left of a plan, and follow it."""
+    if options.farm is None:
+        msg = "which farm?"
+        raise UsageError(msg, hint="--farm DIR names the directory of its master")
+    made = draft_of(plan, store, current_moment())
+    left = hand_in(made, Wanted(options.file), options.farm, load_farm(options.farm))
+    return follow(left, store, options.farm, options.folder, listen)
+
+
+def follow(plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: Listen) -> Build:
+    """Tell how a plan goes until it is over; whoever stops this stops nothing else."""
+    began = time.monotonic()
+    tell = clocked(listen)
+    cached, packages = found(plan)
+    project = plan.tasks[0].id.partition(":")[2].partition("/")[0]
+    tasks = [plan.task(number) for number in range(len(plan.jobs))]
+    tell(
+        Began(
+            project=project,
+            store=plan.store,
+            jobs=len(plan.tasks),
+            needed=len(tasks),
+            stages=dict(Counter(task.stage.value for task in tasks)),
+            expected=expected((task.stage.value, task.needs.time) for task in tasks),
+            cached=cached,
+            slots=0,
+        )
+    )
+    follower = _Follower(plan, store, farm, folder, tell)
+    stopped = bool(plan.jobs) and follower.run()
+    ends = list(follower.ends.values())
+    tell(finished(ends, cached, time.monotonic() - began, stopped=stopped))
+    again, cancel = (f"torchyard farm {verb} {farm} {plan.id}" for verb in ("follow", "cancel"))
+    onward = f"to follow it again: {again}; to end it: {cancel}"
+    if not stopped:
+        onward = f"mend it, and build anew; or rebuild jobs on their pages, and {again}"
+    return Build(project, packages, ends, onward)
+
+
+class _Follower:
+    """Looks at a plan from time to time, and tells what has happened."""
+
+    def __init__(
+        self, plan: FarmPlan, store: Store, farm: Path, folder: Path, tell: Listen
+    ) -> None:
+        self._plan = plan
+        self._store = store
+        self._plans = Plans(farm)
+        self._folder = folder
+        self._master = Master(load_farm(farm).web)
+        self._course = Course(plan)
+        self._tell = tell
+        self.ends: dict[int, Ended] = {}
+
+    def run(self) -> bool:
+        """Follow until all is over, or somebody stops it; whether somebody did."""
+        self._tell(Noted(text=f"plan {self._plan.id}: {self._master.page_of(self._plan.id)}"))
+        nap, heard, is_silent = _SOON, time.monotonic(), False
+        with Stops() as stops:
+            while True:
+                is_open = self._plan.id in self._plans.open()  # asked first: its ends are told then
+                try:
+                    is_quiet = not self._look()
+                    heard, is_silent = time.monotonic(), False
+                except ElsewhereError as error:
+                    if time.monotonic() - heard > _PATIENCE:
+                        raise
+                    if not is_silent:
+                        self._tell(Noted(text=f"{error}; waiting for the master"))
+                    is_quiet = is_silent = True
+                else:
+                    if self._course.is_over or not is_open:
+                        self._skip("what it needs failed" if is_open else "its plan was cancelled")
+                        return False
+                nap = min(1.25 * nap, _SELDOM) if is_quiet else _SOON
+                if _sleep(nap, lambda: bool(stops.count)):
+                    self._leave()
+                    return True
+
+    def _look(self) -> bool:
+        """Tell what is new; whether anything is."""
+        going = self._master.going(self._plan.id)
+        ended = self._master.ended(self._plan.id, self._course.since)
+        moves = list(self._course.take(going, ended))
+        for move in moves:
+            match move:
+                case Begun():
+                    self._begin(move)
+                case Over():
+                    self._end(move.job, move.sent)
+        return bool(moves)
+
+    def _begin(self, begun: Begun) -> None:
+        if begun.lost:
+            self._tell(self._ended(begun.job, "retry", f"{begun.lost} did not bring it to an end"))
+        task = self._plan.task(begun.job)
+        self.ends.pop(begun.job, None)
+        self._tell(
+            Started(
+                job=task.id,
+                fingerprint=task.fingerprint,
+                attempt=begun.attempt,
+                worker=begun.worker,
+            )
+        )
+
+    def _end(self, job: int, sent: Sent) -> None:
+        if sent.results in GOOD:
+            ended = self._good(job)
+        elif sent.results == CANCELLED:
+            ended = self._ended(job, "skipped", "somebody stopped it")
+        else:
+            ended = self._bad(job, sent)
+        self.ends[job] = ended
+        self._tell(ended)
+
+    def _good(self, job: int) -> Ended:
+        task = self._plan.task(job)
+        result = self._store.get(task.fingerprint, task.id)
+        return Ended(
+            job=task.id,
+            fingerprint=task.fingerprint,
+            outcome="built",
+            seconds=result.seconds,
+            size=result.size,
+            memory=max((step.memory for step in result.steps), default=0),
+            digest=result.tree.digest,
+        )
+
+    def _bad(self, job: int, sent: Sent) -> Ended:
+        """How a job failed; what it said is left where everybody looks for it."""
+        task = self._plan.task(job)
+        last = self._master.last_try(sent)
+        said = last_words(last.log)
+        if last.held or not said:
+            said = f"error: {task.id}: {last.held or 'it did not say why'}\n{said}".rstrip()
+        path = self._folder / f"{short_name(task.stage, task.fingerprint)}.errors"
+        where = f"its log, on {last.worker}: {last.page}\n" if last.page else ""
+        path.write_text(f"{said}\n{where}", encoding="utf-8")
+        why = said.partition("\n")[0].removeprefix("error: ")
+        return self._ended(job, "failed", why, last.code)
+
+    def _ended(self, job: int, outcome: Outcome, why: str, code: int = 0) -> Ended:
+        task = self._plan.task(job)
+        return Ended(job=task.id, fingerprint=task.fingerprint, outcome=outcome, why=why, code=code)
+
+    def _skip(self, why: str) -> None:
+        for job in self._course.left:
+            ended = self.ends[job] = self._ended(job, "skipped", why)
+            self._tell(ended)
+
+    def _leave(self) -> None:
+        """Note what goes on without us; nobody needs to hear it of each job."""
+        for job in self._course.left:
+            self.ends[job] = self._ended(job, "skipped", "it goes on")
+
+
+def _sleep(seconds: float, is_stopped: Callable[[], bool]) -> bool:
+    """Wait a while; whether somebody stopped it."""
+    until = time.monotonic() + seconds
+    while not is_stopped() and time.monotonic() < until:
+        time.sleep(_TICK)
+    return is_stopped()

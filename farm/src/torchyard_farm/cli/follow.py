@@ -1,0 +1,46 @@
+"""`torchyard farm follow`: a plan that is being built, as if it were built here."""
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from torchyard.cli.options import json_option
+from torchyard_farm.cli.options import farm_argument
+
+if TYPE_CHECKING:
+    from torchyard.store.store import Store
+    from torchyard_farm.plans import FarmPlan
+
+
+@click.command("follow")
+@farm_argument
+@click.argument("plan")
+@json_option
+def command(*, folder: Path, plan: str, as_json: bool) -> None:
+    """Follow a plan to its end, from its beginning, and end as `torchyard build` does.
+
+    Ctrl-C ends this command, and nothing else. With --json, events are printed as they happen.
+    """
+    from torchyard.config.credentials import take_credentials
+    from torchyard.store.store import Store
+    from torchyard_farm.plans import Plans
+    from torchyard_farm.settings import load_farm
+
+    farm = load_farm(folder)
+    take_credentials()
+    found = Plans(folder).read(plan)
+    store = Store.at(found.store, make=False)
+    follow_and_tell(found, store, folder, str(folder / farm.file), as_json=as_json)
+
+
+def follow_and_tell(
+    plan: "FarmPlan", store: "Store", folder: Path, file: str, *, as_json: bool
+) -> None:
+    """Follow a plan, and tell everybody how it goes and went."""
+    from torchyard.cli.watch import new_folder, watch
+    from torchyard_farm.cli.engine import follow
+
+    records = new_folder(file)
+    watch(partial(follow, plan, store, folder, records), store, records, as_json=as_json)

@@ -1,0 +1,120 @@
+"""Builds through a farm, told as those on this machine are."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.test_schemas import validate
+from tests.helpers import CORE, WORKS, make_yard
+from tests.publishing import torchyard
+from torchyard.errors import BuildError, UsageError
+from torchyard.model.event import Began, Ended, Finished, Happening, decode_event
+
+pytestmark = pytest.mark.integration
+
+INTERRUPTED = 130
+
+
+@pytest.fixture
+def farm(tmp_path: Path) -> Iterator[TrialFarm]:
+    """A farm for a project whose core waits for a file, and then fails unless there is another."""
+    gate = f"while ! test -e {tmp_path}/open; do sleep 0.1; done; test -e {tmp_path}/mended"
+    text = WORKS.replace("mkdir -p {out}/lib", f"{gate}; mkdir -p {{out}}/lib")
+    file = make_yard(tmp_path / "project", text)
+    with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm:
+        farm.start_master()
+        farm.start_workers()
+        yield farm
+
+
+def build(farm: TrialFarm, *more: object) -> subprocess.CompletedProcess[str]:
+    return torchyard("build", "--engine", "buildbot", "--farm", farm.master, "-f", farm.file, *more)
+
+
+def events_of(text: str) -> list[Happening]:
+    return [decode_event(line.encode()) for line in text.splitlines()]
+
+
+def test_a_build_through_a_farm_is_told_as_one_here(farm: TrialFarm, tmp_path: Path) -> None:
+    for name in ("open", "mended"):
+        (tmp_path / name).touch()
+    here = torchyard("build", "-f", farm.file, "--store", tmp_path / "own", "--json")
+    there = build(farm, "--json")
+    assert (here.returncode, there.returncode) == (0, 0), there.stderr
+    ours, theirs = events_of(here.stdout), events_of(there.stdout)
+    ends = [
+        {
+            (event.job, event.fingerprint, event.outcome, event.size, event.digest)
+            for event in events
+            if isinstance(event, Ended) and not event.job.startswith("source:")
+        }
+        for events in (ours, theirs)
+    ]
+    assert len(ends[0]) == 9
+    assert ends[0] == ends[1]
+    began, *_, finished = theirs
+    assert isinstance(began, Began)
+    assert (began.jobs, began.needed, began.cached) == (10, 9, 0)  # the source was brought
+    assert isinstance(finished, Finished)
+    assert (finished.built, finished.failed, finished.skipped) == (9, 0, 0)
+    again = build(farm)
+    assert again.returncode == 0
+    assert again.stdout.count("cached") == 2
+    validate(json.loads(farm.run("status", "--json")), "farm-status")
+
+
+@pytest.mark.slow
+def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
+    farm: TrialFarm, tmp_path: Path
+) -> None:
+    argv = [sys.executable, "-m", "torchyard", "build", "--engine", "buildbot"]
+    argv += ["--farm", str(farm.master), "-f", str(farm.file)]
+    with subprocess.Popen(argv, stdout=-1, stderr=-1, text=True) as following:
+        assert following.stderr is not None
+        for line in following.stderr:
+            if line.startswith(f"started  {CORE} on w"):
+                break
+        following.send_signal(signal.SIGINT)
+        out, told = following.communicate(timeout=60)
+    assert following.returncode == INTERRUPTED, told
+    assert out == ""
+    assert "stopped with 9 jobs left" in told
+    (plan,) = (path.stem for path in (farm.master / "plans").glob("*.json"))
+    assert f"torchyard farm follow {farm.master} {plan}" in told
+    assert f"torchyard farm cancel {farm.master} {plan}" in told
+
+    (tmp_path / "open").touch()
+    failed = torchyard("farm", "follow", farm.master, plan)
+    assert failed.returncode == BuildError.exit_code, failed.stderr
+    assert f"error: {CORE}: `compile` failed with exit code 1" in failed.stderr
+    (page,) = (line for line in failed.stderr.splitlines() if line.startswith("its log, on w"))
+    assert f"http://127.0.0.1:{farm.web}/#/builders/" in page
+    assert "error: 1 job failed, 8 were not begun" in failed.stderr
+
+    farm.run("cancel", plan)
+    wait_until(lambda: not list((farm.master / "plans").glob("*.json")), 30, farm.log)
+    (tmp_path / "mended").touch()
+    done = build(farm)
+    assert done.returncode == 0, done.stderr
+    assert "done after" in done.stderr
+    assert done.stdout.count("built") == 2
+
+
+def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:
+    file = make_yard(tmp_path / "project")
+    for words, said in (
+        (("--engine", "buildbot"), "which farm?"),
+        (("--engine", "buildbot", "--farm", tmp_path), "is no farm: it has no farm.toml"),
+        (("--engine", "buildbot", "--jobs", 2), "`--jobs` is for the local engine"),
+        (("--farm", tmp_path), "`--farm` is for farms"),
+        (("--engine", "builtbot"), "did you mean `buildbot`?"),
+    ):
+        refused = torchyard("build", "-f", file, *words)
+        assert refused.returncode in (UsageError.exit_code, 7), refused.stderr
+        assert said in refused.stderr

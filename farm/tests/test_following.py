@@ -1,0 +1,110 @@
+"""What is told of a plan by somebody who looks from time to time."""
+
+from collections.abc import Mapping, Sequence
+
+from farm.tests.made import made_plan, real_plan
+from torchyard.model.recipe import Stage
+from torchyard_farm.asking import Going, Sent
+from torchyard_farm.following import Begun, Course, Over, found, last_words
+from torchyard_farm.plans import farm_plan
+
+CHAIN = {0: [], 1: [0], 2: [0]}
+
+
+class Watched:
+    """A plan, and what is told of it as numbers."""
+
+    def __init__(self, after: Mapping[int, Sequence[int]]) -> None:
+        self.course = Course(made_plan(after))
+        self._sets = 0
+
+    def ended(self, job: int, results: int = 0, at: int = 100) -> Sent:
+        self._sets += 1
+        return Sent(
+            bsid=self._sets,
+            external_idstring=f"plan/{job}",
+            complete=True,
+            complete_at=at,
+            results=results,
+        )
+
+    def look(self, going: Mapping[int, Going], *ended: Sent) -> list[Begun | int]:
+        moves = self.course.take(going, ended)
+        return [move.job if isinstance(move, Over) else move for move in moves]
+
+    def is_over(self) -> bool:
+        return self.course.is_over
+
+
+def test_beginnings_and_ends_are_told_once() -> None:
+    seen = Watched(CHAIN)
+    running = {0: Going(7, "w1")}
+    assert seen.look(running) == [Begun(0, "w1", 1, "")]
+    assert seen.look(running) == []
+    end = seen.ended(0)
+    assert seen.look(running, end) == [0]  # it ended between the two questions
+    assert seen.look({}, end) == []
+    assert seen.course.left == [1, 2]
+    assert not seen.is_over()
+    assert seen.look({}, end, seen.ended(1), seen.ended(2)) == [1, 2]
+    assert seen.is_over()
+    assert seen.course.left == []
+
+
+def test_a_job_whose_worker_is_not_known_yet_is_told_later() -> None:
+    seen = Watched(CHAIN)
+    assert seen.look({0: Going(7, "")}) == []
+    assert not seen.is_over()
+    assert seen.look({0: Going(7, "w1")}) == [Begun(0, "w1", 1, "")]
+
+
+def test_a_job_that_goes_elsewhere_is_tried_again() -> None:
+    seen = Watched(CHAIN)
+    seen.look({0: Going(7, "w1")})
+    assert seen.look({}) == []  # its end may not have been written down yet
+    assert seen.look({0: Going(9, "w2")}) == [Begun(0, "w2", 2, "w1")]
+
+
+def test_nothing_goes_on_behind_a_failure_until_somebody_helps() -> None:
+    seen = Watched({**CHAIN, 3: []})
+    seen.look({}, seen.ended(0, results=2))
+    assert not seen.is_over()  # the last job needs nobody
+    seen.look({}, seen.ended(3))
+    assert seen.is_over()
+    assert seen.course.left == [1, 2]
+    assert seen.look({0: Going(9, "w1")}) == [Begun(0, "w1", 1, "")]
+    assert not seen.is_over()
+    assert seen.look({}, seen.ended(0)) == [0]
+    assert seen.course.left == [1, 2]
+    assert not seen.is_over()
+
+
+def test_only_late_ends_are_asked_for() -> None:
+    seen = Watched(CHAIN)
+    assert seen.course.since == 0
+    seen.look({}, seen.ended(0, at=1000), seen.ended(1, at=900))
+    assert seen.course.since == 970
+
+
+def test_what_there_were_results_of_is_known() -> None:
+    plan = real_plan()
+    packages = [job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE]
+    proofs = [job.fingerprint for job in plan.jobs() if job.stage in (Stage.CHECK, Stage.SMOKE)]
+    known = {packages[0], proofs[0], next(plan.jobs()).fingerprint}
+    farmed = farm_plan(plan, known, name="plan", store="file:///store")
+    assert found(farmed) == (2, packages[:1])
+
+
+def test_errors_are_what_a_job_said_at_last() -> None:
+    log = [
+        "htorchyard run --detach",
+        "ostarted  core:x",
+        "oerror: this is from a compiler",
+        "ofailed   core:x: it is wrong",
+        "esome library complains",
+        "eerror: core:x: it is wrong",
+        "ehint: mend it",
+        "hprogram finished with exit code 9",
+    ]
+    assert last_words(log) == "error: core:x: it is wrong\nhint: mend it"
+    assert last_words(["oall is well"]) == ""

@@ -1,0 +1,162 @@
+"""Telling everybody how a build goes: people, programs, CI services, `status`."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+from torchyard.cli.main import INTERRUPTED
+from torchyard.cli.places import home_of
+from torchyard.cli.quiet import quietly
+from torchyard.cli.today import current_moment
+from torchyard.engines.engine import Build, Listen
+from torchyard.errors import BuildError, TorchyardError, all_errors
+from torchyard.host.process import is_running
+from torchyard.model.event import Ended, Happening, encode_event
+from torchyard.model.order import short_name
+from torchyard.model.quantity import show_count
+from torchyard.report.console import say, show, write, write_error
+from torchyard.report.events import printer
+from torchyard.report.folds import Fold, fold_style
+from torchyard.store.store import Store
+from torchyard.store.trees import read_log
+
+_REMEMBERED = 20
+"""So many builds are known to `status`, with what their jobs said."""
+
+_DETAILED = 500
+"""Up to so many packages that were in the store are listed; reading each costs a request."""
+
+
+def new_folder(file: str) -> Path:
+    """Where `status` looks for a build that this process begins now."""
+    moment = current_moment().replace("-", "").replace(":", "")
+    return Path(home_of(file), "builds", f"{moment}-{os.getpid()}")
+
+
+def watch(
+    build: Callable[[Listen], Build],
+    store: Store,
+    folder: Path,
+    *,
+    work: Path | None = None,
+    as_json: bool,
+) -> None:
+    """Let an engine build, and tell everybody how it goes and went.
+
+    `folder` is the build's own; `work` has the directories of jobs, if they run here.
+    """
+    with ExitStack() as stack:
+        listeners = list(_listeners(stack, folder, work, store, as_json=as_json))
+
+        def listen(event: Happening) -> None:
+            for listener in list(listeners):
+                try:
+                    listener(event)
+                except (OSError, TorchyardError, SystemExit):
+                    listeners.remove(listener)  # hours of work do not end with who watches them
+
+        done = build(quietly(listen))
+    if not as_json:
+        _print_table(store, done)
+    _raise_failures(done, folder)
+
+
+def _listeners(
+    stack: ExitStack, folder: Path, work: Path | None, store: Store, *, as_json: bool
+) -> Iterator[Listen]:
+    """Everybody who wants to hear of events: the file for `status`, and people or programs."""
+    record: list[Callable[[bytes], object]] = []
+
+    def keep(event: Happening) -> None:
+        if not record:
+            _forget(folder.parent)
+            folder.mkdir(parents=True, exist_ok=True)
+            file = stack.enter_context((folder / "events.jsonl").open("wb", buffering=0))
+            record.append(file.write)
+        record[0](encode_event(event))
+
+    yield keep
+    if as_json:
+        yield lambda event: write(encode_event(event))
+    elif sys.stderr.isatty():
+        from torchyard.host.child import memory_of
+        from torchyard.report.live import LiveBoard
+
+        yield stack.enter_context(LiveBoard(memory_of))
+    else:
+        yield printer(say)
+        style = fold_style()
+        if style:
+            yield partial(_fold, style, work, store)
+
+
+def _forget(builds: Path) -> None:
+    """Remove what is known of all but the last builds."""
+    for folder in sorted(builds.glob("*-*/"))[: 1 - _REMEMBERED]:
+        pid = folder.name.rpartition("-")[2]
+        if pid.isdigit() and not is_running(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _fold(style: Fold, work: Path | None, store: Store, event: Happening) -> None:
+    """Print the log of a job that ended, folded away."""
+    if isinstance(event, Ended) and event.outcome in ("built", "failed"):
+        lines: list[str] = []
+        if event.outcome == "built":
+            result = store.find(event.fingerprint)
+            text = b"".join(read_log(store, result)) if result else b""
+            lines = text.decode(errors="replace").splitlines()
+        elif work is not None:
+            stage = event.job.partition(":")[0]
+            path = work / short_name(stage, event.fingerprint) / "log"
+            if path.exists():
+                lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in style(f"log of {event.job}", lines):
+            say(line)
+
+
+def _print_table(store: Store, done: Build) -> None:
+    """What there is now of the packages that were asked for."""
+    made = [end for end in done.ends if end.job.startswith("package:")]
+    rows: list[tuple[str, str, float, int, str]] = [
+        (end.job, end.outcome, end.seconds, end.size, end.digest)
+        for end in made
+        if end.outcome in ("built", "failed")
+    ]
+    packages = done.packages + [end.fingerprint for end in made if end.outcome == "cached"]
+    if len(packages) <= _DETAILED:
+        rows += [(r.id, "cached", 0.0, r.size, r.tree.digest) for r in store.results(packages)]
+    if rows:
+        from torchyard.inspect.build_report import build_report
+
+        show(build_report(done.project, sorted(rows)))
+    if len(packages) > _DETAILED:
+        write(f"{len(packages):,} packages were in the store: `torchyard store ls` lists them\n")
+
+
+def _raise_failures(done: Build, folder: Path) -> None:
+    """Fail as the jobs did: with what each of them said."""
+    failed = [ended for ended in done.ends if ended.outcome == "failed"]
+    skipped = sum(ended.outcome == "skipped" for ended in done.ends)
+    for ended in failed:
+        stage = ended.job.partition(":")[0]
+        said = folder / f"{short_name(stage, ended.fingerprint)}.errors"
+        # On a full disk, or if it was killed, its process could not say anything itself.
+        write_error((said.read_bytes() if said.exists() else b"") or f"{ended.why}\n".encode())
+    if failed:
+        msg = f"{show_count(len(failed), 'job')} failed, {skipped:,} were not begun"
+        raise _common_class(failed)(msg, hint=done.onward)
+    if skipped:
+        say(f"stopped with {show_count(skipped, 'job')} left: {done.onward}")
+        sys.exit(INTERRUPTED)
+
+
+def _common_class(failed: Sequence[Ended]) -> type[TorchyardError]:
+    """What all failures have in common: a build that only this machine can't do is no bad build."""
+    known = {kind.exit_code: kind for kind in all_errors()}
+    codes = {ended.code for ended in failed}
+    return known.get(codes.pop(), BuildError) if len(codes) == 1 else BuildError
