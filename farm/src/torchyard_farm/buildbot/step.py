@@ -48,7 +48,13 @@ _JOB = ("--order", ORDER, "--work", _WORK)
 """Commands run in a directory for each agent and builder, which has one job at a time; the work of
 a machine is in one for all."""
 
-_OPTIONS = {"workdir": ".", "timeout": None, "logEnviron": False, "interruptSignal": "TERM"}
+_OPTIONS = {
+    "workdir": ".",
+    "timeout": None,
+    "logEnviron": False,
+    "interruptSignal": "TERM",
+    "env": {"COLUMNS": "1000"},  # a log is as wide as its page
+}
 
 
 class RunJob(BuildStep):
