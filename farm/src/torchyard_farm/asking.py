@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -127,10 +127,6 @@ class Master:
     def __init__(self, web: Address) -> None:
         self._address = web
         self._web = Web()
-
-    def page_of(self, plan: str) -> str:
-        """Where people find a plan."""
-        return f"{self._address.url}plugins/plans/{quote(plan, safe='')}"
 
     def workers(self) -> set[str]:
         """The names of all agents that are connected."""

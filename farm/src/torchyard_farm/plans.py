@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 import msgspec
 
@@ -25,6 +26,9 @@ from torchyard.plan.order import task_of
 from torchyard_farm.kinds import kind_of
 
 FOLDER = "plans"
+PAGES = "plans"
+"""What the plug-in is called that shows plans in the web interface."""
+
 _ENDED = "ended"
 
 
@@ -110,6 +114,11 @@ def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> F
         for number in left
     )
     return FarmPlan(id=name, store=store, tasks=tasks, jobs=jobs, sandbox=plan.yard.sandbox)
+
+
+def page_of(web: str, plan: str) -> str:
+    """Where people find a plan, below the address of the web interface."""
+    return f"{web}plugins/{PAGES}/{quote(plan, safe='')}"
 
 
 class Plans:

@@ -27,7 +27,7 @@ from torchyard.config.credentials import take_credentials
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.secrets import give
 from torchyard.host.signals import end_tidily
-from torchyard.model.event import Ended, Event, Happening, Made, encode_event
+from torchyard.model.event import Ended, Event, Happening, encode_event, ended_well
 from torchyard.model.order import Order
 from torchyard.model.yard import Sandbox, SandboxKind, Yard
 from torchyard.report.console import say
@@ -35,9 +35,6 @@ from torchyard.report.events import printer
 from torchyard.run.job import Conditions, run_job
 from torchyard.run.trust import STAGES, parse_stages, refuse_others
 from torchyard.store.store import Store
-
-_FEW = 20
-"""So many files of a result are named when a job ends; of more, only how many there are."""
 
 
 @click.command("run")
@@ -127,20 +124,7 @@ def carry_out(
         failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
         listen(failed(why=str(error), known=known))
         raise
-    result = outcome.result
-    files = result.tree.files
-    few = files if len(files) <= _FEW else ()
-    listen(
-        ended(
-            outcome="built" if outcome.built else "cached",
-            seconds=result.seconds,
-            size=result.size,
-            memory=max((step.memory for step in result.steps), default=0),
-            digest=result.tree.digest,
-            files=len(files),
-            made=tuple(Made(path=file.path, size=file.size, digest=file.digest) for file in few),
-        )
-    )
+    listen(ended_well(outcome.result, built=outcome.built))
 
 
 def conditions_of(order: Order, file: str, work: str | None, sandbox: str | None) -> Conditions:

@@ -7,8 +7,11 @@ from typing import Literal
 
 import msgspec
 
-from torchyard.model.result import Usage
+from torchyard.model.result import Result, Usage
 from torchyard.model.values import Value
+
+_FEW = 20
+"""So many files of a result are named when a job ends; of more, only how many there are."""
 
 Outcome = Literal["built", "cached", "failed", "retry", "skipped"]
 
@@ -117,6 +120,23 @@ class Ended(Event, kw_only=True):
     reason: str = ""
     why: str = ""
     known: str = ""
+
+
+def ended_well(result: Result, *, built: bool) -> Ended:
+    """Tell of a job that has a result, whether it was made just now or found."""
+    files = result.tree.files
+    few = files if len(files) <= _FEW else ()
+    return Ended(
+        job=result.id,
+        fingerprint=result.fingerprint,
+        outcome="built" if built else "cached",
+        seconds=result.seconds,
+        size=result.size,
+        memory=max((step.memory for step in result.steps), default=0),
+        digest=result.tree.digest,
+        files=len(files),
+        made=tuple(Made(path=file.path, size=file.size, digest=file.digest) for file in few),
+    )
 
 
 class Finished(Event, kw_only=True):

@@ -12,13 +12,13 @@ from torchyard_farm.buildbot.calendar import calendar
 from torchyard_farm.buildbot.database import Database
 from torchyard_farm.buildbot.gate import Gate, Passwords
 from torchyard_farm.buildbot.heartbeat import Heartbeat
-from torchyard_farm.buildbot.pages import NAME as PLANS
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
 from torchyard_farm.buildbot.step import RunJob
 from torchyard_farm.buildbot.tries import Tries
 from torchyard_farm.buildbot.web import answer_carefully
 from torchyard_farm.kinds import gigabytes, machines_by_kind, window_of
 from torchyard_farm.layout import secret_of
+from torchyard_farm.plans import PAGES
 from torchyard_farm.settings import Farm, Machine, load_farm
 from torchyard_farm.tls import endpoint_of
 
@@ -117,7 +117,7 @@ def _web(folder: Path, farm: Farm) -> dict[str, Any]:
     answer_carefully()
     return {
         "port": farm.web.endpoint,
-        "plugins": {PLANS: {}},
+        "plugins": {PAGES: {}},
         "auth": Passwords({name: secret_of(folder, name) for name in farm.users}),
         "authz": Gate(farm.users),
     }

@@ -4,7 +4,6 @@ from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from buildbot.www.resource import Resource
 from twisted.internet import defer
@@ -20,7 +19,6 @@ from torchyard_farm.plan_page import plan_view, shown_blocks
 from torchyard_farm.plans import Plans, history_of
 from torchyard_farm.progress import progress_of
 
-NAME = "plans"
 _FILES = {
     "page.css": "text/css",
     "page.js": "text/javascript",
@@ -39,11 +37,6 @@ long as it took to make: whoever looks does not keep the master from its work.""
 
 _MOST = 16
 """So many answers are kept for that."""
-
-
-def page_of(master: Any, plan: str) -> str:
-    """Where people find a plan."""
-    return f"{master.config.buildbotURL}plugins/{NAME}/{quote(plan, safe='')}"
 
 
 class _Plans(Folder):

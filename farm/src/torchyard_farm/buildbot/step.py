@@ -26,9 +26,8 @@ from torchyard_farm.attempts import (
 )
 from torchyard_farm.buildbot.follow import LOG, FollowCommand
 from torchyard_farm.buildbot.notes import GONE
-from torchyard_farm.buildbot.pages import page_of
 from torchyard_farm.buildbot.tries import VERDICT, Tries
-from torchyard_farm.plans import Plans
+from torchyard_farm.plans import Plans, page_of
 from torchyard_farm.story import Story
 
 _RESULTS = {
@@ -120,7 +119,7 @@ class RunJob(BuildStep):
     def _run_there(self) -> Generator[Any, Any, int | None]:
         plan = self._plans.read(self.getProperty("plan"))
         order = plan.order(self.getProperty("job"))
-        yield self.addURL("plan", page_of(self.master, plan.id))
+        yield self.addURL("plan", page_of(self.master.config.buildbotURL, plan.id))
         if (yield self._send(msgspec.json.encode(order))):
             return None  # its disk is full, for example: another one may do better
         self._story = Story(order.task.id)

@@ -16,14 +16,14 @@ from torchyard.engines.engine import (
 )
 from torchyard.errors import ElsewhereError, UsageError
 from torchyard.host.signals import Stops
-from torchyard.model.event import Began, Ended, Noted, Outcome, Started
+from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_well
 from torchyard.model.order import short_name
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 from torchyard_farm.asking import CANCELLED, GOOD, Master, Sent
 from torchyard_farm.cli.submission import Wanted, draft_of, hand_in
 from torchyard_farm.following import Begun, Course, Over, found, last_words
-from torchyard_farm.plans import FarmPlan, Plans
+from torchyard_farm.plans import FarmPlan, Plans, page_of
 from torchyard_farm.settings import load_farm
 
 _SOON, _SELDOM = 0.5, 5.0
@@ -86,14 +86,16 @@ class _Follower:
         self._store = store
         self._plans = Plans(farm)
         self._folder = folder
-        self._master = Master(load_farm(farm).web)
+        web = load_farm(farm).web
+        self._page = page_of(web.url, plan.id)
+        self._master = Master(web)
         self._course = Course(plan)
         self._tell = tell
         self.ends: dict[int, Ended] = {}
 
     def run(self) -> bool:
         """Follow until all is over, or somebody stops it; whether somebody did."""
-        self._tell(Noted(text=f"plan {self._plan.id}: {self._master.page_of(self._plan.id)}"))
+        self._tell(Noted(text=f"plan {self._plan.id}: {self._page}"))
         nap, heard, is_silent = _SOON, time.monotonic(), False
         with Stops() as stops:
             while True:
@@ -145,26 +147,14 @@ class _Follower:
 
     def _end(self, job: int, sent: Sent) -> None:
         if sent.results in GOOD:
-            ended = self._good(job)
+            task = self._plan.task(job)
+            ended = ended_well(self._store.get(task.fingerprint, task.id), built=True)
         elif sent.results == CANCELLED:
             ended = self._ended(job, "skipped", "somebody stopped it")
         else:
             ended = self._bad(job, sent)
         self.ends[job] = ended
         self._tell(ended)
-
-    def _good(self, job: int) -> Ended:
-        task = self._plan.task(job)
-        result = self._store.get(task.fingerprint, task.id)
-        return Ended(
-            job=task.id,
-            fingerprint=task.fingerprint,
-            outcome="built",
-            seconds=result.seconds,
-            size=result.size,
-            memory=max((step.memory for step in result.steps), default=0),
-            digest=result.tree.digest,
-        )
 
     def _bad(self, job: int, sent: Sent) -> Ended:
         """How a job failed; what it said is left where everybody looks for it."""
