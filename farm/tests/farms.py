@@ -65,6 +65,8 @@ class TrialFarm:
         self.slots = slots
         self.has_hosts = False
         """Whether each worker believes to be a machine of its own; only root can arrange that."""
+        self.patience = 3
+        """Seconds; processors that have other things to do make for longer ones."""
         self._keys, self._tables = keys, tables
         self._database = database
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -78,7 +80,7 @@ class TrialFarm:
             self.master.mkdir(parents=True)
             text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
             text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
-            text += f'heartbeat = "2 s"\npatience = "3 s"\npause = "1 s"\n{self._keys}'
+            text += f'heartbeat = "2 s"\npatience = "{self.patience} s"\npause = "1 s"\n{self._keys}'
             text += "".join(_WORKER.format(name=name, slots=self.slots) for name in self.names)
             text += self._tables
             (self.master / "farm.toml").write_text(text, encoding="utf-8")

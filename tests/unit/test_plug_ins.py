@@ -1,13 +1,19 @@
-"""Commands of other distributions: found when they are wanted, and only then."""
+"""Commands and engines of other distributions: found when they are wanted, and only then."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.helpers import make_yard
 
 COMMAND = """
 import click
+from torchyard.engines.engine import Build
+from torchyard.model.event import Noted
+def build(plan, store, options, listen):
+    listen(Noted(text=f"digs {len(plan)} holes"))
+    return Build(plan.label, [], [], "")
 @click.command("dig")
 def command() -> None:
     "Dig a hole."
@@ -22,6 +28,7 @@ def plug_in(tmp_path: Path) -> Path:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Name: digger\nVersion: 1.0\n", encoding="utf-8")
     points = "[torchyard.commands]\ndig = digger:command\nplan = digger:command\n"
+    points += "[torchyard.engines]\ndig = digger:build\nlocal = digger:build\n"
     (metadata / "entry_points.txt").write_text(points, encoding="utf-8")
     (tmp_path / "digger.py").write_text(COMMAND, encoding="utf-8")
     return tmp_path
@@ -48,6 +55,17 @@ def test_one_that_cannot_be_loaded_is_told(plug_in: Path) -> None:
     ended = run(plug_in, "dig")
     assert ended.returncode == 7
     assert "comes from digger, which can't be loaded: No module named" in ended.stderr
+
+
+def test_an_engine_of_another_distribution_builds(plug_in: Path) -> None:
+    file = str(make_yard(plug_in / "project"))
+    built = run(plug_in, "build", "-f", file, "--engine", "dig")
+    assert (built.returncode, built.stderr) == (0, "note     digs 10 holes\n")
+    refused = run(plug_in, "build", "-f", file, "--engine", "digg")
+    assert refused.returncode == 2
+    assert "there is no engine `digg`" in refused.stderr
+    assert "did you mean `dig`?" in refused.stderr
+    assert "holes" not in run(plug_in, "build", "-f", file).stderr
 
 
 def test_nobody_looks_for_plug_ins_who_wants_a_command_of_ours() -> None:

@@ -1,0 +1,180 @@
+"""The sample project through a farm to a channel: the same packages as on this machine."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from farm.tests.farms import TrialFarm, postgres, postgres_programs
+from tests.conda import SUBDIR, find_python, make_channel
+from tests.installers import Pip
+from tests.publishing import torchyard
+from tests.recipe import PREFIX, Project, shared_sample
+from tests.served import bucket_config
+from tests.services import PUBLIC, Nginx, S3Server
+from tests.smoke import make_wheel
+from torchyard.host.machine import python_name
+from torchyard.model.recipe import Stage
+from torchyard.store.store import Store
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("gcc", "bwrap"))), reason="there is no gcc or no bwrap here"
+    ),
+    pytest.mark.skipif(postgres_programs() is None, reason="there is no PostgreSQL here"),
+]
+
+VIEW = "cpu-openblas"
+WORKERS = ("w1", "w2")
+PUBLISHES = """
+[worker.uploads]
+platform = "linux-x86_64"
+memory = "8 GB"
+disk = "8 GB"
+publish = true
+"""
+EXTERNAL = ("cuda-toolkit", "python", "python_abi", "typing_extensions")
+USE = "import tinytorch as t; assert t.add([1, 2], [3, 4]) == [4, 6]; print(t.__version__)"
+PART = f'{{compute="cpu",blas="openblas",python="{python_name()}",package=["wheel","libtorch"]}}'
+
+
+class _Properties(msgspec.Struct):
+    task: tuple[str, str]
+    workername: tuple[str, str]
+
+
+class _Build(msgspec.Struct):
+    properties: _Properties
+
+
+class Yard(NamedTuple):
+    """A farm, the place that it publishes to, and the server where that is read."""
+
+    farm: TrialFarm
+    nginx: Nginx
+    url: str
+
+    def build(self, store: Path, *words: str, subset: str = "") -> None:
+        """Build what there is of the project through the farm, and publish it."""
+        channel = f'url="{self.url}",variants="compute-blas",external={json.dumps(EXTERNAL)}'
+        chosen = f'{channel},subset="{subset}"' if subset else channel
+        conda = self.farm.file.parent / ".torchyard/channel"
+        done = torchyard(
+            *("build", "--engine", "buildbot", "--farm", self.farm.master, "-f", self.farm.file),
+            *("--store", store, "--set", f"channel={{nightly={{{chosen}}}}}"),
+            *("--set", f'smoke.channels=["{conda}"]', *words),
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def yard_for(project: Project, folder: Path) -> Iterator[Yard]:
+    """Three workers, of which one publishes to a bucket, and only that one can."""
+    with ExitStack() as stack:
+        (folder / "s3").mkdir()
+        server = stack.enter_context(S3Server(folder / "s3"))
+        place = server.public_place()
+        config = bucket_config(server.endpoint, f"{PUBLIC}/{place.prefix}")
+        nginx = stack.enter_context(Nginx(folder / "nginx", config))
+        database = stack.enter_context(postgres())
+        farm = TrialFarm(folder / "farm", project.file, database, WORKERS, tables=PUBLISHES)
+        farm.patience = 60  # compilers have all processors
+        stack.enter_context(farm)
+        farm.start_master()
+        farm.start_workers()
+        farm.start_worker("uploads", "--publish", env={**os.environ, **place.environment})
+        make_wheel(folder / "others", version="99.0", dist="typing_extensions")
+        words = ("--to", place.url, "--variants", "compute-blas")
+        done = torchyard("publish", folder / "others", *words, env=place.environment)
+        assert done.returncode == 0, done.stderr
+        yield Yard(farm, nginx, place.url)
+
+
+def channel_for(project: Project, *pythons: str) -> None:
+    """Make what is missing in the conda channel that smoke tests need."""
+    channel = project.folder / ".torchyard/channel"
+    if any(find_python(tag) is None for tag in pythons):
+        pytest.skip(f"not all of {', '.join(pythons)} are here to make conda packages of")
+    missing = [tag for tag in pythons if not list(channel.glob(f"{SUBDIR}/*_{tag}.conda"))]
+    if missing:
+        make_channel(channel, missing)
+
+
+def packages_in(store: Path) -> dict[str, dict[str, str]]:
+    """The sha256 of all files of packages, by job."""
+    return {
+        result.id: {file.path: file.digest for file in result.tree.files}
+        for result in Store.at(str(store)).results()
+        if result.order.task.stage is Stage.PACKAGE
+    }
+
+
+def check_installed(url: str, folder: Path) -> None:
+    """Install the wheel as its users do, and use it."""
+    assert Pip().install(f"{url}/{VIEW}/", "tinytorch", folder)["tinytorch"] == "1.2.0+cpu"
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)}
+    used = subprocess.run([sys.executable, "-c", USE], env=env, check=True, stdout=-1, text=True)
+    assert used.stdout == "1.2.0+cpu\n"
+
+
+def check_published_by(farm: TrialFarm) -> None:
+    """One machine published, and did nothing else."""
+    done: dict[str, set[str]] = {name: set() for name in (*WORKERS, "uploads")}
+    found = farm._ask("builds?property=task&property=workername")["builds"]
+    for build in msgspec.convert(found, list[_Build]):
+        done[build.properties.workername[0]].add(build.properties.task[0].partition(":")[0])
+    assert done["uploads"] == {"publish"}
+    assert "core" in done["w1"] | done["w2"]
+    assert "publish" not in done["w1"] | done["w2"]
+
+
+def test_a_part_of_the_sample_is_built_and_published_by_a_farm(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Every stage: source, core, bindings, packages, checks, smoke tests, a channel."""
+    with shared_sample(tmp_path_factory) as project:
+        channel_for(project, python_name())
+        cells = (
+            f"package:{PREFIX}/{VIEW}/{python_name()}/wheel",
+            f"package:{PREFIX}/{VIEW}/any/libtorch",
+        )
+        project.torchyard("build", *cells)
+        ours = packages_in(project.store)
+    with yard_for(project, tmp_path) as yard:
+        part = ("--subset", "part", "--set", f"subset={{part={PART}}}")
+        yard.build(tmp_path / "store", *part, "--set", 'smoke.level="import"', subset="part")
+        theirs = packages_in(tmp_path / "store")
+        assert set(theirs) == set(cells)
+        assert theirs == {job: ours[job] for job in cells}
+        check_installed(yard.nginx.url, tmp_path / "installed")
+        check_published_by(yard.farm)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not all(map(shutil.which, ("nvcc", "hipcc"))), reason="there is no CUDA or no ROCm here"
+)
+def test_the_whole_sample_is_built_and_published_by_a_farm(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """An hour: two BLAS, four Pythons, CUDA and ROCm, all kinds of packages, twice."""
+    with shared_sample(tmp_path_factory) as project:
+        channel_for(project, "cp310", "cp311", "cp312", "cp313")
+        project.torchyard("build", "package:*")
+        ours = packages_in(project.store)
+    with yard_for(project, tmp_path) as yard:
+        yard.build(tmp_path / "store")
+        theirs = packages_in(tmp_path / "store")
+        assert len(theirs) == 35
+        assert theirs == {job: ours[job] for job in theirs}
+        check_installed(yard.nginx.url, tmp_path / "installed")
+        check_published_by(yard.farm)
