@@ -94,6 +94,19 @@ def test_lines(snapshot: SnapshotAssertion) -> None:
     assert [line_of(event) for event in (*STORY, *END)] == snapshot
 
 
+def test_jobs_of_a_farm_are_told_with_their_workers() -> None:
+    began = Began(project="torch-2.14.0", store="s", jobs=2, needed=2, cached=0, slots=0)
+    started = Started(at=10.0, job=CORE, fingerprint="1" * 64, worker="w1-2", attempt=2)
+    assert line_of(began) == "torch-2.14.0: 2 of 2 jobs to do"
+    assert line_of(started) == f"started  {CORE} on w1-2 (attempt 2)"
+    board = Board()
+    board(began)
+    board(started)
+    line = drawn(board, 75.0, 60).splitlines()[1]
+    assert "  on w1-2  " in line
+    assert line.endswith("  1:05")
+
+
 def test_nothing_is_promised_that_nobody_knows() -> None:
     board = Board()
     assert board.remaining(1.0) is None

@@ -38,6 +38,7 @@ class Running:
     def __init__(self, started: Started) -> None:
         self.job = started.job
         self.began = started.at
+        self.worker = started.worker
         self.step = f"on {started.worker}" if started.worker else ""
         self.stepped = started.at
         self.progress: tuple[int, int] | None = None
@@ -173,10 +174,11 @@ class Picture(NamedTuple):
         names = [job.job.replace(label, "") for job in shown]
         room = width - wide - 2
         longest = min(max(map(len, names), default=0), room)
-        step = min(room - longest - 2, max((len(job.step) for job in shown), default=0))
+        wanted = max((len(job.step) for job in shown), default=0)
+        step = min(room - longest - 2, wanted)
         for job, name, text in zip(shown, names, figures, strict=True):
             line = Text(f"{shorten(name, longest):{longest}}")
-            if step >= _LEAST:
+            if step and step >= min(_LEAST, wanted):
                 line.append(f"  {shorten(job.step, step):{step}}", style="dim")
             line.append(f"  {text:>{wide}}")
             yield line
@@ -184,6 +186,8 @@ class Picture(NamedTuple):
             yield Text(f"and {len(self.board.running) - _SHOWN} more", style="dim")
 
     def _figures(self, job: Running) -> str:
+        if job.worker:  # nobody here knows more
+            return clock(self.now - job.began)
         counts = f"{job.progress[0]}/{job.progress[1]}" if job.progress else ""
         memory = self.memory.get(job.job, 0)
         return (

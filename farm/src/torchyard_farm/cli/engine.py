@@ -95,7 +95,7 @@ class _Follower:
 
     def run(self) -> bool:
         """Follow until all is over, or somebody stops it; whether somebody did."""
-        self._tell(Noted(text=f"plan {self._plan.id}: {self._page}"))
+        self._tell(Noted(text=f"its plan: {self._page}"))
         nap, heard, is_silent = _SOON, time.monotonic(), False
         with Stops() as stops:
             while True:
