@@ -114,11 +114,11 @@ class Browser:
         assert isinstance(found, dict)
         self.tell(f"element/{found[_ELEMENT]}/click", {})
 
-    def until(self, script: str, *args: object) -> object:
+    def until(self, script: str, *args: object, seconds: float = _START_SECONDS) -> object:
         """Run a script until what it returns is true, and give that."""
         began = time.monotonic()
         while not (value := self.run(script, *args)):
-            assert time.monotonic() - began < _START_SECONDS, script
+            assert time.monotonic() - began < seconds, script
             time.sleep(0.02)
         return value
 

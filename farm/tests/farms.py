@@ -44,6 +44,11 @@ class Build(TypedDict):
     complete: bool
 
 
+class Builder(TypedDict):
+    builderid: int
+    name: str
+
+
 class TrialFarm:
     """One master and its workers, for the project of a file."""
 
@@ -184,6 +189,11 @@ class TrialFarm:
     def builds(self) -> list[Build]:
         found: list[Build] = self._ask("builds")["builds"]  # type: ignore[assignment]
         return sorted(found, key=lambda one: one["buildid"])
+
+    def history(self, page: str) -> int:
+        """The number of the page that has the history of a cell."""
+        builders: list[Builder] = self._ask("builders")["builders"]  # type: ignore[assignment]
+        return next(one["builderid"] for one in builders if one["name"] == page)
 
     def log(self) -> str:
         path = self.master / "twistd.log"

@@ -1,8 +1,8 @@
 """A project that looks like PyTorch to those who watch a farm, and takes seconds to build."""
 
-from pathlib import Path
+from collections.abc import Sequence
 
-from tests.helpers import make_yard
+from tests.helpers import to_toml
 
 _TEXT = """\
 [project]
@@ -14,10 +14,10 @@ path = "code"
 
 [matrix]
 platform = ["linux-x86_64"]
-compute = ["cpu", "cu126", "cu130"]
+compute = {computes}
 blas = ["mkl"]
-python = ["cp312", "cp313", "cp314"]
-package = ["wheel", "conda", "libtorch"]
+python = {pythons}
+package = {packages}
 
 [[steps.core]]
 name = "configure"
@@ -59,6 +59,20 @@ smoke = []
 """
 
 
-def shown_yard(folder: Path, pace: float = 0.05) -> Path:
-    """Write the project; the core has 120 units, and each takes so many seconds."""
-    return make_yard(folder, _TEXT.format(pace=pace))
+BROKEN = "bindings:torch-2.14.0/linux-x86_64/cu126-mkl/cp314"
+"""The job that fails."""
+
+
+def shown_text(
+    pace: float,
+    computes: Sequence[str] = ("cpu", "cu126", "cu130"),
+    pythons: Sequence[str] = ("cp312", "cp313", "cp314"),
+    packages: Sequence[str] = ("wheel", "conda", "libtorch"),
+) -> str:
+    """The project's file; a core has 120 units, and each takes so many seconds."""
+    return _TEXT.format(
+        pace=pace,
+        computes=to_toml(computes),
+        pythons=to_toml(pythons),
+        packages=to_toml(packages),
+    )

@@ -53,6 +53,7 @@ def test_a_result_has_a_summary_and_a_page() -> None:
     story = Story(JOB)
     story.hear(text(Stepped(job=JOB, usage=USED), Noted(job=JOB, text="no sandbox"), BUILT))
     assert story.telling == story.summary == "built in 12 s, 1 file, 4 MB"
+    assert story.headline == "package: built in 12 s, 1 file, 4 MB"
     assert story.page() == (
         f"{JOB}\nbuilt in 12 s, 1 file, 4 MB\nfingerprint {'f' * 64}\n\n"
         f"file          size  sha256\ndemo-1.0.whl  4 MB  {'d' * 64}\n\n"

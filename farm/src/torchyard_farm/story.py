@@ -93,6 +93,11 @@ class Story:
         return _short(f"{ended.known}: {why}" if ended.known else why)
 
     @property
+    def headline(self) -> str:
+        """The summary behind the stage, for the history of a cell."""
+        return f"{self._job.partition(':')[0]}: {self.summary}"
+
+    @property
     def telling(self) -> str:
         """The summary, and below it the lines of the log that tell why it failed."""
         lines = self._ended.why.splitlines()[1 : 1 + _LINES] if self._ended else ()

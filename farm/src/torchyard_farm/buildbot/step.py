@@ -142,7 +142,7 @@ class RunJob(BuildStep):
 
     def getResultSummary(self) -> dict[str, str]:
         if self._story.summary and not self.descriptionDone:
-            return {"step": self._story.telling, "build": self._story.summary}
+            return {"step": self._story.telling, "build": self._story.headline}
         return super().getResultSummary()
 
     @defer.inlineCallbacks
