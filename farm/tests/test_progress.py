@@ -28,6 +28,7 @@ def test_behind_a_failure_everything_is_blocked() -> None:
     bad = [State.FAILED, State.BLOCKED, State.BLOCKED, State.READY]
     assert states(Sent(0, "bad")) == bad
     assert states(Sent(0, "given up"))[:2] == [State.GIVEN_UP, State.BLOCKED]
+    assert states(Sent(0, "quarantined"))[:2] == [State.QUARANTINED, State.BLOCKED]
     assert states(Sent(0, "bad"), Sent(0, None, began=1))[:2] == [State.RUNNING, State.WAITING]
 
 

@@ -14,7 +14,9 @@ class State(StrEnum):
 
     FAILED = "failed"
     GIVEN_UP = "given up"
-    """It took too many tries in vain."""
+    """It was tried too often in vain."""
+    QUARANTINED = "quarantined"
+    """It took down too many machines."""
     CANCELLED = "cancelled"
     BLOCKED = "blocked"
     """What it needs has failed."""
@@ -28,15 +30,16 @@ class State(StrEnum):
     """Not sent: the store has it, or has all that is made of it."""
 
 
-BAD = (State.FAILED, State.GIVEN_UP, State.CANCELLED)
-TROUBLE = (State.FAILED, State.GIVEN_UP)
+TROUBLE = (State.FAILED, State.GIVEN_UP, State.QUARANTINED)
+BAD = (*TROUBLE, State.CANCELLED)
 GOOD = (State.DONE, State.CACHED)
 
-Outcome = Literal["good", "bad", "given up", "cancelled"]
+Outcome = Literal["good", "bad", "given up", "quarantined", "cancelled"]
 _STATES: Mapping[Outcome, State] = {
     "good": State.DONE,
     "bad": State.FAILED,
     "given up": State.GIVEN_UP,
+    "quarantined": State.QUARANTINED,
     "cancelled": State.CANCELLED,
 }
 
@@ -86,8 +89,8 @@ def progress_of(plan: FarmPlan, sent: Iterable[Sent], *, is_over: bool) -> Progr
         if last is not None and last.outcome == "good":
             continue  # once a job has ended well, it stays so
         tries[task] = one
-        if one.outcome in ("bad", "given up") and one.ended is not None:
-            since.setdefault(task, one.ended)
+        if one.outcome is not None and _STATES[one.outcome] in TROUBLE:
+            since.setdefault(task, one.ended or 0)
         elif one.outcome is not None:
             since.pop(task, None)
     states = [State.CACHED] * len(plan.tasks)

@@ -1,29 +1,37 @@
 """Questions to Buildbot's tables: one for each page, however many jobs there are."""
 
+import json
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
-from buildbot.process.results import CANCELLED, EXCEPTION, SUCCESS, WARNINGS
+from buildbot.process.results import CANCELLED, SUCCESS, WARNINGS
 
+from torchyard_farm.attempts import Verdict
+from torchyard_farm.buildbot.tries import VERDICT
 from torchyard_farm.progress import Outcome, Sent
 
 _RUN = "run"
 """The step that runs a job."""
 
+_CONCLUSIONS: dict[str | None, Outcome] = {
+    Verdict.GIVEN_UP: "given up",
+    Verdict.QUARANTINED: "quarantined",
+}
 
-def _outcome(results: int) -> Outcome:
+
+def _outcome(results: int, verdict: str | None) -> Outcome:
     if results in (SUCCESS, WARNINGS):
         return "good"
     if results == CANCELLED:
         return "cancelled"
-    return "given up" if results == EXCEPTION else "bad"
+    return _CONCLUSIONS.get(verdict and json.loads(verdict), "bad")
 
 
 def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
     """What was heard of the jobs of a plan, the last try of each that was sent."""
     sets, requests, builds = model.buildsets, model.buildrequests, model.builds
-    steps, workers = model.steps, model.workers
+    steps, workers, properties = model.steps, model.workers, model.build_properties
     query = (
         sa.select(
             requests.c.id,
@@ -37,21 +45,26 @@ def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
             builds.c.complete_at,
             workers.c.name,
             steps.c.state_string,
+            properties.c.value,
         )
         .select_from(sets)
         .join(requests, requests.c.buildsetid == sets.c.id)
         .outerjoin(builds, builds.c.buildrequestid == requests.c.id)
         .outerjoin(workers, workers.c.id == builds.c.workerid)
         .outerjoin(steps, (steps.c.buildid == builds.c.id) & (steps.c.name == _RUN))
+        .outerjoin(
+            properties, (properties.c.buildid == builds.c.id) & (properties.c.name == VERDICT)
+        )
         .where(sets.c.external_idstring.startswith(f"{plan}/", autoescape=True))
         .order_by(requests.c.id, builds.c.id)
     )
     last: dict[int, Sent] = {}
     for row in connection.execute(query):
-        request, name, over, results, closed, builder, number, began, ended, worker, text = row
+        request, name, over, results, closed, builder, number, began, ended, *told = row
+        worker, text, verdict = told
         last[request] = Sent(
             job=int(name.rpartition("/")[2]),
-            outcome=_outcome(results) if over else None,
+            outcome=_outcome(results, verdict) if over else None,
             builder=builder,
             build=number,
             began=began,

@@ -1,0 +1,153 @@
+"""What is read from Buildbot's own tables."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+from buildbot.db.model import Model
+
+from torchyard_farm.buildbot.tables import count_sent, read_histories, read_sent
+from torchyard_farm.progress import Sent
+
+SUCCESS, FAILURE, RETRY, CANCELLED = 0, 2, 5, 6
+
+
+class Tables:
+    """Buildbot's tables in memory, and what Buildbot writes into them."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+        self._add("masters", id=1, name="m", name_hash="m", active=1, last_active=0)
+        self._add("workers", id=1, name="w1", info={})
+        self._add("builders", id=7, name="demo/cell", name_hash="c")
+        self._requests = self._builds = 0
+
+    def _add(self, table: str, **values: object) -> None:
+        self.connection.execute(sa.insert(getattr(Model, table)).values(**values))
+
+    def send(self, name: str, results: int | None = None) -> int:
+        """Send a job, which is over if it has a result."""
+        self._requests = number = self._requests + 1
+        over = {"complete": int(results is not None), "results": results}
+        self._add("buildsets", id=number, external_idstring=name, submitted_at=1, **over)
+        over["complete_at"] = None if results is None else 99
+        self._add(
+            "buildrequests", id=number, buildsetid=number, builderid=7, submitted_at=1, **over
+        )
+        return number
+
+    def build(self, request: int, results: int | None = None, verdict: str = "") -> None:
+        self._builds = number = self._builds + 1
+        self._add(
+            "builds",
+            id=number,
+            number=number,
+            builderid=7,
+            buildrequestid=request,
+            workerid=1,
+            masterid=1,
+            started_at=10,
+            complete_at=None if results is None else 60,
+            locks_duration_s=0,
+            state_string="failed bindings: why",
+            results=results,
+        )
+        for step, (name, text) in enumerate([("locks_acquire", "locks acquired"), ("run", "why")]):
+            place = {"id": 10 * number + step, "number": step, "buildid": number}
+            self._add("steps", name=name, state_string=text, urls_json="[]", **place)
+        for name, value in (("verdict", verdict), ("machine", "w")):
+            if value:
+                told = json.dumps(value)
+                self._add("build_properties", buildid=number, name=name, value=told, source="run")
+
+
+@pytest.fixture
+def tables() -> Iterator[Tables]:
+    engine = sa.create_engine("sqlite://")
+    Model.metadata.create_all(engine)
+    with engine.begin() as connection:
+        yield Tables(connection)
+    engine.dispose()
+
+
+def sent(tables: Tables, plan: str = "plan") -> list[Sent]:
+    return read_sent(tables.connection, Model, plan)
+
+
+def test_a_job_that_waits_has_nothing_to_look_at(tables: Tables) -> None:
+    tables.send("plan/3")
+    assert sent(tables) == [Sent(3, None)]
+
+
+def test_the_last_try_counts(tables: Tables) -> None:
+    request = tables.send("plan/3")
+    tables.build(request, RETRY, "again")
+    assert sent(tables) == [Sent(3, None, 7, 1, 10, 60, "w1", "why")]
+    tables.build(request)
+    assert sent(tables) == [Sent(3, None, 7, 2, 10, None, "w1", "why")]
+
+
+@pytest.mark.parametrize(
+    ("results", "verdict", "outcome"),
+    [
+        (SUCCESS, "good", "good"),
+        (FAILURE, "bad", "bad"),
+        (FAILURE, "given up", "given up"),
+        (FAILURE, "quarantined", "quarantined"),
+        (FAILURE, "", "bad"),
+        (CANCELLED, "ended", "cancelled"),
+    ],
+)
+def test_the_end_of_a_job(tables: Tables, results: int, verdict: str, outcome: str) -> None:
+    tables.build(tables.send("plan/0", results), results, verdict)
+    ((job, told, *_),) = sent(tables)
+    assert (job, told) == (0, outcome)
+
+
+def test_a_job_that_was_never_begun_ended_with_its_request(tables: Tables) -> None:
+    tables.send("plan/0", CANCELLED)
+    assert sent(tables) == [Sent(0, "cancelled", ended=99)]
+
+
+def test_plans_with_similar_names_are_told_apart(tables: Tables) -> None:
+    for name in ("a_b/1", "axb/2", "a_b-2/3", "other a_b/4"):
+        tables.send(name, SUCCESS)
+    assert [one.job for one in sent(tables, "a_b")] == [1]
+    assert count_sent(tables.connection, Model, ["a_b", "axb", "none"]) == {
+        "a_b": (1, 0, 0),
+        "axb": (1, 0, 0),
+        "none": (0, 0, 0),
+    }
+
+
+def test_each_job_is_counted_once(tables: Tables) -> None:
+    for name, results in [
+        ("plan/0", FAILURE),
+        ("plan/0", SUCCESS),  # rebuilt, and good
+        ("plan/1", FAILURE),
+        ("plan/1", None),  # rebuilt, and out
+        ("plan/2", FAILURE),
+        ("plan/2", FAILURE),
+        ("plan/3", None),
+    ]:
+        tables.send(name, results)
+    assert count_sent(tables.connection, Model, ["plan"]) == {"plan": (1, 1, 2)}
+    assert count_sent(tables.connection, Model, []) == {}
+
+
+def test_histories_are_found_by_name(tables: Tables) -> None:
+    assert read_histories(tables.connection, Model, {"demo/cell", "demo"}) == {"demo/cell": 7}
+    assert read_histories(tables.connection, Model, set()) == {}
+
+
+def test_there_is_one_question_however_many_jobs_there_are(tables: Tables) -> None:
+    for number in range(100):
+        tables.build(tables.send(f"plan/{number}", SUCCESS), SUCCESS, "good")
+    asked: list[str] = []
+    sa.event.listen(
+        tables.connection, "before_cursor_execute", lambda *args: asked.append(str(args[2]))
+    )
+    assert len(sent(tables)) == 100
+    assert count_sent(tables.connection, Model, ["plan", "other"])["plan"] == (100, 0, 0)
+    assert len(asked) == 2
