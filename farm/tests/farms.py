@@ -195,6 +195,12 @@ class TrialFarm:
         builders: list[Builder] = self._ask("builders")["builders"]  # type: ignore[assignment]
         return next(one["builderid"] for one in builders if one["name"] == page)
 
+    def text(self, path: str) -> str:
+        """What the master answers to whoever looks, such as `api/v2/logs/1/raw`."""
+        url = f"http://{LOOPBACK}:{self.web}/{path}"
+        with urllib.request.urlopen(url, timeout=10) as answer:
+            return str(answer.read().decode())
+
     def log(self) -> str:
         path = self.master / "twistd.log"
         return path.read_text(encoding="utf-8", errors="replace")[-6000:] if path.exists() else ""

@@ -10,7 +10,7 @@ from tests.browser import Browser
 from tests.helpers import make_yard
 from tests.services import LOOPBACK
 
-_CELL = "torch/linux-x86_64/cpu-mkl/cp312/wheel"
+_CELL = "linux-x86_64/cpu-mkl/cp312/wheel"
 _DARK = [{"name": "prefers-color-scheme", "value": "dark"}]
 _LONG = 600
 
@@ -20,7 +20,7 @@ def take_pictures(farm: TrialFarm, browser: Browser, folder: Path) -> None:
     web = f"http://{LOOPBACK}:{farm.web}/"
     for pace in (0.0, 0.001):  # so that cells have a history
         farm.file.write_text(shown_text(pace), encoding="utf-8")
-        farm.wait_done(farm.submit("cpu"), _LONG)
+        farm.wait_done(farm.submit(f"torch-2.14.0/{_CELL}"), _LONG)
     farm.file.write_text(shown_text(0.5), encoding="utf-8")
     plan = f"{web}plugins/plans/{farm.submit()}"
 
@@ -43,7 +43,7 @@ def take_pictures(farm: TrialFarm, browser: Browser, folder: Path) -> None:
     browser.until("return /unit_[0-9]+/.test(document.body.innerText)", seconds=_LONG)
     (folder / "farm-log.png").write_bytes(browser.picture())
 
-    browser.open(f"{web}#/builders/{farm.history(_CELL)}")
+    browser.open(f"{web}#/builders/{farm.history(f'torch/{_CELL}')}")
     browser.until("return document.querySelectorAll('tbody tr').length > 3", seconds=_LONG)
     (folder / "farm-history.png").write_bytes(browser.picture())
 

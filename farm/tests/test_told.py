@@ -1,0 +1,64 @@
+"""What Buildbot's pages tell of jobs."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from farm.tests.farms import TrialFarm, wait_until
+from tests.helpers import CORE, WORKS, make_yard
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+_LONG = 150
+_BROKEN = "echo /x/a.c:1:2: fatal error: nothing.h: No such file or directory; exit 1"
+
+
+def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
+    slow = "for i in $(seq 1 30); do echo unit $i; sleep 0.1; done; mkdir -p {out}/lib"
+    text = WORKS.replace("mkdir -p {out}/lib", slow, 1).replace(
+        "cat {core}", f"{_BROKEN}; cat {{core}}"
+    )
+    file = make_yard(tmp_path / "project", text)
+    with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
+        farm.start_master()
+        farm.start_workers()
+        plan = farm.submit()
+        wait_until(lambda: sum(one["complete"] for one in farm.buildsets()) == 3, _LONG, farm.log)
+        first, second, _ = farm.builds()
+
+        told = json.loads(farm.text(f"api/v2/builds/{first['buildid']}"))["builds"][0]
+        assert told["state_string"].startswith("build successful core: built in ")
+        assert told["state_string"].endswith(", 2 files, 29 B")
+        logs = read_logs(farm, first["buildid"])
+        assert set(logs) == {"stdio", "log", "result"}
+        assert f"step 1/2  {CORE}: compile\n" in logs["stdio"]
+        assert '{"event"' not in logs["stdio"]
+        assert "unit 1\n" in logs["log"]
+        assert "unit 30\n" in logs["log"]
+        assert logs["result"].startswith(f"{CORE}\nbuilt in ")
+        assert sha256(b"some code\nmore code\n").hexdigest() in logs["result"]
+        assert "\nlist " in logs["result"]
+
+        (told,) = json.loads(farm.text(f"api/v2/builds/{second['buildid']}"))["builds"]
+        assert told["state_string"].startswith("failed bindings: A header is missing: ")
+        step = json.loads(farm.text(f"api/v2/builds/{second['buildid']}/steps/run"))["steps"][0]
+        assert "fatal error: nothing.h" in step["state_string"]
+        (link,) = step["urls"]
+        assert link["url"].endswith(f"/plugins/plans/{plan}")
+        assert "error: A header is missing" in read_logs(farm, second["buildid"])["stdio"]
+
+        page = farm.text(f"plugins/plans/{plan}")
+        assert "A header is missing" in page
+        assert "2 failures" in page
+        assert plan in farm.text("plugins/plans/")
+        for name in ("..%2F..%2Ffarm", "nothing", "..%2Fended"):
+            with pytest.raises(OSError, match="404"):
+                farm.text(f"plugins/plans/{name}")
+
+
+def read_logs(farm: TrialFarm, build: int) -> dict[str, str]:
+    """The logs of the step that ran the job, by name."""
+    found = json.loads(farm.text(f"api/v2/builds/{build}/steps/run/logs"))["logs"]
+    return {one["name"]: farm.text(f"api/v2/logs/{one['logid']}/raw") for one in found}
