@@ -69,6 +69,12 @@ def test_what_the_store_had_is_told() -> None:
     assert "sha256" not in story.page()
 
 
+def test_a_check_makes_no_files() -> None:
+    story = Story(JOB)
+    story.hear(text(msgspec.structs.replace(BUILT, files=0, made=(), size=0)))
+    assert story.summary == "done in 12 s"
+
+
 def test_a_failure_begins_with_what_is_known_of_it() -> None:
     story = Story(JOB)
     why = f"{JOB}: `compile` ended with exit code 1\n      7 | x.cpp:1: fatal error"

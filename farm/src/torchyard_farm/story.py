@@ -86,9 +86,10 @@ class Story:
         if ended is None:
             return ""
         if ended.outcome in ("built", "cached"):
-            done = f"built in {show_duration(ended.seconds)}"
-            how = done if ended.outcome == "built" else "the store had it"
-            return f"{how}, {show_count(ended.files, 'file')}, {show_size(ended.size)}"
+            verb = "built" if ended.files else "done"
+            how = f"{verb} in {show_duration(ended.seconds)}"
+            made = [show_count(ended.files, "file"), show_size(ended.size)] if ended.files else []
+            return ", ".join([how if ended.outcome == "built" else "the store had it", *made])
         why = ended.why.partition("\n")[0].removeprefix(f"{self._job}: ")
         return _short(f"{ended.known}: {why}" if ended.known else why)
 
