@@ -187,12 +187,13 @@ def test_plans_are_listed_with_how_they_are() -> None:
         Listed("new", 3, 4, good=1, out=2),
         Listed("stuck", 2, 4, good=1, bad=1),
         Listed("waits", 1, 4),
+        Listed("torn", 0, 0),
         Listed("over", 0, 4, good=4, is_over=True),
         Listed("ended", 0, 4, good=3, bad=1, is_over=True),
     ]
     view = list_view(plans, 7)
     words = re.findall(r'<strong class="p-\w+">(\w+)<', view.body)
-    assert words == ["building", "stuck", "building", "done", "cancelled"]
+    assert words == ["building", "stuck", "building", "unreadable", "done", "cancelled"]
     assert "7 older ones are not listed." in view.parts["ended"]
     assert view.news == "1 with failures"
     read(view)

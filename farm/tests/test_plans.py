@@ -1,5 +1,6 @@
 """Plans as files."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,9 @@ def test_a_plan_goes_through_its_folders(tmp_path: Path) -> None:
     plans.end("plan")
     plans.end("plan")  # once more, by a master that was killed
     assert (plans.open(), plans.cancelled()) == ([], [])
+    assert plans.ended() == ["plan"]
+    assert plans.count("plan") == 2
+    assert time.time() - plans.moment("plan") < 3600
     assert plans.read("plan") == plan
 
 
@@ -79,5 +83,6 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
         plans.cancel("other")
     plans.add(made_plan({0: []}))
     (tmp_path / "plans" / "plan.json").write_bytes(b"{")
+    assert plans.count("plan") == 0
     with pytest.raises(HostError, match="is no plan"):
         plans.read("plan")

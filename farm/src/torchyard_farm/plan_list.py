@@ -22,6 +22,8 @@ class Listed(NamedTuple):
 
     @property
     def state(self) -> str:
+        if not self.jobs:
+            return "unreadable"
         if self.good == self.jobs:
             return "done"
         if self.is_over:

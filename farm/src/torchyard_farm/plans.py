@@ -6,6 +6,7 @@ plans/ended/ID.json     a plan that is over
 """
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -141,7 +142,7 @@ class Plans:
         return sorted(path.stem for path in (self._folder / _ENDED).glob("*.json"))
 
     def count(self, name: str) -> int:
-        """How many jobs a plan has."""
+        """How many jobs a plan has; none if it can't be read."""
         return _count(self._path(name))
 
     def moment(self, name: str) -> int:
@@ -192,7 +193,9 @@ class _Size(msgspec.Struct):
 
 @lru_cache(maxsize=1024)
 def _count(path: Path) -> int:
-    return len(msgspec.json.decode(path.read_bytes(), type=_Size).jobs)
+    with suppress(msgspec.DecodeError):
+        return len(msgspec.json.decode(path.read_bytes(), type=_Size).jobs)
+    return 0
 
 
 @lru_cache(maxsize=8)

@@ -11,6 +11,7 @@ from twisted.web import http, static
 from twisted.web.error import Error
 from twisted.web.resource import Resource as Folder
 
+from torchyard.errors import TorchyardError
 from torchyard_farm.buildbot.tables import count_sent, read_histories, read_sent
 from torchyard_farm.grid import grid_of
 from torchyard_farm.markup import POLICY, View, read_data
@@ -121,7 +122,10 @@ class _Look:
         is_over = name in self._plans.ended()
         if not is_over and name not in self._plans.open():
             raise Error(http.NOT_FOUND, b"there is no such plan")
-        plan = self._plans.read(name)
+        try:
+            plan = self._plans.read(name)
+        except TorchyardError as error:
+            raise Error(http.INTERNAL_SERVER_ERROR, str(error).encode()) from error
         sent = read_sent(connection, self._model, name)
         progress, grid = progress_of(plan, sent, is_over=is_over), grid_of(plan)
         shown = shown_blocks(progress, grid, wanted)
