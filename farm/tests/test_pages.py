@@ -11,6 +11,7 @@ import pytest
 from farm.tests.made import made_plan, matrix_plan, real_plan
 from tests.helpers import SMALL, plan_of
 from torchyard_farm.grid import grid_of
+from torchyard_farm.history import Past, history_of
 from torchyard_farm.markup import View
 from torchyard_farm.plan_list import Listed, list_view
 from torchyard_farm.plan_page import plan_view, shown_blocks
@@ -59,7 +60,9 @@ def view_of(
     is_over: bool = False,
 ) -> View:
     progress, grid = progress_of(plan, sent, is_over=is_over), grid_of(plan)
-    return plan_view(progress, grid, shown_blocks(progress, grid, set(wanted)), {0: 5}, 1000)
+    shown = shown_blocks(progress, grid, set(wanted))
+    past = [Past(8, "core", good=False, ended=ended) for ended in (960, 60)]
+    return plan_view(progress, grid, shown, history_of(progress, {0: 5, 1: 8}, past), 1000)
 
 
 def read(view: View) -> Reader:
@@ -84,13 +87,14 @@ def test_each_task_is_in_the_grid_with_the_word_for_its_state() -> None:
     assert links["../../#/builders/8/builds/2"] == f"{plan.tasks[1].id}: failed"
     assert "Oh no" in view.parts["failures"]
     assert "on w1, since" in view.parts["failures"]
+    assert "1970-01-01 00:01 UTC</time>, 2 times in a row, <a" in view.parts["failures"]
     assert "8 jobs can't begin before that." in view.parts["failures"]
 
 
 def test_what_was_never_built_leads_to_the_history_of_its_cell() -> None:
     view = view_of(made_plan({0: [], 1: []}))
     assert 'href="../../#/builders/5"' in view.parts["b0"]
-    assert view.parts["b0"].count("<a ") == 1
+    assert view.parts["b0"].count("<a ") == 2
 
 
 def test_what_runs_is_told_with_how_far_it_is() -> None:

@@ -3,6 +3,7 @@
 from farm.tests.made import made_plan, real_plan
 from torchyard.model.recipe import Stage
 from torchyard_farm.grid import Column, grid_of
+from torchyard_farm.history import History, Past, Streak, history_of
 from torchyard_farm.plans import farm_plan
 from torchyard_farm.progress import Progress, Sent, State, progress_of, seconds_left
 
@@ -55,9 +56,17 @@ def test_what_was_not_sent_because_of_the_store_is_cached() -> None:
 
 
 def test_a_failure_is_known_since_the_first_of_those_in_a_row() -> None:
-    tries = [Sent(0, "bad", ended=5), Sent(0, "bad", ended=9), Sent(3, "bad", ended=7)]
-    tries += [Sent(3, "good", ended=8)]
-    assert progress_of(made_plan(CHAIN), tries, is_over=False).since == {0: 5}
+    found = progress_of(made_plan(CHAIN), [Sent(0, "bad"), Sent(3, "given up")], is_over=False)
+    past = [
+        Past(7, "package", good=False, ended=9),
+        Past(7, "check", good=True, ended=8),  # another job of the same cell
+        Past(7, "package", good=False, ended=5),
+        Past(7, "package", good=True, ended=4),
+        Past(7, "package", good=False, ended=3),
+    ]
+    pages = {0: 7, 1: 7, 3: 8}
+    assert history_of(found, pages, past) == History(pages, {0: Streak(since=5, times=2)})
+    assert history_of(found, {}, past) == History({}, {})
 
 
 def test_nobody_guesses_how_long_the_rest_takes() -> None:

@@ -7,7 +7,8 @@ import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
-from torchyard_farm.buildbot.tables import count_sent, read_histories, read_sent
+from torchyard_farm.buildbot.tables import count_sent, read_pages, read_past, read_sent
+from torchyard_farm.history import Past
 from torchyard_farm.progress import Sent
 
 SUCCESS, FAILURE, RETRY, CANCELLED = 0, 2, 5, 6
@@ -56,10 +57,11 @@ class Tables:
         for step, (name, text) in enumerate([("locks_acquire", "locks acquired"), ("run", "why")]):
             place = {"id": 10 * number + step, "number": step, "buildid": number}
             self._add("steps", name=name, state_string=text, urls_json="[]", **place)
-        for name, value in (("verdict", verdict), ("machine", "w")):
+        told = {"verdict": verdict, "machine": "w", "task": "check:demo-1.0/cell"}
+        for name, value in told.items():
             if value:
-                told = json.dumps(value)
-                self._add("build_properties", buildid=number, name=name, value=told, source="run")
+                text = json.dumps(value)
+                self._add("build_properties", buildid=number, name=name, value=text, source="run")
 
 
 @pytest.fixture
@@ -137,8 +139,19 @@ def test_each_job_is_counted_once(tables: Tables) -> None:
 
 
 def test_histories_are_found_by_name(tables: Tables) -> None:
-    assert read_histories(tables.connection, Model, {"demo/cell", "demo"}) == {"demo/cell": 7}
-    assert read_histories(tables.connection, Model, set()) == {}
+    assert read_pages(tables.connection, Model, {"demo/cell", "demo"}) == {"demo/cell": 7}
+    assert read_pages(tables.connection, Model, set()) == {}
+
+
+def test_the_past_of_a_cell_begins_with_the_newest(tables: Tables) -> None:
+    for results in (SUCCESS, FAILURE, RETRY, None):
+        tables.build(tables.send("plan/0", results), results)
+    assert read_past(tables.connection, Model, {7}) == [
+        Past(7, "check", good=False, ended=60),
+        Past(7, "check", good=True, ended=60),
+    ]
+    assert read_past(tables.connection, Model, {8}) == []
+    assert read_past(tables.connection, Model, set()) == []
 
 
 def test_there_is_one_question_however_many_jobs_there_are(tables: Tables) -> None:

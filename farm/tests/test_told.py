@@ -52,6 +52,7 @@ def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
         page = farm.text(f"plugins/plans/{plan}")
         assert "A header is missing" in page
         assert "2 failures" in page
+        assert "on w1, since <time" in page
         assert plan in farm.text("plugins/plans/")
         for name in ("..%2F..%2Ffarm", "nothing", "..%2Fended"):
             with pytest.raises(OSError, match="404"):

@@ -7,6 +7,7 @@ from html import escape
 from torchyard.model.quantity import show_count, show_duration
 from torchyard.model.recipe import CELL_STAGES
 from torchyard_farm.grid import Block, Grid, Line
+from torchyard_farm.history import History
 from torchyard_farm.markup import (
     BUILDBOT,
     View,
@@ -21,7 +22,7 @@ from torchyard_farm.progress import GOOD, TROUBLE, Progress, State, seconds_left
 _MOST = 600
 """A plan with more tasks than this has its blocks folded, but for those with failures."""
 
-_LISTED = 50
+LISTED = 50
 """So many failures are listed, and so many jobs that run."""
 
 _MINUTE = 60
@@ -45,11 +46,11 @@ def plan_view(
     progress: Progress,
     grid: Grid,
     shown: Collection[int],
-    histories: Mapping[int, int],
+    history: History,
     now: int,
 ) -> View:
-    """The page; `histories` says for each task which of Buildbot's pages tells of its past."""
-    page = _Page(progress, grid, histories)
+    """The page, with some of its blocks unfolded."""
+    page = _Page(progress, grid, history)
     counts = progress.counts
     parts = {
         "totals": page.totals(now),
@@ -104,10 +105,11 @@ def _table(grid: Grid, parts: Mapping[str, str]) -> str:
 class _Page:
     """Writes the parts of one page."""
 
-    def __init__(self, progress: Progress, grid: Grid, histories: Mapping[int, int]) -> None:
+    def __init__(self, progress: Progress, grid: Grid, history: History) -> None:
         self._progress = progress
         self._grid = grid
-        self._histories = histories
+        self._pages = history.pages
+        self._streaks = history.streaks
 
     def totals(self, now: int) -> str:
         counts = self._progress.counts
@@ -125,12 +127,11 @@ class _Page:
         return f'<p class="headline">{headline}.</p>{strip}<ul class="legend">{items}</ul>'
 
     def failures(self) -> str:
-        states = self._progress.states
-        bad = [task for task, state in enumerate(states) if state in TROUBLE]
+        bad = self._progress.trouble
         if not bad:
             return ""
-        bad.sort(key=lambda task: self._progress.since.get(task, 0))
-        blocked = states.count(State.BLOCKED)
+        bad.sort(key=lambda task: self._progress.tries[task].ended or 0)
+        blocked = self._progress.counts[State.BLOCKED]
         waits = f" {show_count(blocked, 'job')} can't begin before that." if blocked else ""
         hint = f"<p>Press <em>Rebuild</em> on the page of a job to try it again.{waits}</p>"
         return f"<h2>{show_count(len(bad), 'failure')}</h2>{hint}{self._list(bad)}"
@@ -143,8 +144,8 @@ class _Page:
         return f"<h2>Running</h2>{self._list(busy)}" if busy else ""
 
     def _list(self, tasks: Sequence[int]) -> str:
-        items = "".join(map(self._item, tasks[:_LISTED]))
-        more = len(tasks) - _LISTED
+        items = "".join(map(self._item, tasks[:LISTED]))
+        more = len(tasks) - LISTED
         rest = f"<p>{more:,} more are in the grid.</p>" if more > 0 else ""
         return f"<ol>{items}</ol>{rest}"
 
@@ -155,11 +156,14 @@ class _Page:
         name = breakable(job.id)
         link = f'<a id="f{task}" href="{self._href(task)}">{name}</a>' if self._href(task) else name
         facts = [f"on {escape(last.worker)}"] if last.worker else []
-        since = last.began if state is State.RUNNING else self._progress.since.get(task)
-        if since is not None:
+        if task in self._streaks:
+            since, times = self._streaks[task]
             facts.append(f"since {moment(since)}")
-        if task in self._histories:
-            href = f"{BUILDBOT}#/builders/{self._histories[task]}"
+            facts += [f"{times:,} times in a row"] if times > 1 else []
+        elif state is State.RUNNING and last.began is not None:
+            facts.append(f"since {moment(last.began)}")
+        if task in self._pages:
+            href = f"{BUILDBOT}#/builders/{self._pages[task]}"
             label = escape(f"History of {job.id}")
             facts.append(f'<a id="h{task}" href="{href}" aria-label="{label}">history</a>')
         text = f'<p class="why">{escape(last.text)}</p>' if last.text else ""
@@ -220,6 +224,6 @@ class _Page:
         last = self._progress.tries.get(task)
         if last is not None and last.build is not None:
             return f"{BUILDBOT}#/builders/{last.builder}/builds/{last.build}"
-        if task in self._histories:
-            return f"{BUILDBOT}#/builders/{self._histories[task]}"
+        if task in self._pages:
+            return f"{BUILDBOT}#/builders/{self._pages[task]}"
         return ""

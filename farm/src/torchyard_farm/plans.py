@@ -71,11 +71,11 @@ class FarmPlan(Value, kw_only=True):
 
     def page(self, job: int) -> str:
         """Where a job's history is: that of its cell, over all versions of the project."""
-        return history_of(self.task(job))
+        return page_name(self.task(job))
 
 
-def history_of(task: Task) -> str:
-    """What the history is called that a task belongs to: its project and its scope."""
+def page_name(task: Task) -> str:
+    """What the page is called that has the history of a task: its project and its scope."""
     return "/".join(filter(None, (task.facts["name"], task.scope)))
 
 

@@ -67,9 +67,12 @@ class Progress(NamedTuple):
     plan: FarmPlan
     states: Sequence[State]
     tries: Mapping[int, Sent]
-    since: Mapping[int, int]
-    """For each task in trouble when it first failed, if it has not been well since."""
     is_over: bool
+
+    @property
+    def trouble(self) -> list[int]:
+        """The tasks that somebody has to look at."""
+        return [task for task, state in enumerate(self.states) if state in TROUBLE]
 
     @property
     def counts(self) -> Counter[State]:
@@ -82,22 +85,17 @@ def progress_of(plan: FarmPlan, sent: Iterable[Sent], *, is_over: bool) -> Progr
     A plan that is over and was not finished was cancelled.
     """
     tries: dict[int, Sent] = {}
-    since: dict[int, int] = {}
     for one in sent:
         task = plan.jobs[one.job].task
         last = tries.get(task)
         if last is not None and last.outcome == "good":
             continue  # once a job has ended well, it stays so
         tries[task] = one
-        if one.outcome is not None and _STATES[one.outcome] in TROUBLE:
-            since.setdefault(task, one.ended or 0)
-        elif one.outcome is not None:
-            since.pop(task, None)
     states = [State.CACHED] * len(plan.tasks)
     for planned in plan.jobs:  # each comes behind all that it needs
         before = [states[plan.jobs[other].task] for other in planned.after]
         states[planned.task] = _state(tries.get(planned.task), before, is_over=is_over)
-    return Progress(plan, states, tries, since, is_over)
+    return Progress(plan, states, tries, is_over)
 
 
 def _state(last: Sent | None, before: Sequence[State], *, is_over: bool) -> State:

@@ -12,12 +12,13 @@ from twisted.web.error import Error
 from twisted.web.resource import Resource as Folder
 
 from torchyard.errors import TorchyardError
-from torchyard_farm.buildbot.tables import count_sent, read_histories, read_sent
+from torchyard_farm.buildbot.tables import count_sent, read_pages, read_past, read_sent
 from torchyard_farm.grid import grid_of
+from torchyard_farm.history import history_of
 from torchyard_farm.markup import POLICY, View, read_data
 from torchyard_farm.plan_list import Listed, list_view
-from torchyard_farm.plan_page import plan_view, shown_blocks
-from torchyard_farm.plans import Plans, history_of
+from torchyard_farm.plan_page import LISTED, plan_view, shown_blocks
+from torchyard_farm.plans import Plans, page_name
 from torchyard_farm.progress import progress_of
 
 _FILES = {
@@ -129,12 +130,15 @@ class _Look:
         sent = read_sent(connection, self._model, name)
         progress, grid = progress_of(plan, sent, is_over=is_over), grid_of(plan)
         shown = shown_blocks(progress, grid, wanted)
-        histories = {task: one.builder for task, one in progress.tries.items() if one.builder}
+        pages = {task: one.builder for task, one in progress.tries.items() if one.builder}
         tasks = {*grid.shared, *(task for number in shown for task in grid.blocks[number].tasks)}
-        names = {task: history_of(plan.tasks[task]) for task in tasks if task not in histories}
-        known = read_histories(connection, self._model, set(names.values()))
-        histories |= {task: known[name] for task, name in names.items() if name in known}
-        return plan_view(progress, grid, shown, histories, self._now)
+        names = {task: page_name(plan.tasks[task]) for task in tasks if task not in pages}
+        known = read_pages(connection, self._model, set(names.values()))
+        pages |= {task: known[name] for task, name in names.items() if name in known}
+        bad = {pages[task] for task in progress.trouble[:LISTED] if task in pages}
+        past = read_past(connection, self._model, bad)
+        history = history_of(progress, pages, past)
+        return plan_view(progress, grid, shown, history, self._now)
 
 
 class PlansPlugin:

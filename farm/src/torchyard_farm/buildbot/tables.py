@@ -5,14 +5,19 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 import sqlalchemy as sa
-from buildbot.process.results import CANCELLED, SUCCESS, WARNINGS
+from buildbot.process.results import CANCELLED, FAILURE, SUCCESS, WARNINGS
 
 from torchyard_farm.attempts import Verdict
 from torchyard_farm.buildbot.tries import VERDICT
+from torchyard_farm.history import Past
 from torchyard_farm.progress import Outcome, Sent
 
 _RUN = "run"
 """The step that runs a job."""
+
+_GOOD = (SUCCESS, WARNINGS)
+_FAR = 2000
+"""So many jobs are looked back at."""
 
 _CONCLUSIONS: dict[str | None, Outcome] = {
     Verdict.GIVEN_UP: "given up",
@@ -21,7 +26,7 @@ _CONCLUSIONS: dict[str | None, Outcome] = {
 
 
 def _outcome(results: int, verdict: str | None) -> Outcome:
-    if results in (SUCCESS, WARNINGS):
+    if results in _GOOD:
         return "good"
     if results == CANCELLED:
         return "cancelled"
@@ -75,7 +80,29 @@ def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
     return list(last.values())
 
 
-def read_histories(connection: Any, model: Any, names: Collection[str]) -> dict[str, int]:
+def read_past(connection: Any, model: Any, pages: Collection[int]) -> list[Past]:
+    """What ended well or badly on the pages of some cells, the newest first."""
+    if not pages:
+        return []
+    builds, properties = model.builds, model.build_properties
+    query = (
+        sa.select(builds.c.builderid, properties.c.value, builds.c.results, builds.c.complete_at)
+        .join(properties, properties.c.buildid == builds.c.id)
+        .where(
+            builds.c.builderid.in_(pages),
+            builds.c.results.in_((*_GOOD, FAILURE)),
+            properties.c.name == "task",
+        )
+        .order_by(builds.c.id.desc())
+        .limit(_FAR)
+    )
+    return [
+        Past(page, json.loads(task).partition(":")[0], results in _GOOD, ended)
+        for page, task, results, ended in connection.execute(query)
+    ]
+
+
+def read_pages(connection: Any, model: Any, names: Collection[str]) -> dict[str, int]:
     """The pages of cells, by name, as far as there are any."""
     builders = model.builders
     query = sa.select(builders.c.name, builders.c.id).where(builders.c.name.in_(names))
@@ -93,7 +120,7 @@ def count_sent(
     if not names:
         return {}
     plan_of = sa.case(*((found, plan) for plan, found in names.items()))
-    good = sa.case((requests.c.results.in_((SUCCESS, WARNINGS)), 1), else_=0)
+    good = sa.case((requests.c.results.in_(_GOOD), 1), else_=0)
     jobs = (
         sa.select(
             plan_of.label("plan"),
