@@ -1,4 +1,7 @@
-"""Pictures of a real farm for the documentation: `python -m farm.tests.pictures docs/images`."""
+"""Pictures of a real farm for the documentation: `python -m farm.tests.pictures docs/images`.
+
+Those that are committed were reduced to 255 colours afterwards, with Pillow.
+"""
 
 import sys
 import tempfile
