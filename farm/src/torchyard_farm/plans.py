@@ -25,6 +25,7 @@ from torchyard.model.yard import Sandbox
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import task_of
 from torchyard_farm.kinds import kind_of
+from torchyard_farm.trees import large_inputs
 
 FOLDER = "plans"
 PAGES = "plans"
@@ -34,11 +35,15 @@ _ENDED = "ended"
 
 
 class Planned(Value, kw_only=True):
-    """A job that has to be done: its task, and the jobs of the same plan that come before it."""
+    """A job that has to be done: its task, and the jobs of the same plan that come before it.
+
+    `large` are the tasks, done or not, whose large results it is made from.
+    """
 
     task: int
     kind: str
     after: tuple[int, ...] = ()
+    large: tuple[int, ...] = ()
     urgency: int = 0
 
 
@@ -110,6 +115,7 @@ def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> F
             task=number,
             kind=kind_of(tasks[number]),
             after=tuple(places[i] for i in graph.inputs[number] if i in places),
+            large=large_inputs(tasks[number], ((i, tasks[i]) for i in graph.inputs[number])),
             urgency=ways[number],
         )
         for number in left

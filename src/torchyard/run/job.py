@@ -38,7 +38,7 @@ from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import drop
 
-_COPIES = "copies"
+COPIES = "copies"
 """The directory, beside those of jobs, in which files of the store are kept."""
 
 _POLL = 1.0
@@ -57,10 +57,10 @@ class Conditions(NamedTuple):
     cache: str | None = None
     copies: int = 0
 
-    @property
-    def kept(self) -> Copies | None:
-        """Files of the store that stay on this machine."""
-        return Copies(self.work / _COPIES, self.copies) if self.copies else None
+    def kept(self, task: Task) -> Copies | None:
+        """Files of the store that stay on this machine, as far as a job leaves room for them."""
+        spare = task.needs.disk or 0
+        return Copies(self.work / COPIES, self.copies, spare) if self.copies else None
 
 
 class Outcome(NamedTuple):
@@ -151,7 +151,7 @@ def open_job(order: Order, store: Store, conditions: Conditions, report: Report)
 
 def _open(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Bench:
     place.prepare()
-    _fetch_inputs(place, store, conditions.kept, report)
+    _fetch_inputs(place, store, conditions.kept(place.order.task), report)
     bring_ninja(place.folder / "tools")
     # What runs nothing of the project's has to reach what a sandbox shuts out.
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
@@ -205,8 +205,8 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     if not writer.publish(result):
         result = _compare(result, store, report)
     if not conditions.keep:
-        if conditions.kept is not None:
-            conditions.kept.take(made, place.out)
+        if (copies := conditions.kept(task)) is not None:
+            copies.take(made, place.out)
         place.remove()
     return Outcome(result, built=True)
 

@@ -32,9 +32,11 @@ class _Entry(NamedTuple):
 class Copies:
     """The copies in a directory: up to so many bytes, and never more than is left free there."""
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, spare: int = 0) -> None:
+        """So many bytes at most; `spare` is what a job wants to find free."""
         self._folder = folder
         self._limit = limit
+        self._spare = spare
         self._may_grow = True
 
     @contextmanager
@@ -59,7 +61,8 @@ class Copies:
         entries = sorted(self._entries())
         used = sum(entry.size for entry in entries)
         self._folder.mkdir(parents=True, exist_ok=True)
-        room = min(self._limit, (used + shutil.disk_usage(self._folder).free) // 2)
+        free = used + shutil.disk_usage(self._folder).free
+        room = min(self._limit, free // 2, max(0, free - self._spare))
         self._may_grow = wanted <= room
         if self._may_grow:
             self._remove(entries, used + wanted - room)
@@ -109,6 +112,11 @@ class Copies:
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 (folder / file.path).replace(copy)
                 os.utime(copy)
+
+    @property
+    def size(self) -> int:
+        """What all of them take of the disk."""
+        return sum(entry.size for entry in self._entries())
 
     def clear(self) -> None:
         """Give all room back."""

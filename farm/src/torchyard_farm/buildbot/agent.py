@@ -14,6 +14,8 @@ from twisted.python.logfile import LogFile
 from torchyard_farm.buildbot.doorway import Doorway
 from torchyard_farm.buildbot.jobs import tell_jobs
 from torchyard_farm.buildbot.lifeline import watch
+from torchyard_farm.buildbot.looks import tell_of
+from torchyard_farm.looking import WORK
 from torchyard_farm.settings import Address, escaped
 
 
@@ -53,7 +55,8 @@ def run_agents(folder: Path, login: Login, names: list[str]) -> None:
             keepalive=0,
             connection_string=login.endpoint,
         )
-        tell_jobs(agent.bot, folder / "work")
+        tell_jobs(agent.bot, folder / WORK)
+        tell_of(agent.bot, folder)
         watch(agent)
         doorway.watch(name, agent.bf)
         agent.setServiceParent(agents)

@@ -10,13 +10,14 @@ from torchyard_farm.buildbot.affinity import Affinity
 from torchyard_farm.buildbot.build import JobBuild
 from torchyard_farm.buildbot.calendar import calendar
 from torchyard_farm.buildbot.database import Database
+from torchyard_farm.buildbot.desk import Desk
 from torchyard_farm.buildbot.gate import Gate, Passwords
 from torchyard_farm.buildbot.heartbeat import Heartbeat
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
 from torchyard_farm.buildbot.step import RunJob
 from torchyard_farm.buildbot.tries import Tries
 from torchyard_farm.buildbot.web import answer_carefully
-from torchyard_farm.kinds import gigabytes, machines_by_kind, window_of
+from torchyard_farm.kinds import machines_by_kind, window_of
 from torchyard_farm.layout import secret_of
 from torchyard_farm.plans import PAGES
 from torchyard_farm.settings import Farm, Machine, load_farm
@@ -61,6 +62,7 @@ def configure(folder: str) -> dict[str, Any]:
         "services": [
             Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),
             Database(),
+            Desk(machines=list(farm.machines), folder=str(here), interval=farm.heartbeat),
         ],
     }
 
@@ -82,35 +84,16 @@ def _builders(folder: Path, farm: Farm, kinds: dict[str, list[Machine]], tries: 
     limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
     factory = util.BuildFactory([RunJob(folder=str(folder), limits=limits, tries=tries)])
     factory.buildClass = JobBuild
-    locks = _booking(farm)
     affinity = Affinity(limits, tries)
     return [
         util.BuilderConfig(
             name=kind,
             workernames=[name for machine in able for name in machine.agents],
             factory=factory,
-            locks=locks,
             canStartBuild=affinity,
         )
         for kind, able in sorted(kinds.items())
     ]
-
-
-def _booking(farm: Farm) -> Any:
-    """Books memory and disk of the machine that a job is about to start on."""
-    memory = {m.name: util.MasterLock(f"memory of {m.name}", m.memory) for m in farm.machines}
-    disk = {m.name: util.MasterLock(f"disk of {m.name}", m.disk) for m in farm.machines}
-
-    @util.renderer
-    def locks(properties: Any) -> list[Any]:
-        machine = properties.getProperty("machine")
-        wanted = ((memory, "memory"), (disk, "disk"))
-        return [
-            lock[machine].access("counting", gigabytes(properties.getProperty(name)))
-            for lock, name in wanted
-        ]
-
-    return locks
 
 
 def _web(folder: Path, farm: Farm) -> dict[str, Any]:

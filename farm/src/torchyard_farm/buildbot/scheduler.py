@@ -20,6 +20,7 @@ from torchyard.errors import TorchyardError
 from torchyard_farm.board import Board, Told
 from torchyard_farm.buildbot.notes import note
 from torchyard_farm.plans import FarmPlan, Plans
+from torchyard_farm.trees import typical_size
 
 NAME = "plans"
 _GOOD = (SUCCESS, WARNINGS)
@@ -235,5 +236,7 @@ def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:
     yield "fingerprint", task.fingerprint
     yield "memory", task.needs.memory or 0
     yield "disk", task.needs.disk or 0
+    large = (plan.tasks[number] for number in plan.jobs[job].large)
+    yield "inputs", {other.fingerprint: typical_size(other) for other in large}
     yield "virtual_builder_name", plan.page(job)
     yield "virtual_builder_tags", [plan.jobs[job].kind]
