@@ -24,8 +24,10 @@ TRIES = [Try(name, Verdict.LOST) for name in ("w1", "w2", "w3")]
 STATUS = Status(
     version=1,
     workers=(
-        WorkerState(name="w1-1", machine="w1", connected=True),
-        WorkerState(name="uploads", machine="uploads", connected=False),
+        WorkerState(
+            name="w1-1", machine="w1", connected=True, lacks=("25.3 GB of memory, not 64 GB",)
+        ),
+        WorkerState(name="uploads", machine="uploads", connected=False, lacks=()),
     ),
     plans=(
         PlanState(
@@ -87,7 +89,7 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
     assert max(map(len, lines)) <= width
     told = " ".join(out.getvalue().split())
-    assert "w1-1 w1 connected uploads uploads not there" in told
+    assert "w1-1 w1 connected, but has 25.3 GB of memory, not 64 GB uploads" in told
     assert f"plan {PLAN} 9,876 of 12,345 jobs done, 16 out, 1 failed" in told
     assert f"nightly main last 2026-11-15 02:00 UTC {PLAN}@main".replace(" ", "") in (
         told.replace(" ", "")

@@ -69,8 +69,10 @@ def strays(look: Look, followed: Iterable[str]) -> dict[str, Amounts]:
     return {name: amounts for name, amounts in look.jobs.items() if name not in known}
 
 
-def complaints(machine: Machine, look: Look) -> list[str]:
+def complaints(machine: Machine, look: Look | None) -> tuple[str, ...]:
     """What a machine has less of than `farm.toml` says."""
+    if look is None:
+        return ()
     has = capacity(machine, look)
     found = []
     if has.memory < machine.memory:
@@ -78,4 +80,4 @@ def complaints(machine: Machine, look: Look) -> list[str]:
     if has.disk < machine.disk:
         taken = total(look.jobs.values()).disk * _GB
         found.append(f"{show_size(look.disk + taken)} of disk, not {machine.disk} GB")
-    return found
+    return tuple(found)

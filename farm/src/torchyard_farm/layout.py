@@ -34,6 +34,7 @@ _WORKER = """
 platform = "{platform}"
 memory = "16 GB"
 disk = "100 GB"
+copies = "20 GB"  # what may stay of the store, beside what is booked
 slots = 1  # jobs at one time
 # capabilities = ["cuda"]  # what jobs may ask for in `needs`
 # publish = true  # only publishes, and is the only one that may

@@ -49,6 +49,10 @@ class WorkerSpec(Value, kw_only=True):
     platform: Annotated[str, Meta(description="What it builds for, such as `linux-x86_64`.")]
     memory: Annotated[str, Meta(description="Booked for jobs by their `needs`, as `64 GB`.")]
     disk: Annotated[str, Meta(description="Booked for jobs in the same way.")]
+    copies: Annotated[
+        str | None,
+        Meta(description="How much of the store stays there for its next jobs, such as `50 GB`."),
+    ] = None
     slots: Annotated[int, Meta(description="How many jobs it runs at one time.")] = 1
     capabilities: Annotated[
         tuple[str, ...],
@@ -150,6 +154,7 @@ class Machine(Value, kw_only=True):
     platform: str
     memory: int
     disk: int
+    copies: str | None = None
     slots: int = 1
     capabilities: tuple[str, ...] = ()
     publish: bool = False
@@ -226,12 +231,15 @@ def parse_farm(text: str) -> Farm:
             Diagnostic(what, document.span(("worker", name), at_key=True))
             for what in _faults_of(name, worker)
         )
+        if worker.copies is not None:
+            read(parse_size, worker.copies, "worker", name, "copies")
         machines.append(
             Machine(
                 name=name,
                 platform=worker.platform,
                 memory=read(parse_size, worker.memory, "worker", name, "memory") // _GB,
                 disk=read(parse_size, worker.disk, "worker", name, "disk") // _GB,
+                copies=worker.copies,
                 slots=worker.slots,
                 capabilities=worker.capabilities,
                 publish=worker.publish,

@@ -1,6 +1,6 @@
 """How a farm is doing: asked of its master, which answers whoever asks."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -13,6 +13,7 @@ from torchyard.model.quantity import show_count
 from torchyard_farm.asking import GOOD, Master
 from torchyard_farm.attempts import CONCLUSIONS
 from torchyard_farm.board import Board, Told
+from torchyard_farm.booking import Look, complaints
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.runs import RunState, read_runs, runs_report
 from torchyard_farm.settings import Farm
@@ -25,11 +26,12 @@ _LATEST = 500
 
 
 class WorkerState(Document, kw_only=True):
-    """An agent of a machine."""
+    """An agent of a machine; `lacks` is what that has less of than `farm.toml` says."""
 
     name: str
     machine: str
     connected: bool
+    lacks: tuple[str, ...]
 
 
 class Held(Document, kw_only=True):
@@ -76,12 +78,17 @@ class _Builds(msgspec.Struct):
     builds: list[_Build]
 
 
-def read_status(farm: Farm, plans: Plans, now: datetime) -> Status:
+def read_status(farm: Farm, plans: Plans, looks: Mapping[str, Look], now: datetime) -> Status:
     """Ask the master of a farm."""
     master = Master(farm.web)
     there = master.workers()
     workers = tuple(
-        WorkerState(name=agent, machine=machine.name, connected=agent in there)
+        WorkerState(
+            name=agent,
+            machine=machine.name,
+            connected=agent in there,
+            lacks=complaints(machine, looks.get(machine.name)) if agent in there else (),
+        )
         for machine in farm.machines
         for agent in machine.agents
     )
@@ -127,7 +134,8 @@ def status_report(status: Status) -> RenderableType:
         workers.add_column(header)
     for worker in status.workers:
         state = "connected" if worker.connected else "not there"
-        workers.add_row(worker.name, worker.machine, state)
+        lacks = f", but has {' and '.join(worker.lacks)}" if worker.lacks else ""
+        workers.add_row(worker.name, worker.machine, state + lacks)
     plans = Table.grid(padding=(0, 2))
     plans.add_column()
     plans.add_column(overflow="fold")

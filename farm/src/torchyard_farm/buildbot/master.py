@@ -74,7 +74,7 @@ def _with_driver(url: str) -> str:
 
 def _agents(folder: Path, machine: Machine) -> list[Any]:
     password = secret_of(folder, machine.name)
-    facts = {"machine": machine.name, "platform": machine.platform}
+    facts = {"machine": machine.name, "platform": machine.platform, "copies": machine.copies}
     return [
         worker.Worker(name, password, max_builds=1, properties=facts) for name in machine.agents
     ]

@@ -122,10 +122,21 @@ class RunJob(BuildStep):
         yield self.addURL("plan", page_of(self.master.config.buildbotURL, plan.id))
         if (yield self._send(msgspec.json.encode(order))):
             return None  # its disk is full, for example: another one may do better
+        kept = self.getProperty("copies")
+        copies = ("--copies", kept) if kept else ()
         self._story = Story(order.task.id)
         command = FollowCommand(
             self._story,
-            command=["torchyard", "run", "--detach", "--json", *_JOB, "--store", plan.store],
+            command=[
+                "torchyard",
+                "run",
+                "--detach",
+                "--json",
+                *_JOB,
+                *copies,
+                "--store",
+                plan.store,
+            ],
             logfiles={LOG: f"{_WORK}/{short_name(order.task.stage, order.task.fingerprint)}/log"},
             **_OPTIONS,
         )
