@@ -85,7 +85,8 @@ class TrialFarm:
             self.master.mkdir(parents=True)
             text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
             text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
-            text += f'heartbeat = "2 s"\npatience = "{self.patience} s"\npause = "1 s"\n{self._keys}'
+            text += f'heartbeat = "2 s"\npatience = "{self.patience} s"\npause = "1 s"\n'
+            text += self._keys
             text += "".join(_WORKER.format(name=name, slots=self.slots) for name in self.names)
             text += self._tables
             (self.master / "farm.toml").write_text(text, encoding="utf-8")
