@@ -5,6 +5,7 @@ their jobs: so nothing is lost with it.
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -49,15 +50,23 @@ class _Course:
         self.good: set[int] = set()
         self.bad: set[int] = set()
         self.out: set[int] = set()
+        self.out_of_kind: Counter[str] = Counter()
         for job, over, good in told:
             if over:
                 self.end(job, good=good)
             elif job not in self.good:
                 self.bad.discard(job)
-                self.out.add(job)
+                self.send(job)
+
+    def send(self, job: int) -> None:
+        if job not in self.out:
+            self.out.add(job)
+            self.out_of_kind[self.plan.jobs[job].kind] += 1
 
     def end(self, job: int, *, good: bool) -> None:
-        self.out.discard(job)
+        if job in self.out:
+            self.out.remove(job)
+            self.out_of_kind[self.plan.jobs[job].kind] -= 1
         if good:
             self.bad.discard(job)
             self.good.add(job)
@@ -104,7 +113,7 @@ class Board:
                 _, name, job = heapq.heappop(ready)
                 course = self._courses.get(name)
                 if course is not None and course.can_begin(job):
-                    course.out.add(job)
+                    course.send(job)
                     return course.plan, job
         return None
 
@@ -116,11 +125,7 @@ class Board:
         return sorted(self._courses[plan].bad)
 
     def _count(self, kind: str) -> int:
-        return sum(
-            course.plan.jobs[job].kind == kind
-            for course in self._courses.values()
-            for job in course.out
-        )
+        return sum(course.out_of_kind[kind] for course in self._courses.values())
 
     def _offer(self, course: _Course, jobs: Iterable[int]) -> None:
         for job in filter(course.can_begin, jobs):

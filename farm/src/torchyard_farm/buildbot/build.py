@@ -1,7 +1,8 @@
-"""Builds whose worker may be lost at any moment."""
+"""A build of one job: its worker may be lost at any moment, and the database is asked seldom."""
 
+import json
 from collections.abc import Generator
-from typing import Any
+from typing import Any, ClassVar
 
 from buildbot.process.build import Build
 from buildbot.process.results import EXCEPTION, RETRY
@@ -11,6 +12,9 @@ from twisted.python import log
 
 class JobBuild(Build):
     """Buildbot never ends a build whose worker is lost while it is prepared, or with an error."""
+
+    _pages: ClassVar[dict[str, int]] = {}
+    """The cells' pages that are known already: their words need not be written again."""
 
     @defer.inlineCallbacks
     def startBuild(self, workerforbuilder: Any) -> Generator[Any, Any, None]:
@@ -26,3 +30,26 @@ class JobBuild(Build):
     def buildFinished(self, text: list[str], results: int) -> Any:
         is_lost = self.workerforbuilder.worker is None
         return super().buildFinished(text, RETRY if is_lost and results == EXCEPTION else results)
+
+    @defer.inlineCallbacks
+    def getBuilderId(self) -> Generator[Any, Any, int]:
+        page = self.getProperty(self.VIRTUAL_BUILDERNAME_PROP)
+        if page not in self._pages:
+            self._pages[page] = yield super().getBuilderId()
+        return self._pages[page]
+
+    @defer.inlineCallbacks
+    def _setup_locks(self) -> Generator[Any, Any, None]:
+        """Buildbot calls this when all properties are known, and then writes one after the other.
+
+        It leaves alone those that are there: so all are written at once before.
+        """
+        yield super()._setup_locks()
+        yield self.master.db.pool.do_with_transaction(self._write_properties)
+
+    def _write_properties(self, connection: Any) -> None:
+        rows = [
+            {"buildid": self.buildid, "name": name, "value": json.dumps(value), "source": source}
+            for name, (value, source) in self.getProperties().asDict().items()
+        ]
+        connection.execute(self.master.db.model.build_properties.insert(), rows)

@@ -1,4 +1,7 @@
-"""Lets the master live through a restart of PostgreSQL: Buildbot asks again, but only MySQL."""
+"""How the master reaches its database, and lives through a restart of PostgreSQL.
+
+Buildbot itself asks again, but only MySQL.
+"""
 
 import time
 from collections.abc import Generator
@@ -12,6 +15,23 @@ from twisted.python import log
 _PAUSE = 0.5
 _PATIENCE = 24 * 3600
 """Seconds that a broken database may take to come back: as long as Buildbot gives MySQL."""
+
+_POSTGRES = "postgresql://"
+_CONNECTIONS = 8
+
+
+def database_of(url: str) -> dict[str, Any]:
+    """What Buildbot wants to know of its database.
+
+    The driver is named, as which one is usual depends on SQLAlchemy. Connections are kept: usually
+    all but five are opened anew for each question.
+    """
+    if not url.startswith(_POSTGRES):
+        return {"db_url": url}
+    return {
+        "db_url": url.replace(_POSTGRES, "postgresql+psycopg2://", 1),
+        "engine_kwargs": {"pool_size": _CONNECTIONS, "max_overflow": 0},
+    }
 
 
 class Database(BuildbotService):

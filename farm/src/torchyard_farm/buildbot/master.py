@@ -9,7 +9,7 @@ from torchyard_farm.attempts import Limits
 from torchyard_farm.buildbot.affinity import Affinity
 from torchyard_farm.buildbot.build import JobBuild
 from torchyard_farm.buildbot.calendar import calendar
-from torchyard_farm.buildbot.database import Database
+from torchyard_farm.buildbot.database import Database, database_of
 from torchyard_farm.buildbot.desk import Desk
 from torchyard_farm.buildbot.gate import Gate, Passwords
 from torchyard_farm.buildbot.heartbeat import Heartbeat
@@ -36,7 +36,7 @@ def configure(folder: str) -> dict[str, Any]:
     builders = _builders(here, farm, kinds, tries)
     clock = calendar(here, farm)
     return {
-        "db": {"db_url": _with_driver(farm.database)},
+        "db": database_of(farm.database),
         "protocols": {"pb": {"port": endpoint_of(here, farm)}},
         "www": _web(here, farm),
         "buildbotURL": farm.url,
@@ -65,11 +65,6 @@ def configure(folder: str) -> dict[str, Any]:
             Desk(machines=list(farm.machines), folder=str(here), interval=farm.heartbeat),
         ],
     }
-
-
-def _with_driver(url: str) -> str:
-    """Name the driver that is installed with us: which one is usual depends on SQLAlchemy."""
-    return url.replace("postgresql://", "postgresql+psycopg2://", 1)
 
 
 def _agents(folder: Path, machine: Machine) -> list[Any]:

@@ -60,6 +60,8 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         self._board = Board(getattr(self, "_windows", {}))
         self._ended: deque[tuple[str, int, bool]] = deque()
         self._refused: set[str] = set()
+        self._builders: dict[str, int] = {}
+        self._stamp: int | None = None
         self._cancelling: dict[str, set[int]] = {}
 
     @defer.inlineCallbacks
@@ -178,16 +180,19 @@ class PlanScheduler(ReconfigurableBaseScheduler):
     @defer.inlineCallbacks
     def _send(self, plan: FarmPlan, job: int) -> Steps:
         planned = plan.jobs[job]
-        builder = yield self.master.data.updates.findBuilderId(planned.kind)
+        if planned.kind not in self._builders:
+            find = self.master.data.updates.findBuilderId
+            self._builders[planned.kind] = yield find(planned.kind)
+        if self._stamp is None:  # Buildbot wants one, though nothing is checked out
+            stamp = {"codebase": "", "project": "", "repository": ""}
+            self._stamp = yield self.master.db.sourcestamps.findSourceStampId(**stamp)
         yield self.master.data.updates.addBuildset(
             waited_for=False,
             scheduler=self.name,
             reason=f"plan {plan.id}",
-            sourcestamps=[
-                {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}
-            ],
+            sourcestamps=[self._stamp],
             properties={name: (value, "plan") for name, value in _properties(plan, job)},
-            builderids=[builder],
+            builderids=[self._builders[planned.kind]],
             external_idstring=f"{plan.id}/{job}",
             priority=planned.urgency,
         )
@@ -234,9 +239,11 @@ def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:
     yield "job", job
     yield "task", task.id
     yield "fingerprint", task.fingerprint
-    yield "memory", task.needs.memory or 0
-    yield "disk", task.needs.disk or 0
-    large = (plan.tasks[number] for number in plan.jobs[job].large)
-    yield "inputs", {other.fingerprint: typical_size(other) for other in large}
+    if task.needs.memory:
+        yield "memory", task.needs.memory
+    if task.needs.disk:
+        yield "disk", task.needs.disk
+    if large := plan.jobs[job].large:
+        inputs = (plan.tasks[number] for number in large)
+        yield "inputs", {other.fingerprint: typical_size(other) for other in inputs}
     yield "virtual_builder_name", plan.page(job)
-    yield "virtual_builder_tags", [plan.jobs[job].kind]

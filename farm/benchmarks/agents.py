@@ -1,0 +1,27 @@
+"""Workers as Buildbot has them, for both sides: `agents.py FOLDER HOST PORT NAME... < PASSWORD`."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from buildbot_worker.bot import Worker
+from twisted.application.service import MultiService
+from twisted.internet import reactor
+
+
+def main() -> None:
+    folder, host, port, *names = sys.argv[1:]
+    password = sys.stdin.read().strip()
+    agents = MultiService()
+    for name in names:
+        base = Path(folder, name)
+        base.mkdir(parents=True)
+        agent = Worker(host, int(port), name, password, str(base), keepalive=None)
+        agent.setServiceParent(agents)
+    running: Any = reactor
+    running.callWhenRunning(agents.startService)
+    running.run()
+
+
+if __name__ == "__main__":
+    main()

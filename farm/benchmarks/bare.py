@@ -1,0 +1,91 @@
+"""Buildbot without torchyard: builds of one command, none of which waits for another.
+
+It is set up as well as we know how to, so that the comparison is with Buildbot at its best: no more
+builds wait than keep all workers busy, as a long queue makes it slow.
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+from buildbot.plugins import steps, util, worker
+from buildbot.process.properties import Properties
+from buildbot.schedulers.base import ReconfigurableBaseScheduler
+from twisted.internet import defer
+
+from torchyard_farm.buildbot.database import database_of
+from torchyard_farm.layout import secret_of
+from torchyard_farm.settings import load_farm
+
+BUILDER = "bare"
+_STAMP = {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}
+
+Steps = Generator[Any, Any, None]
+
+
+def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[str, Any]:
+    """A `BuildmasterConfig` with the database, ports and workers of the farm in a directory."""
+    here = Path(folder)
+    farm = load_farm(here)
+    agents = [(name, machine.name) for machine in farm.machines for name in machine.agents]
+    step = steps.ShellCommand(
+        command=[util.Interpolate(word) for word in command],
+        logEnviron=False,
+        timeout=None,
+        workdir=".",
+    )
+    return {
+        "db": database_of(farm.database),
+        "protocols": {"pb": {"port": farm.listen.endpoint}},
+        "www": {"port": farm.web.endpoint},
+        "buildbotURL": f"http://{farm.web.host}:{farm.web.port}/",
+        "buildbotNetUsageData": None,
+        "collapseRequests": False,
+        "prioritizeBuilders": lambda _master, builders: builders,
+        "workers": [
+            worker.Worker(name, secret_of(here, machine), max_builds=1) for name, machine in agents
+        ],
+        "builders": [
+            util.BuilderConfig(
+                name=BUILDER,
+                workernames=[name for name, _ in agents],
+                factory=util.BuildFactory([step]),
+            )
+        ],
+        "schedulers": [Feed(name="feed", builderNames=[BUILDER], jobs=jobs, ahead=ahead)],
+    }
+
+
+class Feed(ReconfigurableBaseScheduler):
+    """Keeps some builds waiting until there were enough."""
+
+    def checkConfig(self, builderNames: list[str], jobs: int, ahead: int) -> None:
+        super().checkConfig(builderNames=builderNames)
+
+    @defer.inlineCallbacks
+    def reconfigService(self, builderNames: list[str], jobs: int, ahead: int) -> Steps:
+        yield super().reconfigService(builderNames=builderNames)
+        self._jobs, self._ahead = jobs, ahead
+
+    @defer.inlineCallbacks
+    def activate(self) -> Steps:
+        yield super().activate()
+        self._sent = 0
+        yield self.master.mq.startConsuming(self._hear, ("buildsets", None, "complete"))
+        for _ in range(min(self._ahead, self._jobs)):
+            yield self._send()
+
+    def _hear(self, _key: object, _told: object) -> Any:
+        return self._send()
+
+    @defer.inlineCallbacks
+    def _send(self) -> Steps:
+        if self._sent >= self._jobs:
+            return
+        self._sent += 1
+        yield self.addBuildsetForSourceStamps(
+            sourcestamps=[_STAMP],
+            reason="bare",
+            waited_for=False,
+            properties=Properties(job=self._sent - 1),
+        )
