@@ -46,6 +46,9 @@ PER_BLOCK = 1 + PYTHONS * (1 + 3 * PACKAGES)
 
 MARKS = (1_000, 5_000, 10_000)
 STARTING = 120
+PAUSE = 4
+"""Seconds between two looks at how far a side is, and at what its web server says."""
+
 PAGES = {
     "web root": "/",
     "builders": "/api/v2/builders",
@@ -142,14 +145,17 @@ class Side:
         self.seconds += time.monotonic() - began
         self.used += _cpu(self.master) - used
 
-    def look(self) -> None:
-        """Ask as a browser does, and see how far it is."""
+    def browse(self) -> None:
+        """Ask as a browser does."""
         for page, path in PAGES.items():
             began = time.perf_counter()
             if self._ask(path) is None:
                 msg = f"{self.name} does not answer {path}"
                 raise RuntimeError(msg)
             self.answers[page].append(time.perf_counter() - began)
+
+    def look(self) -> None:
+        """See how far it is."""
         (self.done,) = self._row("select count(*) from buildsets where complete = 1")
         for mark in MARKS:
             if self.done >= mark:
@@ -259,7 +265,8 @@ def take_turns(sides: list[Side], jobs: int, block: float) -> None:
             until = time.monotonic() + block
             with side.turn():
                 while time.monotonic() < until and side.done < jobs:
-                    time.sleep(1)
+                    time.sleep(PAUSE)
+                    side.browse()
                     side.look()
             print(
                 f"{side.name}: {side.done} in {side.seconds:.0f} s, "

@@ -45,6 +45,8 @@ class JobBuild(Build):
         It leaves alone those that are there: so all are written at once before.
         """
         yield super()._setup_locks()
+        if self.workerforbuilder.worker.conn is not None:
+            self.setupWorkerProperties(self.workerforbuilder)
         yield self.master.db.pool.do_with_transaction(self._write_properties)
 
     def _write_properties(self, connection: Any) -> None:

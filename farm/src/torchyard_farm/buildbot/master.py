@@ -69,7 +69,7 @@ def configure(folder: str) -> dict[str, Any]:
 
 def _agents(folder: Path, machine: Machine) -> list[Any]:
     password = secret_of(folder, machine.name)
-    facts = {"machine": machine.name, "platform": machine.platform, "copies": machine.copies}
+    facts = {"machine": machine.name, "copies": machine.copies}
     return [
         worker.Worker(name, password, max_builds=1, properties=facts) for name in machine.agents
     ]

@@ -94,7 +94,8 @@ class RunJob(BuildStep):
                 verdict = conclude(tries, self._limits) or verdict
             if verdict is Verdict.ENDED:
                 self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
-        self.setProperty(VERDICT, verdict.value, "run")
+        if verdict is not Verdict.GOOD:
+            self.setProperty(VERDICT, verdict.value, "run")
         if verdict in CONCLUSIONS:
             self.descriptionDone = explain(verdict, tries)
         if _RESULTS[verdict] == RETRY or self.build.conn is None:

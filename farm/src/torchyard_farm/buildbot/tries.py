@@ -10,7 +10,7 @@ from twisted.internet import defer
 from torchyard_farm.attempts import Try, Verdict
 
 VERDICT = "verdict"
-"""The property of a build that tells how it ended; one that the master's death ended has none."""
+"""The property of a build that tells how it ended, unless well; the master's death leaves none."""
 
 MACHINE = "machine"
 """The property of workers and builds that tells whose they are."""
