@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from buildbot.db.buildrequests import BuildRequestModel
+from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
 from buildbot.util.service import BuildbotService
 from twisted.internet import defer, task
@@ -22,6 +24,8 @@ from torchyard_farm.choice import Place, Wish, choose, reserve
 from torchyard_farm.looking import LOOKS, read_look
 from torchyard_farm.settings import Machine
 from torchyard_farm.trees import Trees
+
+_FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
 
 _HISTORY = 5000
 """How many of the last builds are read at a start."""
@@ -236,3 +240,13 @@ class Chooser(BuildChooserBase):
                 return agent, request
             wishes[wish.request] = wish._replace(barred=wish.barred | {machine})
         return None, None
+
+    @defer.inlineCallbacks
+    def _getBuildRequestForBrdict(self, told: dict[str, Any]) -> Steps:
+        """Buildbot asks for the name of the builder here, which reads the tags of all pages."""
+        number = told["buildrequestid"]
+        if number not in self.breqCache:
+            known = {name: told[name] for name in _FIELDS}
+            model = BuildRequestModel(**known, buildername=self.bldr.name)
+            self.breqCache[number] = yield BuildRequest.fromBrdict(self.master, model)
+        return self.breqCache[number]
