@@ -58,6 +58,7 @@ def test_the_first_file_is_a_good_one() -> None:
         ("slots", "slot", "unknown key `slot`"),
         ('file = "torchyard.toml"', "", "lacks the required key `file`"),
         ("[worker.gpu]", "attempts = 0\n[worker.gpu]", "`attempts` must be 1 or more"),
+        ("[worker.gpu]", "shared = true\n[worker.gpu]", "several masters need a PostgreSQL"),
         ("02:00", "2:00", "`main`: `2:00` is no time of the day, such as 02:00 (UTC)"),
         ("02:00", "24:00", "`24:00` is no time of the day"),
         ('"fri"', '"Friday"', "`Friday` is no day: write mon, tue"),

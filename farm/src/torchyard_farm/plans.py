@@ -136,8 +136,16 @@ class Plans:
 
     def add(self, plan: FarmPlan) -> None:
         """Hand a plan to the master, whole or not at all."""
-        self._folder.mkdir(exist_ok=True)
-        replace_bytes(self._folder / f"{plan.id}.json", msgspec.json.encode(plan))
+        self.put(plan.id, msgspec.json.encode(plan).decode())
+
+    def put(self, name: str, text: str, *, over: bool = False) -> None:
+        """Keep a plan, as another master of the farm has it."""
+        folder = self._folder / _ENDED if over else self._folder
+        folder.mkdir(parents=True, exist_ok=True)
+        replace_bytes(folder / f"{name}.json", text.encode())
+
+    def text(self, name: str) -> str:
+        return self._path(name).read_text(encoding="utf-8")
 
     def open(self) -> list[str]:
         """The plans that are being built."""
@@ -204,11 +212,15 @@ def _count(path: Path) -> int:
     return 0
 
 
+def decode_plan(text: str | bytes) -> FarmPlan:
+    return msgspec.json.decode(text, type=FarmPlan)
+
+
 @lru_cache(maxsize=8)
 def _read(path: Path) -> FarmPlan:
     """Read a plan; as it never changes, a few are remembered."""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=FarmPlan)
+        return decode_plan(path.read_bytes())
     except (msgspec.DecodeError, OSError) as error:
         msg = f"`{path}` is no plan: {error}"
         raise HostError(msg, hint="submit it anew") from error

@@ -61,6 +61,13 @@ class WorkerSpec(Value, kw_only=True):
     publish: Annotated[
         bool, Meta(description="It publishes, is among the only ones that may, and does only that.")
     ] = False
+    start: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="A command that starts it when there is work for it, with its name in "
+            "`MACHINE`; it ends itself."
+        ),
+    ] = ()
 
 
 class FarmSpec(Value, kw_only=True):
@@ -107,6 +114,9 @@ class FarmSpec(Value, kw_only=True):
             "as long."
         ),
     ] = "15 s"
+    shared: Annotated[
+        bool, Meta(description="Other masters work with the same database, a PostgreSQL.")
+    ] = False
     worker: Annotated[
         dict[str, WorkerSpec], Meta(description="The machines, each in a table with its name.")
     ] = {}
@@ -158,6 +168,7 @@ class Machine(Value, kw_only=True):
     slots: int = 1
     capabilities: tuple[str, ...] = ()
     publish: bool = False
+    start: tuple[str, ...] = ()
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -185,6 +196,7 @@ class Farm(Value, kw_only=True):
     patience: int
     attempts: int
     pause: int
+    shared: bool = False
     machines: tuple[Machine, ...]
     url: str
     tls: bool
@@ -209,6 +221,16 @@ def load_farm(folder: Path) -> Farm:
         msg = f"`{folder}` is no farm: it has no {FILE}"
         raise HostError(msg, hint=f"`torchyard farm init {folder}` makes one") from error
     return parse_farm(text)
+
+
+def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
+    """Keys whose values do not go together, or can't be, and why."""
+    yield from gaps_of_tls(spec.certificate, spec.key, tls=spec.tls)
+    yield from gaps_of_web(web.host, spec.url, tls=spec.tls)
+    if spec.attempts < 1:
+        yield "attempts", "`attempts` must be 1 or more"
+    if spec.shared and spec.database.startswith("sqlite"):
+        yield "shared", "`shared`: several masters need a PostgreSQL as their `database`"
 
 
 def parse_farm(text: str) -> Farm:
@@ -243,6 +265,7 @@ def parse_farm(text: str) -> Farm:
                 slots=worker.slots,
                 capabilities=worker.capabilities,
                 publish=worker.publish,
+                start=worker.start,
             )
         )
 
@@ -252,11 +275,7 @@ def parse_farm(text: str) -> Farm:
     nightlies, dailies = read_occasions(spec.nightly, spec.daily, wrong)
     listen = read(parse_address, spec.listen, "listen")
     web = read(parse_address, spec.web, "web")
-    for key, what in (
-        *gaps_of_tls(spec.certificate, spec.key, tls=spec.tls),
-        *gaps_of_web(web.host, spec.url, tls=spec.tls),
-    ):
-        faults.append(Diagnostic(what, document.span((key,))))
+    faults += (Diagnostic(what, document.span((key,))) for key, what in _gaps(spec, web))
     for name, what in wrong_users(spec.user, spec.worker):
         wrong("user" if name in spec.user else "worker", name, what)
     farm = Farm(
@@ -274,12 +293,11 @@ def parse_farm(text: str) -> Farm:
         patience=read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,
         pause=read(parse_duration, spec.pause, "pause"),
+        shared=spec.shared,
         machines=tuple(machines),
         nightlies=nightlies,
         dailies=dailies,
     )
-    if spec.attempts < 1:
-        faults.append(Diagnostic("`attempts` must be 1 or more", document.span(("attempts",))))
     if faults:
         raise ConfigError.of(faults)
     return farm

@@ -19,6 +19,11 @@ class Affinity:
         self._started: float | None = None
         self._timers: dict[str, Any] = {}
 
+    def begin(self) -> None:
+        """Begin the time of grace, now or anew: another master is gone, and its workers come."""
+        self._started = None
+        self._tries.forget_all()
+
     @defer.inlineCallbacks
     def __call__(
         self, builder: Any, worker_for_builder: Any, request: Any

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from buildbot_worker.bot import Worker
-from twisted.application.service import MultiService
-from twisted.internet import reactor
+from twisted.internet import reactor, task
 from twisted.python import log
 from twisted.python.logfile import LogFile
 
@@ -15,8 +14,14 @@ from torchyard_farm.buildbot.doorway import Doorway
 from torchyard_farm.buildbot.jobs import tell_jobs
 from torchyard_farm.buildbot.lifeline import watch
 from torchyard_farm.buildbot.looks import tell_of
+from torchyard_farm.buildbot.notes import note
+from torchyard_farm.buildbot.roaming import Roaming
+from torchyard_farm.idle import Idleness
 from torchyard_farm.looking import WORK
 from torchyard_farm.settings import Address, escaped
+
+_LOOK = 1.0
+"""Seconds between two looks at whether a job runs."""
 
 
 class Login(NamedTuple):
@@ -36,14 +41,19 @@ class Login(NamedTuple):
         return where + known
 
 
-def run_agents(folder: Path, login: Login, names: list[str]) -> None:
-    """Work for a master, until a signal ends it or the master is not the right one."""
+def run_agents(folder: Path, logins: list[Login], names: list[str], idle: int | None) -> None:
+    """Work for one of several masters, until a signal ends it or none is the right one.
+
+    With `idle`, also until no job has run for so many seconds.
+    """
     own = str(Path(sys.executable).parent)  # where `torchyard` is, if anywhere
     os.environ["PATH"] = os.pathsep.join((own, os.environ.get("PATH", os.defpath)))
     log.startLogging(LogFile.fromFullPath(str(folder / "worker.log")), setStdout=False)
-    agents = MultiService()
-    doorway = Doorway(f"{login.master.host}:{login.master.port}", reactor)
-    for name in names:
+    doorway = Doorway(
+        " or ".join(f"{one.master.host}:{one.master.port}" for one in logins), reactor
+    )
+
+    def agent_at(login: Login, name: str) -> Worker:
         base = folder / name
         base.mkdir(parents=True, exist_ok=True)
         agent = Worker(
@@ -59,10 +69,25 @@ def run_agents(folder: Path, login: Login, names: list[str]) -> None:
         tell_of(agent.bot, folder)
         watch(agent)
         doorway.watch(name, agent.bf)
-        agent.setServiceParent(agents)
+        return agent
+
     running: Any = reactor
+    agents = Roaming(running, logins, lambda login: [agent_at(login, name) for name in names])
     running.callWhenRunning(agents.startService)
     running.callWhenRunning(doorway.wait)
     running.addSystemEventTrigger("before", "shutdown", agents.stopService)
+    if idle is not None:
+        _end_when(Idleness(folder / WORK, idle, running.seconds()), running)
     running.run()
     doorway.tell()
+
+
+def _end_when(idleness: Idleness, running: Any) -> None:
+    def look() -> None:
+        if idleness.is_over(running.seconds()):
+            log.msg("there was nothing to do for a while: this machine's worker ends")
+            looking.stop()
+            running.stop()
+
+    looking = task.LoopingCall(look)
+    looking.start(_LOOK, now=False).addErrback(note)

@@ -100,15 +100,15 @@ class Desk(BuildbotService):
                 self.trees.note(self._agents[agent], [had] if isinstance(had, str) else had)
 
     def places(self) -> dict[str, Place]:
-        """The machines that are connected, with what is booked of them."""
+        """The machines that are connected or can be started, with what is booked of them."""
         running = self._running()
         found = {}
         for worker in self.master.workers.workers.values():
             name = self._agents.get(worker.name)
-            if name is None or worker.conn is None:
+            if name is None or (worker.conn is None and not self._machines[name].start):
                 continue
             followed = running.get(name, {})
-            if self._introduced.get(worker.name) is not worker.conn:
+            if worker.conn is not None and self._introduced.get(worker.name) is not worker.conn:
                 self._introduced[worker.name] = worker.conn
                 self._hear(name, worker.info.getProperty(LOOK), followed)
             left = {k: v for k, v in self._strays.get(name, {}).items() if k not in followed}

@@ -1,5 +1,6 @@
 """The configuration of a master, made from `farm.toml`."""
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ from torchyard_farm.buildbot.database import Database, database_of
 from torchyard_farm.buildbot.desk import Desk
 from torchyard_farm.buildbot.gate import Gate, Passwords
 from torchyard_farm.buildbot.heartbeat import Heartbeat
+from torchyard_farm.buildbot.ondemand import OnDemand, Starter
+from torchyard_farm.buildbot.peers import Peers
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
 from torchyard_farm.buildbot.step import RunJob
 from torchyard_farm.buildbot.tries import Tries
@@ -33,8 +36,11 @@ def configure(folder: str) -> dict[str, Any]:
     farm = load_farm(here)
     kinds = machines_by_kind(farm.machines)
     tries = Tries()
-    builders = _builders(here, farm, kinds, tries)
+    limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
+    job = RunJob(folder=str(here), limits=limits, tries=tries)
+    affinity = Affinity(limits, tries)
     clock = calendar(here, farm)
+    peers = [Peers(folder=str(here), when_lost=affinity.begin)] if farm.shared else []
     return {
         "db": database_of(farm.database),
         "protocols": {"pb": {"port": endpoint_of(here, farm)}},
@@ -49,7 +55,7 @@ def configure(folder: str) -> dict[str, Any]:
             *(agent for machine in farm.machines for agent in _agents(here, machine)),
             *clock.workers,
         ],
-        "builders": [*builders, *clock.builders],
+        "builders": [*_builders(kinds, job, affinity), *clock.builders],
         "schedulers": [
             PlanScheduler(
                 name=NAME,
@@ -63,23 +69,24 @@ def configure(folder: str) -> dict[str, Any]:
             Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),
             Database(),
             Desk(machines=list(farm.machines), folder=str(here), interval=farm.heartbeat),
+            *peers,
         ],
+        "multiMaster": farm.shared,
     }
 
 
 def _agents(folder: Path, machine: Machine) -> list[Any]:
     password = secret_of(folder, machine.name)
     facts = {"machine": machine.name, "copies": machine.copies}
-    return [
-        worker.Worker(name, password, max_builds=1, properties=facts) for name in machine.agents
-    ]
+    make = worker.Worker
+    if machine.start:
+        make = partial(OnDemand, starter=Starter(machine.name, machine.start, str(folder)))
+    return [make(name, password, max_builds=1, properties=facts) for name in machine.agents]
 
 
-def _builders(folder: Path, farm: Farm, kinds: dict[str, list[Machine]], tries: Tries) -> list[Any]:
-    limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
-    factory = util.BuildFactory([RunJob(folder=str(folder), limits=limits, tries=tries)])
+def _builders(kinds: dict[str, list[Machine]], job: RunJob, affinity: Affinity) -> list[Any]:
+    factory = util.BuildFactory([job])
     factory.buildClass = JobBuild
-    affinity = Affinity(limits, tries)
     return [
         util.BuilderConfig(
             name=kind,

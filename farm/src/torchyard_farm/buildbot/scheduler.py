@@ -19,6 +19,7 @@ from twisted.python import log
 from torchyard.errors import TorchyardError
 from torchyard_farm.board import Board, Told
 from torchyard_farm.buildbot.notes import note
+from torchyard_farm.buildbot.peers import may_decide
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.trees import typical_size
 
@@ -35,6 +36,9 @@ Steps = Generator[Any, Any, None]
 
 class PlanScheduler(ReconfigurableBaseScheduler):
     """One pump does everything, one thing after the other: there are no locks to wait for."""
+
+    POLL_INTERVAL_SEC = 5
+    """How often a master tries to take the plans over from another one that is gone."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -94,7 +98,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._kick()
 
     def _kick(self) -> None:
-        if not self._pumping and self._loop is not None:
+        if not self._pumping and self._loop is not None and may_decide(self.master):
             self._pumping = True
             self._pump().addErrback(self._failed).addBoth(self._rest)
 

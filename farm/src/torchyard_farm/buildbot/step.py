@@ -26,6 +26,7 @@ from torchyard_farm.attempts import (
 )
 from torchyard_farm.buildbot.follow import LOG, FollowCommand
 from torchyard_farm.buildbot.notes import GONE
+from torchyard_farm.buildbot.peers import plan_of
 from torchyard_farm.buildbot.tries import VERDICT, Tries
 from torchyard_farm.plans import Plans, page_of
 from torchyard_farm.story import Story
@@ -118,7 +119,7 @@ class RunJob(BuildStep):
 
     @defer.inlineCallbacks
     def _run_there(self) -> Generator[Any, Any, int | None]:
-        plan = self._plans.read(self.getProperty("plan"))
+        plan = yield plan_of(self.master, self._plans, self.getProperty("plan"))
         order = plan.order(self.getProperty("job"))
         yield self.addURL("plan", page_of(self.master.config.buildbotURL, plan.id))
         if (yield self._send(msgspec.json.encode(order))):

@@ -56,6 +56,10 @@ class Tries:
         if self._known is not None:
             self._known.pop(request, None)
 
+    def forget_all(self) -> None:
+        """Read them again when they are asked for: another master may have tried some."""
+        self._known = None
+
 
 def _read(connection: Any, model: Any, request: int | None) -> dict[int, list[Try]]:
     """The tries of a request, or of all that are open."""

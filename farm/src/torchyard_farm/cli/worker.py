@@ -10,7 +10,14 @@ from torchyard_farm.cli.options import farm_argument
 
 @click.command("worker")
 @farm_argument
-@click.option("--master", required=True, metavar="HOST:PORT", help="Where the master listens.")
+@click.option(
+    "--master",
+    "masters",
+    required=True,
+    multiple=True,
+    metavar="HOST:PORT",
+    help="Where the master listens; of several, one that answers.",
+)
 @click.option("--name", required=True, help="What farm.toml calls this machine.")
 @click.option("--slots", type=click.IntRange(1), default=1, help="As in farm.toml.")
 @click.option(
@@ -36,10 +43,13 @@ from torchyard_farm.cli.options import farm_argument
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Passwords for the store, or to publish; else those in the environment are taken.",
 )
+@click.option(
+    "--idle", metavar="TIME", help="End when no job has run for so long, such as '10 min'."
+)
 def command(
     *,
     folder: Path,
-    master: str,
+    masters: tuple[str, ...],
     name: str,
     slots: int,
     password_file: Path,
@@ -47,12 +57,14 @@ def command(
     tls: bool | None,
     publish: bool,
     credentials: Path | None,
+    idle: str | None,
 ) -> None:
     """Work for a master, in DIR, until it is stopped by a signal.
 
     Should the connection break, it is made again. A master that can't be trusted, or does not
     know this worker, ends it.
     """
+    from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
     from torchyard_farm.buildbot.agent import Login, run_agents
     from torchyard_farm.buildbot.trust import entrust
@@ -62,7 +74,8 @@ def command(
 
     secrets = take_worker_credentials(credentials)
     try:
-        address = parse_address(master)
+        addresses = list(map(parse_address, masters))
+        patience = None if idle is None else parse_duration(idle)
     except ValueError as error:
         raise UsageError(str(error)) from error
     if tls is False and ca is not None:
@@ -73,9 +86,10 @@ def command(
     if ca is not None:
         authorities = folder.resolve() / "trust"
         trust(ca, authorities)
-    if tls is None:
-        tls = ca is not None or not address.is_loopback
     entrust([stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets)
     password = password_file.read_text(encoding="utf-8").strip()
-    login = Login(address, password, tls=tls, authorities=authorities)
-    run_agents(folder.resolve(), login, list(agents_of(name, slots)))
+    logins = []
+    for address in addresses:
+        encrypted = (ca is not None or not address.is_loopback) if tls is None else tls
+        logins.append(Login(address, password, tls=encrypted, authorities=authorities))
+    run_agents(folder.resolve(), logins, list(agents_of(name, slots)), patience)

@@ -1,0 +1,133 @@
+"""Several masters on one database."""
+
+import shutil
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
+from farm.tests.test_faults import begun, long_core, sleeper
+from tests.helpers import WORKS, make_yard
+from tests.services import LOOPBACK, reserved_port
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+NAMES = ("w1", "w2")
+MANY = WORKS.replace("cat {core}", "sleep 2; cat {core}").replace(
+    'python = ["cp311", "cp312"]', 'python = ["cp310", "cp311", "cp312", "cp313"]'
+)
+
+
+class Master(TrialFarm):
+    def has_worker(self) -> bool:
+        return "Got workerinfo" in self.log()
+
+
+class SecondMaster(Master):
+    """Another master of a farm: its own directory and ports, the same machines and passwords."""
+
+    def __init__(self, first: TrialFarm) -> None:
+        super().__init__(first.folder / "second", first.file, "", first.names, first.slots)
+        self._first = first
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self.port = stack.enter_context(reserved_port())
+            self.web = stack.enter_context(reserved_port())
+            shutil.copytree(self._first.master / "secrets", self.master / "secrets")
+            text = (self._first.master / "farm.toml").read_text(encoding="utf-8")
+            text = text.replace(f":{self._first.port}", f":{self.port}")
+            text = text.replace(f":{self._first.web}", f":{self.web}")
+            (self.master / "farm.toml").write_text(text, encoding="utf-8")
+            self.run("init", "-f", str(self.file))
+            stack.callback(self._end_all)
+            self._stack = stack.pop_all()
+        return self
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def start(stack: ExitStack, folder: Path, text: str, slots: int = 1) -> tuple[Master, SecondMaster]:
+    """Two masters; each is the first choice of one of two machines."""
+    if postgres_programs() is None:
+        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
+    database = stack.enter_context(postgres())
+    file = make_yard(folder / "project", text)
+    first = Master(folder / "farm", file, database, NAMES, slots)
+    stack.enter_context(first)
+    toml = first.master / "farm.toml"
+    toml.write_text(f"shared = true\n{toml.read_text(encoding='utf-8')}", encoding="utf-8")
+    second = stack.enter_context(SecondMaster(first))
+    first.start_master()
+    wait_until(lambda: "BuildMaster is running" in first.log(), 30, first.log)
+    second.start_master()
+    first.start_worker("w1", "--master", f"{LOOPBACK}:{second.port}")
+    second.start_worker("w2", "--master", f"{LOOPBACK}:{first.port}")
+    for farm in (first, second):
+        wait_until(farm.has_worker, 60, farm.log)
+    return first, second
+
+
+def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_path: Path) -> None:
+    first, second = start(stack, tmp_path, MANY)
+    plan = second.submit()  # the plans are the first one's business
+    first.wait_done(plan, 120)
+    second.wait_done(plan, 20)
+    assert len({build["workerid"] for build in first.builds()}) == 2
+    assert len(first.buildsets()) == 17
+    assert {one["results"] for one in first.buildsets()} == {0}
+
+
+def test_another_master_takes_over_for_good(stack: ExitStack, tmp_path: Path) -> None:
+    first, second = start(stack, tmp_path, MANY)
+    plan = first.submit()
+    wait_until(lambda: sum(one["complete"] for one in first.buildsets()) >= 2, 60, first.log)
+    first.kill("master")
+    second.wait_done(plan, 200)
+    assert {one["results"] for one in second.buildsets()} == {0}
+    assert len(second.buildsets()) == 17  # each job was sent once
+
+
+def test_a_job_outlives_its_master_and_is_found_by_another(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    first, second = start(stack, tmp_path, long_core(tmp_path, 45))
+    plan = first.submit()
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 60, first.log)
+    busy = first if sleeper(first.folder / "w1") else second
+    other = second if busy is first else first
+    busy.kill("master")
+    other.wait_done(plan, 200)
+    assert begun(tmp_path) == 1
+
+
+def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path) -> None:
+    first, second = start(stack, tmp_path, long_core(tmp_path, 300))
+    plan = first.submit()
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 60, first.log)
+    wait_until((second.master / "plans" / f"{plan}.json").exists, 20, second.log)
+    second.run("cancel", plan)
+    wait_until(lambda: not sleeper(tmp_path), 60, first.log)
+    first.wait_done(plan, 20)
+    second.wait_done(plan, 20)
+
+
+def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -> None:
+    first, second = start(stack, tmp_path, MANY)
+    plan = first.submit()
+    wait_until(lambda: sum(one["complete"] for one in first.buildsets()) >= 2, 60, first.log)
+    first.signal("master", signal.SIGSTOP)
+    wait_until(lambda: "this one takes over" in second.log(), 90, second.log)
+    first.signal("master", signal.SIGCONT)
+    wait_until(lambda: "took this one for dead" in first.log(), 30, first.log)
+    second.wait_done(plan, 200)
+    assert len(second.buildsets()) == 17
+    assert {one["results"] for one in second.buildsets()} == {0}
