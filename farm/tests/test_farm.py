@@ -65,6 +65,7 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
         assert farm.submit() == ""  # all is there
 
 
+@pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
     tmp_path: Path, database: str
 ) -> None:
