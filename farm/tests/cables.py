@@ -18,8 +18,8 @@ class Cable:
 
     def __init__(self, upstream: int) -> None:
         self._upstream = upstream
-        self._intact = threading.Event()
-        self._intact.set()
+        self._intact = _intact()
+        self._forgotten: list[threading.Event] = []
         self._sockets: set[socket.socket] = set()
         self._threads: list[threading.Thread] = []
         self._server = socket.create_server((LOOPBACK, 0))
@@ -30,7 +30,8 @@ class Cable:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._intact.set()
+        for event in (self._intact, *self._forgotten):
+            event.set()
         self._server.shutdown(socket.SHUT_RDWR)
         while self._threads:
             self.cut()
@@ -45,6 +46,12 @@ class Cable:
     def mend(self) -> None:
         """Let all through, what waited first."""
         self._intact.set()
+
+    def forget(self) -> None:
+        """Let nothing through on the connections that there are, for ever, but on new ones."""
+        self._intact.clear()
+        self._forgotten.append(self._intact)
+        self._intact = _intact()
 
     def cut(self) -> None:
         """End all connections, at once and for both sides; new ones can be made."""
@@ -65,24 +72,32 @@ class Cable:
         """Pass one connection on, both ways; nobody else closes it, as its numbers are reused."""
         with near, contextlib.suppress(OSError):
             self._sockets.add(near)
-            self._intact.wait()
+            intact = self._intact
+            intact.wait()
             with socket.create_connection((LOOPBACK, self._upstream)) as far:
                 self._sockets.add(far)
-                back = threading.Thread(target=self._pass_on, args=(far, near))
+                back = threading.Thread(target=_pass_on, args=(far, near, intact))
                 back.start()
-                self._pass_on(near, far)
+                _pass_on(near, far, intact)
                 back.join()
                 self._sockets.discard(far)
         self._sockets.discard(near)
 
-    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := source.recv(_BLOCK):
-                self._intact.wait()
-                target.sendall(data)
-        self._intact.wait()
-        _end(source)
-        _end(target)
+
+def _intact() -> threading.Event:
+    event = threading.Event()
+    event.set()
+    return event
+
+
+def _pass_on(source: socket.socket, target: socket.socket, intact: threading.Event) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(_BLOCK):
+            intact.wait()
+            target.sendall(data)
+    intact.wait()
+    _end(source)
+    _end(target)
 
 
 def _end(one: socket.socket) -> None:

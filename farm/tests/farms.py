@@ -49,6 +49,11 @@ class Builder(TypedDict):
     name: str
 
 
+class Agent(TypedDict):
+    name: str
+    connected_to: list[object]
+
+
 class TrialFarm:
     """One master and its workers, for the project of a file."""
 
@@ -201,6 +206,11 @@ class TrialFarm:
         url = f"http://{LOOPBACK}:{self.web}/{path}"
         with urllib.request.urlopen(url, timeout=10) as answer:
             return str(answer.read().decode())
+
+    def connected(self) -> set[str]:
+        """The names of the agents that are there."""
+        found: list[Agent] = self._ask("workers")["workers"]  # type: ignore[assignment]
+        return {agent["name"] for agent in found if agent["connected_to"]}
 
     def log(self) -> str:
         path = self.master / "twistd.log"

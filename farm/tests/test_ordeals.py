@@ -125,9 +125,6 @@ class Ordeal:
         last = self.farm.builds()[-1]["buildid"]
         assert administrator.ask_for("rebuild", f"builds/{last}") == 200
 
-    def is_connected(self, name: str) -> bool:
-        return f"{name} {name} connected" in " ".join(self.farm.run("status").split())
-
 
 @pytest.fixture
 def ordeal(request: pytest.FixtureRequest, tmp_path: Path, server: Postgres) -> Iterator[Ordeal]:
@@ -214,7 +211,17 @@ def test_the_network_of_a_worker_is_silent(ordeal: Ordeal) -> None:
     assert ordeal.begun() == 1
     ordeal.finish("the network of a worker is silent", runs=1)
     ordeal.cables[busy].mend()
-    wait_until(lambda: ordeal.is_connected(busy), 120, ordeal.farm.log)
+    wait_until(lambda: busy in ordeal.farm.connected(), 120, ordeal.farm.log)
+
+
+def test_the_network_forgets_a_connection(ordeal: Ordeal) -> None:
+    """Neither side hears of it; each makes sure of the other."""
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.cables[busy].forget()
+    ordeal.notice()
+    wait_until(lambda: busy in ordeal.farm.connected(), 120, ordeal.farm.log)
+    ordeal.finish("the network forgets a connection", runs=1)
 
 
 def test_the_network_flaps_while_a_log_streams(ordeal: Ordeal) -> None:
