@@ -22,8 +22,8 @@ class JobBuild(Build):
             yield super().startBuild(workerforbuilder)
         except Exception:  # noqa: BLE001 - whatever it is, nobody else would try the job again
             log.err(None, "a build could not begin, and is tried again")
-            if self._preparation_step is not None:
-                step = self._preparation_step.stepid
+            step = self._preparation_step and self._preparation_step.stepid
+            if step is not None:
                 yield self.master.data.updates.finishStep(step, RETRY, hidden=False)
             yield self.buildFinished(["worker", "lost"], RETRY)
 
