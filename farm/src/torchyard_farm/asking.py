@@ -9,7 +9,7 @@ import msgspec
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.http import Web
 from torchyard_farm.attempts import CONCLUSIONS
-from torchyard_farm.settings import Address
+from torchyard_farm.settings import Farm
 
 GOOD = (0, 1)
 """What Buildbot calls success, and success with warnings."""
@@ -124,8 +124,9 @@ class _Chunks(msgspec.Struct):
 class Master:
     """A client of one master."""
 
-    def __init__(self, web: Address) -> None:
-        self._address = web
+    def __init__(self, farm: Farm) -> None:
+        self._here = f"http://{farm.web.host}:{farm.web.port}/"
+        self._pages = farm.url
         self._web = Web()
 
     def workers(self) -> set[str]:
@@ -165,7 +166,7 @@ class Master:
         if not builds:
             return Try()
         last = max(builds, key=lambda build: build.buildid)
-        page = f"{self._address.url}#/builders/{last.builderid}/builds/{last.number}"
+        page = f"{self._pages}#/builders/{last.builderid}/builds/{last.number}"
         told = last.properties
         held = last.state_string if told.verdict[0] in CONCLUSIONS else ""
         code = (not held and told.code[0]) or ElsewhereError.exit_code
@@ -183,9 +184,9 @@ class Master:
 
     def read(self, path: str) -> bytes:
         """What the master answers, as JSON."""
-        answer = self._web.get(f"{self._address.url}api/v2/{path}")
+        answer = self._web.get(f"{self._here}api/v2/{path}")
         if not answer.found:
-            msg = f"the master at {self._address.url} answers {answer.status} for {path}"
+            msg = f"the master at {self._here} answers {answer.status} for {path}"
             raise HostError(msg, hint="look into twistd.log in its directory")
         return answer.data
 

@@ -80,7 +80,7 @@ class _Builds(msgspec.Struct):
 
 def read_status(farm: Farm, plans: Plans, looks: Mapping[str, Look], now: datetime) -> Status:
     """Ask the master of a farm."""
-    master = Master(farm.web)
+    master = Master(farm)
     there = master.workers()
     workers = tuple(
         WorkerState(

@@ -86,9 +86,9 @@ class _Follower:
         self._store = store
         self._plans = Plans(farm)
         self._folder = folder
-        web = load_farm(farm).web
-        self._page = page_of(web.url, plan.id)
-        self._master = Master(web)
+        settings = load_farm(farm)
+        self._page = page_of(settings.url, plan.id)
+        self._master = Master(settings)
         self._course = Course(plan)
         self._tell = tell
         self.ends: dict[int, Ended] = {}
