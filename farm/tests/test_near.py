@@ -1,0 +1,132 @@
+"""Jobs go where their inputs are, and never to a machine that has no room for them."""
+
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from farm.tests.farms import TrialFarm, wait_until
+from tests.helpers import WORKS, make_yard
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PATIENCE = 300
+_BLAS = ("openblas", "mkl")
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def farm_of(
+    stack: ExitStack, folder: Path, text: str, names: tuple[str, ...], slots: int = 1
+) -> TrialFarm:
+    file = make_yard(folder / "project", text)
+    farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots)
+    return stack.enter_context(farm)
+
+
+def ended(folder: Path) -> list[str]:
+    """The lines that jobs wrote down."""
+    path = folder / "times"
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def machines_of(farm: TrialFarm) -> dict[str, str]:
+    """Where each job ran, by its name."""
+    builds = farm._ask("builds?property=task&property=machine")["builds"]
+    told = [build["properties"] for build in builds]  # type: ignore[index]
+    return {one["task"][0]: one["machine"][0] for one in told}
+
+
+def test_bindings_run_where_their_core_was_made_also_after_a_restart(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    """The first bindings wait; so all others are given away by a master that read who has what."""
+    note, wait = (
+        f"echo begun >> {tmp_path}/times",
+        f"while ! test -e {tmp_path}/go; do sleep 0.2; done",
+    )
+    text = (
+        WORKS.replace('["openblas"]', '["openblas", "mkl"]')
+        .replace('"cp311", "cp312"', '"cp311", "cp312", "cp313"')
+        .replace("mkdir -p {out}/lib", f"{note}; sleep 5; mkdir {{out}}/lib")
+        .replace("cat {core}/lib", f"{note}; {wait}; cat {{core}}/lib")
+    )
+    farm = farm_of(stack, tmp_path, text, ("w1", "w2"))
+    farm.start_master()
+    farm.start_workers()
+    plan = farm.submit("bindings:*")
+    wait_until(lambda: len(ended(tmp_path)) == 4, PATIENCE, farm.log)
+    farm.kill("master")
+    farm.start_master()
+    (tmp_path / "go").touch()
+    farm.wait_done(plan, PATIENCE)
+    where = machines_of(farm)
+    cores = {blas: where[f"core:demo-1.0/linux-x86_64/cpu-{blas}"] for blas in _BLAS}
+    assert set(cores.values()) == {"w1", "w2"}
+    bindings = {name: at for name, at in where.items() if name.startswith("bindings:")}
+    at_home = [cores[blas] == at for name, at in bindings.items() for blas in _BLAS if blas in name]
+    assert len(at_home) == 6
+    assert sum(at_home) >= 5, where  # the last one may go to who would be idle
+
+
+SHARED = """
+[[override]]
+stage = "bindings"
+needs = { memory = "5 GB" }
+
+[[override]]
+stage = "bindings"
+python = "cp312"
+needs = { memory = "5 GB", capabilities = ["fast"] }
+"""
+
+
+def never_two_at_once(lines: list[str]) -> bool:
+    return all(line == ("in", "out")[number % 2] for number, line in enumerate(lines))
+
+
+def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_there_is(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    step = f"echo in >> {tmp_path}/times; sleep 2; echo out >> {tmp_path}/times; cat {{core}}/lib"
+    farm = farm_of(stack, tmp_path, WORKS.replace("cat {core}/lib", step) + SHARED, ("w1",), 2)
+    file = farm.master / "farm.toml"
+    said = file.read_text(encoding="utf-8").replace('disk = "8 GB"', 'disk = "900 TB"')
+    file.write_text(f'{said}capabilities = ["fast"]\n', encoding="utf-8")
+    farm.start_master()
+    farm.start_workers()
+    plan = farm.submit("bindings:*")
+    farm.wait_done(plan, PATIENCE)
+    assert len(ended(tmp_path)) == 4
+    assert never_two_at_once(ended(tmp_path))
+
+    wait_until((farm.master / "machines.json").exists, 60, farm.log)
+    workers = json.loads(farm.run("status", "--json"))["workers"]
+    assert [worker["name"] for worker in workers] == ["w1-1", "w1-2"]
+    for worker in workers:
+        (lack,) = worker["lacks"]
+        assert lack.endswith("of disk, not 900000 GB")
+
+
+def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_path: Path) -> None:
+    """Two cores for which there is no room at once; the agent is killed when one is at work."""
+    step = f"echo in >> {tmp_path}/times; sleep 15; echo out >> {tmp_path}/times; mkdir {{out}}/lib"
+    text = WORKS.replace('["openblas"]', '["openblas", "mkl"]').replace("mkdir -p {out}/lib", step)
+    text += '\n[requirements.core]\nmemory = "5 GB"\n'
+    farm = farm_of(stack, tmp_path, text, ("w1",), 2)
+    farm.start_master()
+    farm.start_workers()
+    plan = farm.submit("core:*")
+    wait_until(lambda: ended(tmp_path) == ["in"], PATIENCE, farm.log)
+    farm.kill("w1")
+    farm.start_worker("w1")
+    farm.wait_done(plan, PATIENCE)
+    assert len(ended(tmp_path)) == 4
+    assert never_two_at_once(ended(tmp_path))
+    assert "and nobody follows it" in (farm.master / "twistd.log").read_text(encoding="utf-8")
