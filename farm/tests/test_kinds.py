@@ -4,6 +4,7 @@ import msgspec
 import pytest
 
 from farm.tests.made import machine, real_plan, task
+from tests.helpers import EXAMPLE, plan_of
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard_farm.kinds import gigabytes, kind_of, kinds_of, machines_by_kind, why_not, window_of
@@ -61,3 +62,24 @@ def test_a_job_that_no_machine_can_do_is_told() -> None:
 def test_the_window_holds_more_than_all_slots() -> None:
     assert window_of([machine()]) == 8
     assert window_of([machine(slots=4), machine(slots=8)]) == 24
+
+
+def test_the_jobs_of_pytorch_ask_for_what_their_file_says() -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    text += '[[override]]\nstage = "smoke"\ncompute = "cu*"\nneeds = { capabilities = ["gpu"] }\n'
+    plan = farm_plan(plan_of(text), (), name="p", store="s")
+    on_gpus = [job for job in plan.jobs if "gpu" in job.kind]
+    for job in plan.jobs:
+        task = plan.tasks[job.task]
+        platform, compute = [*task.scope.split("/"), "", ""][:2]
+        wants = task.stage is Stage.SMOKE and compute.startswith("cu")
+        assert job.kind == f"{platform or 'any'}{'+gpu' if wants else ''}"
+        assert gigabytes(task.needs.disk) > 1
+    assert {plan.tasks[job.task].needs.memory for job in on_gpus} == {4 * 10**9}
+    assert {job.kind for job in on_gpus} == {
+        "linux-x86_64+gpu",
+        "linux-aarch64+gpu",
+        "windows-x86_64+gpu",
+    }
+    cores = {task.needs.memory for task in plan.tasks if task.stage is Stage.CORE}
+    assert cores == {32 * 10**9, 120 * 10**9}
