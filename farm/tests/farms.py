@@ -160,11 +160,11 @@ class TrialFarm:
         return found
 
     def at_work(self) -> str:
-        """The machine on which a job sleeps, if there is one."""
+        """The machine that has a job with a step that sleeps, if there is one."""
         for name in self.names:
             for process in self.processes(name):
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    if process.name() == "sleep":
+                    if any("sleep" in part for part in process.cmdline()):
                         return name
         return ""
 

@@ -131,13 +131,15 @@ def yard(tmp_path: Path) -> Iterator[Yard]:
 
 
 def test_what_runs_on_a_machine_can_be_listed_and_ended(yard: Yard) -> None:
-    assert detached_in(yard.work) == []
+    assert detached_in(yard.work) == {}
+    began = time.monotonic()
     program = yard.start()
-    (name,) = detached_in(yard.work)
+    (name,) = (running := detached_in(yard.work))
+    assert 0 <= running[name] <= time.monotonic() - began + 0.1
     assert (yard.work / name).is_dir()
     end_named(yard.work, name)
     assert end_of(program)[0] == 143
-    assert detached_in(yard.work) == []
+    assert detached_in(yard.work) == {}
     assert all(is_gone(pid) for pid in yard.tries)
     end_named(yard.work, name)  # it is over: nothing is done
 

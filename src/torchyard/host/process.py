@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -131,6 +132,14 @@ def birth_of(pid: int) -> str:
     except (FileNotFoundError, ProcessLookupError):
         return f"{_system()} "
     return f"{_system()} {int(status.rpartition(b')')[2].split()[19])}"
+
+
+def age_of(born: str) -> float:
+    """How many seconds ago a process of this system was started."""
+    ticks = born.partition(" ")[2]
+    if not ticks:
+        return 0.0
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def may_be(pid: int, born: str) -> bool:

@@ -19,7 +19,7 @@ import msgspec
 from torchyard.errors import BusyError, Diagnostic, ElsewhereError
 from torchyard.host.child import GRACE, family, kill_all
 from torchyard.host.detached import Record, begin_record, find_record, in_turn, launch
-from torchyard.host.process import may_be
+from torchyard.host.process import age_of, may_be
 from torchyard.model.event import Event, Happening, Noted
 from torchyard.model.order import Order
 from torchyard.model.values import Value
@@ -220,14 +220,15 @@ def end_detached(place: Workplace) -> bool:
     return was_running
 
 
-def detached_in(work: Path) -> list[str]:
-    """The names of the jobs that run detached in a directory for work."""
-    found = []
+def detached_in(work: Path) -> dict[str, float]:
+    """The names of the jobs that run detached in a directory for work, and for how many seconds."""
+    found = {}
     for path in sorted(work.glob(f"*{RECORD}")):
         record = find_record(path)
         if record is not None:
             if record.is_running():
-                found.append(path.stem)
+                begun = _find_begun(record)
+                found[path.stem] = age_of(begun.born) if begun is not None else 0.0
             record.close()
     return found
 
@@ -242,6 +243,10 @@ def end_named(work: Path, name: str) -> None:
             record.close()
 
 
+def _find_begun(record: Record) -> Begun | None:
+    return next((read for read in map(_read, record.lines()) if isinstance(read, Begun)), None)
+
+
 def _end(record: Record) -> None:
     """Ask a supervisor to end, wait until it has, then insist."""
     begun = None
@@ -251,7 +256,7 @@ def _end(record: Record) -> None:
             if not record.is_running():
                 return
             if begun is None:
-                begun = next((r for r in map(_read, record.lines()) if isinstance(r, Begun)), None)
+                begun = _find_begun(record)
                 if begun is not None and may_be(begun.pid, begun.born):
                     os.kill(begun.pid, signal.SIGTERM)
             time.sleep(_SOON)

@@ -54,9 +54,9 @@ class Heartbeat(BuildbotService):
         asked.addTimeout(self._patience, self.master.reactor)
         with suppress(*GONE):
             try:
-                names = yield asked
+                ages = yield asked
             except (defer.TimeoutError, error.TimeoutError):
                 log.msg(f"worker {worker.name} gives no sign of life and is cut off")
                 connection.mind.broker.transport.abortConnection()
             else:
-                yield look_after(worker, connection, names, self._tries)
+                yield look_after(worker, connection, ages, self._tries)

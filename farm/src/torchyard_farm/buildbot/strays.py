@@ -5,7 +5,7 @@ cancelled it meanwhile, or another machine was quicker, it is ended.
 """
 
 import json
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -20,18 +20,20 @@ FINGERPRINT = "fingerprint"
 
 @defer.inlineCallbacks
 def look_after(
-    worker: Any, connection: Any, names: Sequence[str], tries: Tries
+    worker: Any, connection: Any, ages: dict[str, float], tries: Tries
 ) -> Generator[Any, Any, None]:
-    """Do what is to be done about the jobs that a worker says its machine runs."""
+    """Do what is to be done about the jobs that a worker says its machine runs, since when."""
     master, machine = worker.master, worker.properties.getProperty(MACHINE)
-    if names and tries.lost_on(machine):
-        yield _note_return(master, machine, names, tries)
+    if ages and tries.lost_on(machine):
+        now = master.reactor.seconds()
+        began = {name: now - age for name, age in ages.items()}
+        yield _note_return(master, machine, began, tries)
     followed = [
         build.getProperty(FINGERPRINT)
         for builder in master.botmaster.builders.values()
         for build in builder.building
     ]
-    strays = [name for name in names if not _is_among(name, followed)]
+    strays = [name for name in ages if not _is_among(name, followed)]
     if not strays:
         return
     wanted = yield master.db.pool.do(_read_wanted, master.db.model)
@@ -49,11 +51,12 @@ def _is_among(name: str, fingerprints: Iterable[str | None]) -> bool:
 
 @defer.inlineCallbacks
 def _note_return(
-    master: Any, machine: str, names: Sequence[str], tries: Tries
+    master: Any, machine: str, began: dict[str, float], tries: Tries
 ) -> Generator[Any, Any, None]:
+    """Note what a machine still has; one that has begun a job anew had lost it."""
     lost = yield master.db.pool.do(_read_lost, master.db.model, machine)
-    for build, request, fingerprint in lost:
-        if any(_is_among(name, [fingerprint]) for name in names):
+    for build, request, ended, fingerprint in lost:
+        if any(_is_among(name, [fingerprint]) and when <= ended for name, when in began.items()):
             log.msg(f"{machine} is back with the job of build {build}")
             yield master.data.updates.setBuildProperty(build, VERDICT, Verdict.CUT.value, "run")
             tries.remember(request, (yield tries.read(master, request)))
@@ -70,20 +73,24 @@ def _read_wanted(connection: Any, model: Any) -> list[str]:
     return [json.loads(value)[0] for (value,) in connection.execute(query)]
 
 
-def _read_lost(connection: Any, model: Any, machine: str) -> list[tuple[int, int, str]]:
+def _read_lost(connection: Any, model: Any, machine: str) -> list[tuple[int, int, int, str]]:
     """The builds that were lost on a machine, and are to be tried again."""
     builds, requests = model.builds, model.buildrequests
     wanted = {VERDICT: Verdict.LOST.value, MACHINE: machine}
     fingerprint = model.build_properties.alias()
     query = (
-        sa.select(builds.c.id, builds.c.buildrequestid, fingerprint.c.value)
+        sa.select(builds.c.id, builds.c.buildrequestid, builds.c.complete_at, fingerprint.c.value)
         .join(requests, requests.c.id == builds.c.buildrequestid)
         .join(fingerprint, fingerprint.c.buildid == builds.c.id)
-        .where(requests.c.complete == 0, fingerprint.c.name == FINGERPRINT)
+        .where(
+            requests.c.complete == 0,
+            builds.c.complete_at.is_not(None),
+            fingerprint.c.name == FINGERPRINT,
+        )
     )
     for name, value in wanted.items():
         table = model.build_properties.alias()
         query = query.join(table, table.c.buildid == builds.c.id).where(
             table.c.name == name, table.c.value == json.dumps(value)
         )
-    return [(row[0], row[1], json.loads(row[2])) for row in connection.execute(query)]
+    return [(*row[:3], json.loads(row[3])) for row in connection.execute(query)]
