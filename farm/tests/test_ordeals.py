@@ -130,10 +130,10 @@ class Ordeal:
 
     def rebuild(self) -> None:
         """What an authorised person does on the page of the last build."""
-        administrator = Visitor(self.farm)
-        administrator.log_in(ADMIN, secret_of(self.farm.master, ADMIN))
         last = self.farm.builds()[-1]["buildid"]
-        assert administrator.ask_for("rebuild", f"builds/{last}") == 200
+        with Visitor(self.farm) as administrator:
+            administrator.log_in(ADMIN, secret_of(self.farm.master, ADMIN))
+            assert administrator.ask_for("rebuild", f"builds/{last}") == 200
 
 
 @pytest.fixture
