@@ -140,13 +140,12 @@ class Desk(BuildbotService):
     def _look_around(self) -> Steps:
         """Ask one agent of each machine; then see whether something can begin."""
         asked = {}
+        patience = (self._loop and self._loop.interval) or 1
         for worker in list(self.master.workers.workers.values()):
             name = self._agents.get(worker.name)
             if worker.conn is not None and name is not None and name not in asked:
-                asked[name] = worker.conn.mind.callRemote(LOOK)
-                asked[name].addTimeout(
-                    self._loop.interval if self._loop else 1, self.master.reactor
-                )
+                asked[name] = defer.maybeDeferred(worker.conn.mind.callRemote, LOOK)
+                asked[name].addTimeout(patience, self.master.reactor)
         for name, answer in asked.items():
             try:
                 told = yield answer

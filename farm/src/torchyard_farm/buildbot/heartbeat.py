@@ -8,6 +8,7 @@ from buildbot.util.service import BuildbotService
 from twisted.internet import defer, error, task
 from twisted.python import log
 
+from torchyard_farm.buildbot.halfway import tidy_up
 from torchyard_farm.buildbot.notes import GONE, note
 from torchyard_farm.buildbot.strays import look_after
 from torchyard_farm.buildbot.tries import Tries
@@ -44,6 +45,7 @@ class Heartbeat(BuildbotService):
             self._loop = None
 
     def _ask_all(self) -> None:
+        tidy_up(self.master.workers)
         for worker in list(self.master.workers.workers.values()):
             if worker.conn is not None and worker.name != CALENDAR:  # that is a part of ours
                 self._ask(worker, worker.conn).addErrback(note)
