@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def farm(tmp_path: Path) -> Iterator[TrialFarm]:
 
 def build(farm: TrialFarm, *more: object) -> subprocess.CompletedProcess[str]:
     return torchyard("build", "--engine", "buildbot", "--farm", farm.master, "-f", farm.file, *more)
+
+
+@contextmanager
+def following(*words: object, until: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a command, and go on when it says something."""
+    argv = [sys.executable, "-m", "torchyard", *map(str, words)]
+    with subprocess.Popen(argv, stdout=-1, stderr=-1, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert any(line.startswith(until) for line in process.stderr)
+            yield process
+        finally:
+            process.kill()
 
 
 def events_of(text: str) -> list[Happening]:
@@ -73,29 +87,27 @@ def test_a_build_through_a_farm_is_told_as_one_here(farm: TrialFarm, tmp_path: P
 def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     farm: TrialFarm, tmp_path: Path
 ) -> None:
-    argv = [sys.executable, "-m", "torchyard", "build", "--engine", "buildbot"]
-    argv += ["--farm", str(farm.master), "-f", str(farm.file)]
-    with subprocess.Popen(argv, stdout=-1, stderr=-1, text=True) as following:
-        assert following.stderr is not None
-        for line in following.stderr:
-            if line.startswith(f"started  {CORE} on w"):
-                break
-        following.send_signal(signal.SIGINT)
-        out, told = following.communicate(timeout=60)
-    assert following.returncode == INTERRUPTED, told
+    words = ("build", "--engine", "buildbot", "--farm", farm.master, "-f", farm.file)
+    with following(*words, until=f"started  {CORE} on w") as build_there:
+        build_there.send_signal(signal.SIGINT)
+        out, told = build_there.communicate(timeout=60)
+    assert build_there.returncode == INTERRUPTED, told
     assert out == ""
     assert "stopped with 9 jobs left" in told
     (plan,) = (path.stem for path in (farm.master / "plans").glob("*.json"))
     assert f"torchyard farm follow {farm.master} {plan}" in told
     assert f"torchyard farm cancel {farm.master} {plan}" in told
 
-    (tmp_path / "open").touch()
-    failed = torchyard("farm", "follow", farm.master, plan)
-    assert failed.returncode == BuildError.exit_code, failed.stderr
-    assert f"error: {CORE}: `compile` failed with exit code 1" in failed.stderr
-    (page,) = (line for line in failed.stderr.splitlines() if line.startswith("its log, on w"))
+    farm.kill("master")
+    with following("farm", "follow", farm.master, plan, until="note     `http") as again:
+        farm.start_master()
+        (tmp_path / "open").touch()
+        _, told = again.communicate(timeout=300)
+    assert again.returncode == BuildError.exit_code, told
+    assert f"error: {CORE}: `compile` failed with exit code 1" in told
+    (page,) = (line for line in told.splitlines() if line.startswith("its log, on w"))
     assert f"http://127.0.0.1:{farm.web}/#/builders/" in page
-    assert "error: 1 job failed, 8 were not begun" in failed.stderr
+    assert "error: 1 job failed, 8 were not begun" in told
 
     farm.run("cancel", plan)
     wait_until(lambda: not list((farm.master / "plans").glob("*.json")), 30, farm.log)

@@ -93,7 +93,8 @@ def yard_for(project: Project, folder: Path) -> Iterator[Yard]:
         farm.start_workers()
         farm.start_worker("uploads", "--publish", env=place.environment)
         (folder / "others").mkdir()
-        make_wheel(folder / "others", version="99.0", dist="typing_extensions")
+        for dist in ("typing_extensions", "packaging"):
+            make_wheel(folder / "others", version="99.0", dist=dist)
         words = ("--to", place.url, "--variants", "compute-blas")
         done = torchyard("publish", folder / "others", *words, env=place.environment)
         assert done.returncode == 0, done.stderr

@@ -1,7 +1,7 @@
 """The engine `buildbot`: hands a plan to a farm, and follows it as if it were built here."""
 
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -88,8 +88,10 @@ class _Follower:
         self._folder = folder
         settings = load_farm(farm)
         self._page = page_of(settings.url, plan.id)
+        self._again = f"when the master is back: torchyard farm follow {farm} {plan.id}"
         self._master = Master(settings)
         self._course = Course(plan)
+        self._moves: deque[Begun | Over] = deque()
         self._tell = tell
         self.ends: dict[int, Ended] = {}
 
@@ -105,9 +107,9 @@ class _Follower:
                     heard, is_silent = time.monotonic(), False
                 except ElsewhereError as error:
                     if time.monotonic() - heard > _PATIENCE:
-                        raise
+                        raise ElsewhereError(str(error), hint=self._again) from error
                     if not is_silent:
-                        self._tell(Noted(text=f"{error}; waiting for the master"))
+                        self._tell(Noted(text=f"{error}; it is asked again"))
                     is_quiet = is_silent = True
                 else:
                     if self._course.is_over or not is_open:
@@ -122,14 +124,16 @@ class _Follower:
         """Tell what is new; whether anything is."""
         going = self._master.going(self._plan.id)
         ended = self._master.ended(self._plan.id, self._course.since)
-        moves = list(self._course.take(going, ended))
-        for move in moves:
-            match move:
-                case Begun():
-                    self._begin(move)
-                case Over():
-                    self._end(move.job, move.sent)
-        return bool(moves)
+        self._moves.extend(self._course.take(going, ended))
+        is_new = bool(self._moves)
+        while self._moves:  # the store may not answer in the middle of it
+            match self._moves[0]:
+                case Begun() as begun:
+                    self._begin(begun)
+                case Over() as over:
+                    self._end(over.job, over.sent)
+            self._moves.popleft()
+        return is_new
 
     def _begin(self, begun: Begun) -> None:
         if begun.lost:
