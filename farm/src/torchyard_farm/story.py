@@ -1,13 +1,12 @@
-"""What a job tells while it runs, made into a log, a line and a page for people."""
+"""What a job tells while it runs, made into a log and a few words for people."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from torchyard.model.event import (
     Ended,
     Happening,
-    Noted,
     Progress,
     Stepped,
     Stepping,
@@ -32,7 +31,6 @@ class Story:
         self._job = job
         self._rest = ""
         self._steps: list[Usage] = []
-        self._notes: list[str] = []
         self._ended: Ended | None = None
         self.now = ""
         """What it is at, in a few words."""
@@ -63,6 +61,8 @@ class Story:
         line = line_of(event)
         if line is not None:
             yield line
+        if isinstance(event, Ended):
+            yield from self._facts(event)
 
     def _remember(self, event: Happening) -> None:
         match event:
@@ -72,8 +72,6 @@ class Story:
                 self.now = f"{self.now.partition(',')[0]}, {event.done:,} of {event.total:,}"
             case Stepped():
                 self._steps.append(event.usage)
-            case Noted():
-                self._notes.append(event.text)
             case Ended():
                 self._ended = event
             case _:
@@ -104,14 +102,13 @@ class Story:
         lines = self._ended.why.splitlines()[1 : 1 + _LINES] if self._ended else ()
         return "\n".join((self.summary, *(_short(line.strip()) for line in lines)))
 
-    def page(self) -> str:
-        """All that is known of a result: files, steps, notes; empty if there is none."""
-        ended = self._ended
-        if ended is None or ended.outcome not in ("built", "cached"):
-            return ""
-        parts = [f"{self._job}\n{self.summary}\nfingerprint {ended.fingerprint}\n"]
+    def _facts(self, ended: Ended) -> Iterator[str]:
+        """All that is known of a result: its files, and what each step took."""
+        if ended.outcome not in ("built", "cached"):
+            return
+        yield f"fingerprint {ended.fingerprint}"
         files = [(made.path, show_size(made.size), made.digest) for made in ended.made]
-        parts.append(_table(("file", "size", "sha256"), files))
+        yield from _table(("file", "size", "sha256"), files)
         steps = [
             (
                 step.step,
@@ -122,19 +119,19 @@ class Story:
             )
             for step in self._steps
         ]
-        parts.append(_table(("step", "time", "processors", "memory", "disk"), steps))
-        parts.append("".join(f"note: {note}\n" for note in self._notes))
-        return "\n".join(filter(None, parts))
+        yield from _table(("step", "time", "processors", "memory", "disk"), steps)
 
 
 def _short(line: str) -> str:
     return line if len(line) <= _SUMMARY else f"{line[: _SUMMARY - 1]}…"
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    """Columns below each other; empty if there are no rows."""
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Columns below each other, behind an empty line; nothing if there are no rows."""
+    if not rows:
+        return
     lines = [head, *rows]
-    if len(lines) == 1:
-        return ""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "".join("  ".join(map(str.ljust, line, widths)).rstrip() + "\n" for line in lines)
+    yield ""
+    for line in lines:
+        yield "  ".join(map(str.ljust, line, widths)).rstrip()

@@ -145,8 +145,6 @@ class RunJob(BuildStep):
         command.useLog((yield self.addLog("stdio")))
         command.useLogDelayed(LOG, lambda _: self.addLog(LOG), closeWhenFinished=True)
         yield self.runCommand(command)
-        if page := self._story.page():
-            yield self.addCompleteLog("result", page)
         code: int | None = command.rc
         return code
 
