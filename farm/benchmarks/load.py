@@ -179,7 +179,7 @@ class Side:
         web = self.farm.web
         with suppress(urllib.error.URLError, ConnectionError):
             url = f"http://{web.host}:{web.port}{path}"
-            with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310 - loopback
+            with urllib.request.urlopen(url, timeout=60) as answer:
                 data: bytes = answer.read()
                 return data
         return None

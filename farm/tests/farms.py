@@ -40,6 +40,7 @@ class Build(TypedDict):
     buildid: int
     buildrequestid: int
     workerid: int
+    complete_at: int
     results: int | None
     complete: bool
 

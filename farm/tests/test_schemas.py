@@ -11,6 +11,7 @@ from rich.console import Console
 
 from tests.helpers import ROOT
 from torchyard_farm.attempts import Try, Verdict, explain
+from torchyard_farm.failing import FailingState
 from torchyard_farm.layout import farm_text
 from torchyard_farm.runs import RunState
 from torchyard_farm.schemas import SCHEMAS
@@ -58,6 +59,15 @@ STATUS = Status(
             told=None,
         ),
     ),
+    failing=(
+        FailingState(
+            daily="published",
+            job=f"smoke:torch-2.14.0/{CELL}",
+            page=f"published: torch/{CELL}",
+            since="2026-11-13T06:00:07Z",
+            times=3,
+        ),
+    ),
 )
 
 
@@ -94,5 +104,6 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     assert f"nightly main last 2026-11-15 02:00 UTC {PLAN}@main".replace(" ", "") in (
         told.replace(" ", "")
     )
+    assert "since 2026-11-13, 3 times in a row (published)" in told
     assert "daily published last never next 2026-11-16 06:00 UTC" in told
     assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")

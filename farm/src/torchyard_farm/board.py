@@ -117,6 +117,16 @@ class Board:
                     return course.plan, job
         return None
 
+    def is_over(self, plan: str) -> bool:
+        """Whether nothing is left to do.
+
+        A plan with failures waits for somebody who tries them again; a trial does not, as it has
+        found out what it is for.
+        """
+        tally = self.tally(plan)
+        tried = bool(self._courses[plan].plan.trial) and tally.good + tally.bad == tally.jobs
+        return tally.is_done or tried
+
     def tally(self, plan: str) -> Tally:
         course = self._courses[plan]
         return Tally(len(course.plan.jobs), len(course.good), len(course.bad), len(course.out))

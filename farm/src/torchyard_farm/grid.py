@@ -52,7 +52,8 @@ def grid_of(plan: FarmPlan) -> Grid:
         if task.stage is Stage.PUBLISH or len(parts) == 1:
             shared.append(number)
             continue
-        block, python, package = "/".join(parts[:2]), *[*parts[2:], "", ""][:2]
+        of = [task.facts["name"]] if plan.trial else []  # channels have more than one project
+        block, python, package = "/".join(of + parts[:2]), *[*parts[2:], "", ""][:2]
         column = Column(package, task.stage)
         columns[column] = None
         found.setdefault(block, {}).setdefault(python, {})[column] = number

@@ -31,19 +31,26 @@ class History(NamedTuple):
 
 def history_of(progress: Progress, pages: Mapping[int, int], past: Iterable[Past]) -> History:
     """Look back from the newest of the past, which comes first, to when each was last well."""
-    found: dict[tuple[int, str], Streak] = {}
-    well: set[tuple[int, str]] = set()
+    found: dict[tuple[int, str], list[tuple[bool, int]]] = {}
     for page, stage, good, ended in past:
-        key = (page, stage)
-        if good:
-            well.add(key)
-        elif key not in well:
-            times = found[key].times if key in found else 0
-            found[key] = Streak(ended, times + 1)
+        found.setdefault((page, stage), []).append((good, ended))
     stages = {task: progress.plan.tasks[task].stage.value for task in progress.trouble}
     streaks = {
-        task: found[pages[task], stage]
+        task: streak
         for task, stage in stages.items()
-        if task in pages and (pages[task], stage) in found
+        if task in pages and (streak := streak_of(found.get((pages[task], stage), ())))
     }
     return History(pages, streaks)
+
+
+def streak_of(past: Iterable[tuple[bool, int]]) -> Streak | None:
+    """The failures since the last success, of whether something ended well, and when.
+
+    The newest comes first. None if that ended well.
+    """
+    streak = None
+    for good, ended in past:
+        if good:
+            break
+        streak = Streak(ended, streak.times + 1 if streak else 1)
+    return streak

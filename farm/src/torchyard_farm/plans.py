@@ -56,6 +56,8 @@ class FarmPlan(Value, kw_only=True):
     tasks: tuple[Task, ...]
     jobs: tuple[Planned, ...]
     sandbox: Sandbox = Sandbox()
+    trial: str = ""
+    """Its name, if it only tries what is published: then failures are what it is for, and stay."""
 
     def task(self, job: int) -> Task:
         return self.tasks[self.jobs[job].task]
@@ -76,12 +78,16 @@ class FarmPlan(Value, kw_only=True):
 
     def page(self, job: int) -> str:
         """Where a job's history is: that of its cell, over all versions of the project."""
-        return page_name(self.task(job))
+        return page_name(self.task(job), self.trial)
 
 
-def page_name(task: Task) -> str:
-    """What the page is called that has the history of a task: its project and its scope."""
-    return "/".join(filter(None, (task.facts["name"], task.scope)))
+def page_name(task: Task, trial: str) -> str:
+    """What the page with the history of a task is called: its project and scope.
+
+    Those of a trial have its name before them.
+    """
+    page = "/".join(filter(None, (task.facts["name"], task.scope)))
+    return f"{trial}: {page}" if trial else page
 
 
 def name_of(plan: Plan, moment: str, occasion: str = "") -> str:
@@ -175,11 +181,11 @@ class Plans:
         msg = f"there is no plan `{name}`"
         raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")
 
-    def last_of(self, occasion: str) -> str | None:
-        """The newest of the plans that are made again and again, over or not."""
+    def of(self, occasion: str) -> list[str]:
+        """The plans that are made again and again, over or not; the newest first."""
         folders = (self._folder, self._folder / _ENDED)
-        names = [path.stem for folder in folders for path in folder.glob(f"*@{occasion}.json")]
-        return max(names, key=moment_of, default=None)
+        names = {path.stem for folder in folders for path in folder.glob(f"*@{occasion}.json")}
+        return sorted(names, key=moment_of, reverse=True)
 
     def cancel(self, name: str) -> None:
         """Ask the master to end a plan."""

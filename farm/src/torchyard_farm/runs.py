@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from torchyard.inspect.document import Document
+from torchyard_farm.asking import GOOD
 from torchyard_farm.dates import next_run, parse_moment, spell_moment
 from torchyard_farm.occasions import Occasion, page_of, verb_of
 
@@ -17,9 +18,6 @@ Ask = Callable[[str], bytes]
 """What asks the master's web interface for a path."""
 
 Outcome = Literal["running", "good", "bad"]
-
-GOOD = (0, 1)
-"""What Buildbot calls success, and success with warnings."""
 
 
 class RunState(Document, kw_only=True):
@@ -39,7 +37,7 @@ class Build(msgspec.Struct):
     buildid: int
     complete: bool
     results: int | None
-    started_at: int
+    complete_at: int | None
     properties: dict[str, tuple[msgspec.Raw, str]] = {}
 
     def text(self, name: str) -> str | None:

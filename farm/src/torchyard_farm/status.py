@@ -14,6 +14,7 @@ from torchyard_farm.asking import GOOD, Master
 from torchyard_farm.attempts import CONCLUSIONS
 from torchyard_farm.board import Board, Told
 from torchyard_farm.booking import Look, complaints
+from torchyard_farm.failing import FailingState, failing_report, read_failing
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.runs import RunState, read_runs, runs_report
 from torchyard_farm.settings import Farm
@@ -64,6 +65,7 @@ class Status(Document, kw_only=True):
     workers: tuple[WorkerState, ...]
     plans: tuple[PlanState, ...]
     runs: tuple[RunState, ...]
+    failing: tuple[FailingState, ...]
 
 
 class _Build(msgspec.Struct):
@@ -93,8 +95,13 @@ def read_status(farm: Farm, plans: Plans, looks: Mapping[str, Look], now: dateti
         for agent in machine.agents
     )
     states = tuple(_plan_state(master, plans.read(name)) for name in plans.open())
-    runs = tuple(read_runs(farm.occasions, now, master.read))
-    return Status(version=1, workers=workers, plans=states, runs=runs)
+    return Status(
+        version=1,
+        workers=workers,
+        plans=states,
+        runs=tuple(read_runs(farm.occasions, now, master.read)),
+        failing=tuple(read_failing(farm.dailies, plans, master)),
+    )
 
 
 def _plan_state(master: Master, plan: FarmPlan) -> PlanState:
@@ -149,7 +156,7 @@ def status_report(status: Status) -> RenderableType:
             if job in held:
                 plans.add_row("", held[job].why)
     told = plans if status.plans else Group("", "no plan is being built")
-    return Group(workers, told, runs_report(status.runs))
+    return Group(workers, told, runs_report(status.runs), failing_report(status.failing))
 
 
 def _how_far(plan: PlanState) -> str:

@@ -2,9 +2,10 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -13,6 +14,10 @@ from torchyard.errors import BuildError
 from torchyard.host.child import replace_process
 from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
+
+if TYPE_CHECKING:
+    from torchyard.checks.smoke.specimen import Specimen
+    from torchyard.model.order import Task
 
 
 @click.group("tool", hidden=True)
@@ -213,35 +218,57 @@ def check_command(order: str, to: str, folder: str) -> None:
 @click.argument("folder")
 def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
     """Try what a job made, and leave a report; the build's other conda packages are made for it."""
+    from torchyard.checks.smoke.specimen import read_specimen
+    from torchyard.recipes.packing import pack_beside
+
+    beside = pack_beside(
+        Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
+    )
+    specimens = [read_specimen(path) for path in _packages(folder)]
+    _try_out(_order(order).task, channels, specimens, to, [read_specimen(path) for path in beside])
+
+
+@command.command("visit")
+@click.option("--order", required=True)
+@click.option("--channel", "channels", multiple=True)
+@click.option("--to", required=True)
+def visit_command(order: str, channels: tuple[str, ...], to: str) -> None:
+    """Try what is published, installed from where its users find it, and leave a report."""
+    from torchyard.checks.smoke.specimen import Specimen
+    from torchyard.recipes.proof import PUBLISHED
+
+    task = _order(order).task
+    _try_out(task, channels, [msgspec.convert(task.table(PUBLISHED), Specimen)], to)
+
+
+def _try_out(
+    task: "Task",
+    channels: tuple[str, ...],
+    specimens: Sequence["Specimen"],
+    to: str,
+    beside: Sequence["Specimen"] = (),
+) -> None:
+    """Try packages as a job asks for, and leave a report."""
     from torchyard.checks.smoke.known import load_known
     from torchyard.checks.smoke.smoke import Request
-    from torchyard.checks.smoke.specimen import read_specimen
     from torchyard.checks.smoke.suite import Level, read_suite
     from torchyard.cli.smoke import refuse_failures, tried
     from torchyard.cli.today import current_date
     from torchyard.inspect.document import encode
     from torchyard.inspect.smoke_reports import smoke_report
-    from torchyard.recipes.packing import pack_beside
     from torchyard.report.console import show
 
-    task = _order(order).task
     given = task.table("tests")  # all in one folder, whose name is part of theirs
     tests = _lay_out(given, Path("tests")) / min(given).partition("/")[0] if given else None
     request = Request(
         level=Level(task.text("level")),
         channels=channels,
+        indexes=tuple(task.words("indexes")),
         tests=read_suite(tests) if tests else (),
         today=current_date(),
         known=load_known(tests),
     )
-    beside = pack_beside(
-        Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
-    )
-    document = tried(
-        [read_specimen(path) for path in _packages(folder)],
-        request,
-        beside=[read_specimen(path) for path in beside],
-    )
+    document = tried(specimens, request, beside=beside)
     Path(to, "smoke.json").write_bytes(encode(document))
     show(smoke_report(document))
     refuse_failures(document, every=True)

@@ -38,7 +38,7 @@ class Offer(Value, kw_only=True):
     """Of a conda package: the build strings of this variant, `cu130_mkl_*`."""
 
 
-class _Fit(NamedTuple):
+class Fit(NamedTuple):
     """What one file is for. No Python: any."""
 
     platform: str
@@ -108,7 +108,7 @@ def _offer(part: str, name: str, entries: list[Entry]) -> Offer:
     newest = entries[0]
     pythons: dict[str, set[str]] = {}
     for entry in entries:
-        for fit in _fits(part, entry):
+        for fit in fits_of(part, entry):
             pythons.setdefault(fit.platform, set()).add(fit.python)
     return Offer(
         project=_project(name, newest),
@@ -145,24 +145,24 @@ def _python_order(python: str) -> tuple[int, str]:
 
 def platforms_of(part: str, entry: Entry) -> list[str]:
     """The platforms that a file is for."""
-    return list(dict.fromkeys(fit.platform for fit in _fits(part, entry)))
+    return list(dict.fromkeys(fit.platform for fit in fits_of(part, entry)))
 
 
-def _fits(part: str, entry: Entry) -> Iterator[_Fit]:
+def fits_of(part: str, entry: Entry) -> Iterator[Fit]:
     """What a file is for: as its cell says, else as its name does."""
     shelf, _, name = part.partition("/")
     cell = cell_of(entry)
     if cell is not None:
-        yield _Fit(cell.platform, "" if cell.python == ANY_PYTHON else cell.python)
+        yield Fit(cell.platform, "" if cell.python == ANY_PYTHON else cell.python)
     elif shelf == "conda":
         python = re.search(r"(?:^|_)py(\d+)(?=h|_|$)", _conda_words(entry.file)[2])
-        yield _Fit(_subdirs().get(name, ANY_PLATFORM), f"cp{python[1]}" if python else "")
+        yield Fit(_subdirs().get(name, ANY_PLATFORM), f"cp{python[1]}" if python else "")
     elif entry.file.endswith(".whl"):
         yield from _wheel_fits(entry.file)
     elif shelf == "libtorch":
-        yield _Fit(_zip_platform(entry.file))
+        yield Fit(_zip_platform(entry.file))
     else:
-        yield _Fit(ANY_PLATFORM)
+        yield Fit(ANY_PLATFORM)
 
 
 def _conda_words(file: str) -> tuple[str, str, str]:
@@ -200,7 +200,7 @@ def _system(tag: str) -> tuple[str, str]:
     return (match[1], match[2]) if match else (tag, "")
 
 
-def _wheel_fits(file: str) -> Iterator[_Fit]:
+def _wheel_fits(file: str) -> Iterator[Fit]:
     """What the tags of a wheel's name say. A platform that no table has is called by its tag."""
     tags = file.removesuffix(".whl").rsplit("-", maxsplit=3)[1:]
     if len(tags) != len(("python", "abi", "platform")):
@@ -211,7 +211,7 @@ def _wheel_fits(file: str) -> Iterator[_Fit]:
         for part in ("arm64", "x86_64") if machine == "universal2" else (machine,):
             platform = ANY_PLATFORM if tag == "any" else _systems().get((system, part), tag)
             for python in pythons:
-                yield from (_Fit(platform, name) for name in _tag_pythons(python, abis))
+                yield from (Fit(platform, name) for name in _tag_pythons(python, abis))
 
 
 def _tag_pythons(python: str, abis: list[str]) -> list[str]:

@@ -7,16 +7,28 @@ from torchyard.model.step import OWN, Step
 _TOOL = (*OWN, "tool")
 _META = "conda-meta"
 
+PUBLISHED = "published"
+"""The setting of a job that tries what a channel has: which file, and where users find it."""
+
 
 def proof(task: Task) -> tuple[Step, ...]:
     """Look into a package, or try it; what is found is the result."""
     given = ("--order", "{order}", "--to", "{out}", "{package}")
     if task.stage is Stage.CHECK:
         return (Step(run=(*_TOOL, "check", *given), name="look into the package"),)
+    places = tuple(map(_place, task.words("channels")))
+    channels = tuple(word for place in places for word in ("--channel", place))
+    if PUBLISHED in task.settings:
+        return (
+            Step(
+                run=(*_TOOL, "visit", *channels, "--order", "{order}", "--to", "{out}"),
+                name="install and try what is published",
+                network=True,
+            ),
+        )
     if task.facts["kind"] == _META:
         return ()  # it holds no files, and fits the package of any Python: none is at hand
-    places = tuple(map(_place, task.words("channels")))
-    around = ("--inputs", "{inputs}", *(w for place in places for w in ("--channel", place)))
+    around = ("--inputs", "{inputs}", *channels)
     return (
         Step(
             run=(*_TOOL, "smoke", *around, *given),

@@ -13,11 +13,14 @@ import msgspec
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ElsewhereError, HostError
+from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.yard import Sandbox
+from torchyard.package.contents import Kind
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
+from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.pytorch import core_of, environment
 from torchyard.run.sandbox import work_path
 from torchyard.run.steps import Bench
@@ -70,6 +73,8 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
 def _equip_smoke(place: Workplace, seen_as: str) -> Mapping[str, str]:
     """Let a wheel be tried without a network: with its Python, and all that it requires."""
     task = place.order.task
+    if PUBLISHED in task.settings:
+        return _equip_visit(task)
     wheels = sorted((place.folder / "inputs" / Stage.PACKAGE).glob("*.whl"))
     if not wheels:
         return {}
@@ -80,6 +85,13 @@ def _equip_smoke(place: Workplace, seen_as: str) -> Mapping[str, str]:
     folder = place.folder / _WHEELS
     gather(wheels, interpreter, folder, numpy=numpy)
     return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
+
+
+def _equip_visit(task: Task) -> Mapping[str, str]:
+    """Show the Python that a published wheel is for; one for any Python is tried by any."""
+    if task.facts["kind"] != Kind.WHEEL or task.facts["python"] == ANY_PYTHON:
+        return {}
+    return {"PATH": str(Path(_interpreter(task).path).parent)}
 
 
 def _interpreter(task: Task) -> "Interpreter":

@@ -132,7 +132,8 @@ class _Look:
         shown = shown_blocks(progress, grid, wanted)
         pages = {task: one.builder for task, one in progress.tries.items() if one.builder}
         tasks = {*grid.shared, *(task for number in shown for task in grid.blocks[number].tasks)}
-        names = {task: page_name(plan.tasks[task]) for task in tasks if task not in pages}
+        rest = [task for task in tasks if task not in pages]
+        names = {task: page_name(plan.tasks[task], plan.trial) for task in rest}
         known = read_pages(connection, self._model, set(names.values()))
         pages |= {task: known[name] for task, name in names.items() if name in known}
         bad = {pages[task] for task in progress.trouble[:LISTED] if task in pages}

@@ -132,10 +132,10 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._put_away(name)
 
     def _put_away(self, name: str) -> None:
-        """End a plan that is done. One with failures waits for somebody who tries them again."""
-        tally = self._board.tally(name)
-        if tally.is_done:
-            log.msg(f"plan {name} is done: {tally.jobs} jobs")
+        """End a plan that is over."""
+        if self._board.is_over(name):
+            tally = self._board.tally(name)
+            log.msg(f"plan {name} is done: {tally.good} of {tally.jobs} jobs ended well")
             self._board.drop(name)
             self._plans.end(name)
 

@@ -21,6 +21,7 @@ class _Commands(LazyGroup):
         "cancel": "cancel",
         "user": "user",
         "nightly": "nightly",
+        "daily": "daily",
     }
 
 

@@ -68,9 +68,10 @@ def _wanted(
     today, plans = stamp[:8], Plans(folder)
     wanted = on(today)
     made = draft(wanted, moment, nightly.name)
-    last = plans.last_of(nightly.name)
-    if last is None:
+    earlier = plans.of(nightly.name)
+    if not earlier:
         return wanted, made
+    last = earlier[0]
     day, source = moment_of(last)[:8], made.farmed.source
     if moment_of(last) == stamp:
         return f"it was planned already: {last}"

@@ -1,0 +1,58 @@
+"""`torchyard farm daily`: what is published, tried."""
+
+from pathlib import Path
+
+import click
+
+from torchyard_farm.cli.options import due_option, farm_argument
+
+
+@click.command("daily")
+@farm_argument
+@click.argument("name")
+@due_option
+def command(*, folder: Path, name: str, due: str | None) -> None:
+    """Plan what [daily.NAME] of farm.toml asks for, and print the plan's name.
+
+    Each file of the channel is a job: it is installed as its users do, and tried. The master does
+    this by itself when it is time.
+    """
+    from torchyard.cli.places import open_channel, open_store
+    from torchyard.cli.today import current_moment
+    from torchyard.config.credentials import take_credentials
+    from torchyard.config.load import load_yard
+    from torchyard.host.detached import in_turn
+    from torchyard.model.quantity import show_count
+    from torchyard.publish.select import choose, parse_selection
+    from torchyard.publish.specimens import newest
+    from torchyard.report.console import say, write
+    from torchyard_farm.cli.submission import refuse_impossible
+    from torchyard_farm.kinds import machines_by_kind
+    from torchyard_farm.occasions import find_occasion
+    from torchyard_farm.plans import FOLDER, Plans, moment_of
+    from torchyard_farm.settings import load_farm
+    from torchyard_farm.trials import Trial, trial_plan
+
+    farm = load_farm(folder)
+    daily = find_occasion(name, farm.dailies, "daily")
+    file, moment, plans = str(folder / farm.file), due or current_moment(), Plans(folder)
+    take_credentials()
+    yard = load_yard(file)
+    with in_turn(folder / FOLDER):
+        for last in plans.of(name)[:1]:
+            if moment_of(last) == moment.replace("-", "").replace(":", ""):
+                say(f"it was planned already: {last}")
+                return
+        channel = open_channel(daily.channel, file)
+        chosen = newest(choose(channel, channel.head(), parse_selection(daily.select)))
+        trial = Trial(daily, yard, moment, open_store(None, file, yard).url)
+        plan, left_out = trial_plan(trial, chosen, machines_by_kind(farm.machines))
+        refuse_impossible(plan, farm)
+        for kind, count in left_out.items():
+            say(f"no machine is of kind {kind}: {show_count(count, 'package')} can't be tried")
+        if not plan.jobs:
+            say("there is nothing to try")
+            return
+        plans.add(plan)
+    say(f"{show_count(len(plan.jobs), 'package')} will be tried")
+    write(f"{plan.id}\n")

@@ -1,0 +1,62 @@
+"""What is published is tried day by day, and what breaks is found."""
+
+import json
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from farm.tests.farms import TrialFarm
+from tests.helpers import WORKS, make_yard
+from tests.served import directory_config
+from tests.services import Nginx
+from tests.smoke import make_wheel
+from torchyard.host.process import capture
+from torchyard_farm.dates import spell_moment
+
+pytestmark = pytest.mark.integration
+
+SMOKED = WORKS.replace("smoke = []", "") + '\n[smoke]\nlevel = "import"\n'
+
+
+def torchyard(*words: object) -> None:
+    capture([sys.executable, "-m", "torchyard", *map(str, words)], cwd=Path("/"))
+
+
+@pytest.mark.slow
+def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -> None:
+    """Users of `tiny` need `shared`, which somebody takes back on the second day."""
+    channel, packages = tmp_path / "channel", tmp_path / "packages"
+    packages.mkdir()
+    make_wheel(packages, version="1.0+cpu", requires="shared>=2", dist="tiny")
+    make_wheel(packages, version="1.0+cpu", dist="alone")
+    make_wheel(packages, version="2.0", dist="shared")
+    torchyard("publish", packages, "--to", channel)
+    file = make_yard(tmp_path / "project", SMOKED + f'[channel.nightly]\nurl = "{channel}"\n')
+    with (
+        Nginx(tmp_path / "nginx", directory_config(channel)) as nginx,
+        TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm,
+    ):
+        with (farm.master / "farm.toml").open("a", encoding="utf-8") as text:
+            text.write('[daily.published]\nat = "06:00"\nchannel = "nightly"\n')
+            text.write(f'url = "{nginx.url}"\nselect = ["tiny", "alone"]\n')
+        farm.start_master()
+        farm.start_workers()
+        dues = [f"2026-11-{day}T06:00:00Z" for day in (13, 14, 15)]
+        for due in dues:
+            if due == dues[1]:
+                torchyard("yank", channel, "shared", "--reason", "broken on purpose")
+            plan = farm.run("daily", "published", "--due", due).strip()
+            farm.wait_done(plan, 300)
+        assert farm.run("daily", "published", "--due", dues[-1]) == ""  # it was done
+        status = json.loads(farm.run("status", "--json"))
+        (failing,) = status["failing"]
+        assert failing["job"] == "smoke:tiny-1.0+cpu/any/cpu-any/any/wheel"
+        first, second = (one for one in farm.builds() if one["results"] == 2)
+        assert first["buildid"] < second["buildid"]
+        since = datetime.fromtimestamp(first["complete_at"], UTC)
+        assert (failing["since"], failing["times"]) == (spell_moment(since), 2)
+        assert any("/cpu/tiny/" in one.path for one in nginx.asked())
+        told = farm.run("status")
+        assert f"since {since:%Y-%m-%d}, 2 times in a row (published)" in told
