@@ -3,13 +3,21 @@
 import subprocess
 from pathlib import Path
 
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS
+from tests.publishing import MAKE, PUBLISHES
 
 _WHO = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
 
-NIGHTLY = WORKS.replace('path = "code"', 'git = "{url}"\nrev = "main"') + (
-    '\n[subset.nightly]\npython = "cp312"\n'
-)
+_SOURCE = 'path = "code"', 'git = "{url}"\nrev = "main"'
+
+NIGHTLY = WORKS.replace(*_SOURCE) + '\n[subset.nightly]\npython = "cp312"\n'
+
+PUBLISHED = (
+    PUBLISHES.replace(*_SOURCE)
+    .replace('url = "channel"', 'url = "{channel}"\nsubset = "nightly"')
+    .replace("[steps]\nsmoke = []\n", '[smoke]\nlevel = "import"\n')
+) + '\n[subset.nightly]\npython = "cp311"\n'
+"""The same, and its nightlies are tried and published."""
 
 
 class Repository:
@@ -18,6 +26,7 @@ class Repository:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._git("init", "--quiet", "--initial-branch=main")
+        (folder / "make.py").write_text(MAKE, encoding="utf-8")
         self.commit("first")
 
     @property
@@ -39,10 +48,11 @@ class Repository:
         return done.stdout.decode()
 
 
-def make_project(folder: Path) -> tuple[Repository, Path]:
+def make_project(folder: Path, text: str = NIGHTLY) -> tuple[Repository, Path]:
     """A repository, and a file whose nightly is built from its branch."""
-    file = make_yard(folder, NIGHTLY)
+    (folder / "code").mkdir(parents=True)
     repository = Repository(folder / "code")
-    text = NIGHTLY.replace("{url}", repository.url)
-    file.write_text(text, encoding="utf-8")
+    text = text.replace("{url}", repository.url)
+    file = folder / "torchyard.toml"
+    file.write_text(text.replace("{channel}", (folder / "channel").as_uri()), encoding="utf-8")
     return repository, file
