@@ -97,7 +97,7 @@ def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> 
         farm.start_worker("w1")
         farm.start_worker("uploads")
         farm.submit()
-        wait_until(lambda: any(one["results"] == 2 for one in farm.buildsets()), 180, farm.log)
+        wait_until(lambda: any(one["results"] == 2 for one in farm.buildsets()), 600, farm.log)
         assert [build["results"] for build in farm.builds() if build["results"]] == [2]
         failed = next(build["buildid"] for build in farm.builds() if build["results"] == 2)
         told = farm.read(f"builds/{failed}/steps/run/logs/stdio/raw")
@@ -163,10 +163,10 @@ def test_only_the_worker_that_publishes_has_credentials(
     with TrialFarm(tmp_path / "farm", file, database, ("w1",), tables=UPLOADS) as farm:
         farm.start_master()
         farm.start_worker("uploads", *given, env=env)
-        wait_until(lambda: is_somebody_there(farm), 60, farm.log)
+        wait_until(lambda: is_somebody_there(farm), 240, farm.log)
         farm.start_worker("w1", env={"SEEN": "by-everybody"})
         plan = farm.submit()
-        farm.wait_done(plan, 240)
+        farm.wait_done(plan, 600)
         told = farm.read("workers") + farm.read("buildsets") + farm.read("builds?property=*")
         for build in farm.builds():
             told += farm.read(f"builds/{build['buildid']}/steps/run/logs/stdio/raw")

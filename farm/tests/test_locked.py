@@ -58,14 +58,14 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialFarm]:
         farm.submit()
         try:
             log = "builds/1/steps/run/logs/stdio/raw"
-            wait_until(lambda: bool(farm.builds()), 60, farm.log)
-            wait_until(lambda: "step 1/" in farm.read(log), 60, farm.log)
+            wait_until(lambda: bool(farm.builds()), 240, farm.log)
+            wait_until(lambda: "step 1/" in farm.read(log), 240, farm.log)
             yield farm
         finally:
             with Visitor(farm) as admin:
                 admin.log_in(ADMIN, secret_of(farm.master, ADMIN))
                 admin.ask_for("stop", "builds/1")
-                wait_until(lambda: all(b["complete"] for b in farm.builds()), 60, farm.log)
+                wait_until(lambda: all(b["complete"] for b in farm.builds()), 240, farm.log)
 
 
 def endpoints() -> Iterator[type[Endpoint]]:
@@ -209,7 +209,7 @@ def test_a_role_allows_what_it_says_and_no_more(farm: TrialFarm) -> None:
         starter.log_in("starter", secret_of(farm.master, "starter"))
         stopper.log_in("stopper", secret_of(farm.master, "stopper"))
         assert stopper.ask_for("pause", "workers/1", {"reason": "tired"}) == 200
-        wait_until(lambda: '"paused":true' in farm.read("workers/1").replace(" ", ""), 30, farm.log)
+        wait_until(lambda: '"paused":true' in farm.read("workers/1").replace(" ", ""), 120, farm.log)
         assert starter.ask_for("unpause", "workers/w1", {"reason": "no"}) == 403
         assert stopper.ask_for("unpause", "workers/w1", {"reason": "yes"}) == 200
         for path in ("builds/1", "builders/linux-x86_64/builds/1"):
@@ -220,5 +220,5 @@ def test_a_role_allows_what_it_says_and_no_more(farm: TrialFarm) -> None:
         (_, again) = farm.buildsets()
         assert starter.ask_for("cancel", "buildrequests/2") == 403
         assert stopper.ask_for("cancel", "buildrequests/2") == 200
-        wait_until(lambda: farm.buildsets()[-1]["complete"], 30, farm.log)
+        wait_until(lambda: farm.buildsets()[-1]["complete"], 120, farm.log)
         assert again["external_idstring"] == farm.buildsets()[0]["external_idstring"]
