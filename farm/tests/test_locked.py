@@ -168,8 +168,17 @@ def test_nothing_else_of_the_server_changes_anything(farm: TrialFarm) -> None:
         for method in ("PUT", "DELETE", "PATCH"):
             for path in ("builds/1", "workers/1", "schedulers/1"):
                 assert visitor.send(method, f"/api/v2/{path}", body).status == 400
-        for path in ("/", "/auth", "/auth/login", "/avatar", "/config", "/plugins", "/graphql"):
+        for path in (
+            "/",
+            "/auth",
+            "/auth/login",
+            "/avatar",
+            "/config",
+            "/graphql",
+            "/plugins/plans/x",
+        ):
             assert visitor.send("POST", path, body).status in (401, 404, 405), path
+        assert visitor.send("GET", "/plugins/plans/..%2Fanother").status == 404
         for path in ("/sse/add/1/builds", "/sse/remove/1/builds"):
             assert visitor.send("POST", path, body).status == 400
         assert visitor.send("GET", "/auth/logout").status == 302
@@ -209,7 +218,9 @@ def test_a_role_allows_what_it_says_and_no_more(farm: TrialFarm) -> None:
         starter.log_in("starter", secret_of(farm.master, "starter"))
         stopper.log_in("stopper", secret_of(farm.master, "stopper"))
         assert stopper.ask_for("pause", "workers/1", {"reason": "tired"}) == 200
-        wait_until(lambda: '"paused":true' in farm.read("workers/1").replace(" ", ""), 120, farm.log)
+        wait_until(
+            lambda: '"paused":true' in farm.read("workers/1").replace(" ", ""), 120, farm.log
+        )
         assert starter.ask_for("unpause", "workers/w1", {"reason": "no"}) == 403
         assert stopper.ask_for("unpause", "workers/w1", {"reason": "yes"}) == 200
         for path in ("builds/1", "builders/linux-x86_64/builds/1"):

@@ -86,3 +86,12 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     assert plans.count("plan") == 0
     with pytest.raises(HostError, match="is no plan"):
         plans.read("plan")
+
+
+def test_nothing_but_plans_is_read(tmp_path: Path) -> None:
+    plans = Plans(tmp_path / "master")
+    plans.add(made_plan({0: ()}))
+    (tmp_path / "master/plans/plan.json").rename(tmp_path / "master/secret.json")
+    for name in ("../secret", str(tmp_path / "master/secret"), "ended/../../secret"):
+        with pytest.raises(SelectionError, match="there is no plan"):
+            plans.read(name)

@@ -176,7 +176,7 @@ class Plans:
     def _path(self, name: str) -> Path:
         for folder in (self._folder, self._folder / _ENDED):
             path = folder / f"{name}.json"
-            if path.exists():
+            if path.parent == folder and path.exists():  # whoever looks can ask for any name
                 return path
         msg = f"there is no plan `{name}`"
         raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")

@@ -99,7 +99,7 @@ def _builders(kinds: dict[str, list[Machine]], job: RunJob, affinity: Affinity) 
 
 
 def _web(folder: Path, farm: Farm) -> dict[str, Any]:
-    answer_carefully()
+    answer_carefully(is_behind_tls=farm.url.startswith("https://"))
     return {
         "port": farm.web.endpoint,
         "plugins": {PAGES: {}},

@@ -16,15 +16,19 @@ _HEADERS = {
 class CarefulRequest(Request):
     """A request whose answer can't be put into another site's page, nor its cookie taken there."""
 
+    is_behind_tls = False
+
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         for name, value in _HEADERS.items():
             self.responseHeaders.setRawHeaders(name, [value])
 
     def addCookie(self, *args: Any, **kwargs: Any) -> None:
-        super().addCookie(*args, **{"httpOnly": True, "sameSite": b"lax", **kwargs})
+        careful = {"httpOnly": True, "sameSite": b"lax", "secure": self.is_behind_tls}
+        super().addCookie(*args, **(kwargs | careful))
 
 
-def answer_carefully() -> None:
+def answer_carefully(*, is_behind_tls: bool) -> None:
     """Let the web server of this process answer so."""
+    CarefulRequest.is_behind_tls = is_behind_tls
     BuildbotSite.requestFactory = CarefulRequest
