@@ -42,6 +42,13 @@ def may_decide(master: Any) -> bool:
 
 
 @defer.inlineCallbacks
+def share_plan(master: Any, plans: Plans, name: str) -> Steps:
+    """Let other masters, if there are any, see a plan before they see the first of its jobs."""
+    if Peers.name in master.service_manager.namedServices:
+        yield Drawer(master, _PLANS).put(name, plans.text(name))
+
+
+@defer.inlineCallbacks
 def plan_of(master: Any, plans: Plans, name: str) -> Generator[Any, Any, FarmPlan]:
     """A plan, also one that another master was given a moment ago."""
     try:

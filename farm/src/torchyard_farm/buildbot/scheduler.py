@@ -19,7 +19,7 @@ from twisted.python import log
 from torchyard.errors import TorchyardError
 from torchyard_farm.board import Board, Told
 from torchyard_farm.buildbot.notes import note
-from torchyard_farm.buildbot.peers import may_decide
+from torchyard_farm.buildbot.peers import may_decide, share_plan
 from torchyard_farm.plans import FarmPlan, Plans
 from torchyard_farm.trees import typical_size
 
@@ -147,6 +147,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             log.msg(f"plan {name} is passed over: {error}")
             self._refused.add(name)
             return
+        yield share_plan(self.master, self._plans, name)
         told, torn = yield self.master.db.pool.do(self._read_told, plan.id)
         self._board.add(plan, told)
         for buildset in torn:
