@@ -1,0 +1,80 @@
+"""Which of several masters a machine works for."""
+
+from types import SimpleNamespace
+
+from twisted.application.service import Service
+from twisted.internet.task import Clock
+
+from torchyard_farm.buildbot.roaming import Roaming
+
+
+class StandInAgent(Service):
+    """In place of Buildbot's agent: connected when a test says so."""
+
+    def __init__(self, master: str) -> None:
+        self.master = master
+        self.bf = SimpleNamespace(perspective=None)
+
+    def connect(self) -> None:
+        self.bf.perspective = SimpleNamespace(broker=SimpleNamespace(disconnected=False))
+
+    def disconnect(self) -> None:
+        self.bf.perspective.broker.disconnected = True
+
+
+def start() -> tuple[Clock, Roaming[str]]:
+    clock = Clock()
+    machine = Roaming(clock, ["one", "two"], lambda name: [StandInAgent(name) for _ in range(3)])
+    machine.startService()
+    return clock, machine
+
+
+def agents(machine: Roaming[str]) -> list[StandInAgent]:
+    return [one for one in machine if isinstance(one, StandInAgent) and one.running]
+
+
+def masters(machine: Roaming[str]) -> set[str]:
+    return {one.master for one in agents(machine)}
+
+
+def pass_time(clock: Clock, seconds: int) -> None:
+    clock.pump([1] * seconds)
+
+
+def test_all_agents_go_to_the_next_master_together() -> None:
+    clock, machine = start()
+    assert masters(machine) == {"one"}
+    pass_time(clock, 25)
+    assert masters(machine) == {"two"}
+    assert len(agents(machine)) == 3
+    pass_time(clock, 25)
+    assert masters(machine) == {"one"}
+
+
+def test_a_machine_stays_as_long_as_one_agent_is_connected() -> None:
+    clock, machine = start()
+    one, *_ = agents(machine)
+    one.connect()
+    pass_time(clock, 300)
+    assert masters(machine) == {"one"}
+    one.disconnect()
+    pass_time(clock, 15)  # it may come back
+    assert masters(machine) == {"one"}
+    pass_time(clock, 10)
+    assert masters(machine) == {"two"}
+
+
+def test_a_machine_with_one_master_waits_for_it() -> None:
+    clock = Clock()
+    machine = Roaming(clock, ["one"], lambda name: [StandInAgent(name)])
+    machine.startService()
+    (before,) = agents(machine)
+    pass_time(clock, 300)
+    assert agents(machine) == [before]
+
+
+def test_a_machine_that_is_stopped_stays_so() -> None:
+    clock, machine = start()
+    machine.stopService()
+    pass_time(clock, 60)
+    assert agents(machine) == []
