@@ -60,6 +60,18 @@ def test_jobs_go_where_their_inputs_are() -> None:
     assert choose([one, urgent], places[:1], {}, trees.found, 0.0) == Found(urgent, "a")
 
 
+def test_a_machine_waits_a_moment_for_what_belongs_there() -> None:
+    trees = Trees()
+    trees.note("a", ["core-1", "source"])
+    home = wish(1, inputs={"core-1": 8000, "source": 2000})
+    foreign = wish(2, inputs={"core-2": 8000, "source": 2000})
+    resting = place("a")._replace(rests=True)
+    assert choose([foreign], [resting], {}, trees.found, 0.0) is None
+    assert choose([home], [resting], {}, trees.found, 0.0) == Found(home, "a")
+    assert choose([wish(3)], [resting], {}, trees.found, 0.0) == Found(wish(3), "a")
+    assert choose([foreign], [place("a")], {}, trees.found, 0.0) == Found(foreign, "a")
+
+
 def test_who_waited_too_long_is_not_passed_over() -> None:
     trees = Trees()
     trees.note("a", ["core-2"])
@@ -181,9 +193,11 @@ def share_at_home(*, prefers: bool, machines: int = 4, cores: int = 12, pythons:
     waiting = [wish(number, urgency=2) for number in range(cores)]
     running: list[tuple[float, str, Wish]] = []
     now, at_home = 0.0, 0
+    released: list[Wish] = []
     while waiting or running:
         busy = {name for _, name, _ in running}
         idle = [place(name) for name in map(str, range(machines)) if name not in busy]
+        idle = [one._replace(rests=bool(released)) for one in idle]
         found = choose(waiting, idle, {}, trees.found if prefers else nothing, now)
         if found is not None:
             one, name = found
@@ -192,13 +206,16 @@ def share_at_home(*, prefers: bool, machines: int = 4, cores: int = 12, pythons:
             at_home += any(made[core] == name for core in one.inputs)
             running.append((now + one.urgency * chance.uniform(0.8, 1.2), name, one))
             continue
+        if released:  # a moment later
+            waiting, released = waiting + released, []
+            continue
         assert not waiting or len(busy) == machines, "nobody idles while something waits"
         now, name, one = min(running)
         running.remove((now, name, one))
         if one.urgency == 2:
             made[one.fingerprint] = name
             numbers = range(1000 + one.request * pythons, 1000 + (one.request + 1) * pythons)
-            waiting += [wish(number, inputs={one.fingerprint: 8000}) for number in numbers]
+            released = [wish(number, inputs={one.fingerprint: 8000}) for number in numbers]
     return at_home / (cores * pythons)
 
 

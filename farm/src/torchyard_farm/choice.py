@@ -1,8 +1,8 @@
 """Which of the waiting jobs begins next, and on which machine.
 
 The most urgent one that fits. Of several that are equally urgent, one whose large inputs are on a
-machine that is idle; no machine stays idle for the sake of that. A job that fits nowhere gets the
-next room on one machine, which others may not take from it.
+machine that is idle; no machine stays idle for the sake of that, but for a moment. A job that fits
+nowhere gets the next room on one machine, which others may not take from it.
 """
 
 import math
@@ -34,6 +34,10 @@ class Wish(NamedTuple):
     def rank(self) -> tuple[int, int]:
         return -self.urgency, self.request
 
+    def is_foreign(self, found: int) -> bool:
+        """Whether most of its inputs are missing on a machine where so much of them is."""
+        return 2 * found < sum(self.inputs.values())
+
     def is_overdue(self, now: float) -> bool:
         return now - self.since > _OVERDUE
 
@@ -41,7 +45,8 @@ class Wish(NamedTuple):
 class Place(NamedTuple):
     """A machine: what it has, what is booked of it, and how many more jobs it could begin.
 
-    `strays` are jobs that run there already, and that nobody follows.
+    `strays` are jobs that run there already, and that nobody follows. It `rests` for a moment when
+    a job has ended: what is to be made from that is about to come, and belongs there.
     """
 
     name: str
@@ -49,6 +54,7 @@ class Place(NamedTuple):
     booked: Amounts
     idle: int = 0
     strays: Collection[str] = ()
+    rests: bool = False
 
     @property
     def room(self) -> Amounts:
@@ -114,6 +120,7 @@ def choose(
             for wish in _different(group, running)
             for place in places
             if may_begin(wish, place, held.get(place.name), now)
+            and not (place.rests and wish.is_foreign(there(place.name, wish.inputs)))
         ]
         if pairs:
             wish, place = max(pairs, key=lambda pair: _merit(pair[0], pair[1], there, now))

@@ -27,6 +27,9 @@ from torchyard_farm.trees import Trees
 
 _FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
 
+_MOMENT = 2.0
+"""Seconds in which what comes after a job is sent."""
+
 _HISTORY = 5000
 """How many of the last builds are read at a start."""
 
@@ -53,6 +56,9 @@ class Desk(BuildbotService):
         self._strays: dict[str, dict[str, Amounts]] = {}
         self._introduced: dict[str, Any] = {}
         self._waiting: dict[str, dict[int, Wish]] = {}
+        self._begun: dict[str, set[str]] = {}
+        self._ended: dict[str, float] = {}
+        self._asking: set[str] = set()
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self._stop()
@@ -114,8 +120,26 @@ class Desk(BuildbotService):
             left = {k: v for k, v in self._strays.get(name, {}).items() if k not in followed}
             has = capacity(self._machines[name], self._looks.get(name))
             booked = total([*followed.values(), *left.values()])
-            found[name] = Place(name, has, booked, strays=tuple(left))
+            rests = self._rests(name, set(followed))
+            found[name] = Place(name, has, booked, strays=tuple(left), rests=rests)
         return found
+
+    def ask_again(self, builder: Any) -> None:
+        """Let Buildbot look at a builder's queue again when all have rested."""
+        if builder.name not in self._asking:
+            self._asking.add(builder.name)
+            self.master.reactor.callLater(_MOMENT, self._ask, builder.name)
+
+    def _ask(self, name: str) -> None:
+        self._asking.discard(name)
+        self.master.botmaster.maybeStartBuildsForBuilder(name)
+
+    def _rests(self, machine: str, running: set[str]) -> bool:
+        """Whether a job has just ended on a machine; Buildbot asks for another one at once."""
+        if self._begun.get(machine, set()) - running:
+            self._ended[machine] = self.now()
+        self._begun[machine] = running
+        return self.now() - self._ended.get(machine, 0.0) < _MOMENT
 
     def _running(self) -> dict[str, dict[str, Amounts]]:
         """What is booked by the builds on each machine."""
@@ -227,6 +251,8 @@ class Chooser(BuildChooserBase):
             ]
             found = choose(wishes.values(), able, held, self._desk.trees.found, self._desk.now())
             if found is None:
+                if any(place.rests for place in able):
+                    self._desk.ask_again(self.bldr)
                 break
             wish, machine = found
             request = yield self._getBuildRequestForBrdict(requests[wish.request])
