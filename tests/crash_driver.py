@@ -70,6 +70,7 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     target: str = ""
     order: Order | None = None
     file: str = ""
+    copies: int = 0
     keep: frozenset[str] = frozenset()
     kill: Kill | None = None
 
@@ -158,7 +159,7 @@ def do(deed: Deed) -> None:
     match deed.what:
         case "run":
             assert deed.order is not None
-            conditions = Conditions(work=folder / "work", file=deed.file)
+            conditions = Conditions(work=folder / "work", file=deed.file, copies=deed.copies)
             run_job(deed.order, Store.at(deed.store), conditions, lambda _: None)
         case "detach":
             assert deed.order is not None

@@ -287,6 +287,27 @@ def test_a_job_that_is_killed(
             check_run(deed, expected)
 
 
+@pytest.mark.parametrize("every", [pytest.param(5, id="some"), ALL])
+@pytest.mark.parametrize("stock", ["directory"], indirect=True)
+def test_a_job_that_is_killed_over_its_copies(
+    stock: Stock, zygote: Zygote, tmp_path: Path, every: int
+) -> None:
+    """What it left of them by half does no harm to the next run, which uses them."""
+    yard = Yard(tmp_path, zygote)
+    yard.build_until("package")
+    deed = msgspec.structs.replace(yard.deed("package", stock(yard.store)), copies=10**9)
+    counted = zygote.succeed(deed)
+    expected, work = contents(deed), Path(deed.folder, "work")
+    for number in range(1, counted.moments["file"] + 1, every):
+        deed = msgspec.structs.replace(deed, store=stock(yard.store))
+        shutil.rmtree(work / "copies", ignore_errors=True)
+        with told(Kill("file", number)):
+            zygote.die(deed, Kill("file", number))
+            zygote.succeed(deed)
+            assert contents(deed) == expected
+            assert [path.name for path in work.iterdir()] == ["copies"]
+
+
 @pytest.mark.parametrize("every", [SOME, ALL])
 @moments_of("collect")
 def test_a_sweep_that_is_killed(
