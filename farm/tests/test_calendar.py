@@ -1,13 +1,13 @@
 """What a master does by the clock, from a commit to what users install."""
 
 import json
-import sqlite3
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from farm.tests.clocks import backdate
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.sources import PUBLISHED, make_project
 from tests.served import directory_config
@@ -35,17 +35,6 @@ url = "{url}"
 """
 
 
-def backdate(farm: TrialFarm, name: str, days: int) -> None:
-    """Let a master that does not run believe that it has known its calendar for some days."""
-    then = spell_moment(datetime.now(UTC) - timedelta(days=days))
-    with closing(sqlite3.connect(farm.master / "state.sqlite")) as database, database:
-        changed = database.execute(
-            "UPDATE object_state SET value_json = ? WHERE name LIKE ?",
-            (json.dumps(then), f"{name} at %"),
-        )
-        assert changed.rowcount == 1
-
-
 def runs(farm: TrialFarm, name: str) -> list[str]:
     """When the runs of something were due that Buildbot knows of."""
     start = f"calendar:{name}@"
@@ -63,7 +52,7 @@ def last_run(farm: TrialFarm, name: str) -> dict[str, str | None]:
 def make_up_for(farm: TrialFarm, name: str) -> str:
     """Start the master after a week in which it did not run, and wait for the plan that follows."""
     farm.stop("master")
-    backdate(farm, name, 7)
+    backdate(f"sqlite:///{farm.master}/state.sqlite", name)
     farm.start_master()
     wait_until(lambda: last_run(farm, name)["outcome"] not in (None, "running"), 240, farm.log)
     run = last_run(farm, name)
@@ -87,7 +76,7 @@ def test_a_missed_nightly_is_done_once_and_what_it_published_is_tried(tmp_path: 
             text.write(CALENDAR.format(at=f"{at:%H:%M}", url=nginx.url))
         farm.start_master()
         farm.start_workers()
-        farm.start_worker("uploads")
+        farm.start_worker("uploads", "--publish")
         first = last_run(farm, "main")
         assert first["last"] is None
         assert (first["next"] or "") > spell_moment(datetime.now(UTC))

@@ -4,15 +4,18 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
 import pytest
 
+from farm.tests.clocks import backdate
 from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK, reserved_port
+from torchyard_farm.plans import Plans
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -55,7 +58,9 @@ def stack() -> Iterator[ExitStack]:
         yield stack
 
 
-def start(stack: ExitStack, folder: Path, text: str, slots: int = 1) -> tuple[Master, SecondMaster]:
+def start(
+    stack: ExitStack, folder: Path, text: str, slots: int = 1, more: str = ""
+) -> tuple[Master, SecondMaster]:
     """Two masters; each is the first choice of one of two machines."""
     if postgres_programs() is None:
         pytest.skip("there is no PostgreSQL: apt-get install postgresql")
@@ -64,7 +69,8 @@ def start(stack: ExitStack, folder: Path, text: str, slots: int = 1) -> tuple[Ma
     first = Master(folder / "farm", file, database, NAMES, slots)
     stack.enter_context(first)
     toml = first.master / "farm.toml"
-    toml.write_text(f"shared = true\n{toml.read_text(encoding='utf-8')}", encoding="utf-8")
+    written = toml.read_text(encoding="utf-8")
+    toml.write_text(f"shared = true\n{written}{more}", encoding="utf-8")
     second = stack.enter_context(SecondMaster(first))
     first.start_master()
     wait_until(lambda: "BuildMaster is running" in first.log(), 30, first.log)
@@ -131,3 +137,27 @@ def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -
     second.wait_done(plan, 200)
     assert len(second.buildsets()) == 17
     assert {one["results"] for one in second.buildsets()} == {0}
+
+
+def test_one_of_two_masters_does_what_is_due(stack: ExitStack, tmp_path: Path) -> None:
+    at = datetime.now(UTC) - timedelta(minutes=2)
+    text = f'[nightly.main]\nat = "{at:%H:%M}"\n'
+    masters = start(stack, tmp_path, WORKS, more=text)
+    first, second = masters
+    for farm in masters:
+        farm.kill("master")
+    backdate(first._database, "main")
+    for farm in masters:
+        farm.start_master(wait=False)
+    for farm in masters:
+        farm.wait_for_master()
+    wait_until(lambda: bool(planned(first)), 120, first.log)
+    (plan,) = planned(first)
+    for farm in masters:
+        farm.wait_done(plan, 200)
+    runs = [one for one in second.buildsets() if one["external_idstring"].startswith("calendar:")]
+    assert len(runs) == len(planned(second)) == 1
+
+
+def planned(farm: TrialFarm) -> list[str]:
+    return Plans(farm.master).of("main")

@@ -17,6 +17,7 @@ from twisted.python import log
 
 from torchyard_farm.buildbot.notes import note
 from torchyard_farm.buildbot.occasion import RunOccasion
+from torchyard_farm.buildbot.peers import may_decide
 from torchyard_farm.dates import Times, next_run, parse_moment, spell_moment
 from torchyard_farm.occasions import CALENDAR, page_of, run_name, verb_of
 from torchyard_farm.settings import Farm
@@ -91,6 +92,9 @@ class Calendar(ReconfigurableBaseScheduler):
         for name, (verb, page, times) in self._due.items():
             if name not in self._last:
                 self._last[name] = yield self._read_last(name, times, now)
+            if next_run(now, times, self._last[name]) > now or not may_decide(self.master):
+                continue
+            self._last[name] = yield self._read_last(name, times, now)  # another one was quicker?
             due = next_run(now, times, self._last[name])
             if due <= now and self._loop is not None:
                 yield self._begin(name, verb, page, spell_moment(due))
