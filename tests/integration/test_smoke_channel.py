@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from tests.conda import make_package
@@ -61,11 +62,16 @@ def test_only_the_newest_of_everything_unless_something_is_named(
 
 
 @pytest.mark.slow
-def test_conda_packages_and_what_an_index_does_not_have(tmp_path: Path, torchyard: Command) -> None:
+def test_conda_packages_zips_and_what_an_index_does_not_have(
+    tmp_path: Path, torchyard: Command
+) -> None:
     packages, elsewhere = tmp_path / "packages", tmp_path / "elsewhere"
     packages.mkdir()
     (elsewhere / "shared").mkdir(parents=True)
     make_package(packages, "solo", "1.0", "0")
+    with ZipFile(packages / "libtorch-shared-with-deps-1.0+cpu.zip", "w") as archive:
+        archive.writestr("libtorch/build-version", "1.0+cpu\n")
+        archive.writestr("libtorch/include/torch.h", "\n")
     make_wheel(packages, requires="shared", dist="tiny", version="1.0+cpu")
     wheel = make_wheel(elsewhere / "shared", dist="shared", version="2.0")
     (elsewhere / "shared" / "index.html").write_text(f'<a href="{wheel.name}">{wheel.name}</a>')
@@ -73,7 +79,7 @@ def test_conda_packages_and_what_an_index_does_not_have(tmp_path: Path, torchyar
         served.publish(packages, "--external", "shared")
         code, found = smoked(served, "--extra-index-url", elsewhere.as_uri())
         assert code == 0, found
-        assert {installer for _, installer in found} == {"pip", "uv", "conda"}
+        assert {installer for _, installer in found} == {"pip", "uv", "conda", "unzip"}
 
 
 def test_nothing_to_try(torchyard: Command) -> None:
