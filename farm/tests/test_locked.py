@@ -6,6 +6,7 @@ import inspect
 import json
 import sqlite3
 import textwrap
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from importlib import import_module
@@ -60,6 +61,7 @@ def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialFarm]:
             log = "builds/1/steps/run/logs/stdio/raw"
             wait_until(lambda: bool(farm.builds()), 240, farm.log)
             wait_until(lambda: "step 1/" in farm.read(log), 240, farm.log)
+            wait_until(lambda: is_quiet(farm), 240, farm.log)
             yield farm
         finally:
             with Visitor(farm) as admin:
@@ -94,11 +96,16 @@ def paths_of(endpoint: type[Endpoint]) -> Iterator[str]:
 
 
 def state_of(farm: TrialFarm) -> list[str]:
-    """All that the database has, but for the master's sign of life."""
+    """All that the database has, but for the master's sign of life, and what the job says."""
+    own = tuple(f'INSERT INTO "{name}"' for name in ("masters", "logs", "logchunks"))
     with closing(sqlite3.connect(farm.master / "state.sqlite")) as database:
-        return [
-            line for line in database.iterdump() if not line.startswith('INSERT INTO "masters"')
-        ]
+        return [line for line in database.iterdump() if not line.startswith(own)]
+
+
+def is_quiet(farm: TrialFarm) -> bool:
+    before = state_of(farm)
+    time.sleep(3)
+    return state_of(farm) == before
 
 
 @pytest.fixture
