@@ -3,11 +3,17 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
+from twisted.web.test.requesthelper import DummyChannel
 
-from torchyard.errors import ConfigError
+from torchyard.errors import ConfigError, UsageError
+from torchyard_farm.buildbot.web import CarefulRequest
+from torchyard_farm.cli.user import command
+from torchyard_farm.kinds import PUBLISH, may_publish
 from torchyard_farm.layout import make_secrets, secret_of
+from torchyard_farm.occasions import CALENDAR
 from torchyard_farm.roles import ADMIN, ROLES, Role, needed_role
-from torchyard_farm.settings import parse_farm
+from torchyard_farm.settings import load_farm, parse_farm
 
 FARM = """
 file = "torchyard.toml"
@@ -24,7 +30,7 @@ roles = ["force", "stop"]
     ("kind", "verb", "role", "publishing"),
     [
         ("build", "rebuild", "force", "publish"),
-        ("forcescheduler", "force", "force", "publish"),
+        ("forcescheduler", "force", None, None),
         ("buildrequest", "set_priority", None, None),
         ("build", "stop", "stop", "stop"),
         ("buildrequest", "cancel", "stop", "stop"),
@@ -40,6 +46,12 @@ def test_what_a_role_allows(
 ) -> None:
     assert needed_role(kind, verb, publishes=False) == role
     assert needed_role(kind, verb, publishes=True) == publishing
+
+
+def test_what_publishes_in_the_end_is_for_those_who_may_publish() -> None:
+    assert may_publish(PUBLISH)
+    assert may_publish(CALENDAR), "a nightly hands in a plan"
+    assert not may_publish("linux-x86_64+cuda")
 
 
 def test_users_are_read_and_get_passwords(tmp_path: Path) -> None:
@@ -77,3 +89,29 @@ def test_a_proxy_may_be_in_front() -> None:
     assert parse_farm(FARM.replace("[worker.w1]", keys)).url == "https://farm.example.org/"
     keys = 'web = "0.0.0.0:80"\ntls = false\n[worker.w1]'
     assert parse_farm(FARM.replace("[worker.w1]", keys)).url == "http://0.0.0.0:80/"
+
+
+def test_a_user_is_added_once(tmp_path: Path) -> None:
+    (tmp_path / "farm.toml").write_text(FARM, encoding="utf-8")
+    argv = [str(tmp_path), "eve", "--role", "publish", "--role", "stop"]
+    done = CliRunner().invoke(command, argv, catch_exceptions=False)
+    assert done.stdout == f"{tmp_path}/secrets/eve\n"
+    assert load_farm(tmp_path).users["eve"] == ("publish", "stop")
+    assert len(secret_of(tmp_path, "eve")) == 32
+    with pytest.raises(UsageError, match="there is a user `eve` already"):
+        CliRunner().invoke(command, argv, catch_exceptions=False)
+    with pytest.raises(ConfigError, match="can't be a name"):
+        CliRunner().invoke(command, [str(tmp_path), "../eve"], catch_exceptions=False)
+    assert len(load_farm(tmp_path).users) == 3
+
+
+@pytest.mark.parametrize("is_behind_tls", [True, False])
+def test_sessions_behind_tls_stay_there(
+    monkeypatch: pytest.MonkeyPatch, is_behind_tls: bool
+) -> None:
+    monkeypatch.setattr(CarefulRequest, "is_behind_tls", is_behind_tls)
+    request = CarefulRequest(DummyChannel(), False)  # type: ignore[no-untyped-call]
+    request.addCookie(b"name", b"value", path=b"/", secure=False)
+    (cookie,) = request.cookies
+    assert (b"Secure" in cookie) is is_behind_tls
+    assert b"HttpOnly" in cookie

@@ -9,6 +9,7 @@ from itertools import combinations
 
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
+from torchyard_farm.occasions import CALENDAR
 from torchyard_farm.settings import Machine
 
 PUBLISH = "publish"
@@ -25,6 +26,11 @@ def kind_of(task: Task) -> str:
     if task.stage is Stage.PUBLISH:
         return PUBLISH
     return _kind(task.scope.partition("/")[0] or ANY, task.needs.capabilities)
+
+
+def may_publish(builder: str) -> bool:
+    """Whether a builder publishes, or hands in plans that do."""
+    return builder in (PUBLISH, CALENDAR)
 
 
 def _kind(platform: str, capabilities: Iterable[str]) -> str:

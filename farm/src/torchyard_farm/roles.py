@@ -7,12 +7,11 @@ ADMIN = "admin"
 """The user whom every farm has; `[user.admin]` can take roles away."""
 
 Role = Literal["force", "stop", "publish"]
-"""What a user may do: begin jobs, and try them again; end them, pause workers and schedulers, and
-let them go on; begin jobs that publish, which `force` does not allow."""
+"""What a user may do: let jobs begin again; end them, pause workers and schedulers, and
+let them go on; let jobs begin again that publish, which `force` does not allow."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
-_BEGIN = (("forcescheduler", "force"), ("build", "rebuild"))
 _END = (
     ("build", "stop"),
     ("buildrequest", "cancel"),
@@ -20,7 +19,7 @@ _END = (
     *(("worker", verb) for verb in ("pause", "unpause", "stop", "kill")),
 )
 _NEEDED: Mapping[tuple[str, str], Role] = {
-    **dict.fromkeys(_BEGIN, "force"),
+    ("build", "rebuild"): "force",
     **dict.fromkeys(_END, "stop"),
 }
 

@@ -10,7 +10,7 @@ from buildbot.www.auth import CustomAuth
 from buildbot.www.authz import Authz, Forbidden
 from twisted.internet import defer
 
-from torchyard_farm.kinds import PUBLISH
+from torchyard_farm.kinds import may_publish
 from torchyard_farm.roles import Role, needed_role
 
 _LOOKS = ("get", "head")
@@ -45,7 +45,7 @@ class Gate(Authz):
     ) -> Generator[Any, Any, None]:
         if action.lower() in _LOOKS:  # no path has a verb of this name
             return
-        role = yield self._role(ep, action, options)
+        role = yield self._role(ep, action)
         if role is None:
             msg = b"nobody may do this"
             raise Forbidden(msg)
@@ -53,9 +53,7 @@ class Gate(Authz):
             raise Forbidden(f"you need to have role '{role}'".encode())
 
     @defer.inlineCallbacks
-    def _role(
-        self, path: Any, verb: str, options: dict[str, Any]
-    ) -> Generator[Any, Any, Role | None]:
+    def _role(self, path: Any, verb: str) -> Generator[Any, Any, Role | None]:
         try:
             endpoint, names = self.master.data.getEndpoint(path)
         except InvalidPathError:
@@ -63,22 +61,15 @@ class Gate(Authz):
         if endpoint.kind != EndpointKind.SINGLE:
             return None
         kind = endpoint.rtype.name
-        if needed_role(kind, verb, publishes=True) != "publish":
-            return needed_role(kind, verb, publishes=False)
-        builders = yield self._builders(kind, endpoint, names, options)
-        return needed_role(kind, verb, publishes=PUBLISH in builders)
+        publishes = kind == "build" and (yield self._publishes(endpoint, names))
+        return needed_role(kind, verb, publishes=publishes)
 
     @defer.inlineCallbacks
-    def _builders(
-        self, kind: str, endpoint: Any, names: dict[str, Any], options: dict[str, Any]
-    ) -> Generator[Any, Any, list[str]]:
-        """What would be begun. A build's own builder is the page of its cell: its request knows."""
-        if kind == "forcescheduler":
-            scheduler = yield endpoint.findForceScheduler(names["schedulername"])
-            return list(scheduler.builderNames) if scheduler is not None else []
+    def _publishes(self, endpoint: Any, names: dict[str, Any]) -> Generator[Any, Any, bool]:
+        """Whether a build publishes. Its own builder is the page of its cell: its request knows."""
         build = yield endpoint.get({}, names)
         if build is None:
-            return []
+            return False
         request = yield self.master.data.get(("buildrequests", build["buildrequestid"]))
         builder = yield self.master.data.get(("builders", request["builderid"]))
-        return [builder["name"]]
+        return may_publish(builder["name"])
