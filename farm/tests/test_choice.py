@@ -1,6 +1,5 @@
 """Which job begins next, and where: urgency, room, and what is there already."""
 
-from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -33,15 +32,11 @@ def place(name: str, memory: int = 16, booked: int = 0, idle: int = 1) -> Place:
     return Place(name, Amounts(memory, 100), Amounts(booked, 0), idle)
 
 
-def nothing(_machine: str, _inputs: Mapping[str, int]) -> int:
-    return 0
-
-
 def test_the_most_urgent_that_fits_begins() -> None:
     wishes = [wish(1), wish(2, urgency=5), wish(3, 32, urgency=9), wish(4, urgency=5)]
-    assert choose(wishes, [place("a")], {}, nothing, 0.0) == Found(wishes[1], "a")
-    assert choose(wishes, [place("a", idle=0)], {}, nothing, 0.0) is None
-    assert choose(wishes, [place("a", booked=16)], {}, nothing, 0.0) is None
+    assert choose(wishes, [place("a")], {}, Trees(), 0.0) == Found(wishes[1], "a")
+    assert choose(wishes, [place("a", idle=0)], {}, Trees(), 0.0) is None
+    assert choose(wishes, [place("a", booked=16)], {}, Trees(), 0.0) is None
 
 
 def test_jobs_go_where_their_inputs_are() -> None:
@@ -51,13 +46,22 @@ def test_jobs_go_where_their_inputs_are() -> None:
     one = wish(1, inputs={"core-1": 8000, "source": 2000})
     two = wish(2, inputs={"core-2": 8000, "source": 2000})
     places = [place("a"), place("b"), place("c")]
-    assert choose([one], places, {}, trees.found, 0.0) == Found(one, "a"), "a core outweighs"
-    assert choose([two], places, {}, trees.found, 0.0) == Found(two, "b")
-    assert choose([one, two], places[1:], {}, trees.found, 0.0) == Found(two, "b"), "not the older"
-    assert choose([one], places[1:], {}, trees.found, 0.0) == Found(one, "b"), "the source"
-    assert choose([one], places[2:], {}, trees.found, 0.0) == Found(one, "c"), "nobody idles"
+    assert choose([one], places, {}, trees, 0.0) == Found(one, "a"), "a core outweighs"
+    assert choose([two], places, {}, trees, 0.0) == Found(two, "b")
+    assert choose([one, two], places[1:], {}, trees, 0.0) == Found(two, "b"), "not the older"
+    assert choose([one], places[1:], {}, trees, 0.0) == Found(one, "b"), "the source"
+    assert choose([one], places[2:], {}, trees, 0.0) == Found(one, "c"), "nobody idles"
     urgent = wish(3, urgency=2)
-    assert choose([one, urgent], places[:1], {}, trees.found, 0.0) == Found(urgent, "a")
+    assert choose([one, urgent], places[:1], {}, trees, 0.0) == Found(urgent, "a")
+
+
+def test_a_machine_with_all_inputs_takes_what_others_would_have_to_fetch() -> None:
+    trees = Trees()
+    trees.note("a", ["core-1", "core-2"])
+    trees.note("b", ["core-1"])
+    one, two = wish(1, inputs={"core-1": 8000}), wish(2, inputs={"core-2": 8000})
+    assert choose([one, two], [place("a")], {}, trees, 0.0) == Found(two, "a")
+    assert choose([one, two], [place("b")], {}, trees, 0.0) == Found(one, "b")
 
 
 def test_a_machine_waits_a_moment_for_what_belongs_there() -> None:
@@ -66,10 +70,10 @@ def test_a_machine_waits_a_moment_for_what_belongs_there() -> None:
     home = wish(1, inputs={"core-1": 8000, "source": 2000})
     foreign = wish(2, inputs={"core-2": 8000, "source": 2000})
     resting = place("a")._replace(rests=True)
-    assert choose([foreign], [resting], {}, trees.found, 0.0) is None
-    assert choose([home], [resting], {}, trees.found, 0.0) == Found(home, "a")
-    assert choose([wish(3)], [resting], {}, trees.found, 0.0) == Found(wish(3), "a")
-    assert choose([foreign], [place("a")], {}, trees.found, 0.0) == Found(foreign, "a")
+    assert choose([foreign], [resting], {}, trees, 0.0) is None
+    assert choose([home], [resting], {}, trees, 0.0) == Found(home, "a")
+    assert choose([wish(3)], [resting], {}, trees, 0.0) == Found(wish(3), "a")
+    assert choose([foreign], [place("a")], {}, trees, 0.0) == Found(foreign, "a")
 
 
 def test_who_waited_too_long_is_not_passed_over() -> None:
@@ -77,24 +81,24 @@ def test_who_waited_too_long_is_not_passed_over() -> None:
     trees.note("a", ["core-2"])
     one = wish(1, inputs={"core-1": 8000})
     two = wish(2, inputs={"core-2": 8000}, since=LONG)
-    assert choose([one, two], [place("a")], {}, trees.found, 1.0) == Found(two, "a")
-    assert choose([one, two], [place("a")], {}, trees.found, LONG) == Found(one, "a")
+    assert choose([one, two], [place("a")], {}, trees, 1.0) == Found(two, "a")
+    assert choose([one, two], [place("a")], {}, trees, LONG) == Found(one, "a")
     huge = one._replace(wants=Amounts(99, 1))
-    assert choose([huge, two], [place("a")], {}, trees.found, LONG) == Found(two, "a")
+    assert choose([huge, two], [place("a")], {}, trees, LONG) == Found(two, "a")
 
 
 def test_a_machine_that_may_not_have_a_job_is_passed_over() -> None:
     begun, other = wish(1, barred=frozenset("b")), wish(2)
-    assert choose([begun], [place("b")], {}, nothing, 0.0) is None
-    assert choose([begun], [place("b"), place("a")], {}, nothing, 0.0) == Found(begun, "a")
-    assert choose([begun, other], [place("b")], {}, nothing, 0.0) == Found(other, "b")
+    assert choose([begun], [place("b")], {}, Trees(), 0.0) is None
+    assert choose([begun], [place("b"), place("a")], {}, Trees(), 0.0) == Found(begun, "a")
+    assert choose([begun, other], [place("b")], {}, Trees(), 0.0) == Found(other, "b")
 
 
 def test_a_job_that_runs_already_is_followed_where_it_runs() -> None:
     first, stray = wish(1, 12), wish(2, 12)
     full = place("a", booked=12)._replace(strays=("f2",))
-    assert choose([first], [full], {}, nothing, 0.0) is None
-    assert choose([first, stray], [full, place("b")], {}, nothing, 0.0) == Found(stray, "a")
+    assert choose([first], [full], {}, Trees(), 0.0) is None
+    assert choose([first, stray], [full, place("b")], {}, Trees(), 0.0) == Found(stray, "a")
     assert full.with_job(stray).booked == full.booked
 
 
@@ -103,11 +107,11 @@ def test_a_job_without_room_gets_the_machine_that_lacks_least() -> None:
     places = {p.name: p for p in (place("a", booked=8), place("b", booked=5), place("c", 8))}
     held = reserve([(large, "abc"), (small, "abc")], places, 0.0)
     assert held == {"b": large}
-    assert choose([large, small], [places["b"]], held, nothing, 0.0) is None
-    assert choose([large, small], [places["a"]], held, nothing, 0.0) == Found(small, "a")
+    assert choose([large, small], [places["b"]], held, Trees(), 0.0) is None
+    assert choose([large, small], [places["a"]], held, Trees(), 0.0) == Found(small, "a")
     urgent = wish(3, urgency=2)
-    assert choose([urgent], [places["b"]], held, nothing, 0.0) == Found(urgent, "b")
-    assert choose([urgent], [places["b"]], held, nothing, LONG) is None
+    assert choose([urgent], [places["b"]], held, Trees(), 0.0) == Found(urgent, "b")
+    assert choose([urgent], [places["b"]], held, Trees(), LONG) is None
     assert reserve([(large, "c")], places, 0.0) == {}, "it never fits"
     assert reserve([(large, "ad")], places, 0.0) == {"a": large}, "d is not connected"
 
@@ -132,7 +136,7 @@ def test_small_jobs_do_not_starve_a_large_one(protected: bool) -> None:
             for _, name, job in running:
                 places[name] = places[name].with_job(job)
             held = reserve(((one, "ab") for one in waiting), places, now) if protected else {}
-            found = choose(waiting, places.values(), held, nothing, now)
+            found = choose(waiting, places.values(), held, Trees(), now)
             if found is None:
                 break
             waiting.remove(found.wish)
@@ -198,7 +202,7 @@ def share_at_home(*, prefers: bool, machines: int = 4, cores: int = 12, pythons:
         busy = {name for _, name, _ in running}
         idle = [place(name) for name in map(str, range(machines)) if name not in busy]
         idle = [one._replace(rests=bool(released)) for one in idle]
-        found = choose(waiting, idle, {}, trees.found if prefers else nothing, now)
+        found = choose(waiting, idle, {}, trees if prefers else Trees(), now)
         if found is not None:
             one, name = found
             waiting.remove(one)

@@ -116,7 +116,8 @@ def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_ther
 
 def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_path: Path) -> None:
     """Two cores for which there is no room at once; the agent is killed when one is at work."""
-    step = f"echo in >> {tmp_path}/times; sleep 15; echo out >> {tmp_path}/times; mkdir {{out}}/lib"
+    wait = f"while ! test -e {tmp_path}/go; do sleep 0.2; done"
+    step = f"echo in >> {tmp_path}/times; {wait}; echo out >> {tmp_path}/times; mkdir {{out}}/lib"
     text = WORKS.replace('["openblas"]', '["openblas", "mkl"]').replace("mkdir -p {out}/lib", step)
     text += '\n[requirements.core]\nmemory = "5 GB"\n'
     farm = farm_of(stack, tmp_path, text, ("w1",), 2)
@@ -126,7 +127,9 @@ def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_pa
     wait_until(lambda: ended(tmp_path) == ["in"], PATIENCE, farm.log)
     farm.kill("w1")
     farm.start_worker("w1")
+    log = farm.master / "twistd.log"
+    wait_until(lambda: "and nobody follows it" in log.read_text("utf-8"), PATIENCE, farm.log)
+    (tmp_path / "go").touch()
     farm.wait_done(plan, PATIENCE)
     assert len(ended(tmp_path)) == 4
     assert never_two_at_once(ended(tmp_path))
-    assert "and nobody follows it" in (farm.master / "twistd.log").read_text(encoding="utf-8")

@@ -6,11 +6,12 @@ nowhere gets the next room on one machine, which others may not take from it.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby
 from typing import NamedTuple
 
 from torchyard_farm.booking import Amounts
+from torchyard_farm.trees import Trees
 
 _OVERDUE = 7200.0
 """Seconds after which a job that waits is not passed over any more, for whatever reason."""
@@ -109,10 +110,10 @@ def choose(
     wishes: Iterable[Wish],
     places: Collection[Place],
     held: Mapping[str, Wish],
-    there: Callable[[str, Mapping[str, int]], int],
+    trees: Trees,
     now: float,
 ) -> Found | None:
-    """Choose a job and a machine; `there` tells how much of some inputs a machine has."""
+    """Choose a job and a machine."""
     running = {name for place in places for name in place.strays}
     for _, group in groupby(sorted(wishes, key=lambda wish: wish.rank), lambda wish: wish.urgency):
         pairs = [
@@ -120,22 +121,24 @@ def choose(
             for wish in _different(group, running)
             for place in places
             if may_begin(wish, place, held.get(place.name), now)
-            and not (place.rests and wish.is_foreign(there(place.name, wish.inputs)))
+            and not (place.rests and wish.is_foreign(trees.found(place.name, wish.inputs)))
         ]
         if pairs:
-            wish, place = max(pairs, key=lambda pair: _merit(pair[0], pair[1], there, now))
+            wish, place = max(pairs, key=lambda pair: _merit(pair[0], pair[1], trees, now))
             return Found(wish, place.name)
     return None
 
 
-def _merit(
-    wish: Wish, place: Place, there: Callable[[str, Mapping[str, int]], int], now: float
-) -> tuple[object, ...]:
-    """What speaks for a job on a machine, among equally urgent ones: the most important first."""
+def _merit(wish: Wish, place: Place, trees: Trees, now: float) -> tuple[object, ...]:
+    """What speaks for a job on a machine, among equally urgent ones: the most important first.
+
+    Of jobs whose inputs are there it is one that others would have to fetch more for.
+    """
     return (
         -wish.request if wish.is_overdue(now) else -math.inf,
         wish.fingerprint in place.strays,
-        there(place.name, wish.inputs),
+        trees.found(place.name, wish.inputs),
+        -trees.spread(wish.inputs),
         -wish.request,
         place.room,
         place.name,

@@ -47,3 +47,7 @@ class Trees:
         """How much of some inputs is on a machine."""
         known = self._known.get(machine, {})
         return sum(size for fingerprint, size in inputs.items() if fingerprint in known)
+
+    def spread(self, inputs: Mapping[str, int]) -> int:
+        """How much of some inputs there is on all machines together."""
+        return sum(self.found(machine, inputs) for machine in self._known)

@@ -249,7 +249,7 @@ class Chooser(BuildChooserBase):
                 for name, agents in self._agents.items()
                 if name in self._places
             ]
-            found = choose(wishes.values(), able, held, self._desk.trees.found, self._desk.now())
+            found = choose(wishes.values(), able, held, self._desk.trees, self._desk.now())
             if found is None:
                 if any(place.rests for place in able):
                     self._desk.ask_again(self.bldr)
