@@ -54,6 +54,8 @@ PAGES = {
     "builders": "/api/v2/builders",
     "last builds": "/api/v2/builds?order=-buildid&limit=50",
 }
+PLAN = "load"
+PLAN_PAGE = {"plan page": f"/plugins/plans/{PLAN}"}
 
 FARM = """\
 file = "torchyard.toml"
@@ -92,7 +94,8 @@ class Side:
         self.seconds = self.used = 0.0
         self.done = 0
         self.memory: dict[int, int] = {}
-        self.answers: dict[str, list[float]] = {page: [] for page in PAGES}
+        self._pages = PAGES | (PLAN_PAGE if name == "farm" else {})
+        self.answers: dict[str, list[float]] = {page: [] for page in self._pages}
 
     @property
     def master(self) -> psutil.Popen:
@@ -147,7 +150,7 @@ class Side:
 
     def browse(self) -> None:
         """Ask as a browser does."""
-        for page, path in PAGES.items():
+        for page, path in self._pages.items():
             began = time.perf_counter()
             if self._ask(path) is None:
                 msg = f"{self.name} does not answer {path}"
@@ -202,7 +205,7 @@ def big_plan(jobs: int) -> FarmPlan:
     """The first jobs of a matrix with one platform and as many blocks as it takes."""
     sizes = (1, -(-jobs // PER_BLOCK), 1, PYTHONS, PACKAGES)
     plan = make_plan(yard(sizes, rules=False), tables(sizes))
-    whole = farm_plan(plan, (), name="load", store="file:///nowhere")
+    whole = farm_plan(plan, (), name=PLAN, store="file:///nowhere")
     return msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
 
 
@@ -270,7 +273,8 @@ def take_turns(sides: list[Side], jobs: int, block: float) -> None:
                     side.look()
             print(
                 f"{side.name}: {side.done} in {side.seconds:.0f} s, "
-                f"{side.used / max(side.done, 1) * 1e3:.0f} ms of CPU each",
+                f"{side.used / max(side.done, 1) * 1e3:.0f} ms of CPU each, "
+                f"{side.master.memory_info().rss >> 20} MB",
                 file=sys.stderr,
                 flush=True,
             )
@@ -303,9 +307,9 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     parser = argparse.ArgumentParser()
     parser.add_argument("--jobs", type=int, default=10_000)
-    parser.add_argument("--agents", type=int, default=8)
+    parser.add_argument("--agents", type=int, default=16)
     parser.add_argument("--block", type=float, default=30)
-    parser.add_argument("--ahead", type=int, default=16)
+    parser.add_argument("--ahead", type=int, default=32)
     args = parser.parse_args()
     with TemporaryDirectory(prefix="load-") as name:
         print(json.dumps(report(run(args, Path(name))), indent=2))

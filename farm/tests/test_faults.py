@@ -136,7 +136,7 @@ def test_memory_is_booked(stack: ExitStack, tmp_path: Path, memory: str, togethe
     line = f"echo + >> {marks}; sleep 3; echo - >> {marks}; cat {{core}}"
     text = WORKS.replace("cat {core}", line) + f'[requirements.bindings]\nmemory = "{memory}"\n'
     farm = start(stack, tmp_path, text, ("w1",), slots=2)
-    farm.wait_done(farm.submit(), 60)
+    farm.wait_done(farm.submit(), 180)
     running = [0]
     for sign in marks.read_text(encoding="utf-8").split():
         running.append(running[-1] + (1 if sign == "+" else -1))
