@@ -1,6 +1,6 @@
 """A plan of many short jobs through a farm, against as many builds through Buildbot alone.
 
-    python -m farm.benchmarks.load [--jobs 10000] [--agents 8] [--block 30] [--real]
+    python -m farm.benchmarks.load [--jobs 10000] [--agents 16] [--block 30] [--real]
 
 Each side has a master, a database and workers of its own, on one machine with one PostgreSQL. They
 take turns: while one works, all processes of the other are stopped, so that whatever else the
@@ -12,6 +12,7 @@ empty ones that do not wait for each other.
 import argparse
 import json
 import os
+import shutil
 import signal
 import statistics
 import subprocess
@@ -19,21 +20,23 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
+from typing import NamedTuple
 
 import msgspec
 import psutil
-import psycopg2
+import sqlalchemy as sa
 
 from benchmarks.million import tables, yard
 from farm.tests.farms import postgres
 from tests.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan
+from torchyard_farm.buildbot.database import database_of
 from torchyard_farm.layout import make_master, secret_of
 from torchyard_farm.plans import FarmPlan, Plans, farm_plan
 from torchyard_farm.settings import agents_of, load_farm
@@ -41,7 +44,8 @@ from torchyard_farm.settings import agents_of, load_farm
 ROOT = Path(__file__).resolve().parents[2]
 SIDES = ("bare", "farm")
 MACHINE = "w"
-PLATFORM = "platform0"
+PLATFORM = "linux-x86_64"
+PROGRAMS = "bin"
 PYTHONS, PACKAGES = 5, 3
 PER_BLOCK = 1 + PYTHONS * (1 + 3 * PACKAGES)
 """Jobs behind one core: bindings, packages, and a check and a smoke test for each package."""
@@ -74,6 +78,23 @@ disk = "1000 GB"
 slots = {agents}
 """
 
+REAL = """
+[project]
+name = "nothing"
+version = "1.0"
+recipe = "extension"
+[source]
+path = "code"
+[matrix]
+platform = ["linux-x86_64"]
+compute = ["cpu"]
+torch = ["torch2.8", "torch2.9", "torch2.10", "torch2.11", "torch2.12", "torch2.13", "torch2.14"]
+python = ["cp310", "cp311", "cp312", "cp313", "cp313t", "cp314", "cp314t", "cp315", "cp315t"]
+package = ["wheel"]
+[[steps.bindings]]
+run = ["true"]
+"""
+
 BARE = """\
 import sys
 sys.path.insert(0, {root!r})
@@ -82,21 +103,28 @@ BuildmasterConfig = configure(basedir, {jobs}, {ahead}, {command!r})
 """
 
 
+class Work(NamedTuple):
+    """A plan for the farm, and the command of each build for Buildbot alone."""
+
+    plan: FarmPlan
+    command: list[str]
+
+
 class Side:
     """One master and its workers; what they used is counted while it is their turn."""
 
-    def __init__(self, name: str, folder: Path, database: str, path: str) -> None:
-        self.name = name
+    def __init__(self, folder: Path) -> None:
+        self.name = folder.name
         self.folder = folder
         self.farm = load_farm(folder)
-        self._tables = psycopg2.connect(database)
-        self._tables.autocommit = True
+        self._tables = connect(self.farm.database)
+        path = os.pathsep.join((str(folder.parent / PROGRAMS), os.environ["PATH"]))
         self._environment = {**os.environ, "PATH": path}
         self._processes: list[psutil.Popen] = []
         self.seconds = self.used = 0.0
         self.done = 0
         self.memory: dict[int, int] = {}
-        self._pages = PAGES | (PLAN_PAGE if name == "farm" else {})
+        self._pages = PAGES | (PLAN_PAGE if self.name == "farm" else {})
         self.refused: list[str] = []
         self.answers: dict[str, list[float]] = {page: [] for page in self._pages}
 
@@ -113,7 +141,6 @@ class Side:
         agents = self._start(
             [sys.executable, script, str(workers), listen.host, str(listen.port), *names]
         )
-        assert agents.stdin is not None
         agents.stdin.write(secret_of(self.folder, MACHINE).encode())
         agents.stdin.close()
         self._wait(lambda: self._there() == len(names))
@@ -163,24 +190,19 @@ class Side:
 
     def look(self) -> None:
         """See how far it is."""
-        (self.done,) = self._row("select count(*) from buildsets where complete = 1")
+        self.done = self._count("select count(*) from buildsets where complete = 1")
         for mark in MARKS:
             if self.done >= mark:
                 self.memory.setdefault(mark, self.master.memory_info().rss)
 
     def failed(self) -> int:
-        (count,) = self._row("select count(*) from builds where complete_at > 0 and results <> 0")
-        return int(count)
+        return self._count("select count(*) from builds where complete_at > 0 and results <> 0")
 
     def _there(self) -> int:
-        (count,) = self._row("select count(*) from connected_workers")
-        return int(count)
+        return self._count("select count(*) from connected_workers")
 
-    def _row(self, query: str) -> tuple[int, ...]:
-        with self._tables.cursor() as cursor:
-            cursor.execute(query)
-            row: tuple[int, ...] = cursor.fetchone()
-            return row
+    def _count(self, query: str) -> int:
+        return int(self._tables.execute(sa.text(query)).scalar_one())
 
     def _answers(self) -> bool:
         with suppress(urllib.error.URLError, ConnectionError):
@@ -194,11 +216,12 @@ class Side:
         with urllib.request.urlopen(url, timeout=60) as answer:
             answer.read()
 
-    def _wait(self, happened) -> None:
+    def _wait(self, happened: Callable[[], bool]) -> None:
         until = time.monotonic() + STARTING
         while not happened():
             if time.monotonic() > until:
-                msg = f"{self.name} does not start: {(self.folder / 'twistd.log').read_text()[-3000:]}"
+                log = (self.folder / "twistd.log").read_text(encoding="utf-8")
+                msg = f"{self.name} does not start: {log[-3000:]}"
                 raise RuntimeError(msg)
             time.sleep(0.2)
 
@@ -208,61 +231,83 @@ def _cpu(process: psutil.Popen) -> float:
     return float(times.user + times.system)
 
 
+def connect(url: str) -> sa.Connection:
+    engine = sa.create_engine(database_of(url)["db_url"], isolation_level="AUTOCOMMIT")
+    return engine.connect()
+
+
 def big_plan(jobs: int) -> FarmPlan:
     """The first jobs of a matrix with one platform and as many blocks as it takes."""
     sizes = (1, -(-jobs // PER_BLOCK), 1, PYTHONS, PACKAGES)
     plan = make_plan(yard(sizes, rules=False), tables(sizes))
     whole = farm_plan(plan, (), name=PLAN, store="file:///nowhere")
-    return msgspec.structs.replace(whole, jobs=whole.jobs[:jobs])
+    some = (msgspec.structs.replace(job, kind=PLATFORM) for job in whole.jobs[:jobs])
+    return msgspec.structs.replace(whole, jobs=tuple(some))
 
 
-def make_side(
-    name: str, folder: Path, server: str, args: argparse.Namespace, path: str, ports: ExitStack
-) -> Side:
-    connection = psycopg2.connect(server)
-    connection.autocommit = True
-    with connection.cursor() as cursor:
-        cursor.execute(f"create database {name}")
-    connection.close()
-    database = server.rpartition("/")[0] + f"/{name}"
-    port, web = ports.enter_context(reserved_port()), ports.enter_context(reserved_port())
+def hollow_work(folder: Path, jobs: int) -> Work:
+    """Jobs of a program that does nothing, in place of `torchyard`."""
+    program = folder / PROGRAMS / "torchyard"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho done\n", encoding="ascii")
+    program.chmod(0o755)
+    return Work(big_plan(jobs), ["torchyard", "run"])
+
+
+def real_work(folder: Path, _jobs: int) -> Work:
+    """Jobs of `torchyard` itself, which have nothing to do; each side has a store of its own."""
+    project, store, orders = folder / "project", folder / "store", folder / "orders"
+    (project / "code").mkdir(parents=True)
+    orders.mkdir()
+    (project / "torchyard.toml").write_text(REAL, encoding="utf-8")
+    file = str(project / "torchyard.toml")
+    submit = ["torchyard", "farm", "submit", str(folder / "farm"), "-f", file, "bindings:*"]
+    done = subprocess.run(submit, check=True, capture_output=True, text=True)
+    plans = Plans(folder / "farm")
+    plan = msgspec.structs.replace(plans.read(done.stdout.strip()), id=PLAN)
+    plans.end(done.stdout.strip())
+    shutil.copytree(project / ".torchyard" / "store", store)
+    for number in range(len(plan.jobs)):
+        (orders / f"{number}.json").write_bytes(msgspec.json.encode(plan.order(number)))
+    command = ["torchyard", "run", "--detach", "--order", f"{orders}/%(prop:job)s.json"]
+    return Work(plan, [*command, "--work", "../../work", "--store", str(store)])
+
+
+def make_side(folder: Path, server: str, agents: int, ports: ExitStack) -> Side:
+    with connect(server) as connection:
+        connection.execute(sa.text(f"create database {folder.name}"))
     text = FARM.format(
-        database=database,
+        database=server.rpartition("/")[0] + f"/{folder.name}",
         host=LOOPBACK,
-        port=port,
-        web=web,
+        port=ports.enter_context(reserved_port()),
+        web=ports.enter_context(reserved_port()),
         machine=MACHINE,
         platform=PLATFORM,
-        agents=args.agents,
+        agents=agents,
     )
     make_master(folder, text, datetime.now(UTC))
-    return Side(name, folder, database, path)
+    return Side(folder)
 
 
-def run(args: argparse.Namespace, folder: Path) -> dict[str, Side]:
-    programs = folder / "bin"
-    programs.mkdir()
-    (programs / "torchyard").write_text("#!/bin/sh\necho done\n", encoding="ascii")
-    (programs / "torchyard").chmod(0o755)
-    path = os.pathsep.join((str(programs), os.environ["PATH"]))
+def run(args: argparse.Namespace, folder: Path) -> list[Side]:
     with ExitStack() as stack:
         server = stack.enter_context(postgres())
-        ports = stack.enter_context(ExitStack())
-        sides = {}
+        sides = []
         for name in SIDES:
-            side = sides[name] = make_side(name, folder / name, server, args, path, ports)
-            stack.callback(side.end)
-        command = ["torchyard", "run"]
-        text = BARE.format(root=str(ROOT), jobs=args.jobs, ahead=args.ahead, command=command)
+            sides.append(make_side(folder / name, server, args.agents, stack))
+            stack.callback(sides[-1].end)
+        work = real_work(folder, args.jobs) if args.real else hollow_work(folder, args.jobs)
+        jobs = len(work.plan.jobs)
+        ahead = args.ahead or 2 * args.agents
+        text = BARE.format(root=str(ROOT), jobs=jobs, ahead=ahead, command=work.command)
         (folder / "bare" / "master.cfg").write_text(text, encoding="utf-8")
-        plan = big_plan(args.jobs)
-        for side in sides.values():
+        for side in sides:
             side.start(folder / f"{side.name}-workers")
             side.memory[0] = side.master.memory_info().rss
             side.pause()
-        Plans(folder / "farm").add(plan)
-        take_turns(list(sides.values()), args.jobs, args.block)
-        for side in sides.values():
+        Plans(folder / "farm").add(work.plan)
+        take_turns(sides, jobs, args.block)
+        for side in sides:
             if side.failed():
                 msg = f"{side.name}: {side.failed()} builds did not end well"
                 raise RuntimeError(msg)
@@ -290,28 +335,29 @@ def take_turns(sides: list[Side], jobs: int, block: float) -> None:
             )
 
 
-def report(sides: dict[str, Side]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for name, side in sides.items():
-        pages = {
+def report(sides: list[Side]) -> dict[str, object]:
+    found: dict[str, object] = {side.name: figures(side) for side in sides}
+    bare, farm = (side.done / side.seconds for side in sides)
+    found["rate_to_bare"] = round(farm / bare, 3)
+    return found
+
+
+def figures(side: Side) -> dict[str, object]:
+    return {
+        "jobs": side.done,
+        "jobs_per_second": round(side.done / side.seconds, 2),
+        "cpu_ms_per_job": round(side.used / side.done * 1e3, 1),
+        "memory_mb": {str(mark): rss >> 20 for mark, rss in side.memory.items()},
+        "answers_ms": {
             page: {
                 "p50": round(statistics.median(times) * 1e3),
-                "p99": round(statistics.quantiles(times, n=100)[98] * 1e3),
+                "p99": round(statistics.quantiles(times, n=100, method="inclusive")[98] * 1e3),
                 "max": round(max(times) * 1e3),
             }
             for page, times in side.answers.items()
-        }
-        found[name] = {
-            "jobs": side.done,
-            "jobs_per_second": round(side.done / side.seconds, 2),
-            "cpu_ms_per_job": round(side.used / side.done * 1e3, 1),
-            "memory_mb": {str(mark): rss >> 20 for mark, rss in side.memory.items()},
-            "answers_ms": pages,
-            "refused": side.refused,
-        }
-    bare, farm = sides["bare"], sides["farm"]
-    found["rate_to_bare"] = round((farm.done / farm.seconds) / (bare.done / bare.seconds), 3)
-    return found
+        },
+        "refused": side.refused,
+    }
 
 
 def main() -> None:
@@ -319,7 +365,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--agents", type=int, default=16)
     parser.add_argument("--block", type=float, default=30)
-    parser.add_argument("--ahead", type=int, default=32)
+    parser.add_argument("--ahead", type=int, help="builds that wait or run on the bare side")
+    parser.add_argument("--real", action="store_true")
     args = parser.parse_args()
     with TemporaryDirectory(prefix="load-") as name:
         print(json.dumps(report(run(args, Path(name))), indent=2))

@@ -138,3 +138,18 @@ def test_ten_thousand_jobs_take_no_time() -> None:
         count += 1
     assert count == 10_000
     assert board.tally("plan").is_done
+
+
+def test_plans_that_are_over_leave_nothing_behind() -> None:
+    board = Board({KIND: 4})
+    for number in range(50):
+        name = f"plan{number}"
+        board.add(made_plan(WIDE, name=name))
+        while found := board.next():
+            board.end(name, found[1], good=True)
+            if number % 2 and board.tally(name).good == 5:
+                break  # somebody cancels it
+        board.drop(name)
+    assert board.next() is None
+    assert not board._courses
+    assert not any(board._ready.values())

@@ -27,6 +27,7 @@ heartbeat = "20 s"  # how often each worker is asked for a sign of life
 patience = "40 s"  # and how long it has to give one
 attempts = 3  # of a job whose failures are not its own fault
 pause = "15 s"  # before the second of them, and twice as long before each further one
+keep = "90 d"  # how long jobs of plans that are over are remembered, with their logs
 """
 
 _WORKER = """

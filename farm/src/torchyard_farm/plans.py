@@ -206,6 +206,10 @@ class Plans:
             path.rename(ended / path.name)
         (self._folder / f"{name}.cancel").unlink(missing_ok=True)
 
+    def forget(self, name: str) -> None:
+        """Remove a plan that is over."""
+        (self._folder / _ENDED / f"{name}.json").unlink(missing_ok=True)
+
 
 class _Size(msgspec.Struct):
     jobs: list[msgspec.Raw]

@@ -114,6 +114,9 @@ class FarmSpec(Value, kw_only=True):
             "as long."
         ),
     ] = "15 s"
+    keep: Annotated[
+        str, Meta(description="How long jobs of plans that are over are remembered, with logs.")
+    ] = "90 d"
     shared: Annotated[
         bool, Meta(description="Other masters work with the same database, a PostgreSQL.")
     ] = False
@@ -196,6 +199,7 @@ class Farm(Value, kw_only=True):
     patience: int
     attempts: int
     pause: int
+    keep: int
     shared: bool = False
     machines: tuple[Machine, ...]
     url: str
@@ -293,6 +297,7 @@ def parse_farm(text: str) -> Farm:
         patience=read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,
         pause=read(parse_duration, spec.pause, "pause"),
+        keep=read(parse_duration, spec.keep, "keep"),
         shared=spec.shared,
         machines=tuple(machines),
         nightlies=nightlies,

@@ -14,6 +14,7 @@ from torchyard_farm.buildbot.database import Database, database_of
 from torchyard_farm.buildbot.desk import Desk
 from torchyard_farm.buildbot.gate import Gate, Passwords
 from torchyard_farm.buildbot.heartbeat import Heartbeat
+from torchyard_farm.buildbot.janitor import Janitor
 from torchyard_farm.buildbot.ondemand import OnDemand, Starter
 from torchyard_farm.buildbot.peers import Peers
 from torchyard_farm.buildbot.scheduler import NAME, PlanScheduler
@@ -69,6 +70,7 @@ def configure(folder: str) -> dict[str, Any]:
             Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),
             Database(),
             Desk(machines=list(farm.machines), folder=str(here), interval=farm.heartbeat),
+            Janitor(folder=str(here), keep=farm.keep),
             *peers,
         ],
         "multiMaster": farm.shared,
