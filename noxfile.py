@@ -78,6 +78,13 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def load(session: nox.Session) -> None:
+    """Many short jobs through a farm, against Buildbot alone: nox -s load -- --jobs 1000."""
+    install(session)
+    session.run("python", "-m", "farm.benchmarks.load", *session.posargs)
+
+
+@nox.session
 def update(session: nox.Session) -> None:
     """Resolves the lock file anew; `-- --upgrade-package NAME` moves only that package."""
     session.install("uv")

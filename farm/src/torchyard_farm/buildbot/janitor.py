@@ -23,12 +23,13 @@ class Janitor(BuildbotService):
     name = "janitor"
     _loop: task.LoopingCall | None = None
 
-    def checkConfig(self, folder: str, keep: int) -> None:
+    def checkConfig(self, folder: str, keep: int, *, shared: bool) -> None:
         pass
 
     @defer.inlineCallbacks
-    def reconfigService(self, folder: str, keep: int) -> Generator[Any, Any, None]:
+    def reconfigService(self, folder: str, keep: int, *, shared: bool) -> Generator[Any, Any, None]:
         yield super().reconfigService()
+        self._is_shared = shared
         self._plans = Plans(Path(folder))
         self._keep = keep
         self._stop()
@@ -55,12 +56,18 @@ class Janitor(BuildbotService):
             count += forgotten
             if not forgotten:
                 break
-        ended = [name for name in self._plans.ended() if self._plans.moment(name) < before]
-        known = yield database.pool.do(known_plans, database.model, ended)
-        for name in set(ended) - known:
-            self._plans.forget(name)
+        if not self._is_shared:  # else another master would bring the plan back
+            yield self._forget_plans(before)
         if count:
             log.msg(f"{count} jobs are forgotten that ended long ago")
+
+    @defer.inlineCallbacks
+    def _forget_plans(self, before: int) -> Generator[Any, Any, None]:
+        """Forget plans that are over and old, and of which no job is left."""
+        old = [name for name in self._plans.ended() if self._plans.moment(name) < before]
+        known = yield self.master.db.pool.do(known_plans, self.master.db.model, old)
+        for name in set(old) - known:
+            self._plans.forget(name)
 
 
 def forget_jobs(connection: Any, model: Any, before: int, kept: Collection[str]) -> int:

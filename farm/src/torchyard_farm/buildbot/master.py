@@ -70,7 +70,7 @@ def configure(folder: str) -> dict[str, Any]:
             Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),
             Database(),
             Desk(machines=list(farm.machines), folder=str(here), interval=farm.heartbeat),
-            Janitor(folder=str(here), keep=farm.keep),
+            Janitor(folder=str(here), keep=farm.keep, shared=farm.shared),
             *peers,
         ],
         "multiMaster": farm.shared,
