@@ -115,6 +115,21 @@ def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, dat
 
 
 @pytest.mark.slow
+def test_a_master_that_is_stopped_at_any_moment_cancels_nothing(tmp_path: Path) -> None:
+    """Also when a job is just about to begin, which Buildbot cancels for good."""
+    chance = random.Random(6)
+    with ExitStack() as stack:
+        farm = start(stack, tmp_path, WORKS, "sqlite:///state.sqlite")
+        plan = farm.submit()
+        for _ in range(6):
+            time.sleep(chance.uniform(0.2, 4))
+            assert farm.stop("master") == 0
+            farm.start_master()
+        farm.wait_done(plan, 120)
+        check_once(farm, plan, 9)
+
+
+@pytest.mark.slow
 def test_what_buildbot_leaves_open_when_it_is_killed_is_closed(tmp_path: Path) -> None:
     """It ends a job's request and then its buildset: killed in between, it forgets the latter."""
     with ExitStack() as stack:

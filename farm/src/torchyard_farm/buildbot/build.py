@@ -5,9 +5,12 @@ from collections.abc import Generator
 from typing import Any, ClassVar
 
 from buildbot.process.build import Build
-from buildbot.process.results import EXCEPTION, RETRY
+from buildbot.process.results import CANCELLED, EXCEPTION, RETRY
 from twisted.internet import defer
 from twisted.python import log
+
+from torchyard_farm.attempts import Verdict
+from torchyard_farm.buildbot.tries import VERDICT
 
 
 class JobBuild(Build):
@@ -29,7 +32,16 @@ class JobBuild(Build):
 
     def buildFinished(self, text: list[str], results: int) -> Any:
         is_lost = self.workerforbuilder.worker is None
-        return super().buildFinished(text, RETRY if is_lost and results == EXCEPTION else results)
+        if (results == EXCEPTION and is_lost) or (
+            results == CANCELLED and self._is_only_stopping()
+        ):
+            results = RETRY
+        return super().buildFinished(text, results)
+
+    def _is_only_stopping(self) -> bool:
+        """Whether the master stops just when a job begins; Buildbot would cancel it for good."""
+        is_unwanted = self.getProperty(VERDICT) == Verdict.ENDED.value
+        return self.master.botmaster.shuttingDown and not is_unwanted
 
     @defer.inlineCallbacks
     def getBuilderId(self) -> Generator[Any, Any, int]:

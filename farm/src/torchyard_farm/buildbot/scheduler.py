@@ -98,9 +98,12 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._kick()
 
     def _kick(self) -> None:
-        if not self._pumping and self._loop is not None and may_decide(self.master):
+        if not self._pumping and self._may_send():
             self._pumping = True
             self._pump().addErrback(self._failed).addBoth(self._rest)
+
+    def _may_send(self) -> bool:
+        return self._loop is not None and may_decide(self.master)
 
     def _rest(self, _: object) -> None:
         self._pumping = False
@@ -119,7 +122,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             if not (name in self._board or name in self._refused or name in self._cancelling):
                 yield self._load(name)
         self._take_ended()
-        while self._loop is not None and (found := self._board.next()):
+        while self._may_send() and (found := self._board.next()):
             yield self._send(*found)
             self._take_ended()
 
