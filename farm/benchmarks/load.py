@@ -23,6 +23,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
@@ -184,8 +185,10 @@ class Side:
             began = time.perf_counter()
             try:
                 self._ask(path)
-            except urllib.error.HTTPError as error:
+            except (OSError, HTTPException) as error:
                 self.refused.append(f"{path}: {error}")
+                if not self.master.is_running():
+                    raise self._dead() from error
             self.answers[page].append(time.perf_counter() - began)
 
     def look(self) -> None:
@@ -216,13 +219,15 @@ class Side:
         with urllib.request.urlopen(url, timeout=60) as answer:
             answer.read()
 
+    def _dead(self) -> RuntimeError:
+        log = (self.folder / "twistd.log").read_text(encoding="utf-8")
+        return RuntimeError(f"{self.name} does not work: {log[-3000:]}")
+
     def _wait(self, happened: Callable[[], bool]) -> None:
         until = time.monotonic() + STARTING
         while not happened():
             if time.monotonic() > until:
-                log = (self.folder / "twistd.log").read_text(encoding="utf-8")
-                msg = f"{self.name} does not start: {log[-3000:]}"
-                raise RuntimeError(msg)
+                raise self._dead()
             time.sleep(0.2)
 
 
