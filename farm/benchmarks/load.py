@@ -187,7 +187,7 @@ class Side:
                 self._ask(path)
             except (OSError, HTTPException) as error:
                 self.refused.append(f"{path}: {error}")
-                if not self.master.is_running():
+                if self.master.poll() is not None:
                     raise self._dead() from error
             self.answers[page].append(time.perf_counter() - began)
 
