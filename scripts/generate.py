@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 import msgspec
+from torchyard_farm.asking.schemas import SCHEMAS as FARMED
 from torchyard_farm.cli.main import command as farm
-from torchyard_farm.schemas import SCHEMAS as FARMED
-from torchyard_farm.settings import FarmSpec
+from torchyard_farm.settings.farm import FarmSpec
 
 from torchyard.checks.rules import RULES
 from torchyard.cli.main import INTERRUPTED, torchyard

@@ -13,9 +13,9 @@ from buildbot.process.properties import Properties
 from buildbot.schedulers.base import ReconfigurableBaseScheduler
 from twisted.internet import defer
 
-from torchyard_farm.buildbot.database import database_of
-from torchyard_farm.layout import secret_of
-from torchyard_farm.settings import load_farm
+from torchyard_farm.master.database import database_of
+from torchyard_farm.settings.farm import load_farm
+from torchyard_farm.settings.layout import secret_of
 
 BUILDER = "bare"
 _STAMP = {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}

@@ -37,10 +37,10 @@ from benchmarks.million import tables, yard
 from farm.tests.farms import postgres
 from tests.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan
-from torchyard_farm.buildbot.database import database_of
-from torchyard_farm.layout import make_master, secret_of
-from torchyard_farm.plans import FarmPlan, Plans, farm_plan
-from torchyard_farm.settings import agents_of, load_farm
+from torchyard_farm.jobs.plans import FarmPlan, Plans, farm_plan
+from torchyard_farm.master.database import database_of
+from torchyard_farm.settings.farm import agents_of, load_farm
+from torchyard_farm.settings.layout import make_master, secret_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SIDES = ("bare", "farm")

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
-from torchyard_farm.dates import spell_moment
+from torchyard_farm.settings.dates import spell_moment
 
 
 def backdate(database: str, name: str, days: int = 7) -> None:

@@ -8,8 +8,8 @@ from tests.helpers import WORKS, plan_of
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
-from torchyard_farm.plans import FarmPlan, Planned
-from torchyard_farm.settings import Machine
+from torchyard_farm.jobs.plans import FarmPlan, Planned
+from torchyard_farm.settings.farm import Machine
 
 KIND = "linux-x86_64"
 

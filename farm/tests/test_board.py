@@ -3,8 +3,8 @@
 import random
 
 from farm.tests.made import KIND, made_plan
-from torchyard_farm.board import Board, Told
-from torchyard_farm.plans import FarmPlan
+from torchyard_farm.jobs.board import Board, Told
+from torchyard_farm.jobs.plans import FarmPlan
 
 LINE: dict[int, list[int]] = {0: [], 1: [0], 2: [1]}
 WIDE: dict[int, list[int]] = {number: [] for number in range(10)}

@@ -11,8 +11,8 @@ from farm.tests.shown import BROKEN, shown_text
 from tests.browser import Browser
 from tests.helpers import make_yard
 from tests.services import LOOPBACK
-from torchyard_farm.markup import mark_of
-from torchyard_farm.progress import State
+from torchyard_farm.pages.markup import mark_of
+from torchyard_farm.pages.progress import State
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -6,7 +6,7 @@ import pytest
 
 from farm.tests.made import machine, real_plan
 from torchyard.model.recipe import Stage
-from torchyard_farm.booking import (
+from torchyard_farm.jobs.booking import (
     Amounts,
     Look,
     booked_for,
@@ -14,9 +14,9 @@ from torchyard_farm.booking import (
     complaints,
     strays,
 )
-from torchyard_farm.choice import Found, Place, Wish, choose, reserve
-from torchyard_farm.plans import farm_plan
-from torchyard_farm.trees import Trees, typical_size
+from torchyard_farm.jobs.choice import Found, Place, Wish, choose, reserve
+from torchyard_farm.jobs.plans import farm_plan
+from torchyard_farm.jobs.trees import Trees, typical_size
 
 GB = 10**9
 LONG = 10_000.0

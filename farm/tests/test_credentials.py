@@ -19,8 +19,8 @@ from torchyard.model.recipe import Stage
 from torchyard.publish.channel import Channel
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
-from torchyard_farm.credentials import take_worker_credentials
-from torchyard_farm.layout import secret_of
+from torchyard_farm.machine.credentials import take_worker_credentials
+from torchyard_farm.settings.layout import secret_of
 
 UPLOADS = """
 [worker.uploads]

@@ -13,7 +13,7 @@ from tests.served import directory_config
 from tests.services import Nginx
 from tests.smoke import make_wheel
 from torchyard.host.process import capture
-from torchyard_farm.dates import spell_moment
+from torchyard_farm.settings.dates import spell_moment
 
 pytestmark = pytest.mark.integration
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from torchyard_farm.dates import (
+from torchyard_farm.settings.dates import (
     WEEK,
     Times,
     next_run,

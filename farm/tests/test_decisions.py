@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchyard_farm.affinity import Scene, wait_of
-from torchyard_farm.attempts import Limits, Try, Verdict, conclude, explain, judge
+from torchyard_farm.jobs.affinity import Scene, wait_of
+from torchyard_farm.jobs.attempts import Limits, Try, Verdict, conclude, explain, judge
 
 LIMITS = Limits()
 G, B, A, L, E = Verdict.GOOD, Verdict.BAD, Verdict.AGAIN, Verdict.LATER, Verdict.ENDED

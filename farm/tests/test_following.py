@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from farm.tests.made import made_plan, real_plan
 from torchyard.model.recipe import Stage
-from torchyard_farm.asking import Going, Sent
-from torchyard_farm.following import Begun, Course, Over, found, last_words
-from torchyard_farm.plans import farm_plan
+from torchyard_farm.asking.following import Begun, Course, Over, found, last_words
+from torchyard_farm.asking.master import Going, Sent
+from torchyard_farm.jobs.plans import farm_plan
 
 CHAIN = {0: [], 1: [0], 2: [0]}
 

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
-from torchyard_farm.buildbot.janitor import forget_jobs, known_plans
+from torchyard_farm.master.janitor import forget_jobs, known_plans
 
 LONG_AGO, LIMIT, LATELY = 1_000, 2_000, 3_000
 

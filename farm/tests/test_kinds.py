@@ -7,8 +7,15 @@ from farm.tests.made import machine, real_plan, task
 from tests.helpers import EXAMPLE, plan_of
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
-from torchyard_farm.kinds import gigabytes, kind_of, kinds_of, machines_by_kind, why_not, window_of
-from torchyard_farm.plans import farm_plan
+from torchyard_farm.jobs.kinds import (
+    gigabytes,
+    kind_of,
+    kinds_of,
+    machines_by_kind,
+    why_not,
+    window_of,
+)
+from torchyard_farm.jobs.plans import farm_plan
 
 
 def with_needs(**needs: object) -> Needs:

@@ -20,8 +20,8 @@ from buildbot.www.ws import WsProtocol
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.visitors import JSON, Visitor, whisper
 from tests.helpers import WORKS, make_yard
-from torchyard_farm.layout import secret_of
-from torchyard_farm.roles import ADMIN
+from torchyard_farm.settings.layout import secret_of
+from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = [
     pytest.mark.integration,

@@ -15,7 +15,7 @@ from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK, reserved_port
-from torchyard_farm.plans import Plans
+from torchyard_farm.jobs.plans import Plans
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

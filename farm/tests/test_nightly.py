@@ -8,7 +8,7 @@ import pytest
 
 from farm.tests.sources import Repository, make_project
 from torchyard.host.git import commit_of
-from torchyard_farm.plans import Plans
+from torchyard_farm.jobs.plans import Plans
 
 pytestmark = pytest.mark.integration
 

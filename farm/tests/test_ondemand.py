@@ -16,7 +16,7 @@ from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK
 from torchyard.host.detached import begin_record
-from torchyard_farm.idle import Idleness
+from torchyard_farm.machine.idle import Idleness
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "on-demand"
 

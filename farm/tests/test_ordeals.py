@@ -27,9 +27,9 @@ from farm.tests.visitors import Visitor
 from tests.helpers import WORKS, make_yard
 from torchyard.store.claims import DEAD
 from torchyard.store.store import Store
-from torchyard_farm.layout import secret_of
-from torchyard_farm.roles import ADMIN
-from torchyard_farm.settings import parse_farm
+from torchyard_farm.settings.farm import parse_farm
+from torchyard_farm.settings.layout import secret_of
+from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = [
     pytest.mark.integration,

@@ -10,13 +10,13 @@ import pytest
 
 from farm.tests.made import made_plan, matrix_plan, real_plan
 from tests.helpers import SMALL, plan_of
-from torchyard_farm.grid import grid_of
-from torchyard_farm.history import Past, history_of
-from torchyard_farm.markup import View
-from torchyard_farm.plan_list import Listed, list_view
-from torchyard_farm.plan_page import plan_view, shown_blocks
-from torchyard_farm.plans import FarmPlan, farm_plan
-from torchyard_farm.progress import Sent, progress_of
+from torchyard_farm.jobs.plans import FarmPlan, farm_plan
+from torchyard_farm.pages.grid import grid_of
+from torchyard_farm.pages.history import Past, history_of
+from torchyard_farm.pages.markup import View
+from torchyard_farm.pages.plan_list import Listed, list_view
+from torchyard_farm.pages.plan_page import plan_view, shown_blocks
+from torchyard_farm.pages.progress import Sent, progress_of
 
 HOSTILE = "<script>alert(1)</script>\"'&$title"
 _VOID = {"meta", "link", "wbr", "rect"}

@@ -4,8 +4,8 @@ import random
 from pathlib import Path
 
 from farm.tests.made import made_plan
-from torchyard_farm.peers import Differences, Mark, Watch, compare
-from torchyard_farm.plans import Plans
+from torchyard_farm.jobs.peers import Differences, Mark, Watch, compare
+from torchyard_farm.jobs.plans import Plans
 
 NOTHING = Differences([], [], [], [], {})
 

@@ -9,7 +9,7 @@ from farm.tests.made import made_plan, real_plan
 from torchyard.errors import HostError, SelectionError
 from torchyard.model.recipe import Stage
 from torchyard.plan.order import order_of
-from torchyard_farm.plans import Plans, farm_plan, name_of
+from torchyard_farm.jobs.plans import Plans, farm_plan, name_of
 
 
 def test_what_the_store_has_is_left_out_with_all_that_only_it_needs() -> None:

@@ -2,10 +2,10 @@
 
 from farm.tests.made import made_plan, real_plan
 from torchyard.model.recipe import Stage
-from torchyard_farm.grid import Column, grid_of
-from torchyard_farm.history import History, Past, Streak, history_of
-from torchyard_farm.plans import farm_plan
-from torchyard_farm.progress import Progress, Sent, State, progress_of, seconds_left
+from torchyard_farm.jobs.plans import farm_plan
+from torchyard_farm.pages.grid import Column, grid_of
+from torchyard_farm.pages.history import History, Past, Streak, history_of
+from torchyard_farm.pages.progress import Progress, Sent, State, progress_of, seconds_left
 
 CHAIN = {0: [], 1: [0], 2: [1], 3: []}
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from twisted.application.service import Service
 from twisted.internet.task import Clock
 
-from torchyard_farm.buildbot.roaming import Roaming
+from torchyard_farm.machine.roaming import Roaming
 
 
 class StandInAgent(Service):

@@ -7,13 +7,13 @@ from click.testing import CliRunner
 from twisted.web.test.requesthelper import DummyChannel
 
 from torchyard.errors import ConfigError, UsageError
-from torchyard_farm.buildbot.web import CarefulRequest
 from torchyard_farm.cli.user import command
-from torchyard_farm.kinds import PUBLISH, may_publish
-from torchyard_farm.layout import make_secrets, secret_of
-from torchyard_farm.occasions import CALENDAR
-from torchyard_farm.roles import ADMIN, ROLES, Role, needed_role
-from torchyard_farm.settings import load_farm, parse_farm
+from torchyard_farm.jobs.kinds import PUBLISH, may_publish
+from torchyard_farm.master.web import CarefulRequest
+from torchyard_farm.settings.farm import load_farm, parse_farm
+from torchyard_farm.settings.layout import make_secrets, secret_of
+from torchyard_farm.settings.occasions import CALENDAR
+from torchyard_farm.settings.roles import ADMIN, ROLES, Role, needed_role
 
 FARM = """
 file = "torchyard.toml"

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from tests.helpers import ROOT
-from torchyard_farm.attempts import Try, Verdict, explain
-from torchyard_farm.failing import FailingState
-from torchyard_farm.layout import farm_text
-from torchyard_farm.runs import RunState
-from torchyard_farm.schemas import SCHEMAS
-from torchyard_farm.status import Held, PlanState, Status, WorkerState, status_report
+from torchyard_farm.asking.failing import FailingState
+from torchyard_farm.asking.runs import RunState
+from torchyard_farm.asking.schemas import SCHEMAS
+from torchyard_farm.asking.status import Held, PlanState, Status, WorkerState, status_report
+from torchyard_farm.jobs.attempts import Try, Verdict, explain
+from torchyard_farm.settings.layout import farm_text
 
 PLAN = "torch-2.14.0.dev20261115-20261115T142000Z-3f09c1"
 CELL = "linux-x86_64/cu130-openblas/cp313/conda-libtorch"

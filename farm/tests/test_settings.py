@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from torchyard.errors import ConfigError, HostError
-from torchyard_farm.layout import farm_text, make_secrets, refuse_running, secret_of
-from torchyard_farm.settings import load_farm, parse_farm
+from torchyard_farm.settings.farm import load_farm, parse_farm
+from torchyard_farm.settings.layout import farm_text, make_secrets, refuse_running, secret_of
 
 GOOD = """
 file = "torchyard.toml"

@@ -15,7 +15,7 @@ from torchyard.model.event import (
     encode_event,
 )
 from torchyard.model.result import Usage
-from torchyard_farm.story import Story
+from torchyard_farm.pages.story import Story
 
 JOB = "package:demo-1.0/linux-x86_64/cpu-mkl/cp312/wheel"
 USED = Usage(step="compile", seconds=61.0, cpu=118.2, memory=3 * 10**8, disk=10**9)

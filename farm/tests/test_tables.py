@@ -7,9 +7,9 @@ import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
-from torchyard_farm.buildbot.tables import count_sent, read_pages, read_past, read_sent
-from torchyard_farm.history import Past
-from torchyard_farm.progress import Sent
+from torchyard_farm.master.tables import count_sent, read_pages, read_past, read_sent
+from torchyard_farm.pages.history import Past
+from torchyard_farm.pages.progress import Sent
 
 SUCCESS, FAILURE, RETRY, CANCELLED = 0, 2, 5, 6
 

@@ -17,8 +17,8 @@ from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK
 from torchyard.errors import HostError, UsageError
-from torchyard_farm.settings import Farm, parse_farm
-from torchyard_farm.tls import (
+from torchyard_farm.settings.farm import Farm, parse_farm
+from torchyard_farm.settings.tls import (
     AUTHORITY,
     FOLDER,
     certificates_in,

@@ -10,13 +10,13 @@ from tests.helpers import SMALL, yard_of
 from torchyard.index.entry import Entry
 from torchyard.publish.select import Chosen
 from torchyard.recipes import steps_of
-from torchyard_farm.board import Board
-from torchyard_farm.dates import parse_times
-from torchyard_farm.grid import grid_of
-from torchyard_farm.history import streak_of
-from torchyard_farm.occasions import Daily
-from torchyard_farm.plans import FarmPlan
-from torchyard_farm.trials import Trial, trial_plan
+from torchyard_farm.jobs.board import Board
+from torchyard_farm.jobs.plans import FarmPlan
+from torchyard_farm.jobs.trials import Trial, trial_plan
+from torchyard_farm.pages.grid import grid_of
+from torchyard_farm.pages.history import streak_of
+from torchyard_farm.settings.dates import parse_times
+from torchyard_farm.settings.occasions import Daily
 
 
 @given(st.lists(st.booleans(), max_size=30))

@@ -8,8 +8,8 @@ import pytest
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.visitors import Visitor
 from tests.helpers import WORKS, make_yard
-from torchyard_farm.layout import secret_of
-from torchyard_farm.roles import ADMIN
+from torchyard_farm.settings.layout import secret_of
+from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = pytest.mark.integration
 

@@ -12,8 +12,8 @@ from torchyard_farm.cli.options import farm_argument
 @click.argument("plan")
 def command(*, folder: Path, plan: str) -> None:
     """End a plan: what waits is not begun, and what runs is stopped. Results are kept."""
-    from torchyard_farm.plans import Plans
-    from torchyard_farm.settings import load_farm
+    from torchyard_farm.jobs.plans import Plans
+    from torchyard_farm.settings.farm import load_farm
 
     load_farm(folder)
     Plans(folder).cancel(plan)

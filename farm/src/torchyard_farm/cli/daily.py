@@ -27,11 +27,11 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     from torchyard.publish.specimens import newest
     from torchyard.report.console import say, write
     from torchyard_farm.cli.submission import refuse_impossible
-    from torchyard_farm.kinds import machines_by_kind
-    from torchyard_farm.occasions import find_occasion
-    from torchyard_farm.plans import FOLDER, Plans, moment_of
-    from torchyard_farm.settings import load_farm
-    from torchyard_farm.trials import Trial, trial_plan
+    from torchyard_farm.jobs.kinds import machines_by_kind
+    from torchyard_farm.jobs.plans import FOLDER, Plans, moment_of
+    from torchyard_farm.jobs.trials import Trial, trial_plan
+    from torchyard_farm.settings.farm import load_farm
+    from torchyard_farm.settings.occasions import find_occasion
 
     farm = load_farm(folder)
     daily = find_occasion(name, farm.dailies, "daily")

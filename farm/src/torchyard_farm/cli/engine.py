@@ -20,11 +20,11 @@ from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_w
 from torchyard.model.order import short_name
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
-from torchyard_farm.asking import CANCELLED, GOOD, Master, Sent
+from torchyard_farm.asking.following import Begun, Course, Over, found, last_words
+from torchyard_farm.asking.master import CANCELLED, GOOD, Master, Sent
 from torchyard_farm.cli.submission import Wanted, draft_of, hand_in
-from torchyard_farm.following import Begun, Course, Over, found, last_words
-from torchyard_farm.plans import FarmPlan, Plans, page_of
-from torchyard_farm.settings import load_farm
+from torchyard_farm.jobs.plans import FarmPlan, Plans, page_of
+from torchyard_farm.settings.farm import load_farm
 
 _SOON, _SELDOM = 0.5, 5.0
 """Seconds between two looks, when something has just happened and when nothing does."""

@@ -11,7 +11,7 @@ from torchyard_farm.cli.options import farm_argument
 
 if TYPE_CHECKING:
     from torchyard.store.store import Store
-    from torchyard_farm.plans import FarmPlan
+    from torchyard_farm.jobs.plans import FarmPlan
 
 
 @click.command("follow")
@@ -25,8 +25,8 @@ def command(*, folder: Path, plan: str, as_json: bool) -> None:
     """
     from torchyard.config.credentials import take_credentials
     from torchyard.store.store import Store
-    from torchyard_farm.plans import Plans
-    from torchyard_farm.settings import load_farm
+    from torchyard_farm.jobs.plans import Plans
+    from torchyard_farm.settings.farm import load_farm
 
     farm = load_farm(folder)
     take_credentials()

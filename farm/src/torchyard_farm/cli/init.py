@@ -28,7 +28,7 @@ def command(*, folder: Path, file: str, database: str) -> None:
     from torchyard.cli.places import absolute
     from torchyard.cli.today import now
     from torchyard.config.load import load_yard
-    from torchyard_farm.layout import farm_text, make_master
+    from torchyard_farm.settings.layout import farm_text, make_master
 
     platforms = load_yard(file).matrix.values[0]
     farm = make_master(folder, farm_text(absolute(file), database, platforms), now())

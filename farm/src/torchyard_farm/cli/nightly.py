@@ -10,7 +10,7 @@ from torchyard_farm.cli.options import due_option, farm_argument
 
 if TYPE_CHECKING:
     from torchyard_farm.cli.submission import Draft, Wanted
-    from torchyard_farm.occasions import Nightly
+    from torchyard_farm.settings.occasions import Nightly
 
 
 @click.command("nightly")
@@ -29,9 +29,9 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     from torchyard.model.quantity import show_count
     from torchyard.report.console import say, write
     from torchyard_farm.cli.submission import hand_in
-    from torchyard_farm.occasions import find_occasion
-    from torchyard_farm.plans import FOLDER
-    from torchyard_farm.settings import load_farm
+    from torchyard_farm.jobs.plans import FOLDER
+    from torchyard_farm.settings.farm import load_farm
+    from torchyard_farm.settings.occasions import find_occasion
 
     farm = load_farm(folder)
     nightly = find_occasion(name, farm.nightlies, "nightly")
@@ -56,7 +56,7 @@ def _wanted(
     """What has to be built, and the plan of it; or why nothing has to be."""
     from torchyard.plan.select import Selection
     from torchyard_farm.cli.submission import Wanted, draft
-    from torchyard_farm.plans import Plans, moment_of
+    from torchyard_farm.jobs.plans import Plans, moment_of
 
     commits = _commit_change(file)
     selection = Selection(nightly.subset, nightly.select, nightly.skip)

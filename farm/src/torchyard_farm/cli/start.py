@@ -17,9 +17,9 @@ def command(*, folder: Path, foreground: bool) -> None:
     from torchyard.host.child import replace_process
     from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
-    from torchyard_farm.layout import make_secrets, refuse_running
-    from torchyard_farm.settings import load_farm
-    from torchyard_farm.tls import make_identity
+    from torchyard_farm.settings.farm import load_farm
+    from torchyard_farm.settings.layout import make_secrets, refuse_running
+    from torchyard_farm.settings.tls import make_identity
 
     farm = load_farm(folder)
     refuse_running(folder)

@@ -17,11 +17,11 @@ def command(*, folder: Path, as_json: bool) -> None:
 
     from torchyard.cli.today import current_moment
     from torchyard.report.console import show, write
-    from torchyard_farm.dates import parse_moment
-    from torchyard_farm.looking import read_looks
-    from torchyard_farm.plans import Plans
-    from torchyard_farm.settings import load_farm
-    from torchyard_farm.status import read_status, status_report
+    from torchyard_farm.asking.status import read_status, status_report
+    from torchyard_farm.jobs.looking import read_looks
+    from torchyard_farm.jobs.plans import Plans
+    from torchyard_farm.settings.dates import parse_moment
+    from torchyard_farm.settings.farm import load_farm
 
     now = parse_moment(current_moment())
     status = read_status(load_farm(folder), Plans(folder), read_looks(folder), now)

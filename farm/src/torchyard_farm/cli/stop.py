@@ -16,7 +16,7 @@ def command(*, folder: Path) -> None:
     """
     from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
-    from torchyard_farm.settings import load_farm
+    from torchyard_farm.settings.farm import load_farm
 
     load_farm(folder)
     say(capture([own_program("buildbot"), "stop", "."], cwd=folder).strip())

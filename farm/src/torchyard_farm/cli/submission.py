@@ -18,9 +18,9 @@ from torchyard.report.console import say
 from torchyard.report.events import printer
 from torchyard.run.job import run_job
 from torchyard.store.store import Store
-from torchyard_farm.kinds import machines_by_kind, why_not
-from torchyard_farm.plans import FarmPlan, Plans, farm_plan, name_of
-from torchyard_farm.settings import Farm
+from torchyard_farm.jobs.kinds import machines_by_kind, why_not
+from torchyard_farm.jobs.plans import FarmPlan, Plans, farm_plan, name_of
+from torchyard_farm.settings.farm import Farm
 
 
 class Wanted(NamedTuple):

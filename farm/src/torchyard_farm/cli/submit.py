@@ -49,7 +49,7 @@ def command(
     from torchyard.report.console import say, write
     from torchyard_farm.cli.follow import follow_and_tell
     from torchyard_farm.cli.submission import Wanted, draft, hand_in
-    from torchyard_farm.settings import load_farm
+    from torchyard_farm.settings.farm import load_farm
 
     if as_json and not wait:
         msg = "without --wait there are no events to print"

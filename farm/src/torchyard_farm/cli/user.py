@@ -6,7 +6,7 @@ import click
 
 from torchyard.errors import UsageError
 from torchyard_farm.cli.options import farm_argument
-from torchyard_farm.roles import ROLES, Role
+from torchyard_farm.settings.roles import ROLES, Role
 
 
 @click.command("user")
@@ -26,8 +26,8 @@ def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
     """
     from torchyard.host.work import replace_bytes
     from torchyard.report.console import say, write
-    from torchyard_farm.layout import make_secrets
-    from torchyard_farm.settings import FILE, SECRETS, load_farm, parse_farm
+    from torchyard_farm.settings.farm import FILE, SECRETS, load_farm, parse_farm
+    from torchyard_farm.settings.layout import make_secrets
 
     if name in load_farm(folder).users:
         msg = f"there is a user `{name}` already"

@@ -66,11 +66,11 @@ def command(
     """
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
-    from torchyard_farm.buildbot.agent import Login, run_agents
-    from torchyard_farm.buildbot.trust import entrust
-    from torchyard_farm.credentials import take_worker_credentials
-    from torchyard_farm.settings import agents_of, parse_address
-    from torchyard_farm.tls import trust
+    from torchyard_farm.machine.agent import Login, run_agents
+    from torchyard_farm.machine.credentials import take_worker_credentials
+    from torchyard_farm.machine.trust import entrust
+    from torchyard_farm.settings.farm import agents_of, parse_address
+    from torchyard_farm.settings.tls import trust
 
     secrets = take_worker_credentials(credentials)
     try:

@@ -1,0 +1,102 @@
+"""How far a plan is, as told by somebody who looks from time to time. Nothing here asks."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import dropwhile
+from typing import NamedTuple
+
+from torchyard.model.recipe import Stage
+from torchyard_farm.asking.master import GOOD, Going, Sent
+from torchyard_farm.jobs.plans import FarmPlan
+
+_MARGIN = 30
+"""Seconds by which the end of a job may be written down later than that of others."""
+
+
+class Begun(NamedTuple):
+    """A job runs; `lost` is the worker that did not bring it to an end before."""
+
+    job: int
+    worker: str
+    attempt: int
+    lost: str
+
+
+class Over(NamedTuple):
+    """A job ended."""
+
+    job: int
+    sent: Sent
+
+
+class Course:
+    """One plan under way. Nothing is told twice, whatever is seen twice."""
+
+    def __init__(self, plan: FarmPlan) -> None:
+        self._plan = plan
+        self._good: dict[int, bool] = {}
+        self._going: dict[int, Going] = {}
+        self._running: set[int] = set()
+        self._seen: set[int] = set()
+        self._attempts: Counter[int] = Counter()
+        self._latest = 0
+
+    @property
+    def since(self) -> int:
+        """From which moment on there may be ends that were not seen."""
+        return max(0, self._latest - _MARGIN)
+
+    def take(self, going: Mapping[int, Going], ended: Iterable[Sent]) -> Iterator[Begun | Over]:
+        """Take in what runs, and then what has ended; it has to be asked in this order."""
+        new = [sent for sent in ended if sent.bsid not in self._seen]
+        for sent in new:
+            self._seen.add(sent.bsid)
+            self._latest = max(self._latest, sent.complete_at or 0)
+            if not self._good.get(sent.job):
+                self._good[sent.job] = sent.results in GOOD
+                yield Over(sent.job, sent)
+        just_ended = {sent.job for sent in new}
+        for job, build in going.items():
+            if build.worker and job not in just_ended and not self._good.get(job):
+                yield from self._begin(job, build)
+        self._running = going.keys() - just_ended
+
+    def _begin(self, job: int, build: Going) -> Iterator[Begun]:
+        before = self._going.get(job)
+        if before is None or before.build != build.build:
+            failed = self._good.pop(job, None) is not None  # and somebody tries it once more
+            lost = before.worker if before and not failed else ""
+            self._going[job] = build
+            self._attempts[job] += 1
+            yield Begun(job, build.worker, self._attempts[job], lost)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing goes on unless somebody helps."""
+        return not self._running and not any(map(self._may_go_on, range(len(self._plan.jobs))))
+
+    def _may_go_on(self, job: int) -> bool:
+        return job not in self._good and all(map(self._good.get, self._plan.jobs[job].after))
+
+    @property
+    def left(self) -> list[int]:
+        """The jobs that have not ended."""
+        return [job for job in range(len(self._plan.jobs)) if job not in self._good]
+
+
+def found(plan: FarmPlan) -> tuple[int, list[str]]:
+    """How many of the jobs that were wanted had results before, and which packages."""
+    made = {planned.task for planned in plan.jobs}
+    used = {name for task in plan.tasks for name in task.inputs}
+    known = [
+        task
+        for number, task in enumerate(plan.tasks)
+        if number not in made and (task.stage is Stage.PACKAGE or task.fingerprint not in used)
+    ]
+    return len(known), [task.fingerprint for task in known if task.stage is Stage.PACKAGE]
+
+
+def last_words(log: Iterable[str]) -> str:
+    """What a job said about its failure, as it was printed; events are in the other stream."""
+    lines = (line[1:] for line in log if line.startswith("e"))
+    return "\n".join(dropwhile(lambda line: not line.startswith("error: "), lines))

@@ -1,1 +1,0 @@
-"""All that Buildbot calls, or that calls Buildbot: thin, as nothing is decided here."""

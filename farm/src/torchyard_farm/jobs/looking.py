@@ -1,0 +1,44 @@
+"""What a worker tells of its machine."""
+
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from torchyard.host.memory import read_memory
+from torchyard.run.here import disk_here, jobs_here
+from torchyard_farm.jobs.booking import Look, booked_for
+
+LOOK = "look"
+"""What a master asks a worker for, and what is told unasked when a worker connects."""
+
+LOOKS = "machines.json"
+"""The file of a master in which is what workers told last."""
+
+WORK = "work"
+"""The directory of a worker in which the jobs of all its slots are."""
+
+
+def look_at(folder: Path) -> str:
+    """Look at the machine that a worker's directory is on."""
+    work = folder / WORK
+    jobs = {
+        task.fingerprint: booked_for(task.needs.memory, task.needs.disk) for task in jobs_here(work)
+    }
+    look = Look(memory=read_memory().total, disk=disk_here(work), jobs=jobs)
+    return msgspec.json.encode(look).decode()
+
+
+def read_look(told: str) -> Look | None:
+    """What a worker told; None if it is of another version, and tells nothing that we know."""
+    try:
+        return msgspec.json.decode(told, type=Look)
+    except msgspec.DecodeError:
+        return None
+
+
+def read_looks(master: Path) -> dict[str, Look]:
+    """What the workers of a master told last."""
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode((master / LOOKS).read_bytes(), type=dict[str, Look])
+    return {}

@@ -1,0 +1,46 @@
+"""Keeps a worker's connection to its master alive, and makes a new one if that fails.
+
+Left alone, Buildbot's worker waits for ever on a connection that a network has forgotten, and ends
+itself when a master answers its login with an error, as one does that is about to stop.
+"""
+
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any
+
+from twisted.internet import defer, error, reactor, task
+from twisted.python import log
+
+from torchyard_farm.notes import GONE, note
+
+_INTERVAL = 20
+_PATIENCE = 40
+_PAUSE = 5
+"""Seconds between two signs of life, until one must be answered, and before a new login."""
+
+
+def watch(agent: Any) -> None:
+    """Look after the connection of one agent."""
+    factory = agent.bf
+    factory.failedToGetPerspective = _log_in_again
+    task.LoopingCall(lambda: _ask(factory.perspective).addErrback(note)).start(_INTERVAL, now=False)
+
+
+@defer.inlineCallbacks
+def _ask(perspective: Any) -> Generator[Any, Any, None]:
+    if perspective is None:
+        return
+    with suppress(*GONE):
+        asked = perspective.callRemote("keepalive")
+        asked.addTimeout(_PATIENCE, reactor)
+        try:
+            yield asked
+        except (defer.TimeoutError, error.TimeoutError):
+            log.msg("the master gives no sign of life: connecting anew")
+            perspective.broker.transport.abortConnection()
+
+
+def _log_in_again(why: Any, broker: Any) -> Any:
+    """The master did not let us in: end this connection after a while, and the next one follows."""
+    log.err(why, "could not log in")
+    return task.deferLater(reactor, _PAUSE, broker.transport.loseConnection)

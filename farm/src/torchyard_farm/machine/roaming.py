@@ -1,0 +1,67 @@
+"""Which master a machine works for: all its agents for the same, since memory is booked there."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from twisted.application.service import MultiService
+from twisted.internet import defer, task
+from twisted.python import log
+
+from torchyard_farm.notes import note
+
+_LOOK = 1.0
+_PATIENCE = 20.0
+"""Seconds without a connection after which another master is tried."""
+
+
+T = TypeVar("T")
+
+
+class Roaming(MultiService, Generic[T]):
+    """The agents of a machine, at the first of its masters that answers."""
+
+    def __init__(
+        self, reactor: Any, logins: Sequence[T], make: Callable[[T], Sequence[Any]]
+    ) -> None:
+        super().__init__()
+        self._reactor = reactor
+        self._logins = logins
+        self._make = make
+        self._turn = -1
+        self._agents: list[Any] = []
+        self._heard = 0.0
+        self._loop = task.LoopingCall(self._look)
+        self._loop.clock = reactor
+
+    def startService(self) -> None:
+        super().startService()
+        self._begin()
+        self._loop.start(_LOOK, now=False).addErrback(note)
+
+    def stopService(self) -> Any:
+        if self._loop.running:
+            self._loop.stop()
+        return super().stopService()
+
+    def _begin(self) -> None:
+        self._turn = (self._turn + 1) % len(self._logins)
+        self._heard = self._reactor.seconds()
+        self._agents = list(self._make(self._logins[self._turn]))
+        for agent in self._agents:
+            agent.setServiceParent(self)
+
+    @defer.inlineCallbacks
+    def _look(self) -> Any:
+        now = self._reactor.seconds()
+        if any(map(_is_connected, self._agents)):
+            self._heard = now
+        elif len(self._logins) > 1 and now - self._heard > _PATIENCE:
+            log.msg("the master does not answer: another one is tried")
+            for agent in self._agents:
+                yield agent.disownServiceParent()
+            self._begin()
+
+
+def _is_connected(agent: Any) -> bool:
+    perspective = agent.bf.perspective
+    return perspective is not None and not perspective.broker.disconnected

@@ -1,0 +1,1 @@
+"""What runs in a master: Buildbot's services, steps and tables, connected with what decides."""

@@ -1,0 +1,56 @@
+"""Offers a job that was tried before to the right machines, and not too soon."""
+
+from collections.abc import Generator
+from typing import Any
+
+from twisted.internet import defer
+
+from torchyard_farm.jobs.affinity import Scene, wait_of
+from torchyard_farm.jobs.attempts import Limits
+from torchyard_farm.master.tries import Tries
+
+
+class Affinity:
+    """What Buildbot asks before it starts a build: `canStartBuild` of all builders."""
+
+    def __init__(self, limits: Limits, tries: Tries) -> None:
+        self._limits = limits
+        self._tries = tries
+        self._started: float | None = None
+        self._timers: dict[str, Any] = {}
+
+    def begin(self) -> None:
+        """Begin the time of grace, now or anew: another master is gone, and its workers come."""
+        self._started = None
+        self._tries.forget_all()
+
+    @defer.inlineCallbacks
+    def __call__(
+        self, builder: Any, worker_for_builder: Any, request: Any
+    ) -> Generator[Any, Any, bool]:
+        reactor = builder.master.reactor
+        now = reactor.seconds()
+        if self._started is None:
+            self._started = now
+        tries = yield self._tries.known(builder.master, request.id)
+        there = {_machine(other) for other in builder.workers}
+        scene = Scene(there, now, now - self._started)
+        wait = wait_of(_machine(worker_for_builder), tries, scene, self._limits)
+        if wait:
+            self._ask_again(builder, now + wait)
+        return not wait
+
+    def _ask_again(self, builder: Any, when: float) -> None:
+        """Let Buildbot look at a builder's queue at a time, or before."""
+        timer, reactor = self._timers.get(builder.name), builder.master.reactor
+        if timer is None or not timer.active():
+            again = builder.botmaster.maybeStartBuildsForBuilder
+            self._timers[builder.name] = reactor.callLater(
+                when - reactor.seconds(), again, builder.name
+            )
+        elif when < timer.getTime():
+            timer.reset(when - reactor.seconds())
+
+
+def _machine(worker_for_builder: Any) -> str:
+    return worker_for_builder.worker.properties.getProperty("machine")

@@ -1,0 +1,69 @@
+"""A build of one job: its worker may be lost at any moment, and the database is asked seldom."""
+
+import json
+from collections.abc import Generator
+from typing import Any, ClassVar
+
+from buildbot.process.build import Build
+from buildbot.process.results import CANCELLED, EXCEPTION, RETRY
+from twisted.internet import defer
+from twisted.python import log
+
+from torchyard_farm.jobs.attempts import Verdict
+from torchyard_farm.master.tries import VERDICT
+
+
+class JobBuild(Build):
+    """Buildbot never ends a build whose worker is lost while it is prepared, or with an error."""
+
+    _pages: ClassVar[dict[str, int]] = {}
+    """The cells' pages that are known already: their words need not be written again."""
+
+    @defer.inlineCallbacks
+    def startBuild(self, workerforbuilder: Any) -> Generator[Any, Any, None]:
+        try:
+            yield super().startBuild(workerforbuilder)
+        except Exception:  # noqa: BLE001 - whatever it is, nobody else would try the job again
+            log.err(None, "a build could not begin, and is tried again")
+            step = self._preparation_step and self._preparation_step.stepid
+            if step is not None:
+                yield self.master.data.updates.finishStep(step, RETRY, hidden=False)
+            yield self.buildFinished(["worker", "lost"], RETRY)
+
+    def buildFinished(self, text: list[str], results: int) -> Any:
+        is_lost = self.workerforbuilder.worker is None
+        if (results == EXCEPTION and is_lost) or (
+            results == CANCELLED and self._is_only_stopping()
+        ):
+            results = RETRY
+        return super().buildFinished(text, results)
+
+    def _is_only_stopping(self) -> bool:
+        """Whether the master stops just when a job begins; Buildbot would cancel it for good."""
+        is_unwanted = self.getProperty(VERDICT) == Verdict.ENDED.value
+        return self.master.botmaster.shuttingDown and not is_unwanted
+
+    @defer.inlineCallbacks
+    def getBuilderId(self) -> Generator[Any, Any, int]:
+        page = self.getProperty(self.VIRTUAL_BUILDERNAME_PROP)
+        if page not in self._pages:
+            self._pages[page] = yield super().getBuilderId()
+        return self._pages[page]
+
+    @defer.inlineCallbacks
+    def _setup_locks(self) -> Generator[Any, Any, None]:
+        """Buildbot calls this when all properties are known, and then writes one after the other.
+
+        It leaves alone those that are there: so all are written at once before.
+        """
+        yield super()._setup_locks()
+        if self.workerforbuilder.worker.conn is not None:
+            self.setupWorkerProperties(self.workerforbuilder)
+        yield self.master.db.pool.do_with_transaction(self._write_properties)
+
+    def _write_properties(self, connection: Any) -> None:
+        rows = [
+            {"buildid": self.buildid, "name": name, "value": json.dumps(value), "source": source}
+            for name, (value, source) in self.getProperties().asDict().items()
+        ]
+        connection.execute(self.master.db.model.build_properties.insert(), rows)

@@ -1,0 +1,276 @@
+"""Says which waiting job Buildbot starts next, and where: what `choice` decides.
+
+What is remembered here are the workers' looks, and what Buildbot's tables tell as well.
+"""
+
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from buildbot.db.buildrequests import BuildRequestModel
+from buildbot.process.buildrequest import BuildRequest
+from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
+from buildbot.util.service import BuildbotService
+from twisted.internet import defer, task
+from twisted.python import log
+
+from torchyard.host.work import replace_bytes
+from torchyard_farm.jobs.booking import Amounts, Look, booked_for, capacity, strays, total
+from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
+from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
+from torchyard_farm.jobs.trees import Trees
+from torchyard_farm.notes import note
+from torchyard_farm.settings.farm import Machine
+
+_FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
+
+_MOMENT = 2.0
+"""Seconds in which what comes after a job is sent."""
+
+_HISTORY = 5000
+"""How many of the last builds are read at a start."""
+
+Steps = Generator[Any, Any, Any]
+
+
+class Desk(BuildbotService):
+    """All that waits and all that there is room for, over all builders."""
+
+    name = "desk"
+    _loop: task.LoopingCall | None = None
+
+    def checkConfig(self, machines: list[Machine], folder: str, interval: int) -> None:
+        pass
+
+    @defer.inlineCallbacks
+    def reconfigService(self, machines: list[Machine], folder: str, interval: int) -> Steps:
+        yield super().reconfigService()
+        self.trees = Trees()
+        self._folder = Path(folder)
+        self._machines = {machine.name: machine for machine in machines}
+        self._agents = {agent: machine.name for machine in machines for agent in machine.agents}
+        self._looks: dict[str, Look] = {}
+        self._strays: dict[str, dict[str, Amounts]] = {}
+        self._introduced: dict[str, Any] = {}
+        self._waiting: dict[str, dict[int, Wish]] = {}
+        self._begun: dict[str, set[str]] = {}
+        self._ended: dict[str, float] = {}
+        self._asking: set[str] = set()
+        yield self.master.db.pool.do(self._read_history)
+        self.master.botmaster.brd.BuildChooser = self._chooser
+        self._stop()
+        self._loop = task.LoopingCall(self._look_around)
+        self._loop.start(interval, now=False).addErrback(note)
+
+    def stopService(self) -> Any:
+        self._stop()
+        return super().stopService()
+
+    def _stop(self) -> None:
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+
+    def now(self) -> float:
+        seconds: float = self.master.reactor.seconds()
+        return seconds
+
+    def _chooser(self, builder: Any, master: Any) -> BuildChooserBase:
+        """Builders that are not for jobs are Buildbot's own affair."""
+        able = self._able(builder)
+        return Chooser(self, builder, master) if able else BasicBuildChooser(builder, master)
+
+    def machine_of(self, worker: Any) -> str:
+        return self._agents[worker.name]
+
+    def _read_history(self, connection: Any) -> None:
+        """Read which machines had what in their hands lately, the last at last."""
+        model = self.master.db.model
+        builds, requests, workers = model.builds, model.buildrequests, model.workers
+        given = model.buildset_properties
+        query = (
+            sa.select(builds.c.id, workers.c.name, given.c.property_value)
+            .join(requests, requests.c.id == builds.c.buildrequestid)
+            .join(workers, workers.c.id == builds.c.workerid)
+            .join(given, given.c.buildsetid == requests.c.buildsetid)
+            .where(given.c.property_name.in_(("fingerprint", "inputs")))
+            .order_by(builds.c.id.desc())
+            .limit(_HISTORY)
+        )
+        for _, agent, value in reversed(connection.execute(query).fetchall()):
+            if agent in self._agents:
+                had = msgspec.json.decode(value)[0]
+                self.trees.note(self._agents[agent], [had] if isinstance(had, str) else had)
+
+    def places(self) -> dict[str, Place]:
+        """The machines that are connected or can be started, with what is booked of them."""
+        running = self._running()
+        found = {}
+        for worker in self.master.workers.workers.values():
+            name = self._agents.get(worker.name)
+            if name is None or (worker.conn is None and not self._machines[name].start):
+                continue
+            followed = running.get(name, {})
+            if worker.conn is not None and self._introduced.get(worker.name) is not worker.conn:
+                self._introduced[worker.name] = worker.conn
+                self._hear(name, worker.info.getProperty(LOOK), followed)
+            left = {k: v for k, v in self._strays.get(name, {}).items() if k not in followed}
+            has = capacity(self._machines[name], self._looks.get(name))
+            booked = total([*followed.values(), *left.values()])
+            rests = self._rests(name, set(followed))
+            found[name] = Place(name, has, booked, strays=tuple(left), rests=rests)
+        return found
+
+    def ask_again(self, builder: Any) -> None:
+        """Let Buildbot look at a builder's queue again when all have rested."""
+        if builder.name not in self._asking:
+            self._asking.add(builder.name)
+            self.master.reactor.callLater(_MOMENT, self._ask, builder.name)
+
+    def _ask(self, name: str) -> None:
+        self._asking.discard(name)
+        self.master.botmaster.maybeStartBuildsForBuilder(name)
+
+    def _rests(self, machine: str, running: set[str]) -> bool:
+        """Whether a job has just ended on a machine; Buildbot asks for another one at once."""
+        if self._begun.get(machine, set()) - running:
+            self._ended[machine] = self.now()
+        self._begun[machine] = running
+        return self.now() - self._ended.get(machine, 0.0) < _MOMENT
+
+    def _running(self) -> dict[str, dict[str, Amounts]]:
+        """What is booked by the builds on each machine."""
+        found: dict[str, dict[str, Amounts]] = {}
+        for builder in self.master.botmaster.builders.values():
+            for build in builder.building:
+                wants = booked_for(build.getProperty("memory"), build.getProperty("disk"))
+                mine = found.setdefault(build.getProperty("machine"), {})
+                mine[build.getProperty("fingerprint")] = wants
+        return found
+
+    def _hear(self, machine: str, told: str | None, followed: Iterable[str]) -> None:
+        look = read_look(told or "")
+        if look is None:
+            return
+        self._looks[machine] = look
+        self._strays[machine] = strays(look, followed)
+        for name in self._strays[machine]:
+            log.msg(f"{machine} runs {name}, and nobody follows it")
+
+    @defer.inlineCallbacks
+    def _look_around(self) -> Steps:
+        """Ask one agent of each machine; then see whether something can begin."""
+        asked = {}
+        patience = (self._loop and self._loop.interval) or 1
+        for worker in list(self.master.workers.workers.values()):
+            name = self._agents.get(worker.name)
+            if worker.conn is not None and name is not None and name not in asked:
+                asked[name] = defer.maybeDeferred(worker.conn.mind.callRemote, LOOK)
+                asked[name].addTimeout(patience, self.master.reactor)
+        for name, answer in asked.items():
+            try:
+                told = yield answer
+            except Exception as error:  # noqa: BLE001 - it is gone, or hangs: the heartbeat sees to it
+                log.msg(f"{name} does not tell what it has: {error!r}")
+            else:
+                self._hear(name, told, self._running().get(name, {}))
+        replace_bytes(self._folder / LOOKS, msgspec.json.encode(self._looks))
+        if any(self._waiting.values()):
+            self.master.botmaster.maybeStartBuildsForAllBuilders()
+
+    @defer.inlineCallbacks
+    def wishes(self, kind: str, requests: Iterable[dict[str, Any]]) -> Steps:
+        """What the unclaimed requests of a builder want; each is looked up once."""
+        before = self._waiting.get(kind, {})
+        found: dict[int, Wish] = {}
+        for request in requests:
+            number = request["buildrequestid"]
+            found[number] = before.get(number) or (yield self._wish(request))
+        self._waiting[kind] = found
+        return found
+
+    @defer.inlineCallbacks
+    def _wish(self, request: dict[str, Any]) -> Steps:
+        given = yield self.master.db.buildsets.getBuildsetProperties(request["buildsetid"])
+        told = {name: value for name, (value, _) in given.items()}
+        return Wish(
+            request=request["buildrequestid"],
+            fingerprint=told.get("fingerprint", ""),
+            urgency=request["priority"],
+            since=request["submitted_at"].timestamp(),
+            wants=booked_for(told.get("memory"), told.get("disk")),
+            inputs=told.get("inputs", {}),
+        )
+
+    def held(self, places: dict[str, Place]) -> dict[str, Wish]:
+        """The machines on which room is kept for a job, of whatever kind."""
+        builders = self.master.botmaster.builders
+        able = {kind: self._able(builders[kind]) for kind in self._waiting if kind in builders}
+        wishes = (
+            (wish, machines)
+            for kind, machines in able.items()
+            for wish in self._waiting[kind].values()
+        )
+        return reserve(wishes, places, self.now())
+
+    def _able(self, builder: Any) -> set[str]:
+        return {self._agents[name] for name in builder.config.workernames if name in self._agents}
+
+    def begin(self, kind: str, wish: Wish, machine: str) -> None:
+        """A job begins: from now on the machine has what it is made from, and soon its result."""
+        self._waiting.get(kind, {}).pop(wish.request, None)
+        self.trees.note(machine, [*wish.inputs, wish.fingerprint])
+
+
+class Chooser(BuildChooserBase):
+    """What Buildbot asks for the next build of one builder, until there is none."""
+
+    def __init__(self, desk: Desk, builder: Any, master: Any) -> None:
+        super().__init__(builder, master)
+        self._desk = desk
+        self._agents: dict[str, list[Any]] = {}
+        for worker in builder.getAvailableWorkers():
+            self._agents.setdefault(desk.machine_of(worker.worker), []).append(worker)
+        self._places = desk.places() if self._agents else {}
+
+    @defer.inlineCallbacks
+    def popNextBuild(self) -> Steps:
+        if not any(self._agents.values()):
+            return None, None
+        requests = {r["buildrequestid"]: r for r in (yield self._fetchUnclaimedBrdicts())}
+        wishes = dict((yield self._desk.wishes(self.bldr.name, requests.values())))
+        held = self._desk.held(self._places)
+        while wishes:
+            able = [
+                self._places[name]._replace(idle=len(agents))
+                for name, agents in self._agents.items()
+                if name in self._places
+            ]
+            found = choose(wishes.values(), able, held, self._desk.trees, self._desk.now())
+            if found is None:
+                if any(place.rests for place in able):
+                    self._desk.ask_again(self.bldr)
+                break
+            wish, machine = found
+            request = yield self._getBuildRequestForBrdict(requests[wish.request])
+            agent = self._agents[machine][-1]
+            if request is not None and (yield self.bldr.canStartBuild(agent, request)):
+                self._agents[machine].pop()
+                self._places[machine] = self._places[machine].with_job(wish)
+                self._removeBuildRequest(request)
+                self._desk.begin(self.bldr.name, wish, machine)
+                return agent, request
+            wishes[wish.request] = wish._replace(barred=wish.barred | {machine})
+        return None, None
+
+    @defer.inlineCallbacks
+    def _getBuildRequestForBrdict(self, told: dict[str, Any]) -> Steps:
+        """Buildbot asks for the name of the builder here, which reads the tags of all pages."""
+        number = told["buildrequestid"]
+        if number not in self.breqCache:
+            known = {name: told[name] for name in _FIELDS}
+            model = BuildRequestModel(**known, buildername=self.bldr.name)
+            self.breqCache[number] = yield BuildRequest.fromBrdict(self.master, model)
+        return self.breqCache[number]

@@ -1,0 +1,257 @@
+"""Sends the jobs of plans to Buildbot's queue as what they need is there.
+
+What is true is in two places, the plans' files and Buildbot's table of buildsets, which has a row
+for each job that was sent, with PLAN/NUMBER as its external name. All else is made from these
+when the master starts: so it may be killed at any moment.
+"""
+
+from collections import deque
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from buildbot.process.results import SUCCESS, WARNINGS
+from buildbot.schedulers.base import ReconfigurableBaseScheduler
+from twisted.internet import defer, task
+from twisted.python import log
+
+from torchyard.errors import TorchyardError
+from torchyard_farm.jobs.board import Board, Told
+from torchyard_farm.jobs.plans import FarmPlan, Plans
+from torchyard_farm.jobs.trees import typical_size
+from torchyard_farm.master.peers import may_decide, share_plan
+from torchyard_farm.notes import note
+
+NAME = "plans"
+_GOOD = (SUCCESS, WARNINGS)
+_LOOK = 1.0
+"""Seconds between two looks at whether a plan was handed in, or cancelled."""
+
+_PAUSE = 5.0
+"""Seconds before everything is read again after something failed, such as the database."""
+
+Steps = Generator[Any, Any, None]
+
+
+class PlanScheduler(ReconfigurableBaseScheduler):
+    """One pump does everything, one thing after the other: there are no locks to wait for."""
+
+    POLL_INTERVAL_SEC = 5
+    """How often a master tries to take the plans over from another one that is gone."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._consumer: Any = None
+        self._loop: task.LoopingCall | None = None
+        self._pumping = False
+        self._begin_anew()
+
+    def checkConfig(self, builderNames: list[str], windows: dict[str, int], folder: str) -> None:
+        super().checkConfig(builderNames=builderNames)
+
+    @defer.inlineCallbacks
+    def reconfigService(
+        self, builderNames: list[str], windows: dict[str, int], folder: str
+    ) -> Steps:
+        yield super().reconfigService(builderNames=builderNames)
+        self._windows = windows
+        self._plans = Plans(Path(folder))
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """Forget everything; the next look reads it again."""
+        self._board = Board(getattr(self, "_windows", {}))
+        self._ended: deque[tuple[str, int, bool]] = deque()
+        self._refused: set[str] = set()
+        self._builders: dict[str, int] = {}
+        self._stamp: int | None = None
+        self._cancelling: dict[str, set[int]] = {}
+
+    @defer.inlineCallbacks
+    def activate(self) -> Steps:
+        yield super().activate()
+        if self.enabled:
+            self._begin_anew()
+            self._consumer = yield self.master.mq.startConsuming(
+                self._hear, ("buildsets", None, "complete")
+            )
+            self._loop = task.LoopingCall(self._kick)
+            self._loop.clock = self.master.reactor
+            self._loop.start(_LOOK).addErrback(note)
+
+    @defer.inlineCallbacks
+    def deactivate(self) -> Steps:
+        yield super().deactivate()
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+        if self._consumer is not None:
+            yield self._consumer.stopConsuming()
+            self._consumer = None
+
+    def _hear(self, _key: object, told: dict[str, Any]) -> None:
+        """A buildset is complete: one that was sent, or a rebuild of it, with the same name."""
+        plan, _, number = (told["external_idstring"] or "").rpartition("/")
+        if plan and number.isdecimal():
+            self._ended.append((plan, int(number), told["results"] in _GOOD))
+            self._kick()
+
+    def _kick(self) -> None:
+        if not self._pumping and self._may_send():
+            self._pumping = True
+            self._pump().addErrback(self._failed).addBoth(self._rest)
+
+    def _may_send(self) -> bool:
+        return self._loop is not None and may_decide(self.master)
+
+    def _rest(self, _: object) -> None:
+        self._pumping = False
+
+    def _failed(self, why: Any) -> Any:
+        log.err(why, "the farm's plans are read again")
+        self._begin_anew()
+        return task.deferLater(self.master.reactor, _PAUSE, lambda: None)
+
+    @defer.inlineCallbacks
+    def _pump(self) -> Steps:
+        """Do all that can be done now."""
+        for name in self._plans.cancelled():
+            yield self._cancel(name)
+        for name in self._plans.open():
+            if not (name in self._board or name in self._refused or name in self._cancelling):
+                yield self._load(name)
+        self._take_ended()
+        while self._may_send() and (found := self._board.next()):
+            yield self._send(*found)
+            self._take_ended()
+
+    def _take_ended(self) -> None:
+        while self._ended:
+            name, job, good = self._ended.popleft()
+            if name not in self._board:
+                continue
+            self._board.end(name, job, good=good)
+            self._put_away(name)
+
+    def _put_away(self, name: str) -> None:
+        """End a plan that is over."""
+        if self._board.is_over(name):
+            tally = self._board.tally(name)
+            log.msg(f"plan {name} is done: {tally.good} of {tally.jobs} jobs ended well")
+            self._board.drop(name)
+            self._plans.end(name)
+
+    @defer.inlineCallbacks
+    def _load(self, name: str) -> Steps:
+        try:
+            plan = self._plans.read(name)
+        except TorchyardError as error:
+            log.msg(f"plan {name} is passed over: {error}")
+            self._refused.add(name)
+            return
+        yield share_plan(self.master, self._plans, name)
+        told, torn = yield self.master.db.pool.do(self._read_told, plan.id)
+        self._board.add(plan, told)
+        for buildset in torn:
+            yield self.master.data.updates.maybeBuildsetComplete(buildset)
+        tally = self._board.tally(plan.id)
+        log.msg(f"plan {plan.id}: {tally.jobs} jobs, {tally.good} done, {tally.out} out")
+        self._put_away(plan.id)
+
+    def _read_told(self, connection: Any, name: str) -> tuple[list[Told], list[int]]:
+        """What became of the jobs of a plan; and buildsets that Buildbot itself has left open.
+
+        It ends a build, its request and its buildset one after the other; when it is killed after
+        the request, it never comes back to the buildset.
+        """
+        sets, requests = self.master.db.model.buildsets, self.master.db.model.buildrequests
+        query = (
+            sa.select(
+                sets.c.id,
+                sets.c.external_idstring,
+                sets.c.complete,
+                requests.c.complete,
+                requests.c.results,
+            )
+            .join(requests, requests.c.buildsetid == sets.c.id)
+            .where(sets.c.external_idstring.startswith(f"{name}/", autoescape=True))
+            .order_by(sets.c.id)
+        )
+        told, torn = [], []
+        for number, external, closed, over, results in connection.execute(query):
+            told.append(Told(int(external.rpartition("/")[2]), bool(over), results in _GOOD))
+            if over and not closed:
+                torn.append(number)
+        return told, torn
+
+    @defer.inlineCallbacks
+    def _send(self, plan: FarmPlan, job: int) -> Steps:
+        planned = plan.jobs[job]
+        if planned.kind not in self._builders:
+            find = self.master.data.updates.findBuilderId
+            self._builders[planned.kind] = yield find(planned.kind)
+        if self._stamp is None:  # Buildbot wants one, though nothing is checked out
+            stamp = {"codebase": "", "project": "", "repository": ""}
+            self._stamp = yield self.master.db.sourcestamps.findSourceStampId(**stamp)
+        yield self.master.data.updates.addBuildset(
+            waited_for=False,
+            scheduler=self.name,
+            reason=f"plan {plan.id}",
+            sourcestamps=[self._stamp],
+            properties={name: (value, "plan") for name, value in _properties(plan, job)},
+            builderids=[self._builders[planned.kind]],
+            external_idstring=f"{plan.id}/{job}",
+            priority=planned.urgency,
+        )
+
+    @defer.inlineCallbacks
+    def _cancel(self, name: str) -> Steps:
+        """End all that a plan has out, and put it away when that is over.
+
+        What runs is told once to end; if its worker is lost meanwhile, Buildbot puts it back into
+        its queue, where it is found at the next look.
+        """
+        self._board.drop(name)
+        told = self._cancelling.setdefault(name, set())
+        open_requests = yield self.master.db.pool.do(self._read_open, name)
+        for request, is_running in open_requests:
+            if not is_running or request not in told:
+                told.add(request)
+                yield self.master.data.control(
+                    "cancel", {"reason": "its plan was cancelled"}, ("buildrequests", str(request))
+                )
+        if not open_requests:
+            del self._cancelling[name]
+            self._plans.end(name)
+
+    def _read_open(self, connection: Any, name: str) -> list[tuple[int, bool]]:
+        """The requests of a plan that are not over, and whether they are with a worker."""
+        model = self.master.db.model
+        sets, requests, claims = model.buildsets, model.buildrequests, model.buildrequest_claims
+        query = (
+            sa.select(requests.c.id, claims.c.brid)
+            .join(sets, sets.c.id == requests.c.buildsetid)
+            .outerjoin(claims, claims.c.brid == requests.c.id)
+            .where(
+                requests.c.complete == 0,
+                sets.c.external_idstring.startswith(f"{name}/", autoescape=True),
+            )
+        )
+        return [(number, claim is not None) for number, claim in connection.execute(query)]
+
+
+def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:
+    task = plan.task(job)
+    yield "plan", plan.id
+    yield "job", job
+    yield "task", task.id
+    yield "fingerprint", task.fingerprint
+    if task.needs.memory:
+        yield "memory", task.needs.memory
+    if task.needs.disk:
+        yield "disk", task.needs.disk
+    if large := plan.jobs[job].large:
+        inputs = (plan.tasks[number] for number in large)
+        yield "inputs", {other.fingerprint: typical_size(other) for other in inputs}
+    yield "virtual_builder_name", plan.page(job)

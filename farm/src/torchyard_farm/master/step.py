@@ -1,0 +1,184 @@
+"""The one step of every build: `torchyard run` of one job."""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from buildbot.process import remotecommand, remotetransfer
+from buildbot.process.buildstep import (
+    BuildStep,
+    ShellMixin,
+    get_factory_from_step_or_factory,
+)
+from buildbot.process.results import CANCELLED, FAILURE, RETRY, SUCCESS
+from twisted.internet import defer
+
+from torchyard.model.order import ORDER, short_name
+from torchyard_farm.jobs.attempts import (
+    CONCLUSIONS,
+    Limits,
+    Try,
+    Verdict,
+    conclude,
+    explain,
+    judge,
+)
+from torchyard_farm.jobs.plans import Plans, page_of
+from torchyard_farm.master.follow import LOG, FollowCommand
+from torchyard_farm.master.peers import plan_of
+from torchyard_farm.master.tries import VERDICT, Tries
+from torchyard_farm.notes import GONE
+from torchyard_farm.pages.story import Story
+
+_RESULTS = {
+    Verdict.GOOD: SUCCESS,
+    Verdict.BAD: FAILURE,
+    Verdict.AGAIN: RETRY,
+    Verdict.LATER: RETRY,
+    Verdict.LOST: RETRY,
+    Verdict.ENDED: CANCELLED,
+    Verdict.GIVEN_UP: FAILURE,
+    Verdict.QUARANTINED: FAILURE,
+}
+_BLOCK = 1 << 16
+
+_WORK = "../../work"
+_JOB = ("--order", ORDER, "--work", _WORK)
+"""Commands run in a directory for each agent and builder, which has one job at a time; the work of
+a machine is in one for all."""
+
+_OPTIONS = {
+    "workdir": ".",
+    "timeout": None,
+    "logEnviron": False,
+    "interruptSignal": "TERM",
+    "env": {"COLUMNS": "1000"},  # a log is as wide as its page
+}
+
+
+class RunJob(BuildStep):
+    """Sends the order of a job to the worker, and follows it there.
+
+    The job itself outlives the connection, the worker's agent and the master. Sent once more to
+    the same machine it is found there; sent to another one, that waits for its result.
+    """
+
+    name = "run"
+    haltOnFailure = True
+    flunkOnFailure = True
+
+    def __init__(self, folder: str, limits: Limits, tries: Tries) -> None:
+        self._plans = Plans(Path(folder))
+        self._limits = limits
+        self._tries = tries
+        self._is_unwanted = False
+        self._story = Story("")
+        super().__init__(workdir=_OPTIONS["workdir"])
+
+    def interrupt(self, reason: Any) -> Any:
+        """Stop: a person wants it, the connection is gone, or the master stops."""
+        if isinstance(reason, str) and not self.master.botmaster.shuttingDown:
+            self._is_unwanted = True
+        return super().interrupt(reason)
+
+    @defer.inlineCallbacks
+    def run(self) -> Generator[Any, Any, int]:
+        request = self.build.requests[0].id
+        tries = yield self._tries.read(self.master, request)
+        verdict = conclude(tries, self._limits)
+        if verdict is None:
+            verdict = yield self._try()
+            now = self.master.reactor.seconds()
+            tries.append(Try(self.getProperty("machine"), verdict, now))
+            if verdict is Verdict.AGAIN:
+                verdict = conclude(tries, self._limits) or verdict
+            if verdict is Verdict.ENDED:
+                self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
+        if verdict is not Verdict.GOOD:
+            self.setProperty(VERDICT, verdict.value, "run")
+        if verdict in CONCLUSIONS:
+            self.descriptionDone = explain(verdict, tries)
+        if _RESULTS[verdict] == RETRY or self.build.conn is None:
+            self._tries.remember(request, tries)
+        else:
+            self._tries.forget(request)
+        return _RESULTS[verdict]
+
+    @defer.inlineCallbacks
+    def _try(self) -> Generator[Any, Any, Verdict]:
+        try:
+            code = yield self._run_there()
+        except GONE:
+            code, lost = None, True
+        else:
+            lost = self.build.conn is None
+        self.setProperty("code", code, "run")
+        stopping = self.master.botmaster.shuttingDown
+        return judge(code, lost=lost, unwanted=self._is_unwanted, stopping=stopping)
+
+    @defer.inlineCallbacks
+    def _run_there(self) -> Generator[Any, Any, int | None]:
+        plan = yield plan_of(self.master, self._plans, self.getProperty("plan"))
+        order = plan.order(self.getProperty("job"))
+        yield self.addURL("plan", page_of(self.master.config.buildbotURL, plan.id))
+        if (yield self._send(msgspec.json.encode(order))):
+            return None  # its disk is full, for example: another one may do better
+        kept = self.getProperty("copies")
+        copies = ("--copies", kept) if kept else ()
+        self._story = Story(order.task.id)
+        command = FollowCommand(
+            self._story,
+            command=[
+                "torchyard",
+                "run",
+                "--detach",
+                "--json",
+                *_JOB,
+                *copies,
+                "--store",
+                plan.store,
+            ],
+            logfiles={LOG: f"{_WORK}/{short_name(order.task.stage, order.task.fingerprint)}/log"},
+            **_OPTIONS,
+        )
+        command.useLog((yield self.addLog("stdio")))
+        command.useLogDelayed(LOG, lambda _: self.addLog(LOG), closeWhenFinished=True)
+        yield self.runCommand(command)
+        code: int | None = command.rc
+        return code
+
+    def getCurrentSummary(self) -> dict[str, str]:
+        return {"step": self._story.now or "starting"}
+
+    def getResultSummary(self) -> dict[str, str]:
+        if self._story.summary and not self.descriptionDone:
+            return {"step": self._story.telling, "build": self._story.headline}
+        return super().getResultSummary()
+
+    @defer.inlineCallbacks
+    def _send(self, data: bytes) -> Generator[Any, Any, int | None]:
+        """Write an order where the worker's commands run, and return how that went."""
+        reader = remotetransfer.StringFileReader(data)
+        order = {"workerdest": ORDER, "reader": reader, "blocksize": _BLOCK}
+        order |= {"maxsize": None, "workdir": self.workdir, "mode": None}
+        command = remotecommand.RemoteCommand("downloadFile", order)
+        yield self.runCommand(command)
+        code: int | None = command.rc
+        return code
+
+
+class EndJob(ShellMixin, BuildStep):
+    """Ends a job that somebody wanted to end: until then only who follows it was stopped."""
+
+    name = "end"
+    alwaysRun = True
+
+    def __init__(self) -> None:
+        super().__init__(**self.setupShellMixin(_OPTIONS))
+
+    @defer.inlineCallbacks
+    def run(self) -> Generator[Any, Any, int]:
+        command = yield self.makeRemoteShellCommand(command=["torchyard", "cancel", *_JOB])
+        yield self.runCommand(command)
+        return command.results()

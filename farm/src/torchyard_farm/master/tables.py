@@ -1,0 +1,142 @@
+"""Questions to Buildbot's tables: one for each page, however many jobs there are."""
+
+import json
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import sqlalchemy as sa
+from buildbot.process.results import CANCELLED, FAILURE, SUCCESS, WARNINGS
+
+from torchyard_farm.jobs.attempts import Verdict
+from torchyard_farm.master.tries import VERDICT
+from torchyard_farm.pages.history import Past
+from torchyard_farm.pages.progress import Outcome, Sent
+
+_RUN = "run"
+"""The step that runs a job."""
+
+_GOOD = (SUCCESS, WARNINGS)
+_FAR = 2000
+"""So many jobs are looked back at."""
+
+_CONCLUSIONS: dict[str | None, Outcome] = {
+    Verdict.GIVEN_UP: "given up",
+    Verdict.QUARANTINED: "quarantined",
+}
+
+
+def _outcome(results: int, verdict: str | None) -> Outcome:
+    if results in _GOOD:
+        return "good"
+    if results == CANCELLED:
+        return "cancelled"
+    return _CONCLUSIONS.get(verdict and json.loads(verdict), "bad")
+
+
+def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
+    """What was heard of the jobs of a plan, the last try of each that was sent."""
+    sets, requests, builds = model.buildsets, model.buildrequests, model.builds
+    steps, workers, properties = model.steps, model.workers, model.build_properties
+    query = (
+        sa.select(
+            requests.c.id,
+            sets.c.external_idstring,
+            requests.c.complete,
+            requests.c.results,
+            requests.c.complete_at,
+            builds.c.builderid,
+            builds.c.number,
+            builds.c.started_at,
+            builds.c.complete_at,
+            workers.c.name,
+            steps.c.state_string,
+            properties.c.value,
+        )
+        .select_from(sets)
+        .join(requests, requests.c.buildsetid == sets.c.id)
+        .outerjoin(builds, builds.c.buildrequestid == requests.c.id)
+        .outerjoin(workers, workers.c.id == builds.c.workerid)
+        .outerjoin(steps, (steps.c.buildid == builds.c.id) & (steps.c.name == _RUN))
+        .outerjoin(
+            properties, (properties.c.buildid == builds.c.id) & (properties.c.name == VERDICT)
+        )
+        .where(sets.c.external_idstring.startswith(f"{plan}/", autoescape=True))
+        .order_by(requests.c.id, builds.c.id)
+    )
+    last: dict[int, Sent] = {}
+    for row in connection.execute(query):
+        request, name, over, results, closed, builder, number, began, ended, *told = row
+        worker, text, verdict = told
+        last[request] = Sent(
+            job=int(name.rpartition("/")[2]),
+            outcome=_outcome(results, verdict) if over else None,
+            builder=builder,
+            build=number,
+            began=began,
+            ended=ended or closed,
+            worker=worker or "",
+            text=text or "",
+        )
+    return list(last.values())
+
+
+def read_past(connection: Any, model: Any, pages: Collection[int]) -> list[Past]:
+    """What ended well or badly on the pages of some cells, the newest first."""
+    if not pages:
+        return []
+    builds, properties = model.builds, model.build_properties
+    query = (
+        sa.select(builds.c.builderid, properties.c.value, builds.c.results, builds.c.complete_at)
+        .join(properties, properties.c.buildid == builds.c.id)
+        .where(
+            builds.c.builderid.in_(pages),
+            builds.c.results.in_((*_GOOD, FAILURE)),
+            properties.c.name == "task",
+        )
+        .order_by(builds.c.id.desc())
+        .limit(_FAR)
+    )
+    return [
+        Past(page, json.loads(task).partition(":")[0], results in _GOOD, ended)
+        for page, task, results, ended in connection.execute(query)
+    ]
+
+
+def read_pages(connection: Any, model: Any, names: Collection[str]) -> dict[str, int]:
+    """The pages of cells, by name, as far as there are any."""
+    builders = model.builders
+    query = sa.select(builders.c.name, builders.c.id).where(builders.c.name.in_(names))
+    return {row.name: row.id for row in connection.execute(query)} if names else {}
+
+
+def count_sent(
+    connection: Any, model: Any, plans: Iterable[str]
+) -> dict[str, tuple[int, int, int]]:
+    """For each plan how many of its jobs ended well, failed, and are out."""
+    sets, requests = model.buildsets, model.buildrequests
+    names = {
+        plan: sets.c.external_idstring.startswith(f"{plan}/", autoescape=True) for plan in plans
+    }
+    if not names:
+        return {}
+    plan_of = sa.case(*((found, plan) for plan, found in names.items()))
+    good = sa.case((requests.c.results.in_(_GOOD), 1), else_=0)
+    jobs = (
+        sa.select(
+            plan_of.label("plan"),
+            sa.func.max(good * requests.c.complete).label("good"),
+            sa.func.min(requests.c.complete).label("over"),
+        )
+        .select_from(sets)
+        .join(requests, requests.c.buildsetid == sets.c.id)
+        .where(sa.or_(*names.values()))
+        .group_by(plan_of, sets.c.external_idstring)
+        .subquery()
+    )
+    query = sa.select(jobs.c.plan, jobs.c.good, jobs.c.over, sa.func.count()).group_by(
+        jobs.c.plan, jobs.c.good, jobs.c.over
+    )
+    found: dict[str, list[int]] = {plan: [0, 0, 0] for plan in names}
+    for plan, is_good, is_over, count in connection.execute(query):
+        found[plan][0 if is_good else 1 if is_over else 2] += count
+    return {plan: (good, bad, out) for plan, (good, bad, out) in found.items()}

@@ -1,0 +1,98 @@
+"""What is known of the tries of jobs: each is a build of Buildbot's, whose properties tell it."""
+
+import json
+from collections.abc import Generator
+from typing import Any
+
+import sqlalchemy as sa
+from twisted.internet import defer
+
+from torchyard_farm.jobs.attempts import Try, Verdict
+
+VERDICT = "verdict"
+"""The property of a build that tells how it ended, unless well; the master's death leaves none."""
+
+MACHINE = "machine"
+"""The property of workers and builds that tells whose they are."""
+
+
+class Tries:
+    """The tries of jobs that are not over, by the request that they are for.
+
+    What is asked before each start is remembered, and read when the master starts; what decides
+    about a job is read each time.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, list[Try]] | None = None
+
+    @defer.inlineCallbacks
+    def known(self, master: Any, request: int) -> Generator[Any, Any, list[Try]]:
+        """What this master remembers."""
+        if self._known is None:
+            self._known = yield master.db.pool.do(_read, master.db.model, None)
+        return self._known.get(request, [])
+
+    @defer.inlineCallbacks
+    def read(self, master: Any, request: int) -> Generator[Any, Any, list[Try]]:
+        """All tries of a request that are over."""
+        read = yield master.db.pool.do(_read, master.db.model, request)
+        return read.get(request, [])
+
+    def lost_on(self, machine: str) -> bool:
+        """Whether a machine has been lost with a job, and not come back with it."""
+        told = (self._known or {}).values()
+        return any(
+            one.machine == machine and one.verdict is Verdict.LOST
+            for tries in told
+            for one in tries
+        )
+
+    def remember(self, request: int, tries: list[Try]) -> None:
+        if self._known is not None:
+            self._known[request] = tries
+
+    def forget(self, request: int) -> None:
+        if self._known is not None:
+            self._known.pop(request, None)
+
+    def forget_all(self) -> None:
+        """Read them again when they are asked for: another master may have tried some."""
+        self._known = None
+
+
+def _read(connection: Any, model: Any, request: int | None) -> dict[int, list[Try]]:
+    """The tries of a request, or of all that are open."""
+    builds, requests, properties = model.builds, model.buildrequests, model.build_properties
+    query = (
+        sa.select(
+            builds.c.id,
+            builds.c.buildrequestid,
+            builds.c.complete_at,
+            properties.c.name,
+            properties.c.value,
+        )
+        .join(requests, requests.c.id == builds.c.buildrequestid)
+        .join(properties, properties.c.buildid == builds.c.id)
+        .where(
+            properties.c.name.in_((MACHINE, VERDICT)),
+            requests.c.complete == 0 if request is None else requests.c.id == request,
+            builds.c.complete_at.is_not(None),
+        )
+        .order_by(builds.c.id)
+    )
+    found: dict[int, dict[int, dict[str, Any]]] = {}
+    for build, owner, ended, name, value in connection.execute(query):
+        told = found.setdefault(owner, {}).setdefault(build, {"ended": ended})
+        told[name] = json.loads(value)
+    return {
+        owner: [
+            Try(
+                told.get(MACHINE, ""),
+                Verdict(told[VERDICT]) if VERDICT in told else None,
+                float(told["ended"]),
+            )
+            for told in builds.values()
+        ]
+        for owner, builds in found.items()
+    }

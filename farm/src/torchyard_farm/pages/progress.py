@@ -1,0 +1,147 @@
+"""How far a plan is: the state of each job, and what can be said of the rest."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Literal, NamedTuple
+
+from torchyard.model.recipe import Stage
+from torchyard_farm.jobs.plans import FarmPlan
+
+
+class State(StrEnum):
+    """What became of a task, in the order in which people should hear of it."""
+
+    FAILED = "failed"
+    GIVEN_UP = "given up"
+    """It was tried too often in vain."""
+    QUARANTINED = "quarantined"
+    """It took down too many machines."""
+    CANCELLED = "cancelled"
+    BLOCKED = "blocked"
+    """What it needs has failed."""
+    RUNNING = "running"
+    READY = "ready"
+    """It only waits for a machine."""
+    WAITING = "waiting"
+    """What it needs is not there yet."""
+    DONE = "done"
+    CACHED = "cached"
+    """Not sent: the store has it, or has all that is made of it."""
+
+
+TROUBLE = (State.FAILED, State.GIVEN_UP, State.QUARANTINED)
+BAD = (*TROUBLE, State.CANCELLED)
+GOOD = (State.DONE, State.CACHED)
+
+Outcome = Literal["good", "bad", "given up", "quarantined", "cancelled"]
+_STATES: Mapping[Outcome, State] = {
+    "good": State.DONE,
+    "bad": State.FAILED,
+    "given up": State.GIVEN_UP,
+    "quarantined": State.QUARANTINED,
+    "cancelled": State.CANCELLED,
+}
+
+
+class Sent(NamedTuple):
+    """A try of a job that was sent, by a worker or by none yet; later ones win.
+
+    `outcome` is None as long as it is not known, and `builder` and `build` are where to look.
+    Moments are in seconds since 1970.
+    """
+
+    job: int
+    outcome: Outcome | None
+    builder: int | None = None
+    build: int | None = None
+    began: int | None = None
+    ended: int | None = None
+    worker: str = ""
+    text: str = ""
+
+
+class Progress(NamedTuple):
+    """The state of each task of a plan, and the last try of each job that was sent."""
+
+    plan: FarmPlan
+    states: Sequence[State]
+    tries: Mapping[int, Sent]
+    is_over: bool
+
+    @property
+    def trouble(self) -> list[int]:
+        """The tasks that somebody has to look at."""
+        return [task for task, state in enumerate(self.states) if state in TROUBLE]
+
+    @property
+    def counts(self) -> Counter[State]:
+        return Counter(self.states)
+
+
+def progress_of(plan: FarmPlan, sent: Iterable[Sent], *, is_over: bool) -> Progress:
+    """Put together what the plan says and what was heard of its jobs; keys are tasks.
+
+    A plan that is over and was not finished was cancelled.
+    """
+    tries: dict[int, Sent] = {}
+    for one in sent:
+        task = plan.jobs[one.job].task
+        last = tries.get(task)
+        if last is not None and last.outcome == "good":
+            continue  # once a job has ended well, it stays so
+        tries[task] = one
+    states = [State.CACHED] * len(plan.tasks)
+    for planned in plan.jobs:  # each comes behind all that it needs
+        before = [states[plan.jobs[other].task] for other in planned.after]
+        states[planned.task] = _state(tries.get(planned.task), before, is_over=is_over)
+    return Progress(plan, states, tries, is_over)
+
+
+def _state(last: Sent | None, before: Sequence[State], *, is_over: bool) -> State:
+    if last is not None:
+        if last.outcome is not None:
+            return _STATES[last.outcome]
+        return State.RUNNING if last.began is not None and last.ended is None else State.READY
+    if is_over:
+        return State.CANCELLED
+    if any(state in BAD or state is State.BLOCKED for state in before):
+        return State.BLOCKED
+    return State.READY if all(state in GOOD for state in before) else State.WAITING
+
+
+def seconds_left(progress: Progress, now: int) -> int | None:
+    """How long the rest takes at the pace so far; None if nobody can know.
+
+    A job is taken to last as long as those of its stage did in this plan; with the machines that
+    are at work now, but no less than the longest way through what is left.
+    """
+    plan, states = progress.plan, progress.states
+    lasted = _usual(progress)
+    ways: dict[int, float] = {}
+    work, busy = 0.0, 0
+    for planned in plan.jobs:
+        state = states[planned.task]
+        if state not in (State.RUNNING, State.READY, State.WAITING):
+            continue
+        usual = lasted.get(plan.tasks[planned.task].stage)
+        if usual is None:
+            return None
+        if state is State.RUNNING:
+            busy += 1
+            usual = max(0.0, usual - (now - (progress.tries[planned.task].began or now)))
+        work += usual
+        before = (ways.get(plan.jobs[other].task, 0.0) for other in planned.after)
+        ways[planned.task] = usual + max(before, default=0.0)
+    if not busy:
+        return None
+    return round(max(work / busy, *ways.values(), 0.0))
+
+
+def _usual(progress: Progress) -> dict[Stage, float]:
+    """Seconds that a job of each stage took, on average, in this plan."""
+    times: dict[Stage, list[int]] = {}
+    for task, one in progress.tries.items():
+        if one.outcome == "good" and one.began is not None and one.ended is not None:
+            times.setdefault(progress.plan.tasks[task].stage, []).append(one.ended - one.began)
+    return {stage: sum(some) / len(some) for stage, some in times.items()}

@@ -1,0 +1,92 @@
+"""The directory of a master: what `farm init` writes into it."""
+
+import secrets
+from collections.abc import Iterable
+from datetime import datetime
+from importlib.resources import files
+from pathlib import Path
+
+from torchyard.errors import HostError
+from torchyard.host.process import capture, is_running, own_program
+from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
+from torchyard_farm.settings.tls import make_identity
+
+_WRITTEN = ("buildbot.tac", "master.cfg")
+
+_TEXT = """\
+# The farm: where its master listens, and which machines work for it.
+# It is read when the master starts: torchyard farm stop, and start.
+
+file = "{file}"  # the project that is built
+database = "{database}"
+listen = "127.0.0.1:9989"  # for workers; all else than this machine's own is encrypted
+# names = ["farm.example.org"]  # under which workers look for it
+web = "127.0.0.1:8010"  # for people: a proxy with TLS belongs in front of it
+# url = "https://farm.example.org/"  # where that is
+heartbeat = "20 s"  # how often each worker is asked for a sign of life
+patience = "40 s"  # and how long it has to give one
+attempts = 3  # of a job whose failures are not its own fault
+pause = "15 s"  # before the second of them, and twice as long before each further one
+keep = "90 d"  # how long jobs of plans that are over are remembered, with their logs
+"""
+
+_WORKER = """
+[worker.w{number}]
+platform = "{platform}"
+memory = "16 GB"
+disk = "100 GB"
+copies = "20 GB"  # what may stay of the store, beside what is booked
+slots = 1  # jobs at one time
+# capabilities = ["cuda"]  # what jobs may ask for in `needs`
+# publish = true  # only publishes, and is the only one that may
+"""
+
+
+def farm_text(file: str, database: str, platforms: Iterable[str]) -> str:
+    """A `farm.toml` to begin with: a machine for each platform of the project."""
+    workers = (
+        _WORKER.format(number=number, platform=platform)
+        for number, platform in enumerate(platforms, 1)
+    )
+    return _TEXT.format(file=file, database=database) + "".join(workers)
+
+
+def make_master(folder: Path, text: str, now: datetime) -> Farm:
+    """Write what is missing in a master's directory, and bring its database up to date."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not (folder / FILE).exists():
+        (folder / FILE).write_text(text, encoding="utf-8")
+    farm = load_farm(folder)
+    for name in _WRITTEN:
+        data = files("torchyard_farm").joinpath("data", name).read_bytes()
+        (folder / name).write_bytes(data)
+    make_secrets(folder, farm)
+    make_identity(folder, farm, now)
+    capture([own_program("buildbot"), "upgrade-master", "--quiet", "."], cwd=folder)
+    return farm
+
+
+def make_secrets(folder: Path, farm: Farm) -> None:
+    """Make a password for everybody who has none yet; only the master's user can read them."""
+    place = folder / SECRETS
+    place.mkdir(mode=0o700, exist_ok=True)
+    for name in (*farm.users, *(machine.name for machine in farm.machines)):
+        path = place / name
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
+
+
+def refuse_running(folder: Path) -> None:
+    """Refuse to start a master twice; what one that was killed has left is no master."""
+    path = folder / "twistd.pid"
+    text = path.read_text(encoding="ascii").strip() if path.exists() else ""
+    if text.isdecimal() and is_running(int(text)):
+        msg = f"the master in `{folder}` runs already: process {text}"
+        raise HostError(
+            msg, hint=f"to let it read {FILE} again: torchyard farm stop {folder}, and start"
+        )
+
+
+def secret_of(folder: Path, name: str) -> str:
+    return (folder / SECRETS / name).read_text(encoding="utf-8").strip()

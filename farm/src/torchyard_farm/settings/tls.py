@@ -1,0 +1,222 @@
+"""How workers know the master: a certificate of its own authority, or one that is given."""
+
+import os
+import platform
+import re
+import ssl
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from torchyard.errors import HostError, UsageError
+from torchyard_farm.settings.farm import Farm, escaped
+
+FOLDER = "tls"
+"""The directory of the master in which its authority and its certificate are."""
+
+AUTHORITY = "ca.pem"
+"""What workers need to know the master."""
+
+_VALID = timedelta(days=2 * 365)
+_RENEWED = timedelta(days=365)
+"""A master that starts with less than this left makes itself a new certificate."""
+
+_AUTHORITY_VALID = timedelta(days=20 * 365)
+_SKEW = timedelta(hours=1)
+"""Clocks of workers may be slow by this."""
+
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+
+
+class Identity(NamedTuple):
+    """The files by which a master shows who it is."""
+
+    certificate: Path
+    key: Path
+
+
+class _Issuer(NamedTuple):
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def identity_of(folder: Path, farm: Farm) -> Identity:
+    """Where the certificate of a master is, and its key."""
+    if farm.certificate:
+        return Identity(folder / farm.certificate, folder / farm.key)
+    return Identity(folder / FOLDER / "master.pem", folder / FOLDER / "master.key")
+
+
+def endpoint_of(folder: Path, farm: Farm) -> str:
+    """Where a master listens for workers, as Twisted writes it."""
+    if not farm.tls:
+        return farm.listen.endpoint
+    identity = identity_of(folder, farm)
+    chain = ""
+    if len(certificates_in(identity.certificate)) > 1:
+        chain = f":extraCertChain={escaped(str(identity.certificate))}"
+    return (
+        f"ssl:{farm.listen.port}:interface={escaped(farm.listen.host)}"
+        f":certKey={escaped(str(identity.certificate))}:privateKey={escaped(str(identity.key))}"
+    ) + chain
+
+
+def make_identity(folder: Path, farm: Farm, now: datetime) -> None:
+    """Make a certificate, unless there is a good one; complain about one that was given."""
+    if not farm.tls:
+        return
+    identity = identity_of(folder, farm)
+    if not farm.certificate:
+        names = _names_of(farm)
+        if not _is_good(identity.certificate, names, now):
+            (folder / FOLDER).mkdir(mode=0o700, exist_ok=True)
+            _issue(_authority(folder / FOLDER, now), identity, names, now)
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*identity)
+    except (OSError, ssl.SSLError) as error:
+        msg = f"`{identity.certificate}` with `{identity.key}` is of no use: {error}"
+        raise HostError(
+            msg, hint="`certificate` and `key` in farm.toml are two PEM files"
+        ) from error
+
+
+def certificates_in(path: Path) -> list[bytes]:
+    """The certificates in a PEM file, one by one."""
+    found: list[bytes] = _CERTIFICATE.findall(path.read_bytes())
+    return found
+
+
+def trust(path: Path, folder: Path) -> None:
+    """Put the authorities of a file into a directory, where Twisted reads each from its own."""
+    found = certificates_in(path)
+    if not found:
+        msg = f"`{path}` has no certificate in it"
+        raise UsageError(msg, hint=f"it is {FOLDER}/{AUTHORITY} of the master's directory")
+    folder.mkdir(exist_ok=True)
+    for old in folder.glob("*.pem"):
+        old.unlink()
+    for number, data in enumerate(found):
+        (folder / f"{number}.pem").write_bytes(data + b"\n")
+
+
+def _names_of(farm: Farm) -> list[str]:
+    """The names under which workers may look for a master."""
+    own = [farm.listen.host, platform.node(), "localhost"]
+    return list(dict.fromkeys((*farm.names, *(name for name in own if not _is_wild(name)))))
+
+
+def _is_wild(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_unspecified
+    return False
+
+
+def _is_good(path: Path, names: Iterable[str], now: datetime) -> bool:
+    if not path.exists():
+        return False
+    known = x509.load_pem_x509_certificate(path.read_bytes())
+    said = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return said == _alternatives(names) and known.not_valid_after_utc - now > _RENEWED
+
+
+def _alternatives(names: Iterable[str]) -> x509.SubjectAlternativeName:
+    return x509.SubjectAlternativeName([_general_name(name) for name in names])
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _authority(folder: Path, now: datetime) -> _Issuer:
+    """The farm's own authority; made once, as workers have copies of it."""
+    path, place = folder / AUTHORITY, folder / "ca.key"
+    if path.exists():
+        read = load_pem_private_key(place.read_bytes(), password=None)
+        assert isinstance(read, ec.EllipticCurvePrivateKey)  # noqa: S101 - as it was written
+        return _Issuer(x509.load_pem_x509_certificate(path.read_bytes()), read)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "torchyard farm")])
+    rights = x509.KeyUsage(
+        digital_signature=False,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=True,
+        encipher_only=False,
+        decipher_only=False,
+    )
+    made = (
+        _builder(name, name, key, now, _AUTHORITY_VALID)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(rights, critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    _write_key(place, key)
+    path.write_bytes(made.public_bytes(Encoding.PEM))
+    return _Issuer(made, key)
+
+
+def _issue(issuer: _Issuer, identity: Identity, names: list[str], now: datetime) -> None:
+    """Sign a certificate for these names."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "torchyard farm master")])
+    server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    known = issuer.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    by = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(known)
+    made = (
+        _builder(name, issuer.certificate.subject, key, now, _VALID)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_alternatives(names), critical=False)
+        .add_extension(server, critical=False)
+        .add_extension(by, critical=False)
+        .sign(issuer.key, hashes.SHA256())
+    )
+    _write_key(identity.key, key)
+    identity.certificate.write_bytes(made.public_bytes(Encoding.PEM))
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    now: datetime,
+    valid: timedelta,
+) -> x509.CertificateBuilder:
+    public = key.public_key()
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(public)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _SKEW)
+        .not_valid_after(now + valid)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
+    )
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """Write a key that only this user can read, from its first byte on."""
+    path.unlink(missing_ok=True)
+    data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(data)
