@@ -141,6 +141,7 @@ def worker(folder: Path, port: int, *more: str) -> tuple[int, str]:
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_a_worker_ends_if_its_master_can_not_be_trusted(tmp_path: Path) -> None:
     now = datetime.now(tz=UTC)
     for name, at in (("ours", now), ("theirs", now), ("old", now - timedelta(days=900))):
