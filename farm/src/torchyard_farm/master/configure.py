@@ -36,7 +36,7 @@ def configure(folder: str) -> dict[str, Any]:
     here = Path(folder).resolve()
     farm = load_farm(here)
     kinds = machines_by_kind(farm.machines)
-    tries = Tries()
+    tries = Tries(shared=farm.shared)
     limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
     job = RunJob(folder=str(here), limits=limits, tries=tries)
     affinity = Affinity(limits, tries)

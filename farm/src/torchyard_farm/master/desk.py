@@ -3,7 +3,7 @@
 What is remembered here are the workers' looks, and what Buildbot's tables tell as well.
 """
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,10 @@ from torchyard_farm.settings.farm import Machine
 _FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
 
 _MOMENT = 2.0
-"""Seconds in which what comes after a job is sent."""
+"""Seconds in which what comes after a job is sent ..."""
+
+_SHARE = 0.05
+"""... for which a machine may rest, but no longer than this share of what the job took."""
 
 _HISTORY = 5000
 """How many of the last builds are read at a start."""
@@ -55,8 +58,8 @@ class Desk(BuildbotService):
         self._strays: dict[str, dict[str, Amounts]] = {}
         self._introduced: dict[str, Any] = {}
         self._waiting: dict[str, dict[int, Wish]] = {}
-        self._begun: dict[str, set[str]] = {}
-        self._ended: dict[str, float] = {}
+        self._begun: dict[str, dict[str, float]] = {}
+        self._rested: dict[str, float] = {}
         self._asking: set[str] = set()
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
@@ -119,7 +122,7 @@ class Desk(BuildbotService):
             left = {k: v for k, v in self._strays.get(name, {}).items() if k not in followed}
             has = capacity(self._machines[name], self._looks.get(name))
             booked = total([*followed.values(), *left.values()])
-            rests = self._rests(name, set(followed))
+            rests = self._rests(name, followed)
             found[name] = Place(name, has, booked, strays=tuple(left), rests=rests)
         return found
 
@@ -133,12 +136,13 @@ class Desk(BuildbotService):
         self._asking.discard(name)
         self.master.botmaster.maybeStartBuildsForBuilder(name)
 
-    def _rests(self, machine: str, running: set[str]) -> bool:
+    def _rests(self, machine: str, running: Iterable[str]) -> bool:
         """Whether a job has just ended on a machine; Buildbot asks for another one at once."""
-        if self._begun.get(machine, set()) - running:
-            self._ended[machine] = self.now()
-        self._begun[machine] = running
-        return self.now() - self._ended.get(machine, 0.0) < _MOMENT
+        now, begun = self.now(), self._begun.get(machine, {})
+        self._begun[machine] = {name: begun.pop(name, now) for name in running}
+        for since in begun.values():
+            self._rested[machine] = now + min(_MOMENT, _SHARE * (now - since))
+        return now < self._rested.get(machine, 0.0)
 
     def _running(self) -> dict[str, dict[str, Amounts]]:
         """What is booked by the builds on each machine."""
@@ -181,28 +185,14 @@ class Desk(BuildbotService):
             self.master.botmaster.maybeStartBuildsForAllBuilders()
 
     @defer.inlineCallbacks
-    def wishes(self, kind: str, requests: Iterable[dict[str, Any]]) -> Steps:
-        """What the unclaimed requests of a builder want; each is looked up once."""
+    def wishes(self, kind: str, requests: Iterable[int], read: Callable[[int], Any]) -> Steps:
+        """What the unclaimed requests of a builder want; each is read once."""
         before = self._waiting.get(kind, {})
         found: dict[int, Wish] = {}
-        for request in requests:
-            number = request["buildrequestid"]
-            found[number] = before.get(number) or (yield self._wish(request))
+        for number in requests:
+            found[number] = before.get(number) or _wish((yield read(number)))
         self._waiting[kind] = found
         return found
-
-    @defer.inlineCallbacks
-    def _wish(self, request: dict[str, Any]) -> Steps:
-        given = yield self.master.db.buildsets.getBuildsetProperties(request["buildsetid"])
-        told = {name: value for name, (value, _) in given.items()}
-        return Wish(
-            request=request["buildrequestid"],
-            fingerprint=told.get("fingerprint", ""),
-            urgency=request["priority"],
-            since=request["submitted_at"].timestamp(),
-            wants=booked_for(told.get("memory"), told.get("disk")),
-            inputs=told.get("inputs", {}),
-        )
 
     def held(self, places: dict[str, Place]) -> dict[str, Wish]:
         """The machines on which room is kept for a job, of whatever kind."""
@@ -224,6 +214,19 @@ class Desk(BuildbotService):
         self.trees.note(machine, [*wish.inputs, wish.fingerprint])
 
 
+def _wish(request: Any) -> Wish:
+    """What a request wants."""
+    told = request.properties
+    return Wish(
+        request=request.id,
+        fingerprint=told.getProperty("fingerprint", ""),
+        urgency=request.priority,
+        since=float(request.submittedAt or 0),
+        wants=booked_for(told.getProperty("memory"), told.getProperty("disk")),
+        inputs=told.getProperty("inputs", {}),
+    )
+
+
 class Chooser(BuildChooserBase):
     """What Buildbot asks for the next build of one builder, until there is none."""
 
@@ -240,7 +243,11 @@ class Chooser(BuildChooserBase):
         if not any(self._agents.values()):
             return None, None
         requests = {r["buildrequestid"]: r for r in (yield self._fetchUnclaimedBrdicts())}
-        wishes = dict((yield self._desk.wishes(self.bldr.name, requests.values())))
+
+        def read(number: int) -> Any:
+            return self._getBuildRequestForBrdict(requests[number])
+
+        wishes = dict((yield self._desk.wishes(self.bldr.name, requests, read)))
         held = self._desk.held(self._places)
         while wishes:
             able = [
@@ -254,7 +261,7 @@ class Chooser(BuildChooserBase):
                     self._desk.ask_again(self.bldr)
                 break
             wish, machine = found
-            request = yield self._getBuildRequestForBrdict(requests[wish.request])
+            request = yield read(wish.request)
             agent = self._agents[machine][-1]
             if request is not None and (yield self.bldr.canStartBuild(agent, request)):
                 self._agents[machine].pop()

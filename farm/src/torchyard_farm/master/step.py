@@ -95,8 +95,11 @@ class RunJob(BuildStep):
                 verdict = conclude(tries, self._limits) or verdict
             if verdict is Verdict.ENDED:
                 self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
-        if verdict is not Verdict.GOOD:
+        if verdict is not Verdict.GOOD:  # each costs a question to the database
             self.setProperty(VERDICT, verdict.value, "run")
+            yield self.addURL(
+                "plan", page_of(self.master.config.buildbotURL, self.getProperty("plan"))
+            )
         if verdict in CONCLUSIONS:
             self.descriptionDone = explain(verdict, tries)
         if _RESULTS[verdict] == RETRY or self.build.conn is None:
@@ -113,7 +116,8 @@ class RunJob(BuildStep):
             code, lost = None, True
         else:
             lost = self.build.conn is None
-        self.setProperty("code", code, "run")
+        if code:
+            self.setProperty("code", code, "run")
         stopping = self.master.botmaster.shuttingDown
         return judge(code, lost=lost, unwanted=self._is_unwanted, stopping=stopping)
 
@@ -121,7 +125,6 @@ class RunJob(BuildStep):
     def _run_there(self) -> Generator[Any, Any, int | None]:
         plan = yield plan_of(self.master, self._plans, self.getProperty("plan"))
         order = plan.order(self.getProperty("job"))
-        yield self.addURL("plan", page_of(self.master.config.buildbotURL, plan.id))
         if (yield self._send(msgspec.json.encode(order))):
             return None  # its disk is full, for example: another one may do better
         kept = self.getProperty("copies")

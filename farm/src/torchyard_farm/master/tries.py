@@ -20,10 +20,12 @@ class Tries:
     """The tries of jobs that are not over, by the request that they are for.
 
     What is asked before each start is remembered, and read when the master starts; what decides
-    about a job is read each time.
+    about a job that was tried before is read each time. Of tries by another master nothing is
+    remembered here.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, shared: bool) -> None:
+        self._shared = shared
         self._known: dict[int, list[Try]] | None = None
 
     @defer.inlineCallbacks
@@ -36,6 +38,8 @@ class Tries:
     @defer.inlineCallbacks
     def read(self, master: Any, request: int) -> Generator[Any, Any, list[Try]]:
         """All tries of a request that are over."""
+        if not self._shared and not (yield self.known(master, request)):
+            return []
         read = yield master.db.pool.do(_read, master.db.model, request)
         return read.get(request, [])
 
