@@ -54,7 +54,7 @@ PER_BLOCK = 1 + PYTHONS * (1 + 3 * PACKAGES)
 MARKS = (1_000, 5_000, 10_000)
 STARTING = 120
 PAUSE = 4
-"""Seconds between two looks at how far a side is, and at what its web server says."""
+"""Seconds between two looks at how far a side is; its web server is asked once in a turn."""
 
 PAGES = {
     "web root": "/",
@@ -329,8 +329,8 @@ def take_turns(sides: list[Side], jobs: int, block: float) -> None:
             with side.turn():
                 while time.monotonic() < until and side.done < jobs:
                     time.sleep(PAUSE)
-                    side.browse()
                     side.look()
+                side.browse()
             print(
                 f"{side.name}: {side.done} in {side.seconds:.0f} s, "
                 f"{side.used / max(side.done, 1) * 1e3:.0f} ms of CPU each, "
