@@ -264,12 +264,20 @@ def test_stages_without_steps_are_told() -> None:
     assert caught.value.diagnostics[0].hint == "give the commands in [[steps.package]]"
 
 
-def test_a_plan_ends_with_publishing() -> None:
-    text = f'{TOOLED}\n[channel.nightly]\nurl = "nightly"\n'
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("nightly", "{base}/nightly"),
+        ("/srv/nightly", "/srv/nightly"),
+        ("s3://bucket/nightly", "s3://bucket/nightly"),
+    ],
+)
+def test_a_plan_ends_with_publishing(url: str, place: str) -> None:
+    text = f'{TOOLED}\n[channel.nightly]\nurl = "{url}"\n'
     plan = make_plan(yard_of(text), TABLES, EVERYTHING)
     (job,) = [job for job in plan.jobs() if job.stage is Stage.PUBLISH]
     (step,) = steps_of(order_of(plan, job))
-    assert "{base}/nightly" in step.run
+    assert place in step.run
 
 
 # ------------------------------------------------------------------------------- sandbox

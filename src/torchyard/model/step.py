@@ -46,6 +46,11 @@ OWN = ("{self}", "-P", "-m", "torchyard")
 """What runs a tool of ours; with `-P`, no module of the project can stand in for one of ours."""
 
 
+def beside(place: str) -> str:
+    """A directory that is not absolute is beside the file; an address stays what it is."""
+    return place if "://" in place or place.startswith("/") else f"{{base}}/{place}"
+
+
 class Step(Value, kw_only=True):
     """One command of a job: what to run, where, with what, and what must be there afterwards.
 

@@ -2,7 +2,7 @@
 
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import OWN, Step
+from torchyard.model.step import OWN, Step, beside
 
 _TOOL = (*OWN, "tool")
 _META = "conda-meta"
@@ -16,7 +16,7 @@ def proof(task: Task) -> tuple[Step, ...]:
     given = ("--order", "{order}", "--to", "{out}", "{package}")
     if task.stage is Stage.CHECK:
         return (Step(run=(*_TOOL, "check", *given), name="look into the package"),)
-    places = tuple(map(_place, task.words("channels")))
+    places = tuple(map(beside, task.words("channels")))
     channels = tuple(word for place in places for word in ("--channel", place))
     if PUBLISHED in task.settings:
         return (
@@ -36,8 +36,3 @@ def proof(task: Task) -> tuple[Step, ...]:
             network=any("://" in place for place in places),
         ),
     )
-
-
-def _place(channel: str) -> str:
-    """A channel that is no address is a directory beside the file."""
-    return channel if "://" in channel else f"{{base}}/{channel}"

@@ -1,15 +1,14 @@
 """The stage that publishes what was built and proven, the same for every recipe."""
 
 from torchyard.model.order import Task
-from torchyard.model.step import OWN, Step
+from torchyard.model.step import OWN, Step, beside
 
 PUBLISHED = "published.json"
 
 
 def publishing(task: Task) -> tuple[Step, ...]:
     """Publish all packages of a plan; what was published is the result."""
-    url = task.text("url")
-    place = url if "://" in url else f"{{base}}/{url}"
+    place = beside(task.text("url"))
     run = (*OWN, "tool", "publish", "--order", "{order}", "--url", place, "--to", "{out}")
     return (
         Step(

@@ -2,7 +2,7 @@
 
 from torchyard.errors import StoreError
 from torchyard.model.order import Task
-from torchyard.model.step import OWN, Step
+from torchyard.model.step import OWN, Step, beside
 
 _SELF = (*OWN, "snapshot", "--to", "{out}")
 
@@ -16,7 +16,7 @@ def snapshot(task: Task) -> tuple[Step, ...]:
     if source.path is not None:
         digest = str(task.settings["digest"])
         path = source.path.replace("{", "{{").replace("}", "}}")
-        where = ("--path", f"{{base}}/{path}", "--digest", digest)
+        where = ("--path", beside(path), "--digest", digest)
         return (Step(run=(*_SELF, *where, "--leave-out", "{file}"), name="copy the source"),)
     words = [*_SELF, "--git", source.git or "", "--rev", source.commit or source.rev or ""]
     if not source.submodules:
