@@ -1,11 +1,16 @@
-"""Which of several masters a machine works for."""
+"""Which of several masters a machine works for, and that it never stops to look for one."""
 
 from types import SimpleNamespace
+from typing import cast
 
-from twisted.application.service import Service
+from twisted.application.service import MultiService, Service
+from twisted.internet import defer
+from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 
+from torchyard_farm.machine.lifeline import watch
 from torchyard_farm.machine.roaming import Roaming
+from torchyard_farm.notes import steady
 
 
 class StandInAgent(Service):
@@ -78,3 +83,55 @@ def test_a_machine_that_is_stopped_stays_so() -> None:
     machine.stopService()
     pass_time(clock, 60)
     assert agents(machine) == []
+
+
+class HangingAgent(StandInAgent):
+    """One whose connection does not end, or not without an error."""
+
+    def stopService(self) -> defer.Deferred[None]:  # noqa: N802 - Twisted's
+        self.running = False
+        return defer.fail(OSError("no")) if self.master == "two" else defer.Deferred()
+
+
+def test_agents_that_do_not_end_well_keep_a_machine_from_nothing() -> None:
+    clock = Clock()
+    machine = Roaming(clock, ["one", "two"], lambda name: [HangingAgent(name) for _ in range(3)])
+    machine.startService()
+    seen = [masters(machine)]
+    for _ in range(3):
+        pass_time(clock, 30)
+        seen.append(masters(machine))
+    assert seen == [{"one"}, {"two"}, {"one"}, {"two"}]
+
+
+def test_nothing_looks_after_an_agent_that_has_ended() -> None:
+    clock = Clock()
+
+    class Agent(MultiService):
+        bf = SimpleNamespace(perspective=None)
+
+    def make(_: str) -> list[Agent]:
+        agent = Agent()  # type: ignore[no-untyped-call]
+        watch(agent, clock)
+        return [agent]
+
+    machine = Roaming(clock, ["one", "two"], make)
+    machine.startService()
+    before = len(clock.getDelayedCalls())
+    pass_time(clock, 300)
+    assert len(clock.getDelayedCalls()) == before
+
+
+def test_a_loop_goes_on_when_what_it_does_fails() -> None:
+    clock = Clock()
+    done: list[float] = []
+
+    def do() -> None:
+        done.append(clock.seconds())
+        raise OSError
+
+    loop = steady(do, cast("IReactorTime", clock))
+    loop.start(1)
+    pass_time(clock, 3)
+    assert done == [0, 1, 2, 3]
+    loop.stop()

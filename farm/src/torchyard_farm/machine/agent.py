@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from buildbot_worker.bot import Worker
-from twisted.internet import reactor, task
+from twisted.internet import reactor
 from twisted.python import log
 from twisted.python.logfile import LogFile
 
@@ -17,7 +17,7 @@ from torchyard_farm.machine.jobs import tell_jobs
 from torchyard_farm.machine.lifeline import watch
 from torchyard_farm.machine.looks import tell_of
 from torchyard_farm.machine.roaming import Roaming
-from torchyard_farm.notes import note
+from torchyard_farm.notes import steady
 from torchyard_farm.settings.farm import Address, escaped
 
 _LOOK = 1.0
@@ -67,7 +67,7 @@ def run_agents(folder: Path, logins: list[Login], names: list[str], idle: int | 
         )
         tell_jobs(agent.bot, folder / WORK)
         tell_of(agent.bot, folder)
-        watch(agent)
+        watch(agent, reactor)
         doorway.watch(name, agent.bf)
         return agent
 
@@ -89,5 +89,5 @@ def _end_when(idleness: Idleness, running: Any) -> None:
             looking.stop()
             running.stop()
 
-    looking = task.LoopingCall(look)
-    looking.start(_LOOK, now=False).addErrback(note)
+    looking = steady(look, running)
+    looking.start(_LOOK, now=False)

@@ -8,10 +8,11 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
+from twisted.application.service import Service
 from twisted.internet import defer, error, reactor, task
 from twisted.python import log
 
-from torchyard_farm.notes import GONE, note
+from torchyard_farm.notes import GONE, steady
 
 _INTERVAL = 20
 _PATIENCE = 40
@@ -19,20 +20,32 @@ _PAUSE = 5
 """Seconds between two signs of life, until one must be answered, and before a new login."""
 
 
-def watch(agent: Any) -> None:
-    """Look after the connection of one agent."""
-    factory = agent.bf
-    factory.failedToGetPerspective = _log_in_again
-    task.LoopingCall(lambda: _ask(factory.perspective).addErrback(note)).start(_INTERVAL, now=False)
+def watch(agent: Any, clock: Any) -> None:
+    """Look after the connection of one agent, for as long as that runs."""
+    agent.bf.failedToGetPerspective = _log_in_again
+    _Lifeline(agent.bf, clock).setServiceParent(agent)
+
+
+class _Lifeline(Service):
+    def __init__(self, factory: Any, clock: Any) -> None:
+        self._loop = steady(lambda: _ask(factory.perspective, clock), clock)
+
+    def startService(self) -> None:
+        super().startService()
+        self._loop.start(_INTERVAL, now=False)
+
+    def stopService(self) -> None:
+        self._loop.stop()
+        super().stopService()
 
 
 @defer.inlineCallbacks
-def _ask(perspective: Any) -> Generator[Any, Any, None]:
+def _ask(perspective: Any, clock: Any) -> Generator[Any, Any, None]:
     if perspective is None:
         return
     with suppress(*GONE):
         asked = perspective.callRemote("keepalive")
-        asked.addTimeout(_PATIENCE, reactor)
+        asked.addTimeout(_PATIENCE, clock)
         try:
             yield asked
         except (defer.TimeoutError, error.TimeoutError):

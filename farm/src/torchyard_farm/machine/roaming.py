@@ -4,15 +4,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from twisted.application.service import MultiService
-from twisted.internet import defer, task
+from twisted.internet import defer
 from twisted.python import log
 
-from torchyard_farm.notes import note
+from torchyard_farm.notes import note, steady
 
 _LOOK = 1.0
 _PATIENCE = 20.0
 """Seconds without a connection after which another master is tried."""
 
+_FAREWELL = 5.0
+"""Seconds that agents have to end: one that hangs with its master must not keep the others."""
 
 T = TypeVar("T")
 
@@ -30,13 +32,12 @@ class Roaming(MultiService, Generic[T]):
         self._turn = -1
         self._agents: list[Any] = []
         self._heard = 0.0
-        self._loop = task.LoopingCall(self._look)
-        self._loop.clock = reactor
+        self._loop = steady(self._look, reactor)
 
     def startService(self) -> None:
         super().startService()
         self._begin()
-        self._loop.start(_LOOK, now=False).addErrback(note)
+        self._loop.start(_LOOK, now=False)
 
     def stopService(self) -> Any:
         if self._loop.running:
@@ -57,8 +58,9 @@ class Roaming(MultiService, Generic[T]):
             self._heard = now
         elif len(self._logins) > 1 and now - self._heard > _PATIENCE:
             log.msg("the master does not answer: another one is tried")
-            for agent in self._agents:
-                yield agent.disownServiceParent()
+            ended = [defer.maybeDeferred(agent.disownServiceParent) for agent in self._agents]
+            waiting: Any = defer.DeferredList([one.addErrback(note) for one in ended])
+            yield waiting.addTimeout(_FAREWELL, self._reactor).addErrback(note)
             self._begin()
 
 

@@ -17,7 +17,7 @@ from twisted.python import log
 
 from torchyard_farm.master.occasion import RunOccasion
 from torchyard_farm.master.peers import may_decide
-from torchyard_farm.notes import note
+from torchyard_farm.notes import steady
 from torchyard_farm.settings.dates import Times, next_run, parse_moment, spell_moment
 from torchyard_farm.settings.farm import Farm
 from torchyard_farm.settings.occasions import CALENDAR, page_of, run_name, verb_of
@@ -72,9 +72,8 @@ class Calendar(ReconfigurableBaseScheduler):
         yield super().activate()
         if self.enabled:
             self._last = {}
-            self._loop = task.LoopingCall(self._look)
-            self._loop.clock = self.master.reactor
-            self._loop.start(_LOOK).addErrback(note)
+            self._loop = steady(self._begin_due, self.master.reactor)
+            self._loop.start(_LOOK)
 
     @defer.inlineCallbacks
     def deactivate(self) -> Generator[Any, Any, None]:
@@ -82,9 +81,6 @@ class Calendar(ReconfigurableBaseScheduler):
         if self._loop is not None:
             self._loop.stop()
             self._loop = None
-
-    def _look(self) -> Any:
-        return self._begin_due().addErrback(note)
 
     @defer.inlineCallbacks
     def _begin_due(self) -> Generator[Any, Any, None]:

@@ -21,7 +21,7 @@ from torchyard_farm.jobs.booking import Amounts, Look, booked_for, capacity, str
 from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
 from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
 from torchyard_farm.jobs.trees import Trees
-from torchyard_farm.notes import note
+from torchyard_farm.notes import steady
 from torchyard_farm.settings.farm import Machine
 
 _FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
@@ -64,8 +64,8 @@ class Desk(BuildbotService):
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self._stop()
-        self._loop = task.LoopingCall(self._look_around)
-        self._loop.start(interval, now=False).addErrback(note)
+        self._loop = steady(self._look_around, self.master.reactor)
+        self._loop.start(interval, now=False)
 
     def stopService(self) -> Any:
         self._stop()

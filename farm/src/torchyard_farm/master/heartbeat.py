@@ -11,7 +11,7 @@ from twisted.python import log
 from torchyard_farm.master.halfway import tidy_up
 from torchyard_farm.master.strays import look_after
 from torchyard_farm.master.tries import Tries
-from torchyard_farm.notes import GONE, note
+from torchyard_farm.notes import GONE, note, steady
 from torchyard_farm.settings.occasions import CALENDAR
 
 
@@ -32,8 +32,8 @@ class Heartbeat(BuildbotService):
         self._patience = patience
         self._tries = tries
         self._stop()
-        self._loop = task.LoopingCall(self._ask_all)
-        self._loop.start(interval, now=False).addErrback(note)
+        self._loop = steady(self._ask_all, self.master.reactor)
+        self._loop.start(interval, now=False)
 
     def stopService(self) -> Any:
         self._stop()

@@ -10,7 +10,7 @@ from twisted.internet import defer, task
 from twisted.python import log
 
 from torchyard_farm.jobs.plans import Plans
-from torchyard_farm.notes import note
+from torchyard_farm.notes import steady
 
 _EVERY = 3600
 _PORTION = 100
@@ -33,8 +33,8 @@ class Janitor(BuildbotService):
         self._plans = Plans(Path(folder))
         self._keep = keep
         self._stop()
-        self._loop = task.LoopingCall(lambda: self._clean().addErrback(note))
-        self._loop.start(_EVERY).addErrback(note)
+        self._loop = steady(self._clean, self.master.reactor)
+        self._loop.start(_EVERY)
 
     def stopService(self) -> Any:
         self._stop()

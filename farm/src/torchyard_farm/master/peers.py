@@ -19,7 +19,7 @@ from torchyard.errors import SelectionError
 from torchyard_farm.jobs.peers import Mark, Watch, compare
 from torchyard_farm.jobs.plans import FarmPlan, Plans, decode_plan
 from torchyard_farm.master.drawer import Drawer
-from torchyard_farm.notes import note
+from torchyard_farm.notes import steady
 
 _LOOK = 2.0
 """Seconds between two looks at the database."""
@@ -88,9 +88,8 @@ class Peers(BuildbotService):
                 )
                 self._consumers.append(consumer)
             yield self._look()
-            self._loop = task.LoopingCall(lambda: self._look().addErrback(note))
-            self._loop.clock = self.master.reactor
-            self._loop.start(_LOOK, now=False).addErrback(note)
+            self._loop = steady(self._look, self.master.reactor)
+            self._loop.start(_LOOK, now=False)
 
     @defer.inlineCallbacks
     def stopService(self) -> Steps:

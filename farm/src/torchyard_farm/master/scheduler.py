@@ -21,7 +21,7 @@ from torchyard_farm.jobs.board import Board, Told
 from torchyard_farm.jobs.plans import FarmPlan, Plans
 from torchyard_farm.jobs.trees import typical_size
 from torchyard_farm.master.peers import may_decide, share_plan
-from torchyard_farm.notes import note
+from torchyard_farm.notes import steady
 
 NAME = "plans"
 _GOOD = (SUCCESS, WARNINGS)
@@ -76,9 +76,8 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._consumer = yield self.master.mq.startConsuming(
                 self._hear, ("buildsets", None, "complete")
             )
-            self._loop = task.LoopingCall(self._kick)
-            self._loop.clock = self.master.reactor
-            self._loop.start(_LOOK).addErrback(note)
+            self._loop = steady(self._kick, self.master.reactor)
+            self._loop.start(_LOOK)
 
     @defer.inlineCallbacks
     def deactivate(self) -> Steps:
