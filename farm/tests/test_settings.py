@@ -101,3 +101,12 @@ def test_a_master_is_not_started_twice(tmp_path: Path) -> None:
         refuse_running(tmp_path)
     (tmp_path / "twistd.pid").write_text("999999999\n", encoding="ascii")
     refuse_running(tmp_path)
+
+
+def test_no_password_is_empty(tmp_path: Path) -> None:
+    farm = parse_farm(GOOD)
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/admin").write_text("\n", encoding="utf-8")
+    make_secrets(tmp_path, farm)
+    assert len(secret_of(tmp_path, "admin")) == 32
+    assert sorted(path.name for path in (tmp_path / "secrets").iterdir()) == ["admin", "gpu"]

@@ -67,14 +67,18 @@ def make_master(folder: Path, text: str, now: datetime) -> Farm:
 
 
 def make_secrets(folder: Path, farm: Farm) -> None:
-    """Make a password for everybody who has none yet; only the master's user can read them."""
+    """Make a password for everybody who has none yet; only the master's user can read them.
+
+    A file with nothing in it is none: everybody would know that password.
+    """
     place = folder / SECRETS
     place.mkdir(mode=0o700, exist_ok=True)
     for name in (*farm.users, *(machine.name for machine in farm.machines)):
-        path = place / name
-        if not path.exists():
-            path.touch(mode=0o600)
-            path.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
+        if not ((place / name).exists() and secret_of(folder, name)):
+            part = place / f".{name}"  # no name begins so
+            part.touch(mode=0o600)
+            part.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
+            part.replace(place / name)
 
 
 def refuse_running(folder: Path) -> None:
