@@ -88,7 +88,7 @@ class TrialFarm:
         with contextlib.ExitStack() as stack:
             self.port = stack.enter_context(reserved_port())
             self.web = stack.enter_context(reserved_port())
-            self.master.mkdir(parents=True)
+            self.master.mkdir(mode=0o700, parents=True)
             text = f'file = "{self.file}"\ndatabase = "{self._database}"\n'
             text += f'listen = "{LOOPBACK}:{self.port}"\nweb = "{LOOPBACK}:{self.web}"\n'
             text += f'heartbeat = "2 s"\npatience = "{self.patience} s"\npause = "1 s"\n'

@@ -41,6 +41,7 @@ class SecondMaster(Master):
         with ExitStack() as stack:
             self.port = stack.enter_context(reserved_port())
             self.web = stack.enter_context(reserved_port())
+            self.master.mkdir(mode=0o700, parents=True)
             shutil.copytree(self._first.master / "secrets", self.master / "secrets")
             text = (self._first.master / "farm.toml").read_text(encoding="utf-8")
             text = text.replace(f":{self._first.port}", f":{self.port}")

@@ -100,9 +100,18 @@ def test_a_user_is_added_once(tmp_path: Path) -> None:
     assert len(secret_of(tmp_path, "eve")) == 32
     with pytest.raises(UsageError, match="there is a user `eve` already"):
         CliRunner().invoke(command, argv, catch_exceptions=False)
-    with pytest.raises(ConfigError, match="can't be a name"):
-        CliRunner().invoke(command, [str(tmp_path), "../eve"], catch_exceptions=False)
+    for name in ("../eve", 'a"]\nroles = ["force"]\n[user."b'):
+        with pytest.raises(UsageError, match="can't be a name"):
+            CliRunner().invoke(command, [str(tmp_path), name], catch_exceptions=False)
     assert len(load_farm(tmp_path).users) == 3
+
+
+def test_who_adds_a_user_lets_nobody_read_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "farm.toml"
+    path.write_text(FARM, encoding="utf-8")
+    path.chmod(0o600)
+    CliRunner().invoke(command, [str(tmp_path), "eve"], catch_exceptions=False)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize("is_behind_tls", [True, False])

@@ -1,13 +1,25 @@
 """`farm.toml`, right and wrong."""
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
-from torchyard.errors import ConfigError, HostError
+from torchyard.errors import ConfigError, HostError, UsageError
+from torchyard_farm.cli.daily import command as daily
+from torchyard_farm.cli.init import command as init
+from torchyard_farm.cli.nightly import command as nightly
 from torchyard_farm.settings.farm import load_farm, parse_farm
-from torchyard_farm.settings.layout import farm_text, make_secrets, refuse_running, secret_of
+from torchyard_farm.settings.layout import (
+    farm_text,
+    make_master,
+    make_secrets,
+    refuse_running,
+    secret_of,
+)
 
 GOOD = """
 file = "torchyard.toml"
@@ -77,6 +89,37 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(ConfigError) as caught:
         parse_farm(GOOD.replace("64 GB", "much").replace("1 TB", "more"))
     assert len(caught.value.diagnostics) == 2
+
+
+def test_what_is_given_is_written_as_toml_wants_it() -> None:
+    database = 'postgresql://farm:a"b\\c@db/farm'
+    assert parse_farm(farm_text('/my "p"/torchyard.toml', database, [])).database == database
+
+
+def test_a_farm_that_is_there_needs_no_project_to_be_brought_up_to_date(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on the machine of a second master, which may have none."""
+    (tmp_path / "farm.toml").write_text(GOOD.replace("listen", "# listen"), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(init, [str(tmp_path)], catch_exceptions=False)
+    assert "workers gpu" in done.stderr
+    assert (tmp_path / "state.sqlite").exists()
+
+
+@pytest.mark.parametrize("command", [nightly, daily])
+@pytest.mark.parametrize("due", ["yesterday", "2026-11-15", "2026-11-15T02:00:00+01:00"])
+def test_what_is_due_is_due_at_a_moment(tmp_path: Path, command: click.Command, due: str) -> None:
+    with pytest.raises(UsageError, match="is no moment"):
+        CliRunner().invoke(command, [str(tmp_path), "x", "--due", due], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("mode", [0o750, 0o705])
+def test_what_others_can_read_is_no_place_for_a_master(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    with pytest.raises(HostError, match="others can read"):
+        make_master(tmp_path, GOOD, datetime.now(UTC))
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_directory_without_a_farm(tmp_path: Path) -> None:

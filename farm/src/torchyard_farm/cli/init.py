@@ -23,15 +23,18 @@ def command(*, folder: Path, file: str, database: str) -> None:
     """Make a master in DIR for the project of a file, with a worker for each of its platforms.
 
     Edit farm.toml in it; passwords of workers are in the directory `secrets`. Where there is a
-    farm.toml, it is kept, and all else is brought up to date.
+    farm.toml, it is kept, and no other file is read; all else is brought up to date.
     """
     from torchyard.cli.places import absolute
     from torchyard.cli.today import now
     from torchyard.config.load import load_yard
+    from torchyard_farm.settings.farm import FILE
     from torchyard_farm.settings.layout import farm_text, make_master
 
-    platforms = load_yard(file).matrix.values[0]
-    farm = make_master(folder, farm_text(absolute(file), database, platforms), now())
+    text = ""
+    if not (folder / FILE).exists():
+        text = farm_text(absolute(file), database, load_yard(file).matrix.values[0])
+    farm = make_master(folder, text, now())
     names = ", ".join(machine.name for machine in farm.machines)
     say(f"{folder}/farm.toml: workers {names}")
     say(f"start the master with: torchyard farm start {folder}")

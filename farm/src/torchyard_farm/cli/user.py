@@ -24,19 +24,21 @@ def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
 
     The master knows the user when it is started again. Everybody may look, without any user.
     """
-    from torchyard.host.work import replace_bytes
     from torchyard.report.console import say, write
     from torchyard_farm.settings.farm import FILE, SECRETS, load_farm, parse_farm
     from torchyard_farm.settings.layout import make_secrets
+    from torchyard_farm.settings.names import wrong_names
 
+    for wrong in wrong_names([name]):
+        raise UsageError(wrong)
     if name in load_farm(folder).users:
         msg = f"there is a user `{name}` already"
         raise UsageError(msg, hint=f"roles are in {folder}/{FILE}: [user.{name}]")
     given = ", ".join(f'"{role}"' for role in roles)
-    text = (folder / FILE).read_text(encoding="utf-8")
-    text += f'\n[user."{name}"]\nroles = [{given}]\n'
-    farm = parse_farm(text)
-    replace_bytes(folder / FILE, text.encode())
+    added = f'\n[user."{name}"]\nroles = [{given}]\n'
+    farm = parse_farm((folder / FILE).read_text(encoding="utf-8") + added)
+    with (folder / FILE).open("a", encoding="utf-8") as file:
+        file.write(added)
     make_secrets(folder, farm)
     say(f"restart the master to let {name} in: torchyard farm stop {folder}, and start")
     write(f"{folder / SECRETS / name}\n")

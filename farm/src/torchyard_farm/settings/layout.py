@@ -1,5 +1,6 @@
 """The directory of a master: what `farm init` writes into it."""
 
+import json
 import secrets
 from collections.abc import Iterable
 from datetime import datetime
@@ -12,13 +13,14 @@ from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
 from torchyard_farm.settings.tls import make_identity
 
 _WRITTEN = ("buildbot.tac", "master.cfg")
+_OTHERS = 0o077
 
 _TEXT = """\
 # The farm: where its master listens, and which machines work for it.
 # It is read when the master starts: torchyard farm stop, and start.
 
-file = "{file}"  # the project that is built
-database = "{database}"
+file = {file}  # the project that is built
+database = {database}
 listen = "127.0.0.1:9989"  # for workers; all else than this machine's own is encrypted
 # names = ["farm.example.org"]  # under which workers look for it
 web = "127.0.0.1:8010"  # for people: a proxy with TLS belongs in front of it
@@ -48,12 +50,23 @@ def farm_text(file: str, database: str, platforms: Iterable[str]) -> str:
         _WORKER.format(number=number, platform=platform)
         for number, platform in enumerate(platforms, 1)
     )
-    return _TEXT.format(file=file, database=database) + "".join(workers)
+    head = _TEXT.format(file=_quoted(file), database=_quoted(database))
+    return head + "".join(workers)
+
+
+def _quoted(text: str) -> str:
+    """A text as TOML writes it, which is as JSON does."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def make_master(folder: Path, text: str, now: datetime) -> Farm:
     """Write what is missing in a master's directory, and bring its database up to date."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & _OTHERS:
+        msg = (
+            f"others can read `{folder}`, where passwords will be, and the key that signs sessions"
+        )
+        raise HostError(msg, hint=f"chmod 700 {folder}; or name a directory that is not there yet")
     if not (folder / FILE).exists():
         (folder / FILE).write_text(text, encoding="utf-8")
     farm = load_farm(folder)
