@@ -1,6 +1,9 @@
 """`farm.toml`, right and wrong."""
 
 import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -9,9 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from torchyard.errors import ConfigError, HostError, UsageError
+from torchyard.host.process import is_running
 from torchyard_farm.cli.daily import command as daily
 from torchyard_farm.cli.init import command as init
 from torchyard_farm.cli.nightly import command as nightly
+from torchyard_farm.cli.stop import command as stop
 from torchyard_farm.settings.farm import load_farm, parse_farm
 from torchyard_farm.settings.layout import (
     farm_text,
@@ -137,13 +142,38 @@ def test_passwords_are_for_one_user_and_stay(tmp_path: Path) -> None:
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o600}
 
 
+@contextmanager
+def sleeper(folder: Path) -> Iterator[int]:
+    """The number of a process that works in a directory."""
+    with subprocess.Popen(["sleep", "600"], cwd=folder) as process:
+        try:
+            yield process.pid
+        finally:
+            process.kill()
+
+
 def test_a_master_is_not_started_twice(tmp_path: Path) -> None:
     refuse_running(tmp_path)
-    (tmp_path / "twistd.pid").write_text(f"{os.getpid()}\n", encoding="ascii")
-    with pytest.raises(HostError, match=f"runs already: process {os.getpid()}"):
-        refuse_running(tmp_path)
-    (tmp_path / "twistd.pid").write_text("999999999\n", encoding="ascii")
+    with sleeper(tmp_path) as number:
+        (tmp_path / "twistd.pid").write_text(str(number), encoding="ascii")
+        with pytest.raises(HostError, match=f"runs already: process {number}"):
+            refuse_running(tmp_path)
     refuse_running(tmp_path)
+
+
+def test_the_number_of_a_killed_master_may_be_that_of_another_process(tmp_path: Path) -> None:
+    farm, number = tmp_path / "farm", tmp_path / "farm/twistd.pid"
+    farm.mkdir()
+    (farm / "farm.toml").write_text(GOOD, encoding="utf-8")
+    with sleeper(tmp_path) as other:
+        for one in (other, os.getpid()):
+            number.write_text(str(one), encoding="ascii")
+            refuse_running(farm)
+            assert not number.exists(), "Buildbot would not start"
+        number.write_text(str(other), encoding="ascii")
+        done = CliRunner().invoke(stop, [str(farm)], catch_exceptions=False)
+        assert "no master runs in" in done.stderr
+        assert is_running(other)
 
 
 def test_no_password_is_empty(tmp_path: Path) -> None:

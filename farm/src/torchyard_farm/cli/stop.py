@@ -17,6 +17,10 @@ def command(*, folder: Path) -> None:
     from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
     from torchyard_farm.settings.farm import load_farm
+    from torchyard_farm.settings.layout import find_master
 
     load_farm(folder)
-    say(capture([own_program("buildbot"), "stop", "."], cwd=folder).strip())
+    if find_master(folder) is None:
+        say(f"no master runs in {folder}")
+    else:
+        say(capture([own_program("buildbot"), "stop", "."], cwd=folder).strip())

@@ -1,14 +1,16 @@
 """The directory of a master: what `farm init` writes into it."""
 
 import json
+import os
 import secrets
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from importlib.resources import files
 from pathlib import Path
 
 from torchyard.errors import HostError
-from torchyard.host.process import capture, is_running, own_program
+from torchyard.host.process import capture, own_program
 from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
 from torchyard_farm.settings.tls import make_identity
 
@@ -94,12 +96,27 @@ def make_secrets(folder: Path, farm: Farm) -> None:
             part.replace(place / name)
 
 
-def refuse_running(folder: Path) -> None:
-    """Refuse to start a master twice; what one that was killed has left is no master."""
+def find_master(folder: Path) -> int | None:
+    """The process of the master in a directory, if one runs.
+
+    The number that one has left which was killed is forgotten, since any other process may have
+    it by now: Buildbot would not start for its sake, and stop it in place of a master.
+    """
     path = folder / "twistd.pid"
     text = path.read_text(encoding="ascii").strip() if path.exists() else ""
-    if text.isdecimal() and is_running(int(text)):
-        msg = f"the master in `{folder}` runs already: process {text}"
+    if text.isdecimal() and int(text) != os.getpid():
+        with suppress(OSError):  # it is gone, or somebody else's
+            if Path(f"/proc/{text}/cwd").samefile(folder):
+                return int(text)
+    path.unlink(missing_ok=True)
+    return None
+
+
+def refuse_running(folder: Path) -> None:
+    """Refuse to start a master twice."""
+    process = find_master(folder)
+    if process is not None:
+        msg = f"the master in `{folder}` runs already: process {process}"
         raise HostError(
             msg, hint=f"to let it read {FILE} again: torchyard farm stop {folder}, and start"
         )
