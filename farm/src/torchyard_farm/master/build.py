@@ -14,7 +14,10 @@ from torchyard_farm.master.tries import VERDICT
 
 
 class JobBuild(Build):
-    """Buildbot never ends a build whose worker is lost while it is prepared, or with an error."""
+    """Buildbot never ends a build whose worker is lost while it is prepared, or with an error.
+
+    Nor one that is cancelled between the moment when it is chosen and that when it begins.
+    """
 
     _pages: ClassVar[dict[str, int]] = {}
     """The cells' pages that are known already: their words need not be written again."""
@@ -29,13 +32,16 @@ class JobBuild(Build):
             if step is not None:
                 yield self.master.data.updates.finishStep(step, RETRY, hidden=False)
             yield self.buildFinished(["worker", "lost"], RETRY)
+        else:
+            if self.stopped and self._preparation_step is None:
+                yield self.buildFinished(["cancelled"], CANCELLED)
 
     def buildFinished(self, text: list[str], results: int) -> Any:
         is_lost = self.workerforbuilder.worker is None
         if (results == EXCEPTION and is_lost) or (
             results == CANCELLED and self._is_only_stopping()
         ):
-            results = RETRY
+            self.results = results = RETRY  # else the worse of the two counts
         return super().buildFinished(text, results)
 
     def _is_only_stopping(self) -> bool:

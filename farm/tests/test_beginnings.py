@@ -1,0 +1,84 @@
+"""Builds that are cancelled just when they begin: each of them ends, and gives its agent back."""
+
+from types import SimpleNamespace
+
+import pytest
+from buildbot.process.results import CANCELLED, RETRY
+from twisted.internet import defer
+
+from torchyard_farm.jobs.attempts import Verdict
+from torchyard_farm.master.build import JobBuild
+from torchyard_farm.master.tries import VERDICT
+
+pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
+
+
+def answer(result: object = None) -> object:
+    return lambda *_args, **_more: defer.succeed(result)
+
+
+class StandIns:
+    """In place of Buildbot's master, builder and agent: what a build asks them for, and tells."""
+
+    def __init__(self, *, stopping: bool) -> None:
+        self.told: list[object] = []
+        updates = SimpleNamespace(
+            addBuild=answer((7, 1)),
+            updateBuilderInfo=answer(),
+            setBuildStateString=answer(),
+            finishBuild=lambda _, results: self.told.append(results),
+        )
+        self.master = SimpleNamespace(
+            data=SimpleNamespace(updates=updates),
+            mq=SimpleNamespace(
+                startConsuming=answer(SimpleNamespace(stopConsuming=lambda: None)),
+            ),
+            botmaster=SimpleNamespace(
+                remove_in_progress_buildrequest=lambda _: "somebody cancelled it",
+                shuttingDown=stopping,
+            ),
+        )
+        self.builder = SimpleNamespace(
+            name="linux-x86_64",
+            master=self.master,
+            config_version=1,
+            config=SimpleNamespace(
+                env={}, do_build_if=lambda _: True, description=None, project=None, tags=None
+            ),
+            getBuilderIdForName=answer(1),
+            find_project_id=answer(),
+            buildFinished=lambda *_: self.told.append("builder"),
+        )
+        self.agent = SimpleNamespace(
+            worker=SimpleNamespace(
+                workername="w1", workerid=1, info=None, resetQuarantine=lambda: None
+            ),
+            buildFinished=lambda: self.told.append("agent"),
+        )
+
+    def build(self) -> JobBuild:
+        request = SimpleNamespace(
+            id=3, mergeSourceStampsWith=lambda _: [], mergeReasons=lambda _: "plan"
+        )
+        build = JobBuild([request], self.builder)
+        build.setProperty(JobBuild.VIRTUAL_BUILDERNAME_PROP, "tiny/cell", "plan")
+        return build
+
+
+@pytest.mark.parametrize(
+    ("stopping", "verdict", "end"),
+    [
+        (False, None, CANCELLED),
+        (True, None, RETRY),  # only the master stops: it goes on later
+        (True, Verdict.ENDED, CANCELLED),
+    ],
+)
+def test_a_build_that_is_cancelled_when_it_begins(
+    stopping: bool, verdict: Verdict | None, end: int
+) -> None:
+    around = StandIns(stopping=stopping)
+    build = around.build()
+    if verdict is not None:
+        build.setProperty(VERDICT, verdict.value, "run")
+    build.startBuild(around.agent)
+    assert around.told == [end, "agent", "builder"]
