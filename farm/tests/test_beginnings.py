@@ -1,4 +1,4 @@
-"""Builds that are cancelled just when they begin: each of them ends, and gives its agent back."""
+"""Builds that are disturbed just when they begin: no job, and no agent, is kept for ever."""
 
 from types import SimpleNamespace
 
@@ -8,6 +8,7 @@ from twisted.internet import defer
 
 from torchyard_farm.jobs.attempts import Verdict
 from torchyard_farm.master.build import JobBuild
+from torchyard_farm.master.desk import Chooser, Desk
 from torchyard_farm.master.tries import VERDICT
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
@@ -82,3 +83,27 @@ def test_a_build_that_is_cancelled_when_it_begins(
         build.setProperty(VERDICT, verdict.value, "run")
     build.startBuild(around.agent)
     assert around.told == [end, "agent", "builder"]
+
+
+class StandInBuilder:
+    """In place of Buildbot's builder: begins whatever it is asked to."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+
+    def getAvailableWorkers(self) -> list[object]:  # noqa: N802 - Buildbot's
+        return []
+
+    def maybeStartBuild(self, _agent: object, requests: list[str]) -> bool:  # noqa: N802
+        self.begun += requests
+        return True
+
+
+def test_a_job_whose_agent_is_lost_while_it_is_claimed_is_given_back() -> None:
+    builder = StandInBuilder()
+    Chooser(Desk(machines=[], folder=".", interval=1), builder, None)
+    given_back = builder.maybeStartBuild(SimpleNamespace(worker=None), ["one"])
+    assert builder.begun == []
+    assert getattr(given_back, "result", None) is False
+    assert builder.maybeStartBuild(SimpleNamespace(worker="w1"), ["two"]) is True
+    assert builder.begun == ["two"]

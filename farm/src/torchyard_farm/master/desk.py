@@ -237,6 +237,16 @@ class Chooser(BuildChooserBase):
         for worker in builder.getAvailableWorkers():
             self._agents.setdefault(desk.machine_of(worker.worker), []).append(worker)
         self._places = desk.places() if self._agents else {}
+        builder.maybeStartBuild = self._start
+
+    def _start(self, agent: Any, requests: list[Any]) -> Any:
+        """Begin a build; if its agent was lost while Buildbot claimed the job, give that back.
+
+        Buildbot itself fails then, and keeps the job claimed for ever.
+        """
+        if agent.worker is None:
+            return defer.succeed(result=False)
+        return type(self.bldr).maybeStartBuild(self.bldr, agent, requests)
 
     @defer.inlineCallbacks
     def popNextBuild(self) -> Steps:
