@@ -13,7 +13,7 @@ from twisted.python.logfile import LogFile
 from torchyard_farm.jobs.looking import WORK
 from torchyard_farm.machine.doorway import Doorway
 from torchyard_farm.machine.idle import Idleness
-from torchyard_farm.machine.jobs import tell_jobs
+from torchyard_farm.machine.jobs import Jobs
 from torchyard_farm.machine.lifeline import watch
 from torchyard_farm.machine.looks import tell_of
 from torchyard_farm.machine.roaming import Roaming
@@ -53,6 +53,8 @@ def run_agents(folder: Path, logins: list[Login], names: list[str], idle: int | 
         " or ".join(f"{one.master.host}:{one.master.port}" for one in logins), reactor
     )
 
+    jobs = Jobs(folder / WORK)
+
     def agent_at(login: Login, name: str) -> Worker:
         base = folder / name
         base.mkdir(parents=True, exist_ok=True)
@@ -65,7 +67,7 @@ def run_agents(folder: Path, logins: list[Login], names: list[str], idle: int | 
             keepalive=0,
             connection_string=login.endpoint,
         )
-        tell_jobs(agent.bot, folder / WORK)
+        jobs.tell(agent.bot)
         tell_of(agent.bot, folder)
         watch(agent, reactor)
         doorway.watch(name, agent.bf)

@@ -1,10 +1,11 @@
-"""What a worker's agent tells the master about its jobs: they outlive agent and connection."""
+"""What a worker's agents tell the master about its jobs: they outlive agents and connections."""
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from twisted.internet import threads
+from twisted.internet.threads import deferToThread
 
 from torchyard.run.detached import detached_in, end_named
 from torchyard_farm.notes import note
@@ -12,17 +13,24 @@ from torchyard_farm.notes import note
 _NAME = re.compile(r"[a-z]+-[0-9a-f]+")
 
 
-def tell_jobs(bot: Any, work: Path) -> None:
-    """Let the master ask what runs on this machine, and end what nobody wants any more.
+class Jobs:
+    """The jobs of a machine. Any of its agents may be asked about them, and to end one of them."""
 
-    `bot` is what the master talks to: it may call all that is named `remote_...`.
-    """
+    def __init__(self, work: Path, apart: Callable[..., Any] = deferToThread) -> None:
+        self._work = work
+        self._apart = apart
+        self._ending: set[str] = set()
 
-    def running() -> Any:
-        return threads.deferToThread(detached_in, work)
+    def tell(self, bot: Any) -> None:
+        """Let the master ask; `bot` is what it talks to, and it calls what is named `remote_…`."""
+        bot.remote_running, bot.remote_end = self._running, self._end
 
-    def end(name: str) -> None:
-        if _NAME.fullmatch(name):
-            threads.deferToThread(end_named, work, name).addErrback(note)
+    def _running(self) -> Any:
+        return self._apart(detached_in, self._work)
 
-    bot.remote_running, bot.remote_end = running, end
+    def _end(self, name: str) -> None:
+        """End what nobody wants any more; who says so again and again need not wait for it."""
+        if _NAME.fullmatch(name) and name not in self._ending:
+            self._ending.add(name)
+            ended = self._apart(end_named, self._work, name).addErrback(note)
+            ended.addBoth(lambda _: self._ending.discard(name))
