@@ -150,7 +150,10 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._refused.add(name)
             return
         yield share_plan(self.master, self._plans, name)
+        board = self._board
         told, torn = yield self.master.db.pool.do(self._read_told, plan.id)
+        if board is not self._board:  # what ended since it was read is forgotten
+            return
         self._board.add(plan, told)
         for buildset in torn:
             yield self.master.data.updates.maybeBuildsetComplete(buildset)
@@ -221,7 +224,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
                     "cancel", {"reason": "its plan was cancelled"}, ("buildrequests", str(request))
                 )
         if not open_requests:
-            del self._cancelling[name]
+            self._cancelling.pop(name, None)
             self._plans.end(name)
 
     def _read_open(self, connection: Any, name: str) -> list[tuple[int, bool]]:
