@@ -1,13 +1,11 @@
-"""What a worker tells of its machine."""
+"""What workers have told of their machines."""
 
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from torchyard.host.memory import read_memory
-from torchyard.run.here import disk_here, jobs_here
-from torchyard_farm.jobs.booking import Look, booked_for
+from torchyard_farm.jobs.booking import Look
 
 LOOK = "look"
 """What a master asks a worker for, and what is told unasked when a worker connects."""
@@ -17,16 +15,6 @@ LOOKS = "machines.json"
 
 WORK = "work"
 """The directory of a worker in which the jobs of all its slots are."""
-
-
-def look_at(folder: Path) -> str:
-    """Look at the machine that a worker's directory is on."""
-    work = folder / WORK
-    jobs = {
-        task.fingerprint: booked_for(task.needs.memory, task.needs.disk) for task in jobs_here(work)
-    }
-    look = Look(memory=read_memory().total, disk=disk_here(work), jobs=jobs)
-    return msgspec.json.encode(look).decode()
 
 
 def read_look(told: str) -> Look | None:
