@@ -58,6 +58,12 @@ def test_a_file_is_read() -> None:
     assert (daily.url, len(daily.times.days)) == ("https://example.org/nightly", 7)
 
 
+def test_an_address_of_the_newer_kind_is_read() -> None:
+    farm = parse_farm(f'web = "[::1]:8010"\n{GOOD.replace("0.0.0.0:9999", "[::1]:9999")}')
+    assert (farm.url, farm.tls) == ("http://[::1]:8010/", False)
+    assert farm.listen.endpoint == r"tcp:9999:interface=\:\:1"
+
+
 def test_the_first_file_is_a_good_one() -> None:
     farm = parse_farm(farm_text("/p/torchyard.toml", "sqlite://", ["linux-x86_64", "macos-arm64"]))
     assert [machine.platform for machine in farm.machines] == ["linux-x86_64", "macos-arm64"]
@@ -69,6 +75,8 @@ def test_the_first_file_is_a_good_one() -> None:
     [
         ("64 GB", "64", "`worker.gpu.memory`: `64` is not a number with one of the units"),
         ("0.0.0.0:9999", "9999", "`listen`: `9999` is not an interface and a port"),
+        ("0.0.0.0:9999", "0.0.0.0:99999", "`0.0.0.0:99999` is not an interface and a port"),
+        ("0.0.0.0:9999", "::1:9999", "`::1:9999` is not an interface and a port"),
         ("slots = 2", "slots = 0", "`gpu` needs at least one slot"),
         ("cuda", "cu/da", "`cu/da` can't be a name"),
         ("slots = 2", "publish = true", "`gpu` publishes, and does nothing else"),

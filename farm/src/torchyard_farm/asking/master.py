@@ -125,7 +125,7 @@ class Master:
     """A client of one master."""
 
     def __init__(self, farm: Farm) -> None:
-        self._here = f"http://{farm.web.host}:{farm.web.port}/"
+        self._here = farm.web.url
         self._pages = farm.url
         self._web = Web()
 

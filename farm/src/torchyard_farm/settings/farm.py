@@ -1,5 +1,6 @@
 """`farm.toml`: where the master listens, and which machines work for it."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar
@@ -39,6 +40,8 @@ _MOST_CAPABILITIES = 6
 """Every set of a machine's capabilities is a kind of job that it takes: 64 of them are enough."""
 
 _GB = 10**9
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]/@]+)):([0-9]{1,5})")
+_LAST_PORT = 65535
 
 T = TypeVar("T")
 
@@ -152,7 +155,8 @@ class Address(NamedTuple):
 
     @property
     def url(self) -> str:
-        return f"http://{self.host}:{self.port}/"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/"
 
 
 def escaped(text: str) -> str:
@@ -309,12 +313,12 @@ def parse_farm(text: str) -> Farm:
 
 
 def parse_address(text: str) -> Address:
-    """Read `127.0.0.1:9989`."""
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isdecimal()):
-        msg = f"`{text}` is not an interface and a port, such as 127.0.0.1:9989"
+    """Read `127.0.0.1:9989`, or `[::1]:9989`."""
+    found = _ADDRESS.fullmatch(text)
+    if found is None or int(found[3]) > _LAST_PORT:
+        msg = f"`{text}` is not an interface and a port, such as 127.0.0.1:9989 or [::1]:9989"
         raise ValueError(msg)
-    return Address(host, int(port))
+    return Address(found[1] or found[2], int(found[3]))
 
 
 _EXAMPLES: Mapping[Callable[[str], object], str] = {
