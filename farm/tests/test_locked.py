@@ -186,6 +186,7 @@ def test_nothing_else_of_the_server_changes_anything(farm: TrialFarm) -> None:
         ):
             assert visitor.send("POST", path, body).status in (401, 404, 405), path
         assert visitor.send("GET", "/plugins/plans/..%2Fanother").status == 404
+        assert "there is no such plan" not in farm.log(), "anybody could fill it"
         for path in ("/sse/add/1/builds", "/sse/remove/1/builds"):
             assert visitor.send("POST", path, body).status == 400
         assert visitor.send("GET", "/auth/logout").status == 302

@@ -15,7 +15,7 @@ from torchyard_farm.pages.grid import grid_of
 from torchyard_farm.pages.history import Past, history_of
 from torchyard_farm.pages.markup import View
 from torchyard_farm.pages.plan_list import Listed, list_view
-from torchyard_farm.pages.plan_page import plan_view, shown_blocks
+from torchyard_farm.pages.plan_page import plan_view, shown_blocks, wanted_blocks
 from torchyard_farm.pages.progress import Sent, progress_of
 
 HOSTILE = "<script>alert(1)</script>\"'&$title"
@@ -176,6 +176,11 @@ def test_a_large_plan_is_folded_and_quick() -> None:
     assert "1 ready, 80 waiting" in view.parts["b100"]
     assert 'href="?show=100#b100"' in view.parts["b100"]
     read(view)
+
+
+def test_whatever_is_asked_for_is_a_number_or_passed_over() -> None:
+    asked = [b"1", b"", b"-2", "\u0663".encode(), b"9" * 5000, b"<b>", b"12"]
+    assert wanted_blocks(asked) == {1, 12}
 
 
 def test_not_even_a_thousand_failures_make_a_large_page() -> None:

@@ -18,7 +18,7 @@ from torchyard_farm.pages.grid import grid_of
 from torchyard_farm.pages.history import history_of
 from torchyard_farm.pages.markup import POLICY, View, read_data
 from torchyard_farm.pages.plan_list import Listed, list_view
-from torchyard_farm.pages.plan_page import LISTED, plan_view, shown_blocks
+from torchyard_farm.pages.plan_page import LISTED, plan_view, shown_blocks, wanted_blocks
 from torchyard_farm.pages.progress import progress_of
 
 _FILES = {
@@ -66,6 +66,8 @@ class _Plans(Folder):
             look = _Look(self.master, int(now))
             ask = look.list if name in ("", _LIST) else look.plan
             view = yield self.master.db.pool.do(ask, name, wanted)
+            if view is None:
+                raise Error(http.NOT_FOUND, b"there is no such plan")
             if len(self._views) >= _MOST:
                 self._views.clear()
             self._views[name, wanted] = clock() + max(_FRESH, _REST * (clock() - now)), view
@@ -88,8 +90,7 @@ class _Page(Resource):
 
     @defer.inlineCallbacks
     def _answer(self, request: Any) -> Generator[Any, Any, bytes | None]:
-        wanted = frozenset(int(one) for one in request.args.get(b"show", ()) if one.isdigit())
-        view = yield self._plans.view(self._name, wanted)
+        view = yield self._plans.view(self._name, wanted_blocks(request.args.get(b"show", ())))
         data = view.json() if self._is_json else view.html()
         request.setHeader("Content-Type", _KINDS[self._is_json])
         request.setHeader("Content-Security-Policy", POLICY)
@@ -119,10 +120,10 @@ class _Look:
         ]
         return list_view(listed, len(ended) - len(last))
 
-    def plan(self, connection: Any, name: str, wanted: frozenset[int]) -> View:
+    def plan(self, connection: Any, name: str, wanted: frozenset[int]) -> View | None:
         is_over = name in self._plans.ended()
         if not is_over and name not in self._plans.open():
-            raise Error(http.NOT_FOUND, b"there is no such plan")
+            return None
         try:
             plan = self._plans.read(name)
         except TorchyardError as error:

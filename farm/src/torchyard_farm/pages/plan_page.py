@@ -1,7 +1,7 @@
 """The page of a plan: how far it is, what failed, and a grid of all its cells."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from html import escape
 
 from torchyard.model.quantity import show_count, show_duration
@@ -26,6 +26,15 @@ LISTED = 50
 """So many failures are listed, and so many jobs that run."""
 
 _MINUTE = 60
+_DIGITS = 6
+
+
+def wanted_blocks(words: Iterable[bytes]) -> frozenset[int]:
+    """The blocks that somebody asks for by their numbers; what is no number of one is passed over.
+
+    Python refuses to read numbers of thousands of digits.
+    """
+    return frozenset(int(word) for word in words if word.isdigit() and len(word) <= _DIGITS)
 
 
 def shown_blocks(progress: Progress, grid: Grid, wanted: Collection[int]) -> set[int]:
