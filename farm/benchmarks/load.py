@@ -40,7 +40,7 @@ from torchyard.plan.build import make_plan
 from torchyard_farm.jobs.plans import FarmPlan, Plans, farm_plan
 from torchyard_farm.master.database import database_of
 from torchyard_farm.settings.farm import agents_of, load_farm
-from torchyard_farm.settings.layout import make_master, secret_of
+from torchyard_farm.settings.layout import make_master, run_buildbot, secret_of
 
 ROOT = Path(__file__).resolve().parents[2]
 SIDES = ("bare", "farm")
@@ -291,6 +291,7 @@ def make_side(folder: Path, server: str, agents: int, ports: ExitStack) -> Side:
         agents=agents,
     )
     make_master(folder, text, datetime.now(UTC))
+    run_buildbot(folder, "upgrade-master", "--quiet")
     return Side(folder)
 
 

@@ -28,13 +28,16 @@ def command(*, folder: Path, file: str, database: str) -> None:
     from torchyard.cli.places import absolute
     from torchyard.cli.today import now
     from torchyard.config.load import load_yard
+    from torchyard_farm.master.database import reach
     from torchyard_farm.settings.farm import FILE
-    from torchyard_farm.settings.layout import farm_text, make_master
+    from torchyard_farm.settings.layout import farm_text, make_master, run_buildbot
 
     text = ""
     if not (folder / FILE).exists():
         text = farm_text(absolute(file), database, load_yard(file).matrix.values[0])
     farm = make_master(folder, text, now())
+    reach(farm.database)
+    run_buildbot(folder, "upgrade-master", "--quiet")
     names = ", ".join(machine.name for machine in farm.machines)
     say(f"{folder}/farm.toml: workers {names}")
     say(f"start the master with: torchyard farm start {folder}")

@@ -7,6 +7,9 @@ import click
 
 from torchyard_farm.cli.options import farm_argument
 
+_PATIENCE = 300
+"""Seconds that a master may take to start, on a machine that has other things to do."""
+
 
 @click.command("start")
 @farm_argument
@@ -15,18 +18,26 @@ def command(*, folder: Path, foreground: bool) -> None:
     """Start the master in DIR."""
     from torchyard.cli.today import now
     from torchyard.host.child import replace_process
-    from torchyard.host.process import capture, own_program
+    from torchyard.host.process import own_program
     from torchyard.report.console import say
+    from torchyard_farm.master.database import reach
     from torchyard_farm.settings.farm import load_farm
-    from torchyard_farm.settings.layout import make_secrets, refuse_running
+    from torchyard_farm.settings.layout import (
+        make_secrets,
+        refuse_running,
+        refuse_taken,
+        run_buildbot,
+    )
     from torchyard_farm.settings.tls import make_identity
 
     farm = load_farm(folder)
     refuse_running(folder)
+    refuse_taken(farm)
+    reach(farm.database)
     make_secrets(folder, farm)
     make_identity(folder, farm, now())
-    argv = [own_program("buildbot"), "start"]
     say(f"the farm will be at {farm.url}")
     if foreground:
-        replace_process([*argv, "--nodaemon", "."], cwd=folder, env=os.environ)
-    capture([*argv, "."], cwd=folder)
+        argv = [own_program("buildbot"), "start", "--nodaemon", "."]
+        replace_process(argv, cwd=folder, env=os.environ)
+    run_buildbot(folder, "start", f"--start_timeout={_PATIENCE}")

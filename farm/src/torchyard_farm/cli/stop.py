@@ -14,13 +14,13 @@ def command(*, folder: Path) -> None:
 
     One that was started with --foreground ends by SIGTERM.
     """
-    from torchyard.host.process import capture, own_program
     from torchyard.report.console import say
     from torchyard_farm.settings.farm import load_farm
-    from torchyard_farm.settings.layout import find_master
+    from torchyard_farm.settings.layout import find_master, run_buildbot
 
     load_farm(folder)
     if find_master(folder) is None:
         say(f"no master runs in {folder}")
     else:
-        say(capture([own_program("buildbot"), "stop", "."], cwd=folder).strip())
+        run_buildbot(folder, "stop")
+        say("the master has stopped")

@@ -12,6 +12,8 @@ from buildbot.util.service import BuildbotService
 from twisted.internet import defer
 from twisted.python import log
 
+from torchyard.errors import ElsewhereError
+
 _PAUSE = 0.5
 _PATIENCE = 24 * 3600
 """Seconds that a broken database may take to come back: as long as Buildbot gives MySQL."""
@@ -32,6 +34,23 @@ def database_of(url: str) -> dict[str, Any]:
         "db_url": url.replace(_POSTGRES, "postgresql+psycopg2://", 1),
         "engine_kwargs": {"pool_size": _CONNECTIONS, "max_overflow": 0},
     }
+
+
+def reach(url: str) -> None:
+    """Ask a PostgreSQL whether it is there, and lets us in."""
+    if not url.startswith(_POSTGRES):
+        return
+    engine = sa.create_engine(database_of(url)["db_url"])
+    try:
+        engine.connect().close()
+    except sa.exc.OperationalError as error:
+        why = " ".join(str(error.orig).split())
+        msg = f"the database can't be reached: {why}"
+        raise ElsewhereError(
+            msg, hint="is `database` in farm.toml right, and is it there?"
+        ) from error
+    finally:
+        engine.dispose()
 
 
 class Database(BuildbotService):

@@ -9,8 +9,10 @@ from msgspec import Meta
 
 from torchyard.config.decode import decode_as
 from torchyard.config.document import Document
+from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, Diagnostic, HostError
 from torchyard.model.quantity import parse_duration, parse_size
+from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 from torchyard_farm.settings.access import (
     UserSpec,
@@ -38,6 +40,8 @@ SECRETS = "secrets"
 
 _MOST_CAPABILITIES = 6
 """Every set of a machine's capabilities is a kind of job that it takes: 64 of them are enough."""
+
+_DATABASES = ("postgresql://", "sqlite://")
 
 _GB = 10**9
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\s:\[\]/@]+)):([0-9]{1,5})")
@@ -235,6 +239,8 @@ def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
     """Keys whose values do not go together, or can't be, and why."""
     yield from gaps_of_tls(spec.certificate, spec.key, tls=spec.tls)
     yield from gaps_of_web(web.host, spec.url, tls=spec.tls)
+    if not spec.database.startswith(_DATABASES):
+        yield "database", "`database` is neither a postgresql://… nor a sqlite:///…"
     if spec.attempts < 1:
         yield "attempts", "`attempts` must be 1 or more"
     if spec.shared and spec.database.startswith("sqlite"):
@@ -316,7 +322,7 @@ def parse_address(text: str) -> Address:
     """Read `127.0.0.1:9989`, or `[::1]:9989`."""
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[3]) > _LAST_PORT:
-        msg = f"`{text}` is not an interface and a port, such as 127.0.0.1:9989 or [::1]:9989"
+        msg = f"`{text}` is not a host and a port, such as 127.0.0.1:9989 or [::1]:9989"
         raise ValueError(msg)
     return Address(found[1] or found[2], int(found[3]))
 
@@ -331,6 +337,10 @@ _EXAMPLES: Mapping[Callable[[str], object], str] = {
 def _faults_of(name: str, worker: WorkerSpec) -> Iterator[str]:
     """What is wrong with a machine, apart from its amounts."""
     yield from wrong_names((name, *worker.capabilities))
+    platforms = load_tables().platforms
+    if worker.platform not in platforms:
+        known = did_you_mean(worker.platform, platforms)
+        yield f"`{name}` has the unknown platform `{worker.platform}`: {known}"
     if worker.slots < 1:
         yield f"`{name}` needs at least one slot"
     if len(worker.capabilities) > _MOST_CAPABILITIES:

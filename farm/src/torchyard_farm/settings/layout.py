@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.host.doors import why_shut
 from torchyard.host.process import capture, own_program
 from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
 from torchyard_farm.settings.tls import make_identity
@@ -62,7 +63,7 @@ def _quoted(text: str) -> str:
 
 
 def make_master(folder: Path, text: str, now: datetime) -> Farm:
-    """Write what is missing in a master's directory, and bring its database up to date."""
+    """Write what is missing in a master's directory."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & _OTHERS:
         msg = (
@@ -77,7 +78,6 @@ def make_master(folder: Path, text: str, now: datetime) -> Farm:
         (folder / name).write_bytes(data)
     make_secrets(folder, farm)
     make_identity(folder, farm, now)
-    capture([own_program("buildbot"), "upgrade-master", "--quiet", "."], cwd=folder)
     return farm
 
 
@@ -120,6 +120,25 @@ def refuse_running(folder: Path) -> None:
         raise HostError(
             msg, hint=f"to let it read {FILE} again: torchyard farm stop {folder}, and start"
         )
+
+
+def refuse_taken(farm: Farm) -> None:
+    """Refuse to start a master where it could not listen."""
+    for key, address in (("listen", farm.listen), ("web", farm.web)):
+        why = why_shut(address.host, address.port)
+        if why is not None:
+            msg = f"the master can't listen at {address.host}:{address.port}: {why}"
+            raise HostError(msg, hint=f"end what listens there, or change `{key}` in {FILE}")
+
+
+def run_buildbot(folder: Path, *words: str) -> str:
+    """Let Buildbot do something with the master in a directory."""
+    try:
+        return capture([own_program("buildbot"), *words, "."], cwd=folder).strip()
+    except HostError as error:
+        msg = f"`buildbot {words[0]}` failed for the master in `{folder}`"
+        hint = f"why is near the end of {folder / 'twistd.log'}"
+        raise HostError(msg, hint=hint) from error
 
 
 def secret_of(folder: Path, name: str) -> str:
