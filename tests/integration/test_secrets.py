@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 from tests.services import Place
+from tests.smoke import make_wheel
 
 from torchyard.config.credentials import load_credentials
 from torchyard.publish.channel import Channel
@@ -147,3 +148,25 @@ def test_the_table_names_variables_and_no_values() -> None:
     known = load_credentials()
     assert known["AWS_SECRET_ACCESS_KEY"].secret
     assert not known["AWS_REGION"].secret
+
+
+SPIES = """
+import os
+p = os.getpid()
+while p > 1:
+    with open(f"/proc/{p}/environ", "rb") as file:
+        if b"AKIA" in file.read():
+            raise ImportError(f"there is a key in process {p}")
+    with open(f"/proc/{p}/stat") as file:
+        p = int(file.read().rpartition(")")[2].split()[1])
+    with open(f"/proc/{p}/cmdline", "rb") as file:
+        if b"torchyard" not in file.read():
+            break  # who calls torchyard can't be kept from telling
+"""
+
+
+def test_a_package_that_is_tried_finds_no_credentials(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path, {"demo_thing/__init__.py": SPIES})
+    quick = ("--level", "import", "--environment", "clean", "--installer", "uv")
+    done = torchyard("smoke", wheel, *quick, env=SECRETS)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -86,3 +86,21 @@ def test_nothing_to_try(torchyard: Command) -> None:
     done = torchyard("smoke")
     assert done.code == 2
     assert "name packages, or a channel by --from" in done.err
+
+
+def test_what_would_have_no_effect_is_refused(tmp_path: Path, torchyard: Command) -> None:
+    wheel = make_wheel(tmp_path)
+    for given in ("--url", "--extra-index-url", "--variant", "--only"):
+        done = torchyard("smoke", wheel, given, "https://example.org")
+        assert done.code == 2
+        assert f"`{given}` is for what a channel has: --from CHANNEL" in done.err
+
+
+@pytest.mark.parametrize("given", [("s3://it",), ("./here", "--url", "s3://it")])
+def test_a_bucket_is_nothing_that_installers_read(
+    torchyard: Command, given: tuple[str, ...]
+) -> None:
+    done = torchyard("smoke", "--from", *given)
+    assert done.code == 2
+    assert "no installer reads `s3://it`" in done.err
+    assert "--url https://" in done.err

@@ -1,6 +1,5 @@
 """`torchyard build`: the whole plan, on this machine or by another engine."""
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from torchyard.cli.identified import identified
 from torchyard.cli.options import (
     file_option,
     json_option,
+    refuse_given,
     sandbox_option,
     set_option,
     skip_option,
@@ -87,10 +87,10 @@ def command(
     """
     build = find_engine(engine)
     if engine == LOCAL:
-        _refuse_given({"--farm": farm}, "is for farms: --engine buildbot")
+        refuse_given({"--farm": farm}, "is for farms: --engine buildbot")
     else:
         ours = {"--work": work, "--sandbox": sandbox, "--jobs": jobs, "--slots": slots}
-        _refuse_given(ours, "is for the local engine")
+        refuse_given(ours, "is for the local engine")
     take_credentials()
     yard = identified(load_yard(file, changes), file)
     plan = make_plan(yard, load_tables(), Selection(subset, select, skip))
@@ -116,14 +116,6 @@ def command(
     watch(run, store, options.folder, work=options.work, as_json=as_json)
     if output:
         _deliver(plan, store, Path(output))
-
-
-def _refuse_given(options: Mapping[str, object], why: str) -> None:
-    """Refuse options that the engine knows nothing of."""
-    for name, value in options.items():
-        if value is not None:
-            msg = f"`{name}` {why}"
-            raise UsageError(msg)
 
 
 def _refuse_foreign(plan: Plan, *, any_platform: bool) -> None:

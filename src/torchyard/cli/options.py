@@ -1,6 +1,6 @@
 """Options that several commands share."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import click
 from click.core import ParameterSource
@@ -103,6 +103,14 @@ def check_name(name: str, known: Collection[str], what: str) -> None:
     if name not in known:
         msg = f"there is no {what} `{name}`"
         raise UsageError(msg, hint=did_you_mean(name, known))
+
+
+def refuse_given(options: Mapping[str, object], why: str) -> None:
+    """Refuse options that were given, and would have no effect."""
+    for name, value in options.items():
+        if value:
+            msg = f"`{name}` {why}"
+            raise UsageError(msg)
 
 
 def refuse_options(ctx: click.Context) -> None:

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.cli.options import file_option, json_option, only_option, variant_option
-from torchyard.cli.places import open_channel
+from torchyard.cli.options import (
+    file_option,
+    json_option,
+    only_option,
+    refuse_given,
+    variant_option,
+)
+from torchyard.cli.places import address_of, open_channel, place_of
 from torchyard.cli.today import current_date
+from torchyard.config.credentials import take_credentials
 from torchyard.errors import HostError, SmokeError, UsageError
 from torchyard.host.signals import end_tidily
 from torchyard.report.console import say, show, write
@@ -120,6 +127,10 @@ def command(
     from torchyard.inspect.smoke_reports import smoke_report
     from torchyard.publish.select import parse_selection
 
+    take_credentials()
+    if channel is None:
+        ours = {"--url": url, "--extra-index-url": indexes, "--variant": variants, "--only": files}
+        refuse_given(ours, "is for what a channel has: --from CHANNEL")
     both = (Installer.PIP, Installer.UV)
     folder = Path(tests) if tests else None
     request = Request(
@@ -140,7 +151,8 @@ def command(
     )
     if channel is not None:
         selection = parse_selection(packages or ("*",), variants, files)
-        found = _published(open_channel(channel, file), selection, url, every=bool(packages))
+        address = _address(url or address_of(place_of(channel, file)))
+        found = _published(open_channel(channel, file), selection, address, every=bool(packages))
     elif packages:
         found = [read_specimen(Path(package)) for package in packages]
     else:
@@ -154,16 +166,22 @@ def command(
     refuse_failures(document)
 
 
+def _address(url: str) -> str:
+    """Where users find a channel; a bucket is nothing that they can install from."""
+    if not url.startswith(("https://", "http://", "file://")):
+        msg = f"no installer reads `{url}`"
+        raise UsageError(msg, hint="--url https://… says where users find the channel")
+    return url.rstrip("/")
+
+
 def _published(
-    channel: "Channel", selection: "Selection", url: str | None, *, every: bool
+    channel: "Channel", selection: "Selection", address: str, *, every: bool
 ) -> list["Specimen"]:
     """What is meant of a channel; only the newest versions, unless `every` one is."""
-    from torchyard.cli.places import address_of
     from torchyard.publish.select import choose
     from torchyard.publish.specimens import newest, specimens
 
     chosen = choose(channel, channel.head(), selection)
-    address = (url or address_of(channel.url)).rstrip("/")
     return list(specimens(chosen if every else newest(chosen), address))
 
 
