@@ -184,10 +184,18 @@ class Master:
 
     def read(self, path: str) -> bytes:
         """What the master answers, as JSON."""
-        answer = self._web.get(f"{self._here}api/v2/{path}")
+        try:
+            answer = self._web.get(f"{self._here}api/v2/{path}")
+        except ElsewhereError as error:
+            msg = f"the master does not answer: {error}"
+            hint = "does it run? `torchyard farm start` starts it"
+            raise ElsewhereError(msg, hint=hint, reason=error.reason) from error
         if not answer.found:
             msg = f"the master at {self._here} answers {answer.status} for {path}"
             raise HostError(msg, hint="look into twistd.log in its directory")
+        if not answer.data.startswith(b"{"):
+            msg = f"what answers at {self._here} is no master of a farm"
+            raise HostError(msg, hint="`web` in farm.toml says where the master listens")
         return answer.data
 
     def _ask(self, path: str, kind: type[T], *wanted: tuple[str, object]) -> T:
