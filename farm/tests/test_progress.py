@@ -69,6 +69,11 @@ def test_a_failure_is_known_since_the_first_of_those_in_a_row() -> None:
     assert history_of(found, {}, past) == History({}, {})
 
 
+def test_what_failed_first_comes_first_wherever_it_is_listed() -> None:
+    sent = [Sent(0, "bad", ended=9), Sent(3, "given up", ended=5)]
+    assert progress_of(made_plan(CHAIN), sent, is_over=False).trouble == [3, 0]
+
+
 def test_nobody_guesses_how_long_the_rest_takes() -> None:
     def left(*sent: Sent) -> int | None:
         return seconds_left(progress_of(made_plan(CHAIN), sent, is_over=False), 200)

@@ -139,7 +139,6 @@ class _Page:
         bad = self._progress.trouble
         if not bad:
             return ""
-        bad.sort(key=lambda task: self._progress.tries[task].ended or 0)
         blocked = self._progress.counts[State.BLOCKED]
         waits = f" {show_count(blocked, 'job')} can't begin before that." if blocked else ""
         hint = f"<p>Press <em>Rebuild</em> on the page of a job to try it again.{waits}</p>"

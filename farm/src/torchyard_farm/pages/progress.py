@@ -71,8 +71,9 @@ class Progress(NamedTuple):
 
     @property
     def trouble(self) -> list[int]:
-        """The tasks that somebody has to look at."""
-        return [task for task, state in enumerate(self.states) if state in TROUBLE]
+        """The tasks that somebody has to look at; what failed first comes first."""
+        bad = [task for task, state in enumerate(self.states) if state in TROUBLE]
+        return sorted(bad, key=lambda task: self.tries[task].ended or 0)
 
     @property
     def counts(self) -> Counter[State]:
