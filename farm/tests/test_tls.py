@@ -192,3 +192,4 @@ def test_a_plan_is_built_over_tls_by_those_who_know_the_password(tmp_path: Path)
         farm.start_worker("w1", "--ca", authority)
         plan = farm.submit()
         farm.wait_done(plan, 600)
+        assert out.read_bytes().count(b"working for the master at 127.0.0.1:") == 1

@@ -83,9 +83,13 @@ def shown(url: str) -> str:
 
 
 class Web:
-    """A client with some connections; several threads may use it at once."""
+    """A client with some connections; several threads may use it at once.
 
-    def __init__(self) -> None:
+    `tries` is how often it asks a server that does not answer.
+    """
+
+    def __init__(self, tries: int = TRIES) -> None:
+        self._retry = _RETRY.new(total=tries - 1)
         self._direct = urllib3.PoolManager(maxsize=CONNECTIONS)
         self._proxies = {
             scheme: urllib3.ProxyManager(
@@ -181,7 +185,7 @@ class Web:
                 headers={**_WHO, **headers, **_login(url, "Authorization")},
                 preload_content=False,
                 redirect=False,
-                retries=_RETRY,
+                retries=self._retry,
                 timeout=_TIMEOUT,
             )
         except (HTTPError, ValueError) as error:

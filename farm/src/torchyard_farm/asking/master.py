@@ -127,7 +127,7 @@ class Master:
     def __init__(self, farm: Farm) -> None:
         self._here = farm.web.url
         self._pages = farm.url
-        self._web = Web()
+        self._web = Web(tries=1)  # who follows a plan asks again by itself
 
     def workers(self) -> set[str]:
         """The names of all agents that are connected."""
@@ -188,7 +188,7 @@ class Master:
             answer = self._web.get(f"{self._here}api/v2/{path}")
         except ElsewhereError as error:
             msg = f"the master does not answer: {error}"
-            hint = "does it run? `torchyard farm start` starts it"
+            hint = "is it running? `torchyard farm start` starts it, twistd.log tells what it does"
             raise ElsewhereError(msg, hint=hint, reason=error.reason) from error
         if not answer.found:
             msg = f"the master at {self._here} answers {answer.status} for {path}"

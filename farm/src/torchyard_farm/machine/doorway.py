@@ -32,6 +32,8 @@ class Doorway:
         let_in, retry = factory.gotPerspective, factory.failedToGetPerspective
 
         def enter(perspective: Any) -> Any:
+            if not self._is_in:
+                say(f"working for the master at {self._master}; worker.log has what is done")
             self._is_in = True
             return let_in(perspective)
 
