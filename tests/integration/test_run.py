@@ -172,6 +172,30 @@ def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> No
     assert "{out} is /mnt/torchyard/out" in shell.stderr
 
 
+def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path) -> None:
+    """As on a machine of a farm, which gets an order and nothing else."""
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    for job in ("source:demo-1.0", CORE):
+        subprocess.run([*TORCHYARD, "run", "-f", str(file), job], check=False)
+    (order,) = (tmp_path / ".torchyard/work").glob("core-*/torchyard-order.json")
+    far = tmp_path / "far"
+    far.mkdir()
+    store = tmp_path / ".torchyard/store"
+    argv = [*TORCHYARD, "run", "--order", str(order), "--work", "work", "--store", str(store)]
+    wide = {**os.environ, "COLUMNS": "1000"}
+    failed = subprocess.run(argv, check=False, cwd=far, capture_output=True, text=True, env=wide)
+    assert failed.returncode == 9
+    hint = failed.stderr.rpartition("look around: torchyard ")[2].partition("  (log: ")[0]
+    words = hint.split()
+    look = [*TORCHYARD, *words, "--", "sh", "-c", "cat ../out/lib/core.bin"]
+    shell = subprocess.run(look, check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert shell.stdout == "some code\nmore code\n"
+    other = [*TORCHYARD, "shell", "source:demo-1.0", *words[2:]]
+    wrong = subprocess.run(other, check=False, capture_output=True, text=True)
+    assert wrong.returncode == 2
+    assert f"is the order of {CORE}" in " ".join(wrong.stderr.split())
+
+
 def test_outdated_work_is_removed(torchyard: Command, tmp_path: Path) -> None:
     file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     torchyard("run", "source:demo-1.0", "-f", file)

@@ -7,6 +7,7 @@ import click
 from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
 from torchyard.cli.places import copies_of, open_store
 from torchyard.cli.run import conditions_of, find_order
+from torchyard.errors import UsageError
 from torchyard.host.child import replace_process
 from torchyard.model.quantity import show_count
 from torchyard.model.step import Step, places_of
@@ -21,6 +22,9 @@ from torchyard.run.steps import Bench
 @click.command("shell", context_settings={"ignore_unknown_options": True})
 @click.argument("job")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.option(
+    "--order", "order_file", metavar="FILE", help="Take the job from a file that an engine wrote."
+)
 @file_option
 @set_option
 @store_option
@@ -30,6 +34,7 @@ def command(
     *,
     job: str,
     words: tuple[str, ...],
+    order_file: str | None,
     file: str,
     changes: tuple[str, ...],
     store_url: str | None,
@@ -40,7 +45,10 @@ def command(
 
     After a failure everything is as the failed step left it. A COMMAND is run in place of a shell.
     """
-    order, yard = find_order(job, None, file, changes)
+    order, yard = find_order(None if order_file else job, order_file, file, changes)
+    if order.task.id != job:
+        msg = f"`{order_file}` is the order of {order.task.id}"
+        raise UsageError(msg, hint="name that job")
     conditions = conditions_of(order, file, work, sandbox)._replace(copies=copies_of(yard))
     bench = open_job(order, open_store(store_url, file, yard), conditions, printer(say))
     step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())

@@ -12,6 +12,7 @@ import msgspec
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
 from torchyard.model.failure import Kind, Telling
+from torchyard.model.order import ORDER
 from torchyard.model.step import OWN
 from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import Bench, StepError
@@ -58,6 +59,12 @@ def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
 def _flags(bench: Bench) -> str:
     """What the command needs besides the job's name to find the same place."""
     file, work = Path(bench.file), bench.place.folder.parent
+    if not file.exists():  # somebody has sent the order, and nothing else
+        order = bench.place.folder / ORDER
+        return "".join(
+            f" --{name} {shlex.quote(str(value))}"
+            for name, value in (("order", order), ("store", bench.store), ("work", work))
+        )
     flags = "" if file == Path.cwd() / "torchyard.toml" else f" -f {shlex.quote(str(file))}"
     usual = file.parent / ".torchyard" / "work"
     return flags if work == usual else f"{flags} --work {shlex.quote(str(work))}"

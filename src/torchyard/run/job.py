@@ -158,7 +158,7 @@ def _open(place: Workplace, store: Store, conditions: Conditions, report: Report
     if runs_only_ours(place.order.task):
         sandbox = Sandbox()
     tools = equip_job(place, sandbox, conditions.cache)
-    return Bench(place, sandbox, conditions.slots, conditions.file, tools)
+    return Bench(place, sandbox, conditions.slots, conditions.file, tools, store.url)
 
 
 def _run(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Outcome:

@@ -53,7 +53,8 @@ class StepError(Exception):
 class Bench(NamedTuple):
     """What steps need to run: where, shut in by what, with which slots, and from which file.
 
-    `tools` are the variables by which they find a recipe's toolchain.
+    `tools` are the variables by which they find a recipe's toolchain; `store` is where their
+    inputs come from.
     """
 
     place: Workplace
@@ -61,6 +62,7 @@ class Bench(NamedTuple):
     slots: str | None
     file: str
     tools: Mapping[str, str] = {}
+    store: str = ""
 
     def places(self) -> dict[str, str]:
         """What the words in braces stand for."""
