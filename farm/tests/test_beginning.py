@@ -1,14 +1,12 @@
 """What a master needs to begin."""
 
 import socket
-import time
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from torchyard.errors import ElsewhereError, HostError
-from torchyard_farm.asking.master import Master
 from torchyard_farm.master.database import reach
 from torchyard_farm.settings.farm import parse_farm
 from torchyard_farm.settings.layout import refuse_taken, run_buildbot
@@ -36,15 +34,3 @@ def test_what_buildbot_says_is_in_its_log(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="`buildbot start` failed") as caught:
         run_buildbot(tmp_path, "start")
     assert f"{tmp_path}/twistd.log" in (caught.value.diagnostics[0].hint or "")
-
-
-def test_a_master_that_does_not_run_is_told_of_at_once() -> None:
-    """A socket that is bound and does not listen keeps others from its port."""
-    with closing(socket.socket()) as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        web = f"127.0.0.1:{nobody.getsockname()[1]}"
-        farm = parse_farm(f'file = "torchyard.toml"\nweb = "{web}"\n')
-        began = time.monotonic()
-        with pytest.raises(ElsewhereError, match=f"the master does not answer at http://{web}/: "):
-            Master(farm).workers()
-        assert time.monotonic() - began < 5
