@@ -1,5 +1,6 @@
 """What those are told who ask a master that is not there."""
 
+import time
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
