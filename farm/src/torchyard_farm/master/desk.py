@@ -21,6 +21,7 @@ from torchyard_farm.jobs.booking import Amounts, Look, booked_for, capacity, str
 from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
 from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
 from torchyard_farm.jobs.trees import Trees
+from torchyard_farm.master.forgotten import Forgotten
 from torchyard_farm.notes import steady
 from torchyard_farm.settings.farm import Machine
 
@@ -61,6 +62,7 @@ class Desk(BuildbotService):
         self._begun: dict[str, dict[str, float]] = {}
         self._rested: dict[str, float] = {}
         self._asking: set[str] = set()
+        self._forgotten = Forgotten()
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self._stop()
@@ -180,6 +182,7 @@ class Desk(BuildbotService):
                 log.msg(f"{name} does not tell what it has: {error!r}")
             else:
                 self._hear(name, told, self._running().get(name, {}))
+        yield self._forgotten.give_back(self.master)
         replace_bytes(self._folder / LOOKS, msgspec.json.encode(self._looks))
         if any(self._waiting.values()):
             self.master.botmaster.maybeStartBuildsForAllBuilders()
