@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import sqlalchemy as sa
 from buildbot.db.model import Model
 from twisted.internet import defer
+from twisted.internet.task import Clock
 
 from torchyard_farm.master.forgotten import Forgotten
 
@@ -16,6 +17,7 @@ class StandInMaster:
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
         self.masterid = 1
+        self.reactor = Clock()
         self.given_back: list[int] = []
         self.builder = SimpleNamespace(building=[])
         self.db = SimpleNamespace(model=Model, pool=SimpleNamespace(do=self._ask))
@@ -46,7 +48,7 @@ class StandInMaster:
         self.builder.building.append(SimpleNamespace(requests=[SimpleNamespace(id=number)]))
 
 
-def test_what_is_claimed_and_not_done_is_given_back_at_the_second_look() -> None:
+def test_what_is_claimed_and_not_done_is_given_back_after_a_while() -> None:
     engine = sa.create_engine("sqlite://")
     Model.metadata.create_all(engine)
     with engine.begin() as connection:
@@ -57,7 +59,10 @@ def test_what_is_claimed_and_not_done_is_given_back_at_the_second_look() -> None
         master.claim(5, master=2)
         master.begin(1)
         forgotten.give_back(master)
+        master.reactor.advance(50)
+        forgotten.give_back(master)
         assert master.given_back == []
+        master.reactor.advance(20)
         master.begin(2)  # it had just been claimed
         forgotten.give_back(master)
         assert master.given_back == [3]

@@ -11,19 +11,24 @@ import sqlalchemy as sa
 from twisted.internet import defer
 from twisted.python import log
 
+_PATIENCE = 60.0
+"""Seconds that a job may be in no build, as it just begins or ends."""
+
 
 class Forgotten:
-    """Gives such jobs back to the queue when they are found twice: others just begin or end."""
+    """Gives such jobs back to the queue."""
 
     def __init__(self) -> None:
-        self._seen: set[int] = set()
+        self._since: dict[int, float] = {}
 
     @defer.inlineCallbacks
     def give_back(self, master: Any) -> Generator[Any, Any, None]:
         claimed = yield master.db.pool.do(_read_claimed, master.db.model, master.masterid)
         builds = (b for builder in master.botmaster.builders.values() for b in builder.building)
         idle = claimed - {request.id for build in builds for request in build.requests}
-        found, self._seen = sorted(idle & self._seen), idle
+        now = master.reactor.seconds()
+        self._since = {request: self._since.get(request, now) for request in sorted(idle)}
+        found = [request for request, since in self._since.items() if now - since > _PATIENCE]
         if found:
             log.msg(f"requests {found} were claimed, and nobody does them: they are given back")
             for request in found:
