@@ -1,4 +1,4 @@
-"""A scheduler that has to read everything again, as its configuration has changed."""
+"""What a master that runs keeps, and what it reads again, when its configuration has changed."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,7 +9,11 @@ from twisted.internet import defer
 from farm.tests.made import KIND, made_plan
 from torchyard_farm.jobs.board import Told
 from torchyard_farm.jobs.plans import Plans
+from torchyard_farm.master.configure import configure
+from torchyard_farm.master.heartbeat import Heartbeat
 from torchyard_farm.master.scheduler import PlanScheduler
+from torchyard_farm.settings.farm import load_farm
+from torchyard_farm.settings.layout import farm_text, make_secrets
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
@@ -38,3 +42,14 @@ def test_a_plan_that_is_read_meanwhile_is_read_again(tmp_path: Path) -> None:
     scheduler._pump()
     questions[1].callback(([Told(0, over=True, good=True)], []))
     assert Plans(tmp_path).ended() == ["plan"]
+
+
+def test_builds_that_run_and_a_new_configuration_know_the_same_tries(tmp_path: Path) -> None:
+    """Else a try that ends later is unknown: no pause follows it, and it does not count."""
+    text = farm_text("torchyard.toml", "sqlite:///state.sqlite", ["linux-x86_64"])
+    (tmp_path / "farm.toml").write_text(text, encoding="utf-8")
+    make_secrets(tmp_path, load_farm(tmp_path))
+    services = [one for _ in range(2) for one in configure(str(tmp_path))["services"]]
+    first, second = [one for one in services if isinstance(one, Heartbeat)]
+    assert first is not second
+    assert first._config_kwargs["tries"] is second._config_kwargs["tries"]

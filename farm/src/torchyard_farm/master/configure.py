@@ -1,6 +1,6 @@
 """The configuration of a master, made from `farm.toml`."""
 
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,7 @@ def configure(folder: str) -> dict[str, Any]:
     here = Path(folder).resolve()
     farm = load_farm(here)
     kinds = machines_by_kind(farm.machines)
-    tries = Tries(shared=farm.shared)
+    tries = _tries(shared=farm.shared)
     limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
     job = RunJob(folder=str(here), limits=limits, tries=tries)
     affinity = Affinity(limits, tries)
@@ -75,6 +75,12 @@ def configure(folder: str) -> dict[str, Any]:
         ],
         "multiMaster": farm.shared,
     }
+
+
+@cache
+def _tries(*, shared: bool) -> Tries:
+    """The same for each configuration of a process: builds go on with the one they began with."""
+    return Tries(shared=shared)
 
 
 def _agents(folder: Path, machine: Machine) -> list[Any]:
