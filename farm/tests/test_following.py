@@ -108,3 +108,7 @@ def test_errors_are_what_a_job_said_at_last() -> None:
     ]
     assert last_words(log) == "error: core:x: it is wrong\nhint: mend it"
     assert last_words(["oall is well"]) == ""
+
+
+def test_no_job_rules_the_terminal_of_who_follows_it() -> None:
+    assert last_words(["eerror: \x1b[2J\tgone"]) == r"error: \x1b[2J     gone"

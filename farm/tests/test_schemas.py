@@ -7,6 +7,7 @@ from io import StringIO
 import jsonschema
 import msgspec
 import pytest
+from msgspec import structs
 from rich.console import Console
 
 from tests.helpers import ROOT
@@ -107,3 +108,19 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     assert "since 2026-11-13, 3 times in a row (published)" in told
     assert "daily published last never next 2026-11-16 06:00 UTC" in told
     assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")
+
+
+def test_names_are_told_whole_and_nothing_rules_the_terminal() -> None:
+    name = "a_machine_with_quite_a_long_name"
+    worker = WorkerState(name=f"{name}-12", machine=name, connected=True, lacks=("no memory",))
+    evil = "\x1b[2Jgone"
+    plan = structs.replace(
+        STATUS.plans[0], held=(Held(job=SMOKE, verdict=Verdict.GIVEN_UP, why=evil),)
+    )
+    runs = (structs.replace(STATUS.runs[0], outcome="bad", told=evil),)
+    out = StringIO()
+    status = structs.replace(STATUS, workers=(worker,), plans=(plan,), runs=runs)
+    Console(file=out, width=60).print(status_report(status))
+    assert "…" not in out.getvalue()
+    assert "\x1b" not in out.getvalue()
+    assert out.getvalue().count(r"\x1b[2Jgone") == 2

@@ -6,6 +6,7 @@ from itertools import dropwhile
 from typing import NamedTuple
 
 from torchyard.model.recipe import Stage
+from torchyard.report.console import printable
 from torchyard_farm.asking.master import GOOD, Going, Sent
 from torchyard_farm.jobs.plans import FarmPlan
 
@@ -98,5 +99,5 @@ def found(plan: FarmPlan) -> tuple[int, list[str]]:
 
 def last_words(log: Iterable[str]) -> str:
     """What a job said about its failure, as it was printed; events are in the other stream."""
-    lines = (line[1:] for line in log if line.startswith("e"))
+    lines = (printable(line[1:].expandtabs()) for line in log if line.startswith("e"))
     return "\n".join(dropwhile(lambda line: not line.startswith("error: "), lines))

@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from torchyard.inspect.document import Document
+from torchyard.report.console import printable
 from torchyard_farm.asking.master import GOOD
 from torchyard_farm.settings.dates import next_run, parse_moment, spell_moment
 from torchyard_farm.settings.occasions import Occasion, page_of, verb_of
@@ -101,7 +102,8 @@ def runs_report(runs: Sequence[RunState]) -> RenderableType:
         last = _short(run.last) if run.last else "never"
         grid.add_row("", "")
         grid.add_row(run.kind, run.name)
-        grid.add_row("last", " ".join(filter(None, (last, _WORDS[run.outcome], run.told))))
+        told = printable(run.told or "")
+        grid.add_row("last", " ".join(filter(None, (last, _WORDS[run.outcome], told))))
         grid.add_row("next", _short(run.next))
     return grid
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from torchyard.inspect.document import Document
 from torchyard.model.quantity import show_count
+from torchyard.report.console import printable
 from torchyard_farm.asking.failing import FailingState, failing_report, read_failing
 from torchyard_farm.asking.master import GOOD, Master
 from torchyard_farm.asking.runs import RunState, read_runs, runs_report
@@ -138,7 +139,7 @@ def status_report(status: Status) -> RenderableType:
     """The same for people."""
     workers = Table(box=None, pad_edge=False)
     for header in ("worker", "machine", ""):
-        workers.add_column(header)
+        workers.add_column(header, overflow="fold")
     for worker in status.workers:
         state = "connected" if worker.connected else "not there"
         lacks = f", but has {' and '.join(worker.lacks)}" if worker.lacks else ""
@@ -154,7 +155,7 @@ def status_report(status: Status) -> RenderableType:
         for job in plan.failed:
             plans.add_row("failed", job)
             if job in held:
-                plans.add_row("", held[job].why)
+                plans.add_row("", printable(held[job].why))
     told = plans if status.plans else Group("", "no plan is being built")
     return Group(workers, told, runs_report(status.runs), failing_report(status.failing))
 
