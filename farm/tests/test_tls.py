@@ -16,7 +16,7 @@ from cryptography import x509
 from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK
-from torchyard.errors import HostError, UsageError
+from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard_farm.settings.farm import Farm, parse_farm
 from torchyard_farm.settings.tls import (
     AUTHORITY,
@@ -49,13 +49,19 @@ def test_only_this_machines_own_address_goes_without_tls(tmp_path: Path) -> None
 
 
 def test_a_certificate_is_made_once_and_anew_when_it_has_to_be(tmp_path: Path) -> None:
-    farm = farm_of("tls = true", 'names = ["farm.example.org", "192.0.2.7"]')
+    farm = farm_of(
+        "tls = true", 'names = ["farm.example.org", "192.0.2.7", "*.example.org", "2001:db8::1"]'
+    )
     make_identity(tmp_path, farm, NOW)
     first = certificate_of(tmp_path, farm)
     authority = (tmp_path / FOLDER / AUTHORITY).read_bytes()
     names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert {"farm.example.org", "localhost"} <= set(names.get_values_for_type(x509.DNSName))
-    assert {str(a) for a in names.get_values_for_type(x509.IPAddress)} == {"192.0.2.7", LOOPBACK}
+    assert {str(a) for a in names.get_values_for_type(x509.IPAddress)} == {
+        "192.0.2.7",
+        "2001:db8::1",
+        LOOPBACK,
+    }
     make_identity(tmp_path, farm, NOW + timedelta(days=300))
     assert certificate_of(tmp_path, farm) == first
     make_identity(tmp_path, farm, NOW + timedelta(days=400))
@@ -67,6 +73,26 @@ def test_a_certificate_is_made_once_and_anew_when_it_has_to_be(tmp_path: Path) -
     keys = {path.stat().st_mode & 0o777 for path in (tmp_path / FOLDER).glob("*.key")}
     assert keys == {0o600}
     assert (tmp_path / FOLDER).stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("torn", ["master.pem", "master.key"])
+def test_a_certificate_that_was_half_written_is_made_anew(tmp_path: Path, torn: str) -> None:
+    farm = farm_of("tls = true")
+    make_identity(tmp_path, farm, NOW)
+    first = certificate_of(tmp_path, farm)
+    authority = (tmp_path / FOLDER / AUTHORITY).read_bytes()
+    (tmp_path / FOLDER / torn).write_bytes(b"")
+    make_identity(tmp_path, farm, NOW)
+    assert certificate_of(tmp_path, farm) != first
+    assert (tmp_path / FOLDER / AUTHORITY).read_bytes() == authority
+
+
+@pytest.mark.parametrize(
+    "name", ["m\u00fcnchen.example.org", "farm.example.org:9989", "https://x", ""]
+)
+def test_a_name_that_no_certificate_can_have_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="is neither the name of a host"):
+        farm_of(f'names = ["{name}"]')
 
 
 def test_files_that_are_no_certificate_are_refused_before_a_master_starts(tmp_path: Path) -> None:

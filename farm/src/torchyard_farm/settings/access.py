@@ -1,5 +1,6 @@
 """Who gets in: users and their roles, and what goes through a network that others can hear."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from typing import Annotated
@@ -9,6 +10,8 @@ from msgspec import Meta
 from torchyard.model.values import Value
 from torchyard_farm.settings.names import wrong_names
 from torchyard_farm.settings.roles import ADMIN, ROLES, Role
+
+_HOST = re.compile(r"[A-Za-z0-9*_][A-Za-z0-9._-]*")
 
 
 class UserSpec(Value, kw_only=True):
@@ -27,10 +30,15 @@ def roles_of(users: Mapping[str, UserSpec]) -> dict[str, tuple[Role, ...]]:
 
 def is_loopback(host: str) -> bool:
     """Whether a name or an address is this machine's own, so that nobody else can listen."""
+    return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
+
+
+def _is_address(host: str) -> bool:
     try:
-        return host == "localhost" or ip_address(host).is_loopback
+        ip_address(host)
     except ValueError:
         return False
+    return True
 
 
 def encrypts(host: str, certificate: str, *, tls: bool | None) -> bool:
@@ -44,6 +52,13 @@ def gaps_of_tls(certificate: str, key: str, *, tls: bool | None) -> Iterator[tup
         yield "certificate" if certificate else "key", "it takes both `certificate` and `key`"
     if tls is False and certificate:
         yield "tls", "`tls = false` leaves no use for a certificate"
+
+
+def gaps_of_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the names by which workers reach the master."""
+    for name in names:
+        if not (_HOST.fullmatch(name) or _is_address(name)):
+            yield "names", f"`{name}` is neither the name of a host, in ASCII, nor an address"
 
 
 def gaps_of_web(host: str, url: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:

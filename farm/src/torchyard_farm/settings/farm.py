@@ -17,6 +17,7 @@ from torchyard.model.values import Value
 from torchyard_farm.settings.access import (
     UserSpec,
     encrypts,
+    gaps_of_names,
     gaps_of_tls,
     gaps_of_web,
     is_loopback,
@@ -238,6 +239,7 @@ def load_farm(folder: Path) -> Farm:
 def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
     """Keys whose values do not go together, or can't be, and why."""
     yield from gaps_of_tls(spec.certificate, spec.key, tls=spec.tls)
+    yield from gaps_of_names(spec.names)
     yield from gaps_of_web(web.host, spec.url, tls=spec.tls)
     if not spec.database.startswith(_DATABASES):
         yield "database", "`database` is neither a postgresql://… nor a sqlite:///…"

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from torchyard.errors import HostError, UsageError
+from torchyard.host.work import replace_bytes
 from torchyard_farm.settings.farm import Farm, escaped
 
 FOLDER = "tls"
@@ -82,12 +83,12 @@ def make_identity(folder: Path, farm: Farm, now: datetime) -> None:
     identity = identity_of(folder, farm)
     if not farm.certificate:
         names = _names_of(farm)
-        if not _is_good(identity.certificate, names, now):
+        if not _is_good(identity, names, now):
             (folder / FOLDER).mkdir(mode=0o700, exist_ok=True)
             _issue(_authority(folder / FOLDER, now), identity, names, now)
     try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*identity)
-    except (OSError, ssl.SSLError) as error:
+        _load(identity)
+    except OSError as error:
         msg = f"`{identity.certificate}` with `{identity.key}` is of no use: {error}"
         raise HostError(
             msg, hint="`certificate` and `key` in farm.toml are two PEM files"
@@ -125,10 +126,17 @@ def _is_wild(host: str) -> bool:
     return False
 
 
-def _is_good(path: Path, names: Iterable[str], now: datetime) -> bool:
-    if not path.exists():
+def _load(identity: Identity) -> None:
+    """Read a certificate and its key as a server does."""
+    ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*identity)
+
+
+def _is_good(identity: Identity, names: Iterable[str], now: datetime) -> bool:
+    try:
+        _load(identity)
+    except OSError:  # one is missing, or who wrote them was killed over it
         return False
-    known = x509.load_pem_x509_certificate(path.read_bytes())
+    known = x509.load_pem_x509_certificate(identity.certificate.read_bytes())
     said = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     return said == _alternatives(names) and known.not_valid_after_utc - now > _RENEWED
 
@@ -171,7 +179,7 @@ def _authority(folder: Path, now: datetime) -> _Issuer:
         .sign(key, hashes.SHA256())
     )
     _write_key(place, key)
-    path.write_bytes(made.public_bytes(Encoding.PEM))
+    replace_bytes(path, made.public_bytes(Encoding.PEM))
     return _Issuer(made, key)
 
 
