@@ -1,4 +1,4 @@
-"""Workers as Buildbot has them, for both sides: `agents.py FOLDER HOST PORT NAME... < PASSWORD`."""
+"""Workers that take orders, for both sides: `agents.py FOLDER HOST PORT NAME... < PASSWORD`."""
 
 import sys
 from pathlib import Path
@@ -8,10 +8,14 @@ from buildbot_worker.bot import Worker
 from twisted.application.service import MultiService
 from twisted.internet import reactor
 
+from torchyard.model.recipe import Stage
+from torchyard_farm.machine.trust import entrust
+
 
 def main() -> None:
     folder, host, port, *names = sys.argv[1:]
     password = sys.stdin.read().strip()
+    entrust(tuple(Stage), {})
     agents = MultiService()
     for name in names:
         base = Path(folder, name)

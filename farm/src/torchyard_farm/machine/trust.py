@@ -1,12 +1,18 @@
-"""What a worker adds to the commands of its master: what it may do, and the secrets that it has."""
+"""What a worker makes of the commands of its master.
+
+It writes the order that comes with one, and adds what the machine may do, and its secrets.
+"""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
+from twisted.internet import defer
 
+from torchyard.model.order import ORDER
 from torchyard.model.recipe import Stage
 from torchyard.run.trust import STAGES
 
@@ -20,6 +26,11 @@ def entrust(stages: Collection[Stage], secrets: Mapping[str, str]) -> None:
 
     class Command(WorkerShellCommand):
         def start(self) -> Any:
+            try:
+                _write_order(Path(self.args["workdir"]), self.args.pop("order", ()))
+            except OSError as error:  # its disk is full, for example: another one may do better
+                told = [("header", f"the order can't be written: {error}\n"), ("rc", -1)]
+                return defer.succeed(self.protocol_command.send_update(told))
             self.args["env"] = {**(self.args.get("env") or {}), STAGES: ",".join(stages)}
             if secrets and self.args["command"][:2] == ["torchyard", "run"]:
                 self.args["command"] = [*self.args["command"], "--secrets"]
@@ -27,3 +38,10 @@ def entrust(stages: Collection[Stage], secrets: Mapping[str, str]) -> None:
             return super().start()
 
     commandRegistry["shell"] = Command
+
+
+def _write_order(folder: Path, blocks: Iterable[str]) -> None:
+    """Write an order, if there is one, where `torchyard` will look for it."""
+    if text := "".join(blocks):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ORDER).write_text(text, encoding="utf-8")

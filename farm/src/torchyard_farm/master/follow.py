@@ -1,4 +1,4 @@
-"""The command that follows a job: events in, lines for people out."""
+"""The command that follows a job: an order and events in, lines for people out."""
 
 from typing import Any
 
@@ -13,11 +13,19 @@ _MOST = 16 << 20
 """Letters of a job's log that the master keeps: the whole one is with the result, in the store."""
 
 
-class FollowCommand(RemoteShellCommand):
-    """`torchyard run --json`: what it prints is heard by a story, which tells it to the log."""
+_BLOCK = 1 << 17
+"""Letters of an order in one piece: Buildbot's protocol refuses pieces of more than 640 kB."""
 
-    def __init__(self, story: Story, **options: Any) -> None:
+
+class FollowCommand(RemoteShellCommand):
+    """`torchyard run --json`: what it prints is heard by a story, which tells it to the log.
+
+    The worker writes the order before it begins (`machine/trust.py`): so there is one command.
+    """
+
+    def __init__(self, story: Story, order: str, **options: Any) -> None:
         super().__init__(**options)
+        self.args["order"] = [order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK)]
         self._story = story
         self._room = _MOST
 

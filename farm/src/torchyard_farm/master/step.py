@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from buildbot.process import remotecommand, remotetransfer
 from buildbot.process.buildstep import (
     BuildStep,
     ShellMixin,
@@ -41,7 +40,6 @@ _RESULTS = {
     Verdict.GIVEN_UP: FAILURE,
     Verdict.QUARANTINED: FAILURE,
 }
-_BLOCK = 1 << 16
 
 _WORK = "../../work"
 _JOB = ("--order", ORDER, "--work", _WORK)
@@ -125,13 +123,12 @@ class RunJob(BuildStep):
     def _run_there(self) -> Generator[Any, Any, int | None]:
         plan = yield plan_of(self.master, self._plans, self.getProperty("plan"))
         order = plan.order(self.getProperty("job"))
-        if (yield self._send(msgspec.json.encode(order))):
-            return None  # its disk is full, for example: another one may do better
         kept = self.getProperty("copies")
         copies = ("--copies", kept) if kept else ()
         self._story = Story(order.task.id)
         command = FollowCommand(
             self._story,
+            msgspec.json.encode(order).decode(),
             command=[
                 "torchyard",
                 "run",
@@ -158,17 +155,6 @@ class RunJob(BuildStep):
         if self._story.summary and not self.descriptionDone:
             return {"step": self._story.telling, "build": self._story.headline}
         return super().getResultSummary()
-
-    @defer.inlineCallbacks
-    def _send(self, data: bytes) -> Generator[Any, Any, int | None]:
-        """Write an order where the worker's commands run, and return how that went."""
-        reader = remotetransfer.StringFileReader(data)
-        order = {"workerdest": ORDER, "reader": reader, "blocksize": _BLOCK}
-        order |= {"maxsize": None, "workdir": self.workdir, "mode": None}
-        command = remotecommand.RemoteCommand("downloadFile", order)
-        yield self.runCommand(command)
-        code: int | None = command.rc
-        return code
 
 
 class EndJob(ShellMixin, BuildStep):
