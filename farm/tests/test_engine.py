@@ -99,7 +99,9 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     assert f"torchyard farm cancel {farm.master} {plan}" in told
 
     farm.kill("master")
-    with following("farm", "follow", farm.master, plan, until="note     `http") as again:
+    with following(
+        "farm", "follow", farm.master, plan, until="note     the master does not answer"
+    ) as again:
         farm.start_master()
         (tmp_path / "open").touch()
         _, told = again.communicate(timeout=300)
