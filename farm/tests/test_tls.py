@@ -219,3 +219,9 @@ def test_a_plan_is_built_over_tls_by_those_who_know_the_password(tmp_path: Path)
         plan = farm.submit()
         farm.wait_done(plan, 600)
         assert out.read_bytes().count(b"working for the master at 127.0.0.1:") == 1
+        farm.kill("master")
+        wait_until(
+            lambda: b"the line to the master at 127.0.0.1:" in out.read_bytes(), 60, farm.log
+        )
+        farm.start_master()
+        wait_until(lambda: out.read_bytes().count(b"working for") == 2, 240, farm.log)

@@ -26,15 +26,15 @@ class Doorway:
         self._reactor = reactor
         self._error: HostError | None = None
         self._is_in = False
+        self._inside: set[str] = set()
+        self._is_leaving = False
 
     def watch(self, name: str, factory: Any) -> None:
         """Hear how the logins of an agent end."""
         let_in, retry = factory.gotPerspective, factory.failedToGetPerspective
 
         def enter(perspective: Any) -> Any:
-            if not self._is_in:
-                say(f"working for the master at {self._master}; worker.log has what is done")
-            self._is_in = True
+            self._enter(name)
             return let_in(perspective)
 
         def refused(why: Failure, broker: Any) -> Any:
@@ -48,6 +48,7 @@ class Doorway:
             return retry(why, broker)
 
         def lost(why: Failure) -> None:
+            self._lose(name)
             error = _distrust(self._master, why)
             if error is not None:
                 self._refuse(error)
@@ -64,11 +65,26 @@ class Doorway:
     def wait(self) -> None:
         """Say so if it takes long."""
         self._reactor.callLater(_PATIENCE, self._say_waiting)
+        self._reactor.addSystemEventTrigger("before", "shutdown", self._leave)
 
     def tell(self) -> None:
         """Raise what ended the worker, if it did not end as it was meant to."""
         if self._error is not None:
             raise self._error
+
+    def _enter(self, name: str) -> None:
+        if not self._inside:
+            say(f"working for the master at {self._master}; worker.log has what is done")
+        self._inside.add(name)
+        self._is_in = True
+
+    def _lose(self, name: str) -> None:
+        if self._inside == {name} and not self._is_leaving:
+            say(f"the line to the master at {self._master} broke; jobs go on. Trying again")
+        self._inside.discard(name)
+
+    def _leave(self) -> None:
+        self._is_leaving = True
 
     def _say_waiting(self) -> None:
         if not self._is_in:
