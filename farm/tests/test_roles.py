@@ -101,8 +101,11 @@ def test_a_user_is_added_once(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is a user `eve` already"):
         CliRunner().invoke(command, argv, catch_exceptions=False)
     for name in ("../eve", 'a"]\nroles = ["force"]\n[user."b'):
+        argv = [str(tmp_path), name, "--role", "stop"]
         with pytest.raises(UsageError, match="can't be a name"):
-            CliRunner().invoke(command, [str(tmp_path), name], catch_exceptions=False)
+            CliRunner().invoke(command, argv, catch_exceptions=False)
+    done = CliRunner().invoke(command, [str(tmp_path), "bob"])
+    assert "Missing option '--role'" in done.stderr
     assert len(load_farm(tmp_path).users) == 3
 
 
@@ -110,7 +113,9 @@ def test_who_adds_a_user_lets_nobody_read_the_file(tmp_path: Path) -> None:
     path = tmp_path / "farm.toml"
     path.write_text(FARM, encoding="utf-8")
     path.chmod(0o600)
-    CliRunner().invoke(command, [str(tmp_path), "eve"], catch_exceptions=False)
+    argv = [str(tmp_path), "eve", "--role", "stop"]
+    CliRunner().invoke(command, argv, catch_exceptions=False)
+    assert "eve" in load_farm(tmp_path).users
     assert path.stat().st_mode & 0o777 == 0o600
 
 

@@ -15,6 +15,7 @@ from torchyard_farm.settings.roles import ROLES, Role
 @click.option(
     "--role",
     "roles",
+    required=True,
     multiple=True,
     type=click.Choice(ROLES),
     help="force: build and try again; stop: end and pause; publish: the same for what publishes.",
