@@ -1,10 +1,10 @@
 """Orders on their way to a machine: within the command that follows the job."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from buildbot_worker.commands.registry import commandRegistry
+from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
 from torchyard.model.order import ORDER
@@ -26,7 +26,7 @@ class Told:
         self.updates += updates
 
 
-def start(folder: Path, order: list[str]) -> tuple[Any, Told]:
+def start(folder: Path, order: list[str]) -> tuple[WorkerShellCommand, Told]:
     """Let a worker begin a command that can't be begun any more once its order is written."""
     command = object.__new__(commandRegistry["shell"])
     told = Told()
@@ -47,7 +47,7 @@ def test_an_order_arrives_whole_in_pieces_that_are_small_enough(tmp_path: Path, 
     blocks = sent.args["order"]
     assert max(len(block.encode()) for block in blocks) < _MOST
     command, _ = start(tmp_path / "new", blocks)
-    with pytest.raises(KeyError, match="command"):  # it would be run now
+    with pytest.raises(AttributeError, match="command_id"):  # it would be run now
         command.start()
     assert (tmp_path / "new" / ORDER).read_text(encoding="utf-8") == order
 
