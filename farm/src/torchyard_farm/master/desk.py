@@ -22,6 +22,7 @@ from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
 from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
 from torchyard_farm.jobs.trees import Trees
 from torchyard_farm.master.forgotten import Forgotten
+from torchyard_farm.master.queues import Queues
 from torchyard_farm.notes import steady
 from torchyard_farm.settings.farm import Machine
 
@@ -45,6 +46,10 @@ class Desk(BuildbotService):
     name = "desk"
     _loop: task.LoopingCall | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.queues = Queues()
+
     def checkConfig(self, machines: list[Machine], folder: str, interval: int) -> None:
         pass
 
@@ -63,15 +68,19 @@ class Desk(BuildbotService):
         self._rested: dict[str, float] = {}
         self._asking: set[str] = set()
         self._forgotten = Forgotten()
+        yield self.queues.stop()
+        yield self.queues.listen(self.master.mq)
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self._stop()
         self._loop = steady(self._look_around, self.master.reactor)
         self._loop.start(interval, now=False)
 
-    def stopService(self) -> Any:
+    @defer.inlineCallbacks
+    def stopService(self) -> Steps:
         self._stop()
-        return super().stopService()
+        yield self.queues.stop()
+        yield super().stopService()
 
     def _stop(self) -> None:
         if self._loop is not None:
@@ -184,8 +193,12 @@ class Desk(BuildbotService):
                 self._hear(name, told, self._running().get(name, {}))
         yield self._forgotten.give_back(self.master)
         replace_bytes(self._folder / LOOKS, msgspec.json.encode(self._looks))
-        if any(self._waiting.values()):
-            self.master.botmaster.maybeStartBuildsForAllBuilders()
+        self.look_everywhere()
+
+    def look_everywhere(self) -> None:
+        """Let Buildbot look at all queues, also at those that nobody told of."""
+        self.queues.forget()
+        self.master.botmaster.maybeStartBuildsForAllBuilders()
 
     @defer.inlineCallbacks
     def wishes(self, kind: str, requests: Iterable[int], read: Callable[[int], Any]) -> Steps:
@@ -255,7 +268,9 @@ class Chooser(BuildChooserBase):
     def popNextBuild(self) -> Steps:
         if not any(self._agents.values()):
             return None, None
-        requests = {r["buildrequestid"]: r for r in (yield self._fetchUnclaimedBrdicts())}
+        builder = yield self.bldr.getBuilderId()
+        waiting = yield self._desk.queues.read(builder, self._fetchUnclaimedBrdicts)
+        requests = {request["buildrequestid"]: request for request in waiting}
 
         def read(number: int) -> Any:
             return self._getBuildRequestForBrdict(requests[number])

@@ -18,6 +18,7 @@ from twisted.python import log
 from torchyard.errors import SelectionError
 from torchyard_farm.jobs.peers import Mark, Watch, compare
 from torchyard_farm.jobs.plans import FarmPlan, Plans, decode_plan
+from torchyard_farm.master.desk import Desk
 from torchyard_farm.master.drawer import Drawer
 from torchyard_farm.notes import steady
 
@@ -119,7 +120,9 @@ class Peers(BuildbotService):
         yield self._exchange_plans()
         yield self._hear()
         self._looked = now
-        self.master.botmaster.maybeStartBuildsForAllBuilders()
+        desk = self.master.service_manager.namedServices.get(Desk.name)
+        if desk is not None:
+            desk.look_everywhere()
 
     @defer.inlineCallbacks
     def _bury(self, now: float) -> Steps:
