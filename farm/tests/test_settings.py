@@ -79,6 +79,7 @@ def test_the_first_file_is_a_good_one() -> None:
         ("0.0.0.0:9999", "::1:9999", "`::1:9999` is not a host and a port"),
         ("x86_64", "x86-64", "unknown platform `linux-x86-64`: did you mean `linux-x86_64`?"),
         ("file =", 'database = "mysql://db/farm"\nfile =', "`database` is neither a postgresql://"),
+        ("worker.gpu", "worker.calendar", "`calendar` is the name of a worker in the master"),
         ("slots = 2", "slots = 0", "`gpu` needs at least one slot"),
         ("cuda", "cu/da", "`cu/da` can't be a name"),
         ("slots = 2", "publish = true", "`gpu` publishes, and does nothing else"),

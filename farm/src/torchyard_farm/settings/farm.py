@@ -26,6 +26,7 @@ from torchyard_farm.settings.access import (
 )
 from torchyard_farm.settings.names import wrong_names
 from torchyard_farm.settings.occasions import (
+    CALENDAR,
     Daily,
     DailySpec,
     Nightly,
@@ -343,6 +344,8 @@ def _faults_of(name: str, worker: WorkerSpec) -> Iterator[str]:
     if worker.platform not in platforms:
         known = did_you_mean(worker.platform, platforms)
         yield f"`{name}` has the unknown platform `{worker.platform}`: {known}"
+    if name == CALENDAR:
+        yield f"`{name}` is the name of a worker in the master itself"
     if worker.slots < 1:
         yield f"`{name}` needs at least one slot"
     if len(worker.capabilities) > _MOST_CAPABILITIES:
