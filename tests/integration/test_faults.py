@@ -27,7 +27,7 @@ from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_yard
 from tests.services import Place, S3Server
 from tests.unit.test_store import NO_TIME, store_result, task_of
 
-from torchyard.cli import build as build_command
+from torchyard.cli import today
 from torchyard.errors import ElsewhereError
 from torchyard.host.process import capture, group_is_running
 from torchyard.host.snapshot import check_out, copy_folder
@@ -803,7 +803,7 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
             return cls.fromtimestamp(right(), tz) + next(jumps)
 
     monkeypatch.setattr(time, "time", lambda: right() + next(jumps).total_seconds())
-    for module in (job, log, build_command):
+    for module in (job, log, today):
         monkeypatch.setattr(module, "datetime", Jumping)
 
 
