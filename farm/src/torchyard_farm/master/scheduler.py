@@ -6,7 +6,8 @@ when the master starts: so it may be killed at any moment.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ NAME = "plans"
 _GOOD = (SUCCESS, WARNINGS)
 _LOOK = 1.0
 """Seconds between two looks at whether a plan was handed in, or cancelled."""
+
+_AT_ONCE = 8
+"""Jobs that are written to the tables at one time: the database may take long for each."""
 
 _PAUSE = 5.0
 """Seconds before everything is read again after something failed, such as the database."""
@@ -121,8 +125,8 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             if not (name in self._board or name in self._refused or name in self._cancelling):
                 yield self._load(name)
         self._take_ended()
-        while self._may_send() and (found := self._board.next()):
-            yield self._send(*found)
+        while self._may_send() and (jobs := list(islice(iter(self._board.next, None), _AT_ONCE))):
+            yield self._send_all(jobs)
             self._take_ended()
 
     def _take_ended(self) -> None:
@@ -186,6 +190,14 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             if over and not closed:
                 torn.append(number)
         return told, torn
+
+    @defer.inlineCallbacks
+    def _send_all(self, jobs: Iterable[tuple[FarmPlan, int]]) -> Steps:
+        """Send jobs; if one fails, the others are waited for: the tables are read again then."""
+        sent = yield defer.DeferredList([self._send(*job) for job in jobs], consumeErrors=True)
+        for is_sent, why in sent:
+            if not is_sent:
+                why.raiseException()
 
     @defer.inlineCallbacks
     def _send(self, plan: FarmPlan, job: int) -> Steps:
