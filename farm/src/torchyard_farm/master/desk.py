@@ -34,6 +34,9 @@ _MOMENT = 2.0
 _SHARE = 0.05
 """... for which a machine may rest, but no longer than this share of what the job took."""
 
+_SHORT = 0.05
+"""Seconds for which it is not worth to rest."""
+
 _HISTORY = 5000
 """How many of the last builds are read at a start."""
 
@@ -141,7 +144,8 @@ class Desk(BuildbotService):
         """Let Buildbot look at a builder's queue again when all have rested."""
         if builder.name not in self._asking:
             self._asking.add(builder.name)
-            self.master.reactor.callLater(_MOMENT, self._ask, builder.name)
+            rest = max(0.0, *self._rested.values()) - self.now()
+            self.master.reactor.callLater(max(rest, _SHORT), self._ask, builder.name)
 
     def _ask(self, name: str) -> None:
         self._asking.discard(name)
@@ -152,7 +156,9 @@ class Desk(BuildbotService):
         now, begun = self.now(), self._begun.get(machine, {})
         self._begun[machine] = {name: begun.pop(name, now) for name in running}
         for since in begun.values():
-            self._rested[machine] = now + min(_MOMENT, _SHARE * (now - since))
+            rest = min(_MOMENT, _SHARE * (now - since))
+            if rest > _SHORT:
+                self._rested[machine] = now + rest
         return now < self._rested.get(machine, 0.0)
 
     def _running(self) -> dict[str, dict[str, Amounts]]:
