@@ -144,7 +144,7 @@ class Desk(BuildbotService):
         """Let Buildbot look at a builder's queue again when all have rested."""
         if builder.name not in self._asking:
             self._asking.add(builder.name)
-            rest = max(0.0, *self._rested.values()) - self.now()
+            rest = max(self._rested.values(), default=0.0) - self.now()
             self.master.reactor.callLater(max(rest, _SHORT), self._ask, builder.name)
 
     def _ask(self, name: str) -> None:
