@@ -7,9 +7,8 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from torchyard.inspect.document import Document
-from torchyard_farm.asking.master import GOOD, Master
+from torchyard_farm.asking.master import FAILED, GOOD, Master, board_of
 from torchyard_farm.asking.runs import newest_builds
-from torchyard_farm.jobs.board import Board, Told
 from torchyard_farm.jobs.plans import FarmPlan, Plans
 from torchyard_farm.pages.history import streak_of
 from torchyard_farm.settings.dates import spell_moment
@@ -17,9 +16,6 @@ from torchyard_farm.settings.occasions import Daily
 
 _MANY = 400
 """How many tries are looked at: more than a year of days."""
-
-_FAILED = 2
-"""What Buildbot calls failure. What was stopped, or given up, tells nothing of a package."""
 
 
 class FailingState(Document, kw_only=True):
@@ -51,18 +47,18 @@ def read_failing(dailies: Sequence[Daily], plans: Plans, master: Master) -> Iter
 
 def _past(page: str, master: Master) -> Iterator[tuple[bool, int]]:
     for build in newest_builds(page, master.read, limit=_MANY):
-        if build.complete_at is not None and build.results in (*GOOD, _FAILED):
+        # What was stopped, or given up, tells nothing of a package.
+        if build.complete_at is not None and build.results in (*GOOD, FAILED):
             yield build.results in GOOD, build.complete_at
 
 
 def _failed(plan: FarmPlan, master: Master, seen: set[str]) -> dict[str, str]:
     """Pages and jobs that failed, and were not tried by a newer plan; all that ended are seen."""
-    board = Board({})
-    told = [Told(one.job, one.complete, one.results in GOOD) for one in master.sent(plan.id)]
-    board.add(plan, told)
+    sent = master.sent(plan.id)
+    board = board_of(plan, sent)
     failed = {plan.page(job): plan.task(job).id for job in board.failed(plan.id)}
     fresh = {page: job for page, job in failed.items() if page not in seen}
-    seen.update(plan.page(one.job) for one in told if one.over)
+    seen.update(plan.page(one.job) for one in sent if one.complete)
     return fresh
 
 

@@ -1,6 +1,6 @@
 """What a master tells whoever asks: its web interface, in the few questions that we have."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 from urllib.parse import urlencode
 
@@ -9,11 +9,14 @@ import msgspec
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.host.http import Web
 from torchyard_farm.jobs.attempts import CONCLUSIONS
+from torchyard_farm.jobs.board import Board, Told
+from torchyard_farm.jobs.plans import FarmPlan
 from torchyard_farm.settings.farm import Farm
 
 GOOD = (0, 1)
 """What Buildbot calls success, and success with warnings."""
 
+FAILED = 2
 CANCELLED = 6
 
 _LINES = 200
@@ -38,6 +41,17 @@ class Sent(msgspec.Struct):
     @property
     def job(self) -> int:
         return int(self.external_idstring.rpartition("/")[2])
+
+    @property
+    def told(self) -> Told:
+        return Told(self.job, self.complete, self.results in GOOD)
+
+
+def board_of(plan: FarmPlan, sent: Iterable[Sent]) -> Board:
+    """How a plan stands, from what was sent of it."""
+    board = Board({})
+    board.add(plan, (one.told for one in sent))
+    return board
 
 
 class Going(NamedTuple):

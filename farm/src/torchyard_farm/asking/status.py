@@ -12,16 +12,12 @@ from torchyard.inspect.document import Document
 from torchyard.model.quantity import show_count
 from torchyard.report.console import printable
 from torchyard_farm.asking.failing import FailingState, failing_report, read_failing
-from torchyard_farm.asking.master import GOOD, Master
+from torchyard_farm.asking.master import FAILED, Master, board_of
 from torchyard_farm.asking.runs import RunState, read_runs, runs_report
 from torchyard_farm.jobs.attempts import CONCLUSIONS
-from torchyard_farm.jobs.board import Board, Told
 from torchyard_farm.jobs.booking import Look, complaints
 from torchyard_farm.jobs.plans import FarmPlan, Plans
 from torchyard_farm.settings.farm import Farm
-
-_FAILED = 2
-"""What Buildbot calls failure."""
 
 _LATEST = 500
 """How many failures are looked at, to tell what to do about them."""
@@ -106,9 +102,7 @@ def read_status(farm: Farm, plans: Plans, looks: Mapping[str, Look], now: dateti
 
 
 def _plan_state(master: Master, plan: FarmPlan) -> PlanState:
-    board = Board({})
-    told = (Told(one.job, one.complete, one.results in GOOD) for one in master.sent(plan.id))
-    board.add(plan, told)
+    board = board_of(plan, master.sent(plan.id))
     tally = board.tally(plan.id)
     failed = tuple(plan.task(job).id for job in board.failed(plan.id))
     return PlanState(
@@ -125,7 +119,7 @@ def _plan_state(master: Master, plan: FarmPlan) -> PlanState:
 def _held(master: Master, plan: str, failed: Collection[str]) -> Iterator[Held]:
     """Which of the jobs that failed did not do so by themselves."""
     names = "".join(f"&property={name}" for name in ("plan", "task", "verdict"))
-    path = f"builds?results={_FAILED}&order=-buildid&limit={_LATEST}{names}"
+    path = f"builds?results={FAILED}&order=-buildid&limit={_LATEST}{names}"
     seen: set[str] = set()
     for build in msgspec.json.decode(master.read(path), type=_Builds).builds:
         job, verdict = build.of("task"), build.of("verdict")
