@@ -7,6 +7,7 @@ from twisted.internet import defer
 
 from torchyard_farm.jobs.affinity import Scene, wait_of
 from torchyard_farm.jobs.attempts import Limits
+from torchyard_farm.master.reminders import Reminders
 from torchyard_farm.master.tries import Tries
 
 
@@ -17,7 +18,7 @@ class Affinity:
         self._limits = limits
         self._tries = tries
         self._started: float | None = None
-        self._timers: dict[str, Any] = {}
+        self._reminders = Reminders()
 
     def begin(self) -> None:
         """Begin the time of grace, now or anew: another master is gone, and its workers come."""
@@ -37,19 +38,8 @@ class Affinity:
         scene = Scene(there, now, now - self._started)
         wait = wait_of(_machine(worker_for_builder), tries, scene, self._limits)
         if wait:
-            self._ask_again(builder, now + wait)
+            self._reminders.ask_again(builder, now + wait)
         return not wait
-
-    def _ask_again(self, builder: Any, when: float) -> None:
-        """Let Buildbot look at a builder's queue at a time, or before."""
-        timer, reactor = self._timers.get(builder.name), builder.master.reactor
-        if timer is None or not timer.active():
-            again = builder.botmaster.maybeStartBuildsForBuilder
-            self._timers[builder.name] = reactor.callLater(
-                when - reactor.seconds(), again, builder.name
-            )
-        elif when < timer.getTime():
-            timer.reset(when - reactor.seconds())
 
 
 def _machine(worker_for_builder: Any) -> str:

@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from buildbot.db.buildrequests import BuildRequestModel
 from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
-from buildbot.util.service import BuildbotService
-from twisted.internet import defer, task
+from twisted.internet import defer
 from twisted.python import log
 
 from torchyard.host.work import replace_bytes
@@ -22,8 +21,9 @@ from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
 from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
 from torchyard_farm.jobs.trees import Trees
 from torchyard_farm.master.forgotten import Forgotten
+from torchyard_farm.master.looping import LoopingService
 from torchyard_farm.master.queues import Queues
-from torchyard_farm.notes import steady
+from torchyard_farm.master.reminders import Reminders
 from torchyard_farm.settings.farm import Machine
 
 _FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
@@ -43,11 +43,10 @@ _HISTORY = 5000
 Steps = Generator[Any, Any, Any]
 
 
-class Desk(BuildbotService):
+class Desk(LoopingService):
     """All that waits and all that there is room for, over all builders."""
 
     name = "desk"
-    _loop: task.LoopingCall | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -69,26 +68,19 @@ class Desk(BuildbotService):
         self._waiting: dict[str, dict[int, Wish]] = {}
         self._begun: dict[str, dict[str, float]] = {}
         self._rested: dict[str, float] = {}
-        self._asking: set[str] = set()
+        self._reminders = Reminders()
         self._forgotten = Forgotten()
         yield self.queues.stop()
         yield self.queues.listen(self.master.mq)
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
-        self._stop()
-        self._loop = steady(self._look_around, self.master.reactor)
-        self._loop.start(interval, now=False)
+        self.repeat(self._look_around, interval, now=False)
 
     @defer.inlineCallbacks
     def stopService(self) -> Steps:
-        self._stop()
+        self.cease()
         yield self.queues.stop()
         yield super().stopService()
-
-    def _stop(self) -> None:
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
 
     def now(self) -> float:
         seconds: float = self.master.reactor.seconds()
@@ -142,14 +134,8 @@ class Desk(BuildbotService):
 
     def ask_again(self, builder: Any) -> None:
         """Let Buildbot look at a builder's queue again when all have rested."""
-        if builder.name not in self._asking:
-            self._asking.add(builder.name)
-            rest = max(self._rested.values(), default=0.0) - self.now()
-            self.master.reactor.callLater(max(rest, _SHORT), self._ask, builder.name)
-
-    def _ask(self, name: str) -> None:
-        self._asking.discard(name)
-        self.master.botmaster.maybeStartBuildsForBuilder(name)
+        rested = max(self._rested.values(), default=0.0)
+        self._reminders.ask_again(builder, max(rested, self.now() + _SHORT))
 
     def _rests(self, machine: str, running: Iterable[str]) -> bool:
         """Whether a job has just ended on a machine; Buildbot asks for another one at once."""

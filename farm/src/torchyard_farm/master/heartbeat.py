@@ -4,22 +4,21 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
-from buildbot.util.service import BuildbotService
-from twisted.internet import defer, error, task
+from twisted.internet import defer, error
 from twisted.python import log
 
 from torchyard_farm.master.halfway import tidy_up
+from torchyard_farm.master.looping import LoopingService
 from torchyard_farm.master.strays import look_after
 from torchyard_farm.master.tries import Tries
-from torchyard_farm.notes import GONE, note, steady
+from torchyard_farm.notes import GONE, note
 from torchyard_farm.settings.occasions import CALENDAR
 
 
-class Heartbeat(BuildbotService):
+class Heartbeat(LoopingService):
     """Asks every worker what it does; one that does not say is cut off, and its jobs go on."""
 
     name = "heartbeat"
-    _loop: task.LoopingCall | None = None
 
     def checkConfig(self, interval: int, patience: int, tries: Tries) -> None:
         pass
@@ -31,18 +30,7 @@ class Heartbeat(BuildbotService):
         yield super().reconfigService()
         self._patience = patience
         self._tries = tries
-        self._stop()
-        self._loop = steady(self._ask_all, self.master.reactor)
-        self._loop.start(interval, now=False)
-
-    def stopService(self) -> Any:
-        self._stop()
-        return super().stopService()
-
-    def _stop(self) -> None:
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+        self.repeat(self._ask_all, interval, now=False)
 
     def _ask_all(self) -> None:
         tidy_up(self.master.workers)

@@ -5,23 +5,21 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from buildbot.util.service import BuildbotService
-from twisted.internet import defer, task
+from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.jobs.plans import Plans
-from torchyard_farm.notes import steady
+from torchyard_farm.master.looping import LoopingService
 
 _EVERY = 3600
 _PORTION = 100
 """Jobs that are forgotten at one time: others want to use the tables as well."""
 
 
-class Janitor(BuildbotService):
+class Janitor(LoopingService):
     """What an open plan needs is never forgotten, nor when something was done by the clock."""
 
     name = "janitor"
-    _loop: task.LoopingCall | None = None
 
     def checkConfig(self, folder: str, keep: int, *, shared: bool) -> None:
         pass
@@ -32,18 +30,7 @@ class Janitor(BuildbotService):
         self._is_shared = shared
         self._plans = Plans(Path(folder))
         self._keep = keep
-        self._stop()
-        self._loop = steady(self._clean, self.master.reactor)
-        self._loop.start(_EVERY)
-
-    def stopService(self) -> Any:
-        self._stop()
-        return super().stopService()
-
-    def _stop(self) -> None:
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+        self.repeat(self._clean, _EVERY, now=True)
 
     @defer.inlineCallbacks
     def _clean(self) -> Generator[Any, Any, None]:

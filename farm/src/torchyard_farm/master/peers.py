@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from buildbot.util.service import BuildbotService
-from twisted.internet import defer, task
+from twisted.internet import defer
 from twisted.python import log
 
 from torchyard.errors import SelectionError
@@ -20,7 +19,7 @@ from torchyard_farm.jobs.peers import Mark, Watch, compare
 from torchyard_farm.jobs.plans import FarmPlan, Plans, decode_plan
 from torchyard_farm.master.desk import Desk
 from torchyard_farm.master.drawer import Drawer
-from torchyard_farm.notes import steady
+from torchyard_farm.master.looping import LoopingService
 
 _LOOK = 2.0
 """Seconds between two looks at the database."""
@@ -61,14 +60,13 @@ def plan_of(master: Any, plans: Plans, name: str) -> Generator[Any, Any, FarmPla
         return decode_plan(text)
 
 
-class Peers(BuildbotService):
+class Peers(LoopingService):
     """Keeps the masters of one database together."""
 
     name = "peers"
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._loop: task.LoopingCall | None = None
         self._consumers: list[Any] = []
         self._watch = Watch()
         self._signs: dict[int, tuple[Any, float]] = {}
@@ -89,14 +87,11 @@ class Peers(BuildbotService):
                 )
                 self._consumers.append(consumer)
             yield self._look()
-            self._loop = steady(self._look, self.master.reactor)
-            self._loop.start(_LOOK, now=False)
+            self.repeat(self._look, _LOOK, now=False)
 
     @defer.inlineCallbacks
     def stopService(self) -> Steps:
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+        self.cease()
         while self._consumers:
             yield self._consumers.pop().stopConsuming()
         yield super().stopService()

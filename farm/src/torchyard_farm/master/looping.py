@@ -1,0 +1,31 @@
+"""Services of a master that do something again and again."""
+
+from collections.abc import Callable
+from typing import Any
+
+from buildbot.util.service import BuildbotService
+from twisted.internet import task
+
+from torchyard_farm.notes import steady
+
+
+class LoopingService(BuildbotService):
+    """One loop, which begins anew with each configuration, and ends with the service."""
+
+    _loop: task.LoopingCall | None = None
+
+    def repeat(self, what: Callable[[], Any], interval: float, *, now: bool) -> None:
+        """Do something every so many seconds, in place of what was done so far."""
+        self.cease()
+        self._loop = steady(what, self.master.reactor)
+        self._loop.start(interval, now=now)
+
+    def cease(self) -> None:
+        """Do it no more."""
+        if self._loop is not None:
+            self._loop.stop()
+            self._loop = None
+
+    def stopService(self) -> Any:
+        self.cease()
+        return super().stopService()
