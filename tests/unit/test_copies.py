@@ -35,6 +35,12 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
+def a_day_passes(folder: Path) -> None:
+    """For what is there: a machine's clock for files may stand still between two uses."""
+    for path in folder.rglob("*"):
+        os.utime(path, (path.stat().st_mtime - 86400,) * 2)
+
+
 def on_disk(folder: Path) -> int:
     return sum(path.stat().st_blocks * 512 for path in folder.rglob("*") if path.is_file())
 
@@ -87,6 +93,7 @@ def test_what_was_not_used_for_the_longest_time_goes_first(store: Store, tmp_pat
     trees = {name: stored(store, tmp_path / name, file=300_000) for name in "abcd"}
 
     def fetch(name: str) -> int:
+        a_day_passes(tmp_path / "copies")
         copies = Copies(tmp_path / "copies", LIMIT)
         return fetch_tree(store, trees[name], tmp_path / "in" / name, copies)
 
