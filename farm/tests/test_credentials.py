@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
+from farm.tests.farms import TrialFarm, postgres_programs, wait_until
 from farm.tests.visitors import Visitor
 from tests.publishing import PUBLISHES, make_publishing_yard
 from tests.services import Place, S3Server
@@ -127,17 +127,6 @@ def dump(url: str, master: Path) -> str:
     return subprocess.run(
         [programs / "pg_dump", url], check=True, capture_output=True, text=True
     ).stdout
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield "sqlite:///state.sqlite"
-        return
-    if postgres_programs() is None:
-        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
-    with postgres() as url:
-        yield url
 
 
 @pytest.fixture

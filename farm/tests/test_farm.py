@@ -4,13 +4,12 @@ import random
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
+from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 from torchyard.store.store import Store
 
@@ -20,17 +19,6 @@ SLOW = WORKS.replace("cat {core}", "sleep 1; cat {core}").replace(
     'python = ["cp311", "cp312"]', 'python = ["cp310", "cp311", "cp312", "cp313"]'
 )
 WORKERS = ("w1", "w2", "w3")
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def database(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield "sqlite:///state.sqlite"
-        return
-    if postgres_programs() is None:
-        pytest.skip("there is no PostgreSQL: apt-get install postgresql")
-    with postgres() as url:
-        yield url
 
 
 def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm:

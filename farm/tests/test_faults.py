@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,12 +27,6 @@ def long_core(folder: Path, seconds: int) -> str:
 def begun(folder: Path) -> int:
     path = folder / "begun"
     return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 def start(

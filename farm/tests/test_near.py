@@ -1,7 +1,6 @@
 """Jobs go where their inputs are, and never to a machine that has no room for them."""
 
 import json
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -14,12 +13,6 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 PATIENCE = 300
 _BLAS = ("openblas", "mkl")
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 def farm_of(

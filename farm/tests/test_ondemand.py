@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -64,12 +63,6 @@ class OnDemandFarm(TrialFarm):
     def end_machine(self) -> None:
         if (process := self.machine()) is not None:
             process.kill()
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    with ExitStack() as stack:
-        yield stack
 
 
 def start(stack: ExitStack, folder: Path, text: str, idle: int) -> OnDemandFarm:
