@@ -72,8 +72,9 @@ def gen(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[0], venv_backend="uv")
 def bench(session: nox.Session) -> None:
     """The benchmarks, in an environment as a user has it, with the programs it is compared to."""
-    peers = ("auditwheel", "dumb-pypi", "wheel")
-    session.install("--compile-bytecode", "--reinstall-package=torchyard", "-c", LOCK, ".", *peers)
+    peers = ("auditwheel", "dumb-pypi", "pip", "wheel")
+    ours = ("--reinstall-package=torchyard", ".[conda]")
+    session.install("--compile-bytecode", "-c", LOCK, *ours, *peers)
     session.run("python", "benchmarks/bench.py", *session.posargs)
 
 

@@ -7,6 +7,9 @@ take turns: while one works, all processes of the other are stopped, so that wha
 machine does hits both. In place of `torchyard`, workers have a program that does nothing, on both
 sides: it is the masters that are compared. With `--real` they have the real one, and the jobs are
 empty ones that do not wait for each other.
+
+It fails if the farm is slower than it may be, takes more memory, or does not answer people. After
+SIGTERM it tells how far it came, and fails.
 """
 
 import argparse
@@ -52,6 +55,10 @@ PER_BLOCK = 1 + PYTHONS * (1 + 3 * PACKAGES)
 """Jobs behind one core: bindings, packages, and a check and a smoke test for each package."""
 
 MARKS = (1_000, 5_000, 10_000)
+SLOWEST = 0.9
+LARGEST = 300 << 20
+"""The least share of the rate of Buildbot alone, and the most memory of the farm's master."""
+
 STARTING = 120
 PAUSE = 4
 """Seconds between two looks at how far a side is; its web server is asked once in a turn."""
@@ -69,7 +76,6 @@ file = "torchyard.toml"
 database = "{database}"
 listen = "{host}:{port}"
 web = "{host}:{web}"
-heartbeat = "2 h"
 patience = "1 h"
 
 [worker.{machine}]
@@ -295,7 +301,8 @@ def make_side(folder: Path, server: str, agents: int, ports: ExitStack) -> Side:
     return Side(folder)
 
 
-def run(args: argparse.Namespace, folder: Path) -> list[Side]:
+def run(args: argparse.Namespace, folder: Path) -> int:
+    """Do all of it and tell what was found; how many faults there are."""
     with ExitStack() as stack:
         server = stack.enter_context(postgres())
         sides = []
@@ -317,7 +324,10 @@ def run(args: argparse.Namespace, folder: Path) -> list[Side]:
             if side.failed():
                 msg = f"{side.name}: {side.failed()} builds did not end well"
                 raise RuntimeError(msg)
-        return sides
+        print(json.dumps(report(sides), indent=2))
+        found = list(faults(sides, jobs))
+        print(*found, sep="\n", file=sys.stderr)
+        return len(found)
 
 
 def take_turns(sides: list[Side], jobs: int, block: float) -> None:
@@ -342,10 +352,25 @@ def take_turns(sides: list[Side], jobs: int, block: float) -> None:
 
 
 def report(sides: list[Side]) -> dict[str, object]:
-    found: dict[str, object] = {side.name: figures(side) for side in sides}
+    return {**{side.name: figures(side) for side in sides}, "rate_to_bare": round(rate(sides), 3)}
+
+
+def rate(sides: list[Side]) -> float:
     bare, farm = (side.done / side.seconds for side in sides)
-    found["rate_to_bare"] = round(farm / bare, 3)
-    return found
+    return farm / bare
+
+
+def faults(sides: list[Side], jobs: int) -> Iterator[str]:
+    """What is not as it should be."""
+    bare, farm = sides
+    for side in sides:
+        if side.done < jobs:
+            yield f"{side.name}: only {side.done} of {jobs} jobs were done"
+    if rate(sides) < SLOWEST:
+        yield f"the farm has {rate(sides):.3f} of the rate of Buildbot alone: below {SLOWEST}"
+    if (most := max(farm.memory.values())) > LARGEST:
+        yield f"the farm's master takes {most >> 20} MB: more than {LARGEST >> 20}"
+    yield from (f"not answered: {path}" for path in (*bare.refused, *farm.refused))
 
 
 def figures(side: Side) -> dict[str, object]:
@@ -375,7 +400,7 @@ def main() -> None:
     parser.add_argument("--real", action="store_true")
     args = parser.parse_args()
     with TemporaryDirectory(prefix="load-") as name:
-        print(json.dumps(report(run(args, Path(name))), indent=2))
+        sys.exit(1 if run(args, Path(name)) else 0)
 
 
 if __name__ == "__main__":
