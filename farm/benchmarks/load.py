@@ -131,6 +131,7 @@ class Side:
         self.seconds = self.used = 0.0
         self.done = 0
         self.memory: dict[int, int] = {}
+        self.rows, self.stored = self._kept()
         self._pages = PAGES | (PLAN_PAGE if self.name == "farm" else {})
         self.refused: list[str] = []
         self.answers: dict[str, list[float]] = {page: [] for page in self._pages}
@@ -203,6 +204,16 @@ class Side:
         for mark in MARKS:
             if self.done >= mark:
                 self.memory.setdefault(mark, self.master.memory_info().rss)
+
+    def measure_tables(self) -> None:
+        """See by how much the database grew."""
+        rows, stored = self._kept()
+        self.rows, self.stored = rows - self.rows, stored - self.stored
+
+    def _kept(self) -> tuple[int, int]:
+        """How many rows were written, and what the database takes of the disk."""
+        rows = self._count("select coalesce(sum(n_tup_ins), 0) from pg_stat_user_tables")
+        return rows, self._count("select pg_database_size(current_database())")
 
     def failed(self) -> int:
         return self._count("select count(*) from builds where complete_at > 0 and results <> 0")
@@ -321,12 +332,14 @@ def run(args: argparse.Namespace, folder: Path) -> int:
         Plans(folder / "farm").add(work.plan)
         take_turns(sides, jobs, args.block)
         for side in sides:
+            side.measure_tables()
             if side.failed():
                 msg = f"{side.name}: {side.failed()} builds did not end well"
                 raise RuntimeError(msg)
         print(json.dumps(report(sides), indent=2))
         found = list(faults(sides, jobs))
-        print(*found, sep="\n", file=sys.stderr)
+        for fault in found:
+            print(fault, file=sys.stderr)
         return len(found)
 
 
@@ -378,6 +391,8 @@ def figures(side: Side) -> dict[str, object]:
         "jobs": side.done,
         "jobs_per_second": round(side.done / side.seconds, 2),
         "cpu_ms_per_job": round(side.used / side.done * 1e3, 1),
+        "rows_per_job": round(side.rows / side.done, 1),
+        "bytes_per_job": side.stored // side.done,
         "memory_mb": {str(mark): rss >> 20 for mark, rss in side.memory.items()},
         "answers_ms": {
             page: {
