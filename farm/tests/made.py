@@ -5,13 +5,16 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tests.helpers import WORKS, plan_of
+from torchyard.model.matrix import Needs
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
+from torchyard_farm.jobs.booking import Amounts
 from torchyard_farm.jobs.plans import FarmPlan, Planned
 from torchyard_farm.settings.farm import Machine
 
 KIND = "linux-x86_64"
+GB = 10**9
 
 
 _GIT = WORKS.replace('path = "code"', 'git = "https://example.org/demo"\nrev = "v1"')
@@ -42,6 +45,7 @@ def made_plan(
     *,
     name: str = "plan",
     kinds: Mapping[int, str] | None = None,
+    wants: Mapping[int, Amounts] | None = None,
 ) -> FarmPlan:
     """A plan from who comes after whom; a job is the more urgent the smaller its number is."""
     jobs = tuple(
@@ -53,9 +57,15 @@ def made_plan(
         )
         for number, others in sorted(after.items())
     )
-    return FarmPlan(
-        id=name, store="file:///store", tasks=tuple(map(task, range(len(after)))), jobs=jobs
+    needs = {
+        number: Needs(memory=amounts.memory * GB, disk=amounts.disk * GB)
+        for number, amounts in (wants or {}).items()
+    }
+    tasks = tuple(
+        msgspec.structs.replace(task(number), needs=needs.get(number, Needs()))
+        for number in range(len(after))
     )
+    return FarmPlan(id=name, store="file:///store", tasks=tasks, jobs=jobs)
 
 
 def matrix_plan(blocks: int, *, name: str = "matrix") -> FarmPlan:

@@ -16,10 +16,16 @@ _BLAS = ("openblas", "mkl")
 
 
 def farm_of(
-    stack: ExitStack, folder: Path, text: str, names: tuple[str, ...], slots: int = 1
+    stack: ExitStack,
+    folder: Path,
+    text: str,
+    names: tuple[str, ...],
+    slots: int = 1,
+    *,
+    tables: str = "",
 ) -> TrialFarm:
     file = make_yard(folder / "project", text)
-    farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots)
+    farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots, tables=tables)
     return stack.enter_context(farm)
 
 
@@ -126,3 +132,35 @@ def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_pa
     farm.wait_done(plan, PATIENCE)
     assert len(ended(tmp_path)) == 4
     assert never_two_at_once(ended(tmp_path))
+
+
+LARGE = """
+[[override]]
+stage = "core"
+compute = "cu*"
+needs = { memory = "60 GB", time = "3 h" }
+"""
+AWAY = """
+[worker.big]
+platform = "linux-x86_64"
+memory = "64 GB"
+disk = "64 GB"
+"""
+
+
+def test_urgent_jobs_for_a_machine_that_is_away_keep_no_other_idle(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    """There are twelve of them, of which eight are sent; and three that are not urgent."""
+    text = (
+        WORKS.replace('"1.0"', '"1.0"\nrelease = "2.13"')
+        .replace('["cpu"]', '["cpu", "cu126", "cu129", "cu130", "cu132"]')
+        .replace('["openblas"]', '["openblas", "mkl", "generic"]')
+    )
+    farm = farm_of(stack, tmp_path, text + LARGE, ("w1",), tables=AWAY)
+    farm.start_master()
+    farm.start_worker("w1")
+    farm.submit("core:*")
+    wait_until(lambda: [one["results"] for one in farm.builds()] == [0] * 3, PATIENCE, farm.log)
+    assert all("/cpu-" in name for name in machines_of(farm))
+    assert len(farm.buildsets()) == 8 + 3

@@ -5,10 +5,11 @@ their jobs: so nothing is lost with it.
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from torchyard_farm.jobs.booking import Amounts, booked_for
 from torchyard_farm.jobs.plans import FarmPlan
 
 
@@ -38,6 +39,17 @@ class Tally(NamedTuple):
         return not self.is_done and not self.out
 
 
+def may_send(wants: Amounts, out: Mapping[Amounts, int], window: int) -> bool:
+    """Whether one more job may be out that wants so much, when these of its kind are.
+
+    Half of a window is at least all slots of its kind. When it is full, perhaps of jobs for which
+    there is no room anywhere, one may still go unless as many that want no more are out as there
+    are slots: then no slot is free, or one of these can take it.
+    """
+    easier = sum(count for other, count in out.items() if other.fits(wants))
+    return sum(out.values()) < window or 2 * easier < window
+
+
 class _Course:
     """One plan under way. Once a job has ended well, it stays so: there is its result."""
 
@@ -50,7 +62,7 @@ class _Course:
         self.good: set[int] = set()
         self.bad: set[int] = set()
         self.out: set[int] = set()
-        self.out_of_kind: Counter[str] = Counter()
+        self.out_of_kind: dict[str, Counter[Amounts]] = defaultdict(Counter)
         for job, over, good in told:
             if over:
                 self.end(job, good=good)
@@ -61,12 +73,12 @@ class _Course:
     def send(self, job: int) -> None:
         if job not in self.out:
             self.out.add(job)
-            self.out_of_kind[self.plan.jobs[job].kind] += 1
+            self._count(job, 1)
 
     def end(self, job: int, *, good: bool) -> None:
         if job in self.out:
             self.out.remove(job)
-            self.out_of_kind[self.plan.jobs[job].kind] -= 1
+            self._count(job, -1)
         if good:
             self.bad.discard(job)
             self.good.add(job)
@@ -77,14 +89,21 @@ class _Course:
         fresh = job not in self.good and job not in self.bad and job not in self.out
         return fresh and self.good.issuperset(self.plan.jobs[job].after)
 
+    def wants(self, job: int) -> Amounts:
+        needs = self.plan.task(job).needs
+        return booked_for(needs.memory, needs.disk)
+
+    def _count(self, job: int, change: int) -> None:
+        self.out_of_kind[self.plan.jobs[job].kind][self.wants(job)] += change
+
 
 class Board:
-    """All plans under way; `windows` is how many jobs of each kind may be out at one time."""
+    """All plans under way; `windows` is how many jobs of each kind should be out at one time."""
 
     def __init__(self, windows: Mapping[str, int]) -> None:
         self._windows = windows
         self._courses: dict[str, _Course] = {}
-        self._ready: dict[str, list[tuple[int, str, int]]] = {}
+        self._ready: dict[tuple[str, Amounts], list[tuple[int, str, int]]] = {}
 
     def __contains__(self, plan: object) -> bool:
         return plan in self._courses
@@ -107,14 +126,20 @@ class Board:
                 self._offer(course, course.users[job])
 
     def next(self) -> tuple[FarmPlan, int] | None:
-        """Take the most urgent job of a kind that has room; it is out from now on."""
-        for kind, ready in self._ready.items():
-            while ready and self._count(kind) < self._windows.get(kind, 0):
-                _, name, job = heapq.heappop(ready)
-                course = self._courses.get(name)
-                if course is not None and course.can_begin(job):
-                    course.send(job)
-                    return course.plan, job
+        """Take the most urgent job that may be sent; it is out from now on."""
+        queues = [
+            ready
+            for (kind, wants), ready in self._ready.items()
+            if ready and may_send(wants, self._out(kind), self._windows.get(kind, 0))
+        ]
+        while queues:
+            queue = min(queues, key=lambda ready: ready[0])
+            _, name, job = heapq.heappop(queue)
+            course = self._courses.get(name)
+            if course is not None and course.can_begin(job):
+                course.send(job)
+                return course.plan, job
+            queues = [ready for ready in queues if ready]
         return None
 
     def is_over(self, plan: str) -> bool:
@@ -134,11 +159,15 @@ class Board:
     def failed(self, plan: str) -> list[int]:
         return sorted(self._courses[plan].bad)
 
-    def _count(self, kind: str) -> int:
-        return sum(course.out_of_kind[kind] for course in self._courses.values())
+    def _out(self, kind: str) -> Mapping[Amounts, int]:
+        """How many jobs of a kind are out, by what they want."""
+        found: Counter[Amounts] = Counter()
+        for course in self._courses.values():
+            found.update(course.out_of_kind[kind])
+        return found
 
     def _offer(self, course: _Course, jobs: Iterable[int]) -> None:
         for job in filter(course.can_begin, jobs):
             planned = course.plan.jobs[job]
             entry = (-planned.urgency, course.plan.id, job)
-            heapq.heappush(self._ready.setdefault(planned.kind, []), entry)
+            heapq.heappush(self._ready.setdefault((planned.kind, course.wants(job)), []), entry)
