@@ -1,5 +1,6 @@
-"""What those are told who ask a master that is not there."""
+"""What those are told who ask a master that is not there, or has not all."""
 
+import json
 import time
 from collections.abc import Iterator
 from functools import partial
@@ -9,6 +10,9 @@ from threading import Thread
 
 import pytest
 
+from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.test_schemas import validate
+from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK, reserved_port
 from torchyard.errors import ElsewhereError, HostError
 from torchyard_farm.asking.master import Master
@@ -48,3 +52,31 @@ def test_a_master_that_does_not_run_is_told_so() -> None:
     (told,) = caught.value.diagnostics
     assert told.what.startswith("the master does not answer: ")
     assert (told.hint or "").startswith("is it running? `torchyard farm start` starts it")
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
+    """Nor does it keep the master from its work: no worker is needed to see that."""
+    file = make_yard(tmp_path / "project", WORKS)
+    with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
+        folder = farm.master / "plans"
+        folder.mkdir(exist_ok=True)
+        (folder / "a-torn.json").write_bytes(b"\xff{")
+        (folder / "b-newer.json").write_text('{"version":2,"jobs":[{}]}', encoding="ascii")
+        farm.start_master()
+        plan = farm.submit()
+        wait_until(lambda: bool(farm.buildsets()), 60, farm.log)
+        status = json.loads(farm.run("status", "--json"))
+        validate(status, "farm-status")
+        assert [one["id"] for one in status["plans"]] == [plan]
+        torn, newer = status["unreadable"]
+        assert (torn["id"], newer["id"]) == ("a-torn", "b-newer")
+        assert "is no plan that this torchyard-farm can read" in torn["why"]
+        assert "upgrade" in newer["hint"]
+        assert "plan a-torn is passed over" in farm.log()
+        assert farm.text("plugins/plans/").count("unreadable") == 4  # a word, and its colour
+        with pytest.raises(OSError, match="500"):
+            farm.text("plugins/plans/a-torn")
+        farm.run("cancel", "a-torn")
+        farm.wait_done("a-torn", 30)

@@ -1,13 +1,20 @@
 """What is over since long is forgotten, and nothing else."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
-from torchyard_farm.master.janitor import forget_jobs, known_plans
+from farm.tests.made import made_plan
+from farm.tests.test_peers import Database, done
+from torchyard_farm.jobs.plans import Plans
+from torchyard_farm.master.janitor import Janitor, forget_jobs, known_plans
+
+pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
 LONG_AGO, LIMIT, LATELY = 1_000, 2_000, 3_000
 
@@ -117,3 +124,29 @@ def test_a_plan_is_known_as_long_as_one_of_its_jobs_is(tables: sa.Connection) ->
     assert known_plans(tables, Model, ["old_plan", "other", "oldXplan"]) == {"old_plan", "other"}
     forget_jobs(tables, Model, LIMIT, [])
     assert known_plans(tables, Model, ["old_plan", "other"]) == {"other"}
+
+
+def test_all_masters_forget_a_plan_of_which_nothing_is_left(
+    tables: sa.Connection, tmp_path: Path
+) -> None:
+    database, first, second = Database(tables), Plans(tmp_path / "1"), Plans(tmp_path / "2")
+    for name in ("old", "failed", "late"):
+        first.add(made_plan({0: []}, name=name))
+        os.utime(tmp_path / f"1/plans/{name}.json", (LONG_AGO, LONG_AGO))
+    add_job(tables, "old/0", LONG_AGO)
+    add_job(tables, "failed/0", LONG_AGO)
+    add_job(tables, "late/0", LATELY)
+    database.settle(first, second)
+    for name in ("old", "late"):
+        first.end(name)
+    database.settle(first, second)
+    database.reactor.advance(LATELY)
+    janitor = Janitor(folder=str(tmp_path / "1"), keep=LATELY - LIMIT, shared=True)
+    janitor.parent = SimpleNamespace(master=database)
+    done(janitor.reconfigService(str(tmp_path / "1"), LATELY - LIMIT, shared=True))
+    assert left(tables) == {"old/0", "failed/0", "late/0"}, "others may have open plans"
+    done(janitor._clean())
+    database.settle(second, first, second)
+    assert left(tables) == {"failed/0", "late/0"}
+    for master in (first, second):
+        assert (master.open(), master.ended()) == (["failed"], ["late"])

@@ -86,6 +86,19 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     assert plans.count("plan") == 0
     with pytest.raises(HostError, match="is no plan"):
         plans.read("plan")
+    plans.add(made_plan({0: []}))
+    assert plans.count("plan") == 1, "it was mended"
+
+
+def test_of_an_occasion_those_count_that_can_be_read(tmp_path: Path) -> None:
+    plans = Plans(tmp_path)
+    names = [f"demo-2026111{day}T020000Z-3f09c1@main" for day in (3, 4, 5)]
+    for name in names:
+        plans.add(made_plan({0: []}, name=name))
+    assert plans.of("main") == names[::-1]
+    (tmp_path / f"plans/{names[2]}.json").write_text('{"version":2,"jobs":[{}]}', encoding="ascii")
+    assert plans.count(names[2]) == 0
+    assert [plan.id for plan in plans.past("main")] == names[1::-1]
 
 
 def test_nothing_but_plans_is_read(tmp_path: Path) -> None:

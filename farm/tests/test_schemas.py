@@ -14,7 +14,14 @@ from tests.helpers import ROOT
 from torchyard_farm.asking.failing import FailingState
 from torchyard_farm.asking.runs import RunState
 from torchyard_farm.asking.schemas import SCHEMAS
-from torchyard_farm.asking.status import Held, PlanState, Status, WorkerState, status_report
+from torchyard_farm.asking.status import (
+    Held,
+    PlanState,
+    Status,
+    Unreadable,
+    WorkerState,
+    status_report,
+)
 from torchyard_farm.jobs.attempts import Try, Verdict, explain
 from torchyard_farm.settings.layout import farm_text
 
@@ -42,6 +49,7 @@ STATUS = Status(
             held=(Held(job=SMOKE, verdict=LOST, why=explain(LOST, TRIES)),),
         ),
     ),
+    unreadable=(Unreadable(id=f"{PLAN}@torn", why="`/a/plan` is none", hint="upgrade"),),
     runs=(
         RunState(
             kind="nightly",
@@ -105,6 +113,8 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     assert f"nightly main last 2026-11-15 02:00 UTC {PLAN}@main".replace(" ", "") in (
         told.replace(" ", "")
     )
+    assert f"plan {PLAN}@torn".replace(" ", "") in told.replace(" ", "")
+    assert "passed over: `/a/plan` is none hint upgrade" in told
     assert "since 2026-11-13, 3 times in a row (published)" in told
     assert "daily published last never next 2026-11-16 06:00 UTC" in told
     assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")

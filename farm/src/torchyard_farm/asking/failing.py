@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import islice
 
 from rich.console import RenderableType
 from rich.table import Table
@@ -32,8 +33,8 @@ def read_failing(dailies: Sequence[Daily], plans: Plans, master: Master) -> Iter
     """What failed when it was tried last: today, or else the day before."""
     for daily in dailies:
         seen: set[str] = set()
-        for name in plans.of(daily.name)[:2]:
-            for page, job in sorted(_failed(plans.read(name), master, seen).items()):
+        for plan in islice(plans.past(daily.name), 2):
+            for page, job in sorted(_failed(plan, master, seen).items()):
                 streak = streak_of(_past(page, master))
                 if streak is not None:
                     yield FailingState(

@@ -8,6 +8,7 @@ import msgspec
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from torchyard.errors import HostError
 from torchyard.inspect.document import Document
 from torchyard.model.quantity import show_count
 from torchyard.report.console import printable
@@ -55,12 +56,21 @@ class PlanState(Document, kw_only=True):
     held: tuple[Held, ...]
 
 
+class Unreadable(Document, kw_only=True):
+    """A plan whose file can't be read: the master passes it over. `hint` is what to do."""
+
+    id: str
+    why: str
+    hint: str
+
+
 class Status(Document, kw_only=True):
     """What `farm status --json` prints."""
 
     version: Literal[1]
     workers: tuple[WorkerState, ...]
     plans: tuple[PlanState, ...]
+    unreadable: tuple[Unreadable, ...]
     runs: tuple[RunState, ...]
     failing: tuple[FailingState, ...]
 
@@ -91,14 +101,27 @@ def read_status(farm: Farm, plans: Plans, looks: Mapping[str, Look], now: dateti
         for machine in farm.machines
         for agent in machine.agents
     )
-    states = tuple(_plan_state(master, plans.read(name)) for name in plans.open())
+    found, unreadable = _read_open(plans)
     return Status(
         version=1,
         workers=workers,
-        plans=states,
+        plans=tuple(_plan_state(master, plan) for plan in found),
+        unreadable=tuple(unreadable),
         runs=tuple(read_runs(farm.occasions, now, master.read)),
         failing=tuple(read_failing(farm.dailies, plans, master)),
     )
+
+
+def _read_open(plans: Plans) -> tuple[list[FarmPlan], list[Unreadable]]:
+    """The plans that are being built, and those that nobody can build."""
+    found, unreadable = [], []
+    for name in plans.open():
+        try:
+            found.append(plans.read(name))
+        except HostError as error:
+            (told,) = error.diagnostics
+            unreadable.append(Unreadable(id=name, why=told.what, hint=told.hint or ""))
+    return found, unreadable
 
 
 def _plan_state(master: Master, plan: FarmPlan) -> PlanState:
@@ -150,7 +173,12 @@ def status_report(status: Status) -> RenderableType:
             plans.add_row("failed", job)
             if job in held:
                 plans.add_row("", printable(held[job].why))
-    told = plans if status.plans else Group("", "no plan is being built")
+    for torn in status.unreadable:
+        plans.add_row("", "")
+        plans.add_row("plan", torn.id)
+        plans.add_row("", f"passed over: {printable(torn.why)}")
+        plans.add_row("hint", torn.hint)
+    told = plans if plans.row_count else Group("", "no plan is being built")
     return Group(workers, told, runs_report(status.runs), failing_report(status.failing))
 
 

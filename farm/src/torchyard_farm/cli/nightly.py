@@ -68,21 +68,20 @@ def _wanted(
     today, plans = stamp[:8], Plans(folder)
     wanted = on(today)
     made = draft(wanted, moment, nightly.name)
-    earlier = plans.of(nightly.name)
-    if not earlier:
+    last = next(plans.past(nightly.name), None)
+    if last is None:
         return wanted, made
-    last = earlier[0]
-    day, source = moment_of(last)[:8], made.farmed.source
-    if moment_of(last) == stamp:
-        return f"it was planned already: {last}"
-    if plans.read(last).source != source:
+    day, source = moment_of(last.id)[:8], made.farmed.source
+    if moment_of(last.id) == stamp:
+        return f"it was planned already: {last.id}"
+    if last.source != source:
         if day == today:
-            raise _other_commit(last, source)
+            raise _other_commit(last.id, source)
         return wanted, made
-    if last in plans.open() and day == today:
-        return f"{source[:12]} is being built already: {last}"
+    if last.id in plans.open() and day == today:
+        return f"{source[:12]} is being built already: {last.id}"
     left = made.farmed.jobs if day == today else draft(on(day), moment, nightly.name).farmed.jobs
-    return (wanted, made) if left else f"{source[:12]} was built already: {last}"
+    return (wanted, made) if left else f"{source[:12]} was built already: {last.id}"
 
 
 def _other_commit(last: str, source: str) -> SelectionError:

@@ -2,7 +2,8 @@
 
 Each has all plans in its own directory. A plan never changes, and only two things can happen to it,
 one after the other: somebody wants it to end, and it is over. So what one master knows and another
-does not is simply copied, in any order, and as often as one likes.
+does not is simply copied, in any order, and as often as one likes. A plan that is forgotten is over
+by its mark, and not there.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,6 +34,8 @@ class Differences(NamedTuple):
     """Plans that somebody wanted to end, at another master."""
     end: list[str]
     """Plans that are over at another master."""
+    forget: list[str]
+    """Plans that the database has forgotten."""
     mark: dict[str, Mark]
     """What has happened here, and the database does not know."""
 
@@ -45,11 +48,13 @@ def compare(here: Plans, names: Collection[str], marks: Mapping[str, Mark]) -> D
     unwanted = {name for name, mark in marks.items() if mark is Mark.CANCELLED}
     news = dict.fromkeys((cancelled & open_) - marks.keys(), Mark.CANCELLED)
     news |= dict.fromkeys(ended - over, Mark.ENDED)
+    forgotten = over.difference(names)
     return Differences(
-        send=sorted(known - set(names)),
+        send=sorted(known - set(names) - forgotten),
         fetch=sorted(set(names) - known),
         cancel=sorted((unwanted & open_) - cancelled),
-        end=sorted(over & open_),
+        end=sorted((over & open_) - forgotten),
+        forget=sorted(known & forgotten),
         mark=news,
     )
 

@@ -5,7 +5,7 @@ plans/ID.cancel         somebody wants it to end
 plans/ended/ID.json     a plan that is over
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -151,7 +151,8 @@ class Plans:
         replace_bytes(folder / f"{name}.json", text.encode())
 
     def text(self, name: str) -> str:
-        return self._path(name).read_text(encoding="utf-8")
+        """A plan as it is written; one that nobody can read is an error."""
+        return msgspec.json.encode(self.read(name)).decode()
 
     def open(self) -> list[str]:
         """The plans that are being built."""
@@ -163,7 +164,10 @@ class Plans:
 
     def count(self, name: str) -> int:
         """How many jobs a plan has; none if it can't be read."""
-        return _count(self._path(name))
+        path = self._path(name)
+        with suppress(HostError):
+            return _count(path)
+        return 0
 
     def moment(self, name: str) -> int:
         """When a plan was handed in, in seconds since 1970."""
@@ -180,6 +184,12 @@ class Plans:
                 return path
         msg = f"there is no plan `{name}`"
         raise SelectionError(msg, hint="`torchyard farm status` lists those that are being built")
+
+    def past(self, occasion: str) -> Iterator[FarmPlan]:
+        """Those of an occasion that can be read, the newest first."""
+        for name in self.of(occasion):
+            with suppress(HostError):
+                yield self.read(name)
 
     def of(self, occasion: str) -> list[str]:
         """The plans that are made again and again, over or not; the newest first."""
@@ -211,26 +221,25 @@ class Plans:
         (self._folder / _ENDED / f"{name}.json").unlink(missing_ok=True)
 
 
-class _Size(msgspec.Struct):
-    jobs: list[msgspec.Raw]
-
-
-@lru_cache(maxsize=1024)
-def _count(path: Path) -> int:
-    with suppress(msgspec.DecodeError):
-        return len(msgspec.json.decode(path.read_bytes(), type=_Size).jobs)
-    return 0
-
-
 def decode_plan(text: str | bytes) -> FarmPlan:
     return msgspec.json.decode(text, type=FarmPlan)
+
+
+def _load(path: Path) -> FarmPlan:
+    try:
+        return decode_plan(path.read_bytes())
+    except (msgspec.DecodeError, OSError) as error:
+        msg = f"`{path}` is no plan that this torchyard-farm can read: {error}"
+        hint = "a newer version may: upgrade; else `torchyard farm cancel` it, and submit it anew"
+        raise HostError(msg, hint=hint) from error
 
 
 @lru_cache(maxsize=8)
 def _read(path: Path) -> FarmPlan:
     """Read a plan; as it never changes, a few are remembered."""
-    try:
-        return decode_plan(path.read_bytes())
-    except (msgspec.DecodeError, OSError) as error:
-        msg = f"`{path}` is no plan: {error}"
-        raise HostError(msg, hint="submit it anew") from error
+    return _load(path)
+
+
+@lru_cache(maxsize=1024)
+def _count(path: Path) -> int:
+    return len(_load(path).jobs)

@@ -9,6 +9,7 @@ from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.jobs.plans import Plans
+from torchyard_farm.master.exchange import withdraw_plans
 from torchyard_farm.master.looping import LoopingService
 
 _EVERY = 3600
@@ -30,7 +31,8 @@ class Janitor(LoopingService):
         self._is_shared = shared
         self._plans = Plans(Path(folder))
         self._keep = keep
-        self.repeat(self._clean, _EVERY, now=True)
+        # One of several masters may not have heard of all open plans yet.
+        self.repeat(self._clean, _EVERY, now=not shared)
 
     @defer.inlineCallbacks
     def _clean(self) -> Generator[Any, Any, None]:
@@ -43,8 +45,7 @@ class Janitor(LoopingService):
             count += forgotten
             if not forgotten:
                 break
-        if not self._is_shared:  # else another master would bring the plan back
-            yield self._forget_plans(before)
+        yield self._forget_plans(before)
         if count:
             log.msg(f"{count} jobs are forgotten that ended long ago")
 
@@ -53,6 +54,9 @@ class Janitor(LoopingService):
         """Forget plans that are over and old, and of which no job is left."""
         old = [name for name in self._plans.ended() if self._plans.moment(name) < before]
         known = yield self.master.db.pool.do(known_plans, self.master.db.model, old)
+        if self._is_shared:  # then this one forgets with all others, or they would bring it back
+            yield withdraw_plans(self.master, set(old) - known)
+            return
         for name in set(old) - known:
             self._plans.forget(name)
 

@@ -11,7 +11,7 @@ from twisted.web import http, static
 from twisted.web.error import Error
 from twisted.web.resource import Resource as Folder
 
-from torchyard.errors import TorchyardError
+from torchyard.errors import HostError
 from torchyard_farm.jobs.plans import Plans, page_name
 from torchyard_farm.master.tables import count_sent, read_pages, read_past, read_sent
 from torchyard_farm.pages.grid import grid_of
@@ -126,8 +126,10 @@ class _Look:
             return None
         try:
             plan = self._plans.read(name)
-        except TorchyardError as error:
-            raise Error(http.INTERNAL_SERVER_ERROR, str(error).encode()) from error
+        except HostError as error:
+            (told,) = error.diagnostics
+            text = f"{told.what}\nhint: {told.hint}\n"
+            raise Error(http.INTERNAL_SERVER_ERROR, text.encode()) from error
         sent = read_sent(connection, self._model, name)
         progress, grid = progress_of(plan, sent, is_over=is_over), grid_of(plan)
         shown = shown_blocks(progress, grid, wanted)

@@ -15,10 +15,11 @@ from twisted.internet import defer
 from twisted.python import log
 
 from torchyard.errors import SelectionError
-from torchyard_farm.jobs.peers import Mark, Watch, compare
+from torchyard_farm.jobs.peers import Watch
 from torchyard_farm.jobs.plans import FarmPlan, Plans, decode_plan
 from torchyard_farm.master.desk import Desk
 from torchyard_farm.master.drawer import Drawer
+from torchyard_farm.master.exchange import PLANS, exchange_plans
 from torchyard_farm.master.looping import LoopingService
 
 _LOOK = 2.0
@@ -30,7 +31,7 @@ _SURE = 10.0
 _DEAD = 30.0
 """Seconds without a sign of life after which a master is dead, and others do its work."""
 
-_PLANS, _ASKS = "plans", "asks"
+_ASKS = "asks"
 
 Steps = Generator[Any, Any, None]
 
@@ -45,7 +46,7 @@ def may_decide(master: Any) -> bool:
 def share_plan(master: Any, plans: Plans, name: str) -> Steps:
     """Let other masters, if there are any, see a plan before they see the first of its jobs."""
     if Peers.name in master.service_manager.namedServices:
-        yield Drawer(master, _PLANS).put(name, plans.text(name))
+        yield Drawer(master, PLANS).put(name, plans.text(name))
 
 
 @defer.inlineCallbacks
@@ -54,7 +55,7 @@ def plan_of(master: Any, plans: Plans, name: str) -> Generator[Any, Any, FarmPla
     try:
         return plans.read(name)
     except SelectionError:
-        text = yield Drawer(master, _PLANS).get(name)
+        text = yield Drawer(master, PLANS).get(name)
         if text is None:
             raise
         return decode_plan(text)
@@ -112,7 +113,7 @@ class Peers(LoopingService):
         if not self.is_sure():  # it was us who slept, or the database was away
             self._signs.clear()
         yield self._bury(now)
-        yield self._exchange_plans()
+        yield exchange_plans(self.master, self._plans)
         yield self._hear()
         self._looked = now
         desk = self.master.service_manager.namedServices.get(Desk.name)
@@ -147,26 +148,6 @@ class Peers(LoopingService):
         these = sa.and_(claims.c.masterid.in_(dead), claims.c.brid.in_(waiting))
         connection.execute(claims.delete().where(these))
         connection.commit()
-
-    @defer.inlineCallbacks
-    def _exchange_plans(self) -> Steps:
-        marks = {}
-        for mark in Mark:
-            for name in (yield Drawer(self.master, mark).names()):
-                marks[name] = mark  # the later one wins
-        drawer = Drawer(self.master, _PLANS)
-        found = compare(self._plans, (yield drawer.names()), marks)
-        for name in found.send:
-            yield drawer.put(name, self._plans.text(name))
-        for name in found.fetch:
-            text = yield drawer.get(name)
-            self._plans.put(name, text, over=marks.get(name) is Mark.ENDED)
-        for name in found.cancel:
-            self._plans.cancel(name)
-        for name in found.end:
-            self._plans.end(name)
-        for name, mark in found.mark.items():
-            yield Drawer(self.master, mark).put(name, "")
 
     @defer.inlineCallbacks
     def _hear(self) -> Steps:
