@@ -9,7 +9,7 @@ from twisted.internet import defer
 from torchyard_farm.jobs.attempts import Verdict
 from torchyard_farm.master.build import JobBuild
 from torchyard_farm.master.desk import Chooser, Desk
-from torchyard_farm.master.tries import VERDICT
+from torchyard_farm.master.tries import VERDICT, Tries
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
@@ -61,7 +61,7 @@ class StandIns:
         request = SimpleNamespace(
             id=3, mergeSourceStampsWith=lambda _: [], mergeReasons=lambda _: "plan"
         )
-        build = JobBuild([request], self.builder)
+        build = JobBuild([request], self.builder, Tries(shared=False))
         build.setProperty(JobBuild.VIRTUAL_BUILDERNAME_PROP, "tiny/cell", "plan")
         return build
 

@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchyard_farm.jobs.affinity import Scene, wait_of
-from torchyard_farm.jobs.attempts import Limits, Try, Verdict, conclude, explain, judge
+from torchyard_farm.jobs.attempts import (
+    Limits,
+    Try,
+    Verdict,
+    attempt_of,
+    conclude,
+    explain,
+    judge,
+)
 
 LIMITS = Limits()
 G, B, A, L, E = Verdict.GOOD, Verdict.BAD, Verdict.AGAIN, Verdict.LATER, Verdict.ENDED
@@ -65,6 +73,12 @@ def test_when_a_job_is_not_tried_any_more(
     verdicts: tuple[Verdict | None, ...], conclusion: Verdict | None
 ) -> None:
     assert conclude(tries(*verdicts), LIMITS) is conclusion
+
+
+def test_only_tries_that_came_to_an_end_are_attempts() -> None:
+    assert attempt_of([]) == 1
+    assert attempt_of(tries(None, L, LOST, CUT)) == 1
+    assert attempt_of(tries(A, None, A)) == 3
 
 
 def test_what_people_are_told() -> None:

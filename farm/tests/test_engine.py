@@ -98,13 +98,14 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     assert f"torchyard farm follow {farm.master} {plan}" in told
     assert f"torchyard farm cancel {farm.master} {plan}" in told
 
-    farm.kill("master")
-    with following(
-        "farm", "follow", farm.master, plan, until="note     the master does not answer"
-    ) as again:
+    with following("farm", "follow", farm.master, plan, until=f"started  {CORE} on w") as again:
+        farm.kill("master")
         farm.start_master()
+        wait_until(lambda: len(farm.builds()) > 1, 120, farm.log)
         (tmp_path / "open").touch()
         _, told = again.communicate(timeout=300)
+    assert "note     the master does not answer" in told
+    assert "started" not in told, "it went on where it was"
     assert again.returncode == BuildError.exit_code, told
     assert f"error: {CORE}: `compile` failed with exit code 1" in told
     (page,) = (line for line in told.splitlines() if line.startswith("its log, on w"))

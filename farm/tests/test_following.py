@@ -62,7 +62,19 @@ def test_a_job_that_goes_elsewhere_is_tried_again() -> None:
     seen = Watched(CHAIN)
     seen.look({0: Going(7, "w1")})
     assert seen.look({}) == []  # its end may not have been written down yet
-    assert seen.look({0: Going(9, "w2")}) == [Begun(0, "w2", 2, "w1")]
+    assert seen.look({0: Going(9, "w2", 2)}) == [Begun(0, "w2", 2, "w1")]
+    assert seen.look({0: Going(10, "w2", 3)}) == [Begun(0, "w2", 3, "w2")]
+    assert seen.look({0: Going(11, "w1", 3)}) == [Begun(0, "w1", 3, "w2")]
+
+
+def test_a_job_that_goes_on_after_a_restart_of_the_master_is_no_news() -> None:
+    seen = Watched(CHAIN)
+    seen.look({0: Going(7, "w1")})
+    seen.look({})
+    assert seen.look({0: Going(9, "")}) == []
+    assert seen.look({0: Going(9, "w1")}) == []
+    assert seen.look({}, seen.ended(0, results=2)) == [0]
+    assert seen.look({0: Going(10, "w1")}) == [Begun(0, "w1", 1, "")]  # somebody tries it again
 
 
 def test_nothing_goes_on_behind_a_failure_until_somebody_helps() -> None:

@@ -1,6 +1,5 @@
 """How far a plan is, as told by somebody who looks from time to time. Nothing here asks."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
 from typing import NamedTuple
@@ -15,10 +14,10 @@ _MARGIN = 30
 
 
 class Begun(NamedTuple):
-    """A job runs; `lost` is the worker that did not bring it to an end before."""
+    """A job runs; `lost` is the machine that did not bring it to an end before."""
 
     job: int
-    worker: str
+    machine: str
     attempt: int
     lost: str
 
@@ -39,7 +38,6 @@ class Course:
         self._going: dict[int, Going] = {}
         self._running: set[int] = set()
         self._seen: set[int] = set()
-        self._attempts: Counter[int] = Counter()
         self._latest = 0
 
     @property
@@ -58,18 +56,19 @@ class Course:
                 yield Over(sent.job, sent)
         just_ended = {sent.job for sent in new}
         for job, build in going.items():
-            if build.worker and job not in just_ended and not self._good.get(job):
+            if build.machine and job not in just_ended and not self._good.get(job):
                 yield from self._begin(job, build)
         self._running = going.keys() - just_ended
 
     def _begin(self, job: int, build: Going) -> Iterator[Begun]:
-        before = self._going.get(job)
-        if before is None or before.build != build.build:
-            failed = self._good.pop(job, None) is not None  # and somebody tries it once more
-            lost = before.worker if before and not failed else ""
-            self._going[job] = build
-            self._attempts[job] += 1
-            yield Begun(job, build.worker, self._attempts[job], lost)
+        """Tell of a new build, unless it only finds a job that has gone on where it was."""
+        before, self._going[job] = self._going.get(job), build
+        if before is not None and before.build == build.build:
+            return
+        failed = self._good.pop(job, None) is not None  # and somebody tries it once more
+        if before is None or failed or before[1:] != build[1:]:
+            lost = before.machine if before and not failed else ""
+            yield Begun(job, build.machine, build.attempt, lost)
 
     @property
     def is_over(self) -> bool:

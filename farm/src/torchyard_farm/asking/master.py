@@ -58,7 +58,8 @@ class Going(NamedTuple):
     """A job that runs: in which build, and where, which is not known in its first moment."""
 
     build: int
-    worker: str
+    machine: str
+    attempt: int = 1
 
 
 class Try(NamedTuple):
@@ -93,6 +94,8 @@ class _Properties(msgspec.Struct):
     plan: tuple[str, str] = ("", "")
     job: tuple[int, str] = (-1, "")
     workername: tuple[str, str] = ("", "")
+    machine: tuple[str, str] = ("", "")
+    attempt: tuple[int, str] = (1, "")
     verdict: tuple[str, str] = ("", "")
     code: tuple[int | None, str] = (None, "")
 
@@ -165,9 +168,9 @@ class Master:
         """The jobs of a plan that run."""
         found = self._ask("builds", _Builds, ("complete", "false"), *_BUILD).builds
         return {
-            build.properties.job[0]: Going(build.buildid, build.properties.workername[0])
+            told.job[0]: Going(build.buildid, told.machine[0], told.attempt[0])
             for build in found
-            if build.properties.plan[0] == plan
+            if (told := build.properties).plan[0] == plan
         }
 
     def last_try(self, sent: Sent) -> Try:

@@ -145,7 +145,7 @@ class _Follower:
                 job=task.id,
                 fingerprint=task.fingerprint,
                 attempt=begun.attempt,
-                worker=begun.worker,
+                worker=begun.machine,
             )
         )
 

@@ -87,6 +87,14 @@ def judge(code: int | None, *, lost: bool, unwanted: bool, stopping: bool) -> Ve
     return Verdict.LOST if lost else Verdict.AGAIN
 
 
+def attempt_of(tries: Sequence[Try]) -> int:
+    """Which attempt the next try of a job belongs to.
+
+    A job goes on without its connection and its master: a try that ends with one of them is none.
+    """
+    return 1 + sum(one.verdict is Verdict.AGAIN for one in tries)
+
+
 def conclude(tries: Sequence[Try], limits: Limits) -> Verdict | None:
     """Whether a job is not tried any more, and why; a person who wanted it to end comes first."""
     verdicts = [one.verdict for one in tries]
@@ -95,7 +103,7 @@ def conclude(tries: Sequence[Try], limits: Limits) -> Verdict | None:
     if verdicts.count(Verdict.LOST) >= limits.deaths:
         return Verdict.QUARANTINED
     losses = verdicts.count(Verdict.LOST) + verdicts.count(Verdict.CUT)
-    if verdicts.count(Verdict.AGAIN) >= limits.attempts or losses >= limits.losses:
+    if attempt_of(tries) > limits.attempts or losses >= limits.losses:
         return Verdict.GIVEN_UP
     return None
 

@@ -9,8 +9,8 @@ from buildbot.process.results import CANCELLED, EXCEPTION, RETRY
 from twisted.internet import defer
 from twisted.python import log
 
-from torchyard_farm.jobs.attempts import Verdict
-from torchyard_farm.master.tries import VERDICT
+from torchyard_farm.jobs.attempts import Verdict, attempt_of
+from torchyard_farm.master.tries import ATTEMPT, VERDICT, Tries
 
 
 class JobBuild(Build):
@@ -21,6 +21,10 @@ class JobBuild(Build):
 
     _pages: ClassVar[dict[str, int]] = {}
     """The cells' pages that are known already: their words need not be written again."""
+
+    def __init__(self, requests: list[Any], builder: Any, tries: Tries) -> None:
+        super().__init__(requests, builder)
+        self._tries = tries
 
     @defer.inlineCallbacks
     def startBuild(self, workerforbuilder: Any) -> Generator[Any, Any, None]:
@@ -65,6 +69,9 @@ class JobBuild(Build):
         yield super()._setup_locks()
         if self.workerforbuilder.worker.conn is not None:
             self.setupWorkerProperties(self.workerforbuilder)
+        attempt = attempt_of((yield self._tries.read(self.master, self.requests[0].id)))
+        if attempt > 1:
+            self.setProperty(ATTEMPT, attempt, "tries")
         yield self.master.db.pool.do_with_transaction(self._write_properties)
 
     def _write_properties(self, connection: Any) -> None:

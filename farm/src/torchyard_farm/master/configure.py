@@ -56,7 +56,7 @@ def configure(folder: str) -> dict[str, Any]:
             *(agent for machine in farm.machines for agent in _agents(here, machine)),
             *clock.workers,
         ],
-        "builders": [*_builders(kinds, job, affinity), *clock.builders],
+        "builders": [*_builders(kinds, job, affinity, tries), *clock.builders],
         "schedulers": [
             PlanScheduler(
                 name=NAME,
@@ -92,9 +92,11 @@ def _agents(folder: Path, machine: Machine) -> list[Any]:
     return [make(name, password, max_builds=1, properties=facts) for name in machine.agents]
 
 
-def _builders(kinds: dict[str, list[Machine]], job: RunJob, affinity: Affinity) -> list[Any]:
+def _builders(
+    kinds: dict[str, list[Machine]], job: RunJob, affinity: Affinity, tries: Tries
+) -> list[Any]:
     factory = util.BuildFactory([job])
-    factory.buildClass = JobBuild
+    factory.buildClass = partial(JobBuild, tries=tries)
     return [
         util.BuilderConfig(
             name=kind,

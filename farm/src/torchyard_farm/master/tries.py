@@ -15,6 +15,9 @@ VERDICT = "verdict"
 MACHINE = "machine"
 """The property of workers and builds that tells whose they are."""
 
+ATTEMPT = "attempt"
+"""The property of a build that tells which attempt it is, unless the first."""
+
 
 class Tries:
     """The tries of jobs that are not over, by the request that they are for.
