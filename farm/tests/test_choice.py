@@ -9,6 +9,7 @@ from torchyard.model.recipe import Stage
 from torchyard_farm.jobs.booking import (
     Amounts,
     Look,
+    Running,
     booked_for,
     capacity,
     complaints,
@@ -157,13 +158,16 @@ def test_a_machine_has_what_the_file_says_and_no_more_than_there_is() -> None:
     less = Look(memory=8 * GB - 1, disk=50 * GB)
     assert capacity(one, less) == Amounts(7, 50)
     assert complaints(one, less) == ("8 GB of memory, not 16 GB", "50 GB of disk, not 100 GB")
-    busy = Look(memory=64 * GB, disk=60 * GB, jobs={"f": Amounts(8, 40)})
+    busy = Look(
+        memory=64 * GB, disk=60 * GB, jobs={"f": Running(name="core-f", takes=Amounts(8, 40))}
+    )
     assert capacity(one, busy) == Amounts(16, 100), "what jobs use of what they booked is no lack"
     assert not complaints(one, busy)
 
 
 def test_a_job_that_nobody_follows_holds_what_it_booked() -> None:
-    look = Look(memory=1, disk=1, jobs={"f": Amounts(8, 40), "g": Amounts(2, 2)})
+    jobs = {name: Running(name=f"core-{name}", takes=Amounts(8, 40)) for name in "fg"}
+    look = Look(memory=1, disk=1, jobs={**jobs, "h": Running(name="core-h")})
     assert strays(look, ["g"]) == {"f": Amounts(8, 40)}
 
 

@@ -24,7 +24,9 @@ from tests.integration.test_crash import Yard as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
 from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 
+from torchyard.model.matrix import Needs
 from torchyard.run.detached import detached_in, end_named
+from torchyard.run.here import jobs_here
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
 
@@ -134,8 +136,12 @@ def test_what_runs_on_a_machine_can_be_listed_and_ended(yard: Yard) -> None:
     assert detached_in(yard.work) == {}
     began = time.monotonic()
     program = yard.start()
-    (name,) = (running := detached_in(yard.work))
-    assert 0 <= running[name] <= time.monotonic() - began + 0.1
+    ((name, begun),) = detached_in(yard.work).items()
+    assert begun is not None
+    assert 0 <= begun.age <= time.monotonic() - began + 0.1
+    (here,) = jobs_here(yard.work)
+    assert (here.name, here.fingerprint, here.takes) == (name, begun.fingerprint, Needs())
+    assert here.fingerprint.startswith(name.removeprefix("core-"))
     assert (yard.work / name).is_dir()
     end_named(yard.work, name)
     assert end_of(program)[0] == 143

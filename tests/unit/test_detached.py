@@ -94,7 +94,11 @@ def test_what_a_supervisor_is_told_is_whole_or_nothing(order: Order) -> None:
 def test_a_record_is_told_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "record"
     note, over = Noted(text="so"), Over(code=9)
-    lines = [encode_event(Begun(pid=1, born="")), b"Traceback\n", encode_event(note)]
+    lines = [
+        encode_event(Begun(pid=1, born="", fingerprint="")),
+        b"Traceback\n",
+        encode_event(note),
+    ]
     path.write_bytes(b"".join([*lines, encode_event(over), encode_event(note)]))
     events: list[object] = []
     strays: list[bytes] = []

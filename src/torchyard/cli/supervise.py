@@ -31,7 +31,8 @@ def main() -> None:
     end_tidily()
     os.chdir("/")  # who started it may remove the directory that it was in
     pid = os.getpid()
-    print_event(Begun(pid=pid, born=birth_of(pid)))
+    fingerprint = assignment.order.task.fingerprint
+    print_event(Begun(pid=pid, born=birth_of(pid), fingerprint=fingerprint))
     over = _carry_out(assignment)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if over.code in (0, StoppedError.exit_code):

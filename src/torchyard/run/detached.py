@@ -46,10 +46,16 @@ _NOTES: dict[Role, str] = {
 
 
 class Begun(Event, kw_only=True):
-    """A supervisor is there."""
+    """A supervisor is there, and which job it runs."""
 
     pid: int
     born: str
+    fingerprint: str
+
+    @property
+    def age(self) -> float:
+        """How many seconds ago it began."""
+        return age_of(self.born)
 
 
 class Over(Event, kw_only=True):
@@ -220,15 +226,14 @@ def end_detached(place: Workplace) -> bool:
     return was_running
 
 
-def detached_in(work: Path) -> dict[str, float]:
-    """The names of the jobs that run detached in a directory for work, and for how many seconds."""
+def detached_in(work: Path) -> dict[str, Begun | None]:
+    """The jobs that run detached in a directory for work, by name; None if one has just begun."""
     found = {}
     for path in sorted(work.glob(f"*{RECORD}")):
         record = find_record(path)
         if record is not None:
             if record.is_running():
-                begun = _find_begun(record)
-                found[path.stem] = age_of(begun.born) if begun is not None else 0.0
+                found[path.stem] = _find_begun(record)
             record.close()
     return found
 

@@ -4,21 +4,40 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from torchyard.model.order import ORDER, Order, Task
+from torchyard.model.matrix import Needs
+from torchyard.model.order import ORDER, Order
 from torchyard.run.detached import detached_in
 from torchyard.run.job import COPIES
 from torchyard.store.copies import Copies
 
 
-def jobs_here(work: Path) -> Iterator[Task]:
-    """The detached jobs that are at work; those that wait for somebody else's result are not."""
-    for name in detached_in(work):
-        with suppress(OSError, msgspec.DecodeError):
-            order = (work / name / ORDER).read_bytes()
-            yield msgspec.json.decode(order, type=Order).task
+class JobHere(NamedTuple):
+    """A detached job: its fingerprint, and for how many seconds it runs.
+
+    One that is at work takes what it needs; one that waits for somebody else's result does not.
+    """
+
+    name: str
+    fingerprint: str
+    age: float
+    takes: Needs | None
+
+
+def jobs_here(work: Path) -> Iterator[JobHere]:
+    """The detached jobs that have begun."""
+    for name, begun in detached_in(work).items():
+        if begun is not None:
+            yield JobHere(name, begun.fingerprint, begun.age, _read_needs(work / name))
+
+
+def _read_needs(folder: Path) -> Needs | None:
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / ORDER).read_bytes(), type=Order).task.needs
+    return None
 
 
 def disk_here(work: Path) -> int:

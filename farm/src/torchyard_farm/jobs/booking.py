@@ -42,22 +42,38 @@ def total(amounts: Iterable[Amounts]) -> Amounts:
     return found
 
 
+class Running(Value, kw_only=True):
+    """A job on a machine: its name there, for how many seconds it runs, and what it takes.
+
+    It takes nothing while it waits for the result of another machine.
+    """
+
+    name: str
+    age: float = 0.0
+    takes: Amounts | None = None
+
+
 class Look(Value, kw_only=True):
     """What a machine says of itself: bytes of memory in all, bytes of disk that are free for jobs.
 
-    `jobs` are those that run there, whoever follows them, by fingerprint, with what they booked.
+    `jobs` are those that run there, whoever follows them, by fingerprint.
     """
 
     memory: int
     disk: int
-    jobs: dict[str, Amounts] = field(default_factory=dict)
+    jobs: dict[str, Running] = field(default_factory=dict)
+
+    @property
+    def taken(self) -> dict[str, Amounts]:
+        """What jobs take, by fingerprint."""
+        return {name: job.takes for name, job in self.jobs.items() if job.takes is not None}
 
 
 def capacity(machine: Machine, look: Look | None) -> Amounts:
     """What jobs may book on a machine: what `farm.toml` says, and no more than there is."""
     if look is None:
         return Amounts(machine.memory, machine.disk)
-    taken = total(look.jobs.values())
+    taken = total(look.taken.values())
     return Amounts(
         min(machine.memory, look.memory // _GB), min(machine.disk, look.disk // _GB + taken.disk)
     )
@@ -66,7 +82,7 @@ def capacity(machine: Machine, look: Look | None) -> Amounts:
 def strays(look: Look, followed: Iterable[str]) -> dict[str, Amounts]:
     """Jobs that run on a machine and that no build of the master follows; they take their share."""
     known = set(followed)
-    return {name: amounts for name, amounts in look.jobs.items() if name not in known}
+    return {name: takes for name, takes in look.taken.items() if name not in known}
 
 
 def complaints(machine: Machine, look: Look | None) -> tuple[str, ...]:
@@ -78,6 +94,6 @@ def complaints(machine: Machine, look: Look | None) -> tuple[str, ...]:
     if has.memory < machine.memory:
         found.append(f"{show_size(look.memory)} of memory, not {machine.memory} GB")
     if has.disk < machine.disk:
-        taken = total(look.jobs.values()).disk * _GB
+        taken = total(look.taken.values()).disk * _GB
         found.append(f"{show_size(look.disk + taken)} of disk, not {machine.disk} GB")
     return tuple(found)

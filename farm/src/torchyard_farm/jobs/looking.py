@@ -8,7 +8,7 @@ import msgspec
 from torchyard_farm.jobs.booking import Look
 
 LOOK = "look"
-"""What a master asks a worker for, and what is told unasked when a worker connects."""
+"""What a master asks a worker again and again, and what it is told unasked when one connects."""
 
 LOOKS = "machines.json"
 """The file of a master in which is what workers told last."""

@@ -11,11 +11,10 @@ from twisted.python import log
 from twisted.python.logfile import LogFile
 
 from torchyard_farm.jobs.looking import WORK
+from torchyard_farm.machine.answers import Answers
 from torchyard_farm.machine.doorway import Doorway
 from torchyard_farm.machine.idle import Idleness
-from torchyard_farm.machine.jobs import Jobs
 from torchyard_farm.machine.lifeline import watch
-from torchyard_farm.machine.looks import tell_of
 from torchyard_farm.machine.roaming import Roaming
 from torchyard_farm.notes import steady
 from torchyard_farm.settings.farm import Address, escaped
@@ -53,7 +52,7 @@ def run_agents(folder: Path, logins: list[Login], names: list[str], idle: int | 
         " or ".join(f"{one.master.host}:{one.master.port}" for one in logins), reactor
     )
 
-    jobs = Jobs(folder / WORK)
+    answers = Answers(folder / WORK)
 
     def agent_at(login: Login, name: str) -> Worker:
         base = folder / name
@@ -67,8 +66,7 @@ def run_agents(folder: Path, logins: list[Login], names: list[str], idle: int | 
             keepalive=0,
             connection_string=login.endpoint,
         )
-        jobs.tell(agent.bot)
-        tell_of(agent.bot, folder)
+        answers.teach(agent.bot)
         watch(agent, reactor)
         doorway.watch(name, agent.bf)
         return agent

@@ -7,6 +7,7 @@ from twisted.internet import defer
 
 from torchyard_farm.jobs.affinity import Scene, wait_of
 from torchyard_farm.jobs.attempts import Limits
+from torchyard_farm.master.builds import MACHINE
 from torchyard_farm.master.reminders import Reminders
 from torchyard_farm.master.tries import Tries
 
@@ -43,4 +44,4 @@ class Affinity:
 
 
 def _machine(worker_for_builder: Any) -> str:
-    return worker_for_builder.worker.properties.getProperty("machine")
+    return worker_for_builder.worker.properties.getProperty(MACHINE)

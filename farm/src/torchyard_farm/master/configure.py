@@ -17,6 +17,7 @@ from torchyard_farm.master.desk import Desk
 from torchyard_farm.master.gate import Gate, Passwords
 from torchyard_farm.master.heartbeat import Heartbeat
 from torchyard_farm.master.janitor import Janitor
+from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.ondemand import OnDemand, Starter
 from torchyard_farm.master.peers import Peers
 from torchyard_farm.master.scheduler import NAME, PlanScheduler
@@ -36,7 +37,7 @@ def configure(folder: str) -> dict[str, Any]:
     here = Path(folder).resolve()
     farm = load_farm(here)
     kinds = machines_by_kind(farm.machines)
-    tries = _tries(shared=farm.shared)
+    looks, tries = _looks(), _tries(shared=farm.shared)
     limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
     job = RunJob(folder=str(here), limits=limits, tries=tries)
     affinity = Affinity(limits, tries)
@@ -67,14 +68,25 @@ def configure(folder: str) -> dict[str, Any]:
             *clock.schedulers,
         ],
         "services": [
-            Heartbeat(interval=farm.heartbeat, patience=farm.patience, tries=tries),
+            Heartbeat(interval=farm.heartbeat, patience=farm.patience, looks=looks, tries=tries),
             Database(),
-            Desk(machines=list(farm.machines), folder=str(here), interval=farm.heartbeat),
+            Desk(
+                machines=list(farm.machines),
+                folder=str(here),
+                interval=farm.heartbeat,
+                looks=looks,
+            ),
             Janitor(folder=str(here), keep=farm.keep, shared=farm.shared),
             *peers,
         ],
         "multiMaster": farm.shared,
     }
+
+
+@cache
+def _looks() -> Looks:
+    """The same for each configuration of a process: nothing of what was told is forgotten."""
+    return Looks()
 
 
 @cache

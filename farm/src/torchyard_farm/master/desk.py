@@ -1,6 +1,6 @@
 """Says which waiting job Buildbot starts next, and where: what `choice` decides.
 
-What is remembered here are the workers' looks, and what Buildbot's tables tell as well.
+Nothing is remembered here but what Buildbot's tables tell as well.
 """
 
 from collections.abc import Callable, Generator, Iterable
@@ -13,14 +13,13 @@ from buildbot.db.buildrequests import BuildRequestModel
 from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
 from twisted.internet import defer
-from twisted.python import log
 
-from torchyard.host.work import replace_bytes
-from torchyard_farm.jobs.booking import Amounts, Look, booked_for, capacity, strays, total
+from torchyard_farm.jobs.booking import booked_for, capacity, total
 from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
-from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
 from torchyard_farm.jobs.trees import Trees
+from torchyard_farm.master.builds import followed_jobs
 from torchyard_farm.master.forgotten import Forgotten
+from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.looping import LoopingService
 from torchyard_farm.master.queues import Queues
 from torchyard_farm.master.reminders import Reminders
@@ -52,19 +51,21 @@ class Desk(LoopingService):
         super().__init__(*args, **kwargs)
         self.queues = Queues()
 
-    def checkConfig(self, machines: list[Machine], folder: str, interval: int) -> None:
+    def checkConfig(
+        self, machines: list[Machine], folder: str, interval: int, looks: Looks
+    ) -> None:
         pass
 
     @defer.inlineCallbacks
-    def reconfigService(self, machines: list[Machine], folder: str, interval: int) -> Steps:
+    def reconfigService(
+        self, machines: list[Machine], folder: str, interval: int, looks: Looks
+    ) -> Steps:
         yield super().reconfigService()
         self.trees = Trees()
         self._folder = Path(folder)
         self._machines = {machine.name: machine for machine in machines}
         self._agents = {agent: machine.name for machine in machines for agent in machine.agents}
-        self._looks: dict[str, Look] = {}
-        self._strays: dict[str, dict[str, Amounts]] = {}
-        self._introduced: dict[str, Any] = {}
+        self._looks = looks
         self._waiting: dict[str, dict[int, Wish]] = {}
         self._begun: dict[str, dict[str, float]] = {}
         self._rested: dict[str, float] = {}
@@ -115,18 +116,16 @@ class Desk(LoopingService):
 
     def places(self) -> dict[str, Place]:
         """The machines that are connected or can be started, with what is booked of them."""
-        running = self._running()
+        running = followed_jobs(self.master)
         found = {}
         for worker in self.master.workers.workers.values():
             name = self._agents.get(worker.name)
             if name is None or (worker.conn is None and not self._machines[name].start):
                 continue
             followed = running.get(name, {})
-            if worker.conn is not None and self._introduced.get(worker.name) is not worker.conn:
-                self._introduced[worker.name] = worker.conn
-                self._hear(name, worker.info.getProperty(LOOK), followed)
-            left = {k: v for k, v in self._strays.get(name, {}).items() if k not in followed}
-            has = capacity(self._machines[name], self._looks.get(name))
+            self._looks.meet(name, worker, followed)
+            left = self._looks.strays(name, followed)
+            has = capacity(self._machines[name], self._looks.of(name))
             booked = total([*followed.values(), *left.values()])
             rests = self._rests(name, followed)
             found[name] = Place(name, has, booked, strays=tuple(left), rests=rests)
@@ -147,44 +146,11 @@ class Desk(LoopingService):
                 self._rested[machine] = now + rest
         return now < self._rested.get(machine, 0.0)
 
-    def _running(self) -> dict[str, dict[str, Amounts]]:
-        """What is booked by the builds on each machine."""
-        found: dict[str, dict[str, Amounts]] = {}
-        for builder in self.master.botmaster.builders.values():
-            for build in builder.building:
-                wants = booked_for(build.getProperty("memory"), build.getProperty("disk"))
-                mine = found.setdefault(build.getProperty("machine"), {})
-                mine[build.getProperty("fingerprint")] = wants
-        return found
-
-    def _hear(self, machine: str, told: str | None, followed: Iterable[str]) -> None:
-        look = read_look(told or "")
-        if look is None:
-            return
-        self._looks[machine] = look
-        self._strays[machine] = strays(look, followed)
-        for name in self._strays[machine]:
-            log.msg(f"{machine} runs {name}, and nobody follows it")
-
     @defer.inlineCallbacks
     def _look_around(self) -> Steps:
-        """Ask one agent of each machine; then see whether something can begin."""
-        asked = {}
-        patience = (self._loop and self._loop.interval) or 1
-        for worker in list(self.master.workers.workers.values()):
-            name = self._agents.get(worker.name)
-            if worker.conn is not None and name is not None and name not in asked:
-                asked[name] = defer.maybeDeferred(worker.conn.mind.callRemote, LOOK)
-                asked[name].addTimeout(patience, self.master.reactor)
-        for name, answer in asked.items():
-            try:
-                told = yield answer
-            except Exception as error:  # noqa: BLE001 - it is gone, or hangs: the heartbeat sees to it
-                log.msg(f"{name} does not tell what it has: {error!r}")
-            else:
-                self._hear(name, told, self._running().get(name, {}))
+        """See whether something can begin that nobody told of, or was forgotten."""
         yield self._forgotten.give_back(self.master)
-        replace_bytes(self._folder / LOOKS, msgspec.json.encode(self._looks))
+        self._looks.write(self._folder)
         self.look_everywhere()
 
     def look_everywhere(self) -> None:

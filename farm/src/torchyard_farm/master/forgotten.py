@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from twisted.internet import defer
 from twisted.python import log
 
+from torchyard_farm.master.builds import current_builds
+
 _PATIENCE = 60.0
 """Seconds that a job may be in no build, as it just begins or ends."""
 
@@ -24,7 +26,7 @@ class Forgotten:
     @defer.inlineCallbacks
     def give_back(self, master: Any) -> Generator[Any, Any, None]:
         claimed = yield master.db.pool.do(_read_claimed, master.db.model, master.masterid)
-        builds = (b for builder in master.botmaster.builders.values() for b in builder.building)
+        builds = current_builds(master)
         idle = claimed - {request.id for build in builds for request in build.requests}
         now = master.reactor.seconds()
         self._since = {request: self._since.get(request, now) for request in sorted(idle)}

@@ -7,46 +7,66 @@ from typing import Any
 from twisted.internet import defer, error
 from twisted.python import log
 
+from torchyard_farm.jobs.looking import LOOK
+from torchyard_farm.master.builds import MACHINE, followed_jobs
 from torchyard_farm.master.halfway import tidy_up
+from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.looping import LoopingService
-from torchyard_farm.master.strays import look_after
+from torchyard_farm.master.strays import end_unwanted, note_return
 from torchyard_farm.master.tries import Tries
 from torchyard_farm.notes import GONE, note
-from torchyard_farm.settings.occasions import CALENDAR
+
+Steps = Generator[Any, Any, None]
 
 
 class Heartbeat(LoopingService):
-    """Asks every worker what it does; one that does not say is cut off, and its jobs go on."""
+    """Asks every agent what its machine has and runs: whatever a master learns of these.
+
+    One that does not say is cut off, and its jobs go on.
+    """
 
     name = "heartbeat"
 
-    def checkConfig(self, interval: int, patience: int, tries: Tries) -> None:
+    def checkConfig(self, interval: int, patience: int, looks: Looks, tries: Tries) -> None:
         pass
 
     @defer.inlineCallbacks
-    def reconfigService(
-        self, interval: int, patience: int, tries: Tries
-    ) -> Generator[Any, Any, None]:
+    def reconfigService(self, interval: int, patience: int, looks: Looks, tries: Tries) -> Steps:
         yield super().reconfigService()
         self._patience = patience
+        self._looks = looks
         self._tries = tries
         self.repeat(self._ask_all, interval, now=False)
 
     def _ask_all(self) -> None:
         tidy_up(self.master.workers)
+        heard: set[str] = set()
         for worker in list(self.master.workers.workers.values()):
-            if worker.conn is not None and worker.name != CALENDAR:  # that is a part of ours
-                self._ask(worker, worker.conn).addErrback(note)
+            machine = worker.properties.getProperty(MACHINE)
+            if worker.conn is not None and machine is not None:
+                self._ask(worker.name, worker.conn, machine, heard).addErrback(note)
 
     @defer.inlineCallbacks
-    def _ask(self, worker: Any, connection: Any) -> Generator[Any, Any, None]:
-        asked = connection.mind.callRemote("running")
-        asked.addTimeout(self._patience, self.master.reactor)
+    def _ask(self, agent: str, connection: Any, machine: str, heard: set[str]) -> Steps:
+        """Ask an agent; what the first one of a machine says is as good as what the others do."""
         with suppress(*GONE):
+            asked = connection.mind.callRemote(LOOK)
+            asked.addTimeout(self._patience, self.master.reactor)
             try:
-                ages = yield asked
+                told = yield asked
             except (defer.TimeoutError, error.TimeoutError):
-                log.msg(f"worker {worker.name} gives no sign of life and is cut off")
+                log.msg(f"worker {agent} gives no sign of life and is cut off")
                 connection.mind.broker.transport.abortConnection()
             else:
-                yield look_after(worker, connection, ages, self._tries)
+                if machine not in heard:
+                    heard.add(machine)
+                    yield self._hear(machine, connection, told)
+
+    @defer.inlineCallbacks
+    def _hear(self, machine: str, connection: Any, told: str) -> Steps:
+        followed = followed_jobs(self.master).get(machine, {})
+        look = self._looks.hear(machine, told, followed)
+        if look is not None:
+            strays = {name: job for name, job in look.jobs.items() if name not in followed}
+            yield note_return(self.master, machine, look.jobs, self._tries)
+            yield end_unwanted(self.master, machine, connection, strays)

@@ -8,12 +8,10 @@ import sqlalchemy as sa
 from twisted.internet import defer
 
 from torchyard_farm.jobs.attempts import Try, Verdict
+from torchyard_farm.master.builds import MACHINE
 
 VERDICT = "verdict"
 """The property of a build that tells how it ended, unless well; the master's death leaves none."""
-
-MACHINE = "machine"
-"""The property of workers and builds that tells whose they are."""
 
 ATTEMPT = "attempt"
 """The property of a build that tells which attempt it is, unless the first."""
@@ -47,9 +45,9 @@ class Tries:
         return read.get(request, [])
 
     def lost_on(self, machine: str) -> bool:
-        """Whether a machine has been lost with a job, and not come back with it."""
+        """Whether a machine may have been lost with a job, and not come back with it."""
         told = (self._known or {}).values()
-        return any(
+        return self._shared or any(
             one.machine == machine and one.verdict is Verdict.LOST
             for tries in told
             for one in tries

@@ -1,0 +1,208 @@
+"""A master asks all agents again and again: who is silent, what they run, and who wants that."""
+
+import json
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+import sqlalchemy as sa
+from buildbot.db.model import Model
+from buildbot.process.properties import Properties
+from twisted.internet import defer
+from twisted.internet.task import Clock
+
+from torchyard_farm.jobs.attempts import Verdict
+from torchyard_farm.jobs.booking import Amounts, Look, Running
+from torchyard_farm.master.heartbeat import Heartbeat
+from torchyard_farm.master.looks import Looks
+from torchyard_farm.master.tries import Tries
+
+pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
+
+INTERVAL, PATIENCE = 20, 30
+LOST = 1000
+"""When the connection of the first build was lost."""
+
+
+class StandInAgent:
+    """In place of Buildbot's worker, its connection, and who answers at the other end."""
+
+    def __init__(self, name: str, machine: str | None) -> None:
+        self.name = name
+        self.properties = Properties(machine=machine)
+        self.jobs: dict[str, Running] | None = {}
+        self.asked = 0
+        self.ended: list[str] = []
+        self.conn: object = self
+        self.mind = self.broker = self.transport = self
+        self.disconnected = False
+
+    def callRemote(self, what: str, *args: str) -> defer.Deferred[str]:  # noqa: N802
+        if what == "end":
+            self.ended += args
+            return defer.succeed("")
+        assert what == "look"
+        self.asked += 1
+        if self.jobs is None:
+            return defer.Deferred()
+        look = Look(memory=1, disk=1, jobs=self.jobs)
+        return defer.succeed(msgspec.json.encode(look).decode())
+
+    def abortConnection(self) -> None:  # noqa: N802
+        self.conn = None
+
+
+class StandInMaster:
+    """In place of Buildbot's master: its tables, workers and clock."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self.connection = connection
+        self.reactor = Clock()
+        self.reactor.advance(LOST + 10)
+        self.looks = Looks()
+        self.agents: dict[str, StandInAgent] = {}
+        self.workers = SimpleNamespace(connections={}, workers=self.agents)
+        self.builder = SimpleNamespace(building=[])
+        self.botmaster = SimpleNamespace(builders={"linux": self.builder})
+        self.db = SimpleNamespace(model=Model, pool=SimpleNamespace(do=self._ask))
+        self.data = SimpleNamespace(updates=SimpleNamespace(setBuildProperty=self._change))
+        self.add("masters", id=1, name="m", name_hash="m", active=1, last_active=0)
+        self.add("workers", id=1, name="w", info={})
+
+    def _ask(self, question: object, *args: object) -> defer.Deferred[object]:
+        assert callable(question)
+        return defer.succeed(question(self.connection, *args))
+
+    def _change(self, build: int, name: str, value: str, _: str) -> None:
+        table = Model.build_properties
+        this = sa.and_(table.c.buildid == build, table.c.name == name)
+        self.connection.execute(sa.update(table).where(this).values(value=json.dumps(value)))
+
+    def add(self, table: str, **values: object) -> None:
+        self.connection.execute(sa.insert(getattr(Model, table)).values(**values))
+
+    def connect(self, name: str, machine: str | None) -> StandInAgent:
+        self.agents[name] = StandInAgent(name, machine)
+        return self.agents[name]
+
+    def send(self, number: int, fingerprint: str) -> None:
+        """A job that is wanted."""
+        when = {"submitted_at": 1, "complete": 0}
+        self.add("buildsets", id=number, **when)
+        self.add("buildrequests", id=number, buildsetid=number, builderid=7, **when)
+        self.add(
+            "buildset_properties",
+            buildsetid=number,
+            property_name="fingerprint",
+            property_value=json.dumps([fingerprint, "plan"]),
+        )
+
+    def lose(self, number: int, machine: str, fingerprint: str) -> None:
+        """A build of it ended with its connection."""
+        known = {"builderid": 7, "masterid": 1, "workerid": 1, "number": number}
+        times = {
+            "started_at": 1,
+            "complete_at": LOST,
+            "results": 5,
+            "state_string": "",
+            "locks_duration_s": 0,
+        }
+        self.add("builds", id=number, buildrequestid=number, **known, **times)
+        facts = {"machine": machine, "fingerprint": fingerprint, "verdict": Verdict.LOST.value}
+        for name, value in facts.items():
+            given = {"name": name, "value": json.dumps(value), "source": "run"}
+            self.add("build_properties", buildid=number, **given)
+
+    def follow(self, machine: str, fingerprint: str) -> None:
+        told = {"machine": machine, "fingerprint": fingerprint}
+        self.builder.building.append(SimpleNamespace(getProperty=told.get))
+
+    def verdict(self, build: int) -> str:
+        table = Model.build_properties
+        this = sa.and_(table.c.buildid == build, table.c.name == "verdict")
+        value = self.connection.execute(sa.select(table.c.value).where(this)).scalar_one()
+        return str(json.loads(value))
+
+    def beat(self, tries: Tries) -> None:
+        """Begin to ask, and ask for the first time."""
+        heartbeat = Heartbeat(interval=1, patience=1, looks=self.looks, tries=tries)
+        heartbeat.parent = SimpleNamespace(master=self)
+        heartbeat.reconfigService(INTERVAL, PATIENCE, self.looks, tries)
+        self.reactor.advance(INTERVAL)
+
+
+@pytest.fixture
+def master() -> Iterator[StandInMaster]:
+    engine = sa.create_engine("sqlite://")
+    Model.metadata.create_all(engine)
+    with engine.begin() as connection:
+        yield StandInMaster(connection)
+    engine.dispose()
+
+
+def test_who_is_silent_is_cut_off_when_the_patience_is_over(master: StandInMaster) -> None:
+    silent, other = master.connect("w1", "m1"), master.connect("w2", "m2")
+    calendar = master.connect("calendar", None)
+    silent.jobs = None
+    master.beat(Tries(shared=False))
+    master.reactor.pump([1] * (PATIENCE - 1))
+    assert silent.conn is not None
+    assert other.asked == 2, "nobody waits for another one"
+    master.reactor.advance(1)
+    assert silent.conn is None
+    assert other.conn is not None
+    asked = silent.asked
+    master.reactor.pump([1] * INTERVAL)
+    assert (silent.asked, other.asked, calendar.asked) == (asked, 3, 0)
+
+
+def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster) -> None:
+    master.send(1, "aa11")
+    master.follow("m1", "cc33")
+    first, second = master.connect("w1-1", "m1"), master.connect("w1-2", "m1")
+    first.jobs = second.jobs = {
+        "aa11": Running(name="core-aa", takes=Amounts(2, 2)),
+        "bb22": Running(name="core-bb", takes=Amounts(4, 4)),
+        "cc33": Running(name="core-cc", takes=Amounts(8, 8)),
+        "dd44": Running(name="core-dd"),
+    }
+    master.beat(Tries(shared=False))
+    assert (first.ended, second.ended) == (["core-bb", "core-dd"], [])
+    assert master.looks.strays("m1", ()) == {"aa11": Amounts(2, 2), "bb22": Amounts(4, 4)}
+    first.jobs = second.jobs = {}
+    master.reactor.advance(INTERVAL)
+    assert master.looks.strays("m1", ()) == {}
+
+
+@pytest.mark.parametrize(
+    ("age", "verdict"), [(INTERVAL + 10, Verdict.CUT), (INTERVAL + 9, Verdict.LOST)]
+)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
+    master: StandInMaster, shared: bool, age: int, verdict: Verdict
+) -> None:
+    master.send(1, "aa11")
+    tries, found = Tries(shared=shared), list[object]()
+    if shared:
+        tries.known(master, 1)  # another master lost the machine afterwards
+    master.lose(1, "m1", "aa11")
+    if not shared:
+        tries.known(master, 1)
+    master.connect("w1", "m1").jobs = {"aa11": Running(name="core-aa", age=age)}
+    master.connect("w2", "m2").jobs = {"aa11": Running(name="core-aa", age=age + 1)}
+    master.beat(tries)
+    assert master.verdict(1) == verdict
+    tries.known(master, 1).addCallback(found.extend)
+    assert found == [("m1", verdict, LOST)] or (shared and verdict is Verdict.LOST)
+
+
+def test_what_is_told_at_first_is_heard_once(master: StandInMaster) -> None:
+    worker = SimpleNamespace(name="w1", conn=object())
+    for disk in (1, 2):
+        worker.info = Properties(look=f'{{"memory": 1, "disk": {disk}}}')
+        master.looks.meet("m1", worker, ())
+        assert master.looks.of("m1") == Look(memory=1, disk=1)
+    worker.conn = object()
+    master.looks.meet("m1", worker, ())
+    assert master.looks.of("m1") == Look(memory=1, disk=2)
