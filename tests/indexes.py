@@ -1,4 +1,4 @@
-"""A good channel with wheels and conda packages, to be looked at, broken or mirrored."""
+"""A good channel with wheels, conda packages and zips, to be looked at, broken or mirrored."""
 
 import io
 import zipfile
@@ -32,6 +32,7 @@ WHEELS = (
     Kind("other"),
     Kind("two_words"),
 )
+ZIPS = ("0.9+cpu", CPU, CUDA)
 
 
 def metadata(kind: Kind) -> str:
@@ -59,6 +60,14 @@ def make_wheel(folder: Path, kind: Kind, content: bytes = b"x = 1\n") -> Path:
     return path
 
 
+def make_zip(folder: Path, version: str) -> Path:
+    """A zip for C++ with one file."""
+    path = folder / f"libthing-{version}.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("libthing/build-version"), f"{version}\n")
+    return path
+
+
 def make_channel(root: Path, packages: Iterable[Path]) -> Channel:
     """Publish packages as they are."""
     channel = Channel.at(str(root), make=True)
@@ -73,5 +82,6 @@ def good_channel(folder: Path) -> Path:
     wheels = [make_wheel(packages, kind) for kind in WHEELS]
     low = make_package(packages, "low", "1.0", "0")
     high = make_package(packages, "high", "1.0", "0", depends=["low >=1", "__glibc >=2.17"])
-    make_channel(root, [*wheels, low, high])
+    zips = [make_zip(packages, version) for version in ZIPS]
+    make_channel(root, [*wheels, low, high, *zips])
     return root

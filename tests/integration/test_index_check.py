@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 from tests import made_wheel
 from tests.helpers import Command
-from tests.indexes import WHEELS, Kind, good_channel, make_wheel
+from tests.indexes import WHEELS, ZIPS, Kind, good_channel, make_wheel
 from tests.web import FileServer
 
 from torchyard.index.read_repodata import read_shard_index
@@ -23,6 +23,18 @@ THING = "thing-1.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"
 OTHER = "other-1.0-py3-none-any.whl"
 LOW = "low-1.0-0.conda"
 HIGH = "high-1.0-0.conda"
+ZIP = "libthing-1.0+cpu.zip"
+OWN = {
+    "simple": 5,
+    "simple/thing": 3,
+    "cpu": 4,
+    "cu130": 3,
+    "conda": 2,
+    "conda/linux-64": 2,
+    "libtorch/thing": 3,
+    "libtorch/thing/cpu": 2,
+}
+"""Places of a good channel, and how many files each has."""
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +57,16 @@ def test_nothing_is_wrong_with_our_own(good: Path, torchyard: Command) -> None:
         done = torchyard("index", "check", good, "--json", *deep)
         assert (done.code, found(done.out), done.err) == (0, {}, "")
         document = json.loads(done.out)
-        assert (document["sort"], document["files"]) == ("channel", len(WHEELS) + 2)
-        for place in ("simple", "cpu", "cu130", "conda", "simple/thing", "conda/linux-64"):
+        assert (document["sort"], document["files"]) == ("channel", len(WHEELS) + 2 + len(ZIPS))
+        for place, files in OWN.items():
             done = torchyard("index", "check", good / place, "--json", *deep)
             assert (done.code, found(done.out)) == (0, {}), place
+            assert json.loads(done.out)["files"] == files, place
 
 
 def test_nothing_is_wrong_with_our_own_over_the_web(good: Path, torchyard: Command) -> None:
     with FileServer(good) as server:
-        for place in ("", "/simple", "/conda/", "/simple/thing/"):
+        for place in ("", "/simple", "/conda/", "/simple/thing/", "/libtorch/thing"):
             done = torchyard("index", "check", f"{server.url}{place}", "--deep", "--json")
             assert (done.code, found(done.out)) == (0, {}), place
 
@@ -330,6 +343,60 @@ def conda_gone(root: Path) -> None:
     (root / "conda/linux-64" / LOW).unlink()
 
 
+def zip_gone(root: Path) -> None:
+    package(root, ZIP).unlink()
+
+
+def zip_other_bytes(root: Path) -> None:
+    path = package(root, ZIP)
+    path.write_bytes(path.read_bytes().replace(b"1.0+cpu\n", b"1.1+cpu\n"))
+
+
+def zip_torn(root: Path) -> None:
+    path = package(root, ZIP)
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def zip_other_hash(root: Path) -> None:
+    """A hash that all pages agree on, and the file has not."""
+    pages = "libtorch/thing/**/*.*"
+    change(root, pages, r'((?:sha256":"|<code>))[0-9a-f]{64}', rf"\g<1>{'0' * 64}", regex=True)
+
+
+def zip_only_in_html(root: Path) -> None:
+    page = "libtorch/thing/index.html"
+    change(root, page, r"0\.9(%2B|\+)cpu\.zip", r"0.8\g<1>cpu.zip", regex=True)
+
+
+def zip_no_hash_in_html(root: Path) -> None:
+    change(root, "libtorch/thing/index.html", "<code>[0-9a-f]{64}", "<code>", regex=True)
+
+
+def zip_old_pointer(root: Path) -> None:
+    page = root / "libtorch/thing/latest.json"
+    told = json.loads(page.read_bytes())
+    page.write_text(json.dumps(told | {"files": told["files"][:1]}))
+
+
+def zip_not_in_variant(root: Path) -> None:
+    folder = root / "libtorch/thing"
+    shutil.rmtree(folder / "cu130")
+    shutil.copytree(folder / "cpu", folder / "cu130")
+
+
+def zip_no_page(root: Path) -> None:
+    (root / "libtorch/thing/cpu/index.html").unlink()
+
+
+def zip_torn_json(root: Path) -> None:
+    page = root / "libtorch/thing/cpu/index.json"
+    page.write_bytes(page.read_bytes()[:-20])
+
+
+def zip_name_of_a_path(root: Path) -> None:
+    change(root, "libtorch/thing/latest.json", '"file":"', '"file":"../')
+
+
 class Broken(NamedTuple):
     """What was done to a good index, and the one rule that should find it."""
 
@@ -383,6 +450,18 @@ BROKEN = [
     Broken("index-record", index_of_another, place="conda"),
     Broken("index-noarch", no_noarch, place="conda"),
     Broken("index-link-broken", conda_gone, place="conda"),
+    Broken("index-link-broken", zip_gone, place=""),
+    Broken("index-link-broken", zip_gone, deep=True, place=""),
+    Broken("index-size", zip_torn, place="libtorch/thing"),
+    Broken("index-hash-wrong", zip_other_bytes, deep=True, place=""),
+    Broken("index-hash-wrong", zip_other_hash, deep=True, place="libtorch/thing"),
+    Broken("index-json-html-differ", zip_only_in_html, place="libtorch/thing"),
+    Broken("index-json-html-differ", zip_no_hash_in_html, place="libtorch/thing"),
+    Broken("index-json-html-differ", zip_old_pointer, place="libtorch/thing"),
+    Broken("index-json-html-differ", zip_not_in_variant, place="libtorch/thing"),
+    Broken("index-page", zip_no_page, place="libtorch/thing"),
+    Broken("index-page", zip_torn_json, place="libtorch/thing"),
+    Broken("index-page", zip_name_of_a_path, place="libtorch/thing"),
 ]
 HARMLESS = {
     "index-html",

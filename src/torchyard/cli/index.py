@@ -46,7 +46,8 @@ def check(
     """Audit a simple index or a conda channel, as an outsider.
 
     It may be anybody's: an address with a list of projects, the page of one project, a conda
-    channel, or a channel of torchyard with all that is in it; on the web or in a directory.
+    channel, or a channel of torchyard with all that is in it (wheels, conda packages and zips);
+    on the web or in a directory.
     """
     from torchyard.config.tables import load_tables
     from torchyard.host.reach import address_of

@@ -3,7 +3,7 @@
 It reads what installers read, and believes nothing else: not even of a channel of our own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Literal
 from urllib.parse import urljoin, urlsplit
@@ -18,9 +18,10 @@ from torchyard.model.values import Value
 from torchyard.publish.audit_conda import PACKED, REPODATA, CondaAudit
 from torchyard.publish.audit_rules import Findings
 from torchyard.publish.audit_simple import Scope, SimpleAudit
+from torchyard.publish.audit_zips import LATEST, ZipAudit
 from torchyard.publish.head import HEAD, Head
 
-Sort = Literal["channel", "conda", "simple"]
+Sort = Literal["channel", "conda", "libtorch", "simple"]
 
 
 class Audit(Value, kw_only=True):
@@ -37,30 +38,37 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: Findings) ->
     reach = Reach(url)
     simple = SimpleAudit(reach, scope, findings)
     conda = CondaAudit(reach, scope, findings)
+    zips = ZipAudit(reach, scope, findings)
     names = [NOARCH, *sorted(set(subdirs))]
-    head = _own_head(reach, url)
-    if head is not None:
+    sort: Sort
+    if (head := _own_head(reach, url)) is not None:
+        sort = "channel"
         simple.run([f"{url}{view}/" for view in (*head.variants, WHOLE)])
         if any(part.startswith("conda/") for part in head.parts):
             conda.run(f"{url}conda/", names)
-        return _audit(url, "channel", simple, conda)
-    if _has_repodata(reach, url):  # only one subdir is asked for
+        zips.run(f"{url}{part}/" for part in head.parts if part.startswith("libtorch/"))
+    elif _has_repodata(reach, url):  # only one subdir is asked for
+        sort = "conda"
         name = urlsplit(url).path.rstrip("/").rpartition("/")[2]
         conda.run(urljoin(url, "../"), dict.fromkeys([NOARCH, name]))
-        return _audit(url, "conda", simple, conda)
+    elif there := _subdirs(reach, url, names):
+        sort = "conda"
+        conda.run(url, there)
+    elif reach.head(f"{url}{LATEST}").found:
+        sort = "libtorch"
+        zips.run([url])
+    else:
+        sort = "simple"
+        simple.run([url])
+    files = simple.files + conda.packages + zips.files
+    return Audit(url=shown(url), sort=sort, projects=simple.projects, files=files)
+
+
+def _subdirs(reach: Reach, url: str, names: Sequence[str]) -> list[str]:
+    """Those that a conda channel has, if it is one."""
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         has = pool.map(lambda name: _has_repodata(reach, f"{url}{name}/"), names)
-        there = [name for name, found in zip(names, has, strict=True) if found]
-    if there:
-        conda.run(url, there)
-        return _audit(url, "conda", simple, conda)
-    simple.run([url])
-    return _audit(url, "simple", simple, conda)
-
-
-def _audit(url: str, sort: Sort, simple: SimpleAudit, conda: CondaAudit) -> Audit:
-    files = simple.files + conda.packages
-    return Audit(url=shown(url), sort=sort, projects=simple.projects, files=files)
+        return [name for name, found in zip(names, has, strict=True) if found]
 
 
 def _own_head(reach: Reach, url: str) -> Head | None:

@@ -51,7 +51,9 @@ _ERROR, _WARNING, _NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 RULES: Mapping[IndexRule, Judged] = {
     IndexRule.PAGE: Judged(_ERROR, "a page is not there, or can't be read"),
     IndexRule.HTML: Judged(_WARNING, "a page is not as PEP 503 wants it; some installers object"),
-    IndexRule.DIFFER: Judged(_ERROR, "who reads JSON is told other things than who reads HTML"),
+    IndexRule.DIFFER: Judged(
+        _ERROR, "who reads one page is told other things than who reads another"
+    ),
     IndexRule.VERSION: Judged(_ERROR, "a page breaks what its API version promises"),
     IndexRule.NAME: Judged(_ERROR, "installers won't find it, or take it for another project"),
     IndexRule.LINK: Judged(_ERROR, "a file that is offered is not there"),
