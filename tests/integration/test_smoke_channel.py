@@ -18,7 +18,11 @@ Outcomes = dict[tuple[str, str], str]
 
 def smoked(served: Served, *words: object) -> tuple[int, Outcomes]:
     """The exit code, and how installing each file by each installer ended."""
-    done = served.torchyard("smoke", "--from", served.place, "--url", served.url, *words, *QUICK)
+    return _smoked(served, served.place, "--url", served.url, *words)
+
+
+def _smoked(served: Served, place: str, *words: object) -> tuple[int, Outcomes]:
+    done = served.torchyard("smoke", "--from", place, *words, *QUICK)
     if not done.out:
         pytest.fail(done.err)
     return done.code, {
@@ -56,6 +60,7 @@ def test_only_the_newest_of_everything_unless_something_is_named(
         served.publish(release)
         served.call("yank", served.place, "tiny==1.2", "--reason", "it can't be installed")
         code, found = smoked(served, "--installer", "uv")
+        assert (code, found) == _smoked(served, served.url, "--installer", "uv")
         assert code == 0
         files = {file for file, _ in found}
         assert files == {tiny("1.1+cpu"), tiny("1.1+cu130"), SHARED}

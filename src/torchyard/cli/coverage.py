@@ -3,7 +3,7 @@
 import click
 
 from torchyard.cli.options import channel_argument, file_option, json_option, subset_option
-from torchyard.cli.places import open_channel
+from torchyard.cli.places import read_channel
 from torchyard.cli.planned import subset_of
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
@@ -43,7 +43,7 @@ def command(
     yard = load_yard(file)
     project = yard.project
     subset = subset or subset_of(yard, yard.channels.get(channel))
-    place = open_channel(channel, file)
+    place = read_channel(channel, file)
     planned = select_cells(expand(yard, load_tables()), Selection(subset))
     found = find_coverage(place, project.name, version or project.version, planned)
     if as_json:

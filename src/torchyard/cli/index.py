@@ -5,7 +5,7 @@ from typing import get_args
 import click
 
 from torchyard.cli.options import channel_argument, file_option, json_option
-from torchyard.cli.places import open_channel
+from torchyard.cli.places import open_channel, read_channel
 from torchyard.errors import AuditError, SelectionError
 from torchyard.index.entry import Status
 from torchyard.report.console import show, talk, write
@@ -85,7 +85,7 @@ def log(*, channel: str, file: str, as_json: bool) -> None:
     from torchyard.inspect.channel_reports import log_report
     from torchyard.inspect.document import encode
 
-    place = open_channel(channel, file)
+    place = read_channel(channel, file)
     document = log_document(place.url, place.head())
     if as_json:
         write(encode(document))

@@ -15,6 +15,7 @@ from torchyard.store.store import Store
 
 if TYPE_CHECKING:
     from torchyard.publish.channel import Channel
+    from torchyard.publish.reader import ChannelReader
 
 HOME = ".torchyard"
 """The directory beside the file in which everything is that torchyard itself writes."""
@@ -44,6 +45,16 @@ def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
     from torchyard.publish.channel import Channel
 
     return Channel.at(place_of(place, file), make=make)
+
+
+def read_channel(place: str, file: str) -> "ChannelReader":
+    """Open a channel only to look at it: also one that is known by its address on the web."""
+    url = place_of(place, file)
+    if not url.startswith(("https://", "http://")):
+        return open_channel(place, file)
+    from torchyard.publish.website import read_website
+
+    return read_website(url)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from torchyard.cli.options import (
     refuse_given,
     variant_option,
 )
-from torchyard.cli.places import address_of, open_channel, place_of
+from torchyard.cli.places import address_of, place_of, read_channel
 from torchyard.cli.today import current_date
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import HostError, SmokeError, UsageError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from torchyard.checks.smoke.smoke import Request
     from torchyard.checks.smoke.specimen import Specimen
     from torchyard.inspect.smoke_documents import SmokeDocument
-    from torchyard.publish.channel import Channel
+    from torchyard.publish.reader import ChannelReader
     from torchyard.publish.select import Selection
 
 
@@ -152,7 +152,7 @@ def command(
     if channel is not None:
         selection = parse_selection(packages or ("*",), variants, files)
         address = _address(url or address_of(place_of(channel, file)))
-        found = _published(open_channel(channel, file), selection, address, every=bool(packages))
+        found = _published(read_channel(channel, file), selection, address, every=bool(packages))
     elif packages:
         found = [read_specimen(Path(package)) for package in packages]
     else:
@@ -175,7 +175,7 @@ def _address(url: str) -> str:
 
 
 def _published(
-    channel: "Channel", selection: "Selection", address: str, *, every: bool
+    channel: "ChannelReader", selection: "Selection", address: str, *, every: bool
 ) -> list["Specimen"]:
     """What is meant of a channel; only the newest versions, unless `every` one is."""
     from torchyard.publish.select import choose

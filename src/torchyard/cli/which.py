@@ -6,7 +6,7 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchyard.cli.options import channel_argument, check_name, file_option, json_option
-from torchyard.cli.places import address_of, open_channel
+from torchyard.cli.places import address_of, read_channel
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
 from torchyard.report.console import show, write
@@ -60,7 +60,7 @@ def command(
     except InvalidRequirement as error:
         msg = f"`{project}` is not a project with versions"
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
-    place = open_channel(channel, file)
+    place = read_channel(channel, file)
     answer = find_package(place, wanted, kind, _facts(facts), load_tables())
     typed = commands(answer, (url or address_of(place.url)).rstrip("/"))
     document = which_document(answer, place.url, typed)

@@ -11,17 +11,15 @@ to write before. So a page never goes back, and names only what is there.
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from hashlib import sha256
 from random import SystemRandom
 
 import msgspec
 
-from torchyard.errors import ElsewhereError, SelectionError, StoreError
-from torchyard.index.entry import State
+from torchyard.errors import ElsewhereError, SelectionError
 from torchyard.index.page import Media, Page
-from torchyard.package.zstd import ZstdError, decompress
 from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change, needs
 from torchyard.publish.head import HEAD, Head, state_key
+from torchyard.publish.reader import ChannelReader
 from torchyard.publish.roots import all_roots
 from torchyard.publish.shelves import headers, pages, parse_part, views_of
 from torchyard.store.objects import Objects
@@ -29,16 +27,13 @@ from torchyard.store.objects import Objects
 PATIENCE = 300.0
 """Seconds after which a writer gives up who is overtaken again and again."""
 
-_HEAD = msgspec.json.Decoder(Head)
-_STATE = msgspec.json.Decoder(State)
 
-
-class Channel:
-    """Everything published at one address."""
+class Channel(ChannelReader):
+    """Everything published at one address, to those who may change it."""
 
     def __init__(self, objects: Objects) -> None:
+        super().__init__(objects)
         self.objects = objects
-        self._states: dict[str, State] = {}
         self._seen: tuple[Head, str | None] | None = None
 
     @classmethod
@@ -56,10 +51,6 @@ class Channel:
         except SelectionError:
             return False
 
-    @property
-    def url(self) -> str:
-        return self.objects.url
-
     def head(self) -> Head:
         """The head as it is now; the next commit begins with it, and saves a request."""
         self._seen = self._read_head()
@@ -67,44 +58,7 @@ class Channel:
 
     def _read_head(self) -> tuple[Head, str | None]:
         found = self.objects.read_tagged(HEAD)
-        if found is None:
-            return Head(), None
-        try:
-            return _HEAD.decode(found[0]), found[1]
-        except msgspec.DecodeError as error:
-            msg = f"`{HEAD}` of the channel `{self.url}` can't be read: {error}"
-            raise StoreError(msg, hint="was it written by a newer torchyard?") from error
-
-    def state(self, head: Head, part: str) -> State:
-        """The state of a part; one without files if there is no such part."""
-        known = head.parts.get(part)
-        return State() if known is None else self.state_at(known.state)
-
-    def state_at(self, digest: str) -> State:
-        """A state, new or old; nothing for no digest."""
-        if not digest:
-            return State()
-        if digest not in self._states:
-            data = self.objects.read(state_key(digest))
-            if data is None:
-                msg = f"the channel `{self.url}` has lost the state {digest}"
-                hint = f"try again: was it pruned meanwhile? else bring `{state_key(digest)}` back"
-                raise StoreError(msg, hint=hint)
-            self._states = {digest: self._read_state(digest, data)}  # one: a state can be large
-        return self._states[digest]
-
-    def _read_state(self, digest: str, data: bytes) -> State:
-        if sha256(data).hexdigest() != digest:
-            msg = f"the state {digest} of `{self.url}` is not what its name says"
-            hint = (
-                f"bring `{state_key(digest)}` back from a copy; nothing else knows what was in it"
-            )
-            raise StoreError(msg, hint=hint)
-        try:
-            return _STATE.decode(decompress(data))
-        except (msgspec.DecodeError, ZstdError) as error:
-            msg = f"the state {digest} of `{self.url}` can't be read: {error}"
-            raise StoreError(msg, hint="was it written by a newer torchyard?") from error
+        return (Head(), None) if found is None else (self._decoded(found[0]), found[1])
 
     def commit(
         self, edits: Mapping[str, Edit], order: Order, amend: Amend = lambda head: head

@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 from torchyard.index.entry import Entry
 from torchyard.index.offer import age
 from torchyard.model.identifier import Cell, parse
-from torchyard.publish.channel import Channel
+from torchyard.publish.reader import ChannelReader
 
 
 class Presence(StrEnum):
@@ -37,7 +37,7 @@ class Coverage(NamedTuple):
 
 
 def find_coverage(
-    channel: Channel, project: str, version: str, planned: Iterable[Cell]
+    channel: ChannelReader, project: str, version: str, planned: Iterable[Cell]
 ) -> Coverage:
     """Compare a plan with what a channel has of a version; its local part does not matter."""
     found: dict[str, dict[Cell, bool]] = {}

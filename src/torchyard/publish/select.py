@@ -18,8 +18,8 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.index.entry import Entry
 from torchyard.index.repodata import name_of
 from torchyard.model.suggest import did_you_mean
-from torchyard.publish.channel import Channel
 from torchyard.publish.head import Head
+from torchyard.publish.reader import ChannelReader
 from torchyard.publish.shelves import PartName, parse_part
 
 _SELECTOR = re.compile(r"([A-Za-z0-9*?][A-Za-z0-9._*?-]*)\s*(.*)")
@@ -133,7 +133,7 @@ def public(version: str) -> str:
     return version.partition("+")[0]
 
 
-def choose(channel: Channel, head: Head, selection: Selection) -> list[Chosen]:
+def choose(channel: ChannelReader, head: Head, selection: Selection) -> list[Chosen]:
     """All files that are meant; none at all is an error."""
     chosen: list[Chosen] = []
     there: list[Chosen] = []

@@ -12,7 +12,6 @@ from torchyard.errors import SelectionError
 from torchyard.index.entry import WHOLE, Entry, package_key
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
-from torchyard.publish.channel import Channel
 from torchyard.publish.fit import (
     Facts,
     Fitter,
@@ -23,6 +22,7 @@ from torchyard.publish.fit import (
     conda_record,
     flavour_of,
 )
+from torchyard.publish.reader import ChannelReader
 
 _SHELVES: dict[Kind, str] = {"wheel": "simple", "conda": "conda", "libtorch": "libtorch"}
 
@@ -67,7 +67,7 @@ class _Candidate(NamedTuple):
 
 
 def find_package(
-    channel: Channel, wanted: Requirement, kind: Kind, facts: Facts, tables: Tables
+    channel: ChannelReader, wanted: Requirement, kind: Kind, facts: Facts, tables: Tables
 ) -> Answer:
     """Choose the newest version that fits; of that, the best variant for the machine's GPU."""
     fitter = Fitter(facts, tables)
@@ -118,7 +118,7 @@ def _quoted(word: str) -> str:
     return "'" + word.replace("'", "'\\''") + "'"
 
 
-def _entries(channel: Channel, project: str, kind: Kind) -> list[tuple[str, Entry]]:
+def _entries(channel: ChannelReader, project: str, kind: Kind) -> list[tuple[str, Entry]]:
     """All files of a project, with the subdir of those that are in one."""
     name, head = str(canonicalize_name(project)), channel.head()
     shelf = f"{_SHELVES[kind]}/"
