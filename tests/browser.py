@@ -1,8 +1,8 @@
 """A real browser for tests: Chromium, led through chromedriver's W3C WebDriver protocol."""
 
 import json
+import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -16,7 +16,16 @@ import pytest
 
 _LOOPBACK = "127.0.0.1"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-_START_SECONDS = 30
+_START_SECONDS = 60
+
+
+def _port(log: Path) -> int:
+    """The port that a driver took, once it listens there."""
+    began = time.monotonic()
+    while not (told := re.search(r"started successfully on port (\d+)", log.read_text("utf-8"))):
+        assert time.monotonic() - began < _START_SECONDS, log.read_text("utf-8")
+        time.sleep(0.05)
+    return int(told[1])
 
 
 class Browser:
@@ -25,15 +34,12 @@ class Browser:
     def __init__(self, log: Path, *, width: int = 1280, height: int = 900) -> None:
         if not (shutil.which("chromedriver") and shutil.which("chromium")):
             pytest.skip("chromedriver and chromium are not installed")
-        with socket.socket() as free:
-            free.bind((_LOOPBACK, 0))
-            port = free.getsockname()[1]
-        self._url = f"http://{_LOOPBACK}:{port}"
         with log.open("wb") as output:
             self._driver = subprocess.Popen(
-                ["chromedriver", f"--port={port}"], stdout=output, stderr=subprocess.STDOUT
+                ["chromedriver", "--port=0"], stdout=output, stderr=subprocess.STDOUT
             )
         try:
+            self._url = f"http://{_LOOPBACK}:{_port(log)}"
             self._session = self._begin(width, height)
         except BaseException:
             self._driver.kill()
@@ -41,15 +47,6 @@ class Browser:
             raise
 
     def _begin(self, width: int, height: int) -> str:
-        began = time.monotonic()
-        while True:
-            try:
-                self._call("GET", "/status")
-                break
-            except OSError:
-                if time.monotonic() - began > _START_SECONDS:
-                    raise
-                time.sleep(0.1)
         arguments = [
             "--headless=new",
             "--no-sandbox",

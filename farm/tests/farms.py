@@ -232,7 +232,7 @@ class TrialFarm:
             return found
 
     def _answers(self) -> bool:
-        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+        with contextlib.suppress(OSError):
             return bool(self._ask("masters"))
         return False
 
