@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -71,11 +72,10 @@ def most_at_once(times: Sequence[tuple[float, float]]) -> int:
     return most
 
 
-def wait_for(pool: Slots, builds: Sequence[subprocess.Popen[bytes]]) -> list[int]:
-    """Wait until all builds have ended, giving back the slot of each; sample what runs."""
-    running, samples = list(builds), []
+def wait_for(pool: Slots, builds: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Wait until all builds have ended, giving back the slot of each."""
+    running = list(builds)
     while running:
-        samples.append(len(find_workers(build.pid for build in running)))
         for build in [build for build in running if build.poll() is not None]:
             running.remove(build)
             pool.give()
@@ -84,21 +84,26 @@ def wait_for(pool: Slots, builds: Sequence[subprocess.Popen[bytes]]) -> list[int
     for build in builds:
         assert build.stdout
         build.stdout.close()
-    return samples
+
+
+def wait_until_all_are_taken(slots: Slots) -> None:
+    deadline = time.monotonic() + 60
+    while slots.free:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def share_that_two_builds_use(folder: Path, slots: Slots) -> float:
     """Run two builds, prove that they never use more than there is, and say how much they use."""
-    builds = [Build(folder / name, 60, 0.4) for name in ("one", "two")]
+    builds = [Build(folder / name, 24, 1) for name in ("one", "two")]
     running = []
     for build in builds:
-        assert slots.take(timeout=5)
+        assert slots.take(timeout=60)
         running.append(build.start(makeflags(slots.path, old_make=False)))
-    samples = wait_for(slots, running)
+    wait_for(slots, running)
 
-    assert max(samples) <= 4
     times = sorted(time for build in builds for time in build.times())
-    assert len(times) == 120
+    assert len(times) == 48
     assert most_at_once(times) <= 4
     # While there is work: until the last command starts there is something to do for all slots.
     first, last = times[0][0], times[-1][0]
@@ -119,12 +124,11 @@ def test_two_builds_never_use_more_than_there_is_and_hardly_less(
 def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slots) -> None:
     assert slots.take()
     running = Build(tmp_path / "busy", 120, 0.05).start(makeflags(slots.path, old_make=False))
-    time.sleep(0.3)
-    assert slots.free == 0
+    wait_until_all_are_taken(slots)
     begin = time.monotonic()
     waits = []
     for _ in range(3):
-        assert slots.take(timeout=10)
+        assert slots.take(timeout=60)
         waits.append(time.monotonic() - begin)
         begin = time.monotonic()
     print("waited", " ".join(f"{1000 * wait:.0f} ms" for wait in waits))
@@ -137,15 +141,13 @@ def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slot
 def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, slots: Slots) -> None:
     assert slots.take()
     killed = Build(tmp_path / "killed", 40, 30).start(makeflags(slots.path, old_make=False))
-    deadline = time.monotonic() + 5
-    while slots.free and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert slots.free == 0
+    wait_until_all_are_taken(slots)
     orphans = find_workers([killed.pid])
     killed.kill()
     killed.communicate()
     for orphan in orphans:
-        os.kill(orphan.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(orphan.pid, signal.SIGKILL)
     slots.give()
 
     assert slots.take()
@@ -190,7 +192,7 @@ def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Slots) ->
 
 
 def test_ninja_finds_the_slots_in_the_flags_for_old_makes(tmp_path: Path, slots: Slots) -> None:
-    build = Build(tmp_path / "build", 12, 0.2)
+    build = Build(tmp_path / "build", 12, 0.5)
     assert slots.take()
     wait_for(slots, [build.start(makeflags(slots.path, old_make=True))])
     assert most_at_once(build.times()) == 4

@@ -27,9 +27,9 @@ import os, subprocess, sys, time
 from torchyard.host.detached import part
 part(int(sys.argv[1]))
 print(sys.stdin.read(), os.getsid(0) != int(os.environ["SESSION"]), flush=True)
-left = subprocess.Popen(["sleep", "5"])  # has the streams, but not the lock
+left = subprocess.Popen(["sleep", "60"])  # has the streams, but not the lock
 print(f"{left.pid}\\nend", end="", flush=True)
-time.sleep(0.2)
+time.sleep(1)
 os._exit(0)
 """
 
@@ -52,7 +52,7 @@ def test_a_record_is_locked_while_its_program_runs(
         record, other = Record(path), Record(path)
     assert record.is_empty()
     launch([sys.executable, "-c", PROGRAM], path, lock, b"hello")
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while record.is_empty():
         assert record.is_running()
         assert other.is_running()

