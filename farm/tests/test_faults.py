@@ -103,6 +103,8 @@ def test_a_job_that_is_never_at_fault_is_given_up_in_the_end(
     assert only["results"] == 2
     assert len(farm.builds()) == begun(tmp_path) == 3
     assert len({build["workerid"] for build in farm.builds()[:2]}) == 2  # elsewhere at first
+    told = (farm.read(f"builds/{build['buildid']}/properties") for build in farm.builds())
+    assert ["attempt" in one for one in told] == [False, True, True]
     status = farm.run("status")
     assert "given up" in status
     assert CORE in status

@@ -1,5 +1,6 @@
 """What `farm nightly` plans, and what it leaves alone: no master is needed for that."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,14 +35,16 @@ class Master:
         (self.folder / "farm.toml").write_text(FARM.format(file=self.file), encoding="utf-8")
         self.plans = Plans(self.folder)
 
-    def run(self, *args: object) -> subprocess.CompletedProcess[str]:
-        argv = [sys.executable, "-m", "torchyard", *map(str, args)]
+    def run(
+        self, *args: object, before: tuple[object, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
+        argv = [*map(str, before), sys.executable, "-m", "torchyard", *map(str, args)]
         return subprocess.run(argv, check=False, capture_output=True, text=True)
 
-    def nightly(self, day: int) -> str:
-        """What is printed of a plan, or said."""
+    def nightly(self, day: int, *before: object) -> str:
+        """What is printed of a plan, or said; something else may be before the command."""
         due = f"2026-11-{day}T02:00:00Z"
-        done = self.run("farm", "nightly", self.folder, "main", "--due", due)
+        done = self.run("farm", "nightly", self.folder, "main", "--due", due, before=before)
         assert done.returncode == 0, done.stderr
         return (done.stdout or done.stderr).strip()
 
@@ -95,6 +98,24 @@ def test_a_day_has_one_commit(tmp_path: Path) -> None:
     assert other.returncode != 0
     assert "made from another commit" in other.stderr
     assert master.plans.open() == [plan]
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bwrap here")
+def test_all_that_is_written_is_in_the_masters_directory(tmp_path: Path) -> None:
+    """So systemd can keep the rest from it: see farm/examples/systemd."""
+    master = Master(tmp_path)
+    (master.file.parent / ".torchyard/store").mkdir(parents=True)
+    strict = ("bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    plan = master.nightly(15, *strict, "--bind", master.folder, master.folder)
+    assert master.plans.open() == [plan]
+
+
+def test_a_plan_that_nobody_can_read_stops_no_nightly(tmp_path: Path) -> None:
+    master = Master(tmp_path)
+    torn = "demo-1.0-20261114T020000Z-3f09c1@main"
+    master.plans.put(torn, "{")
+    plan = master.nightly(15)
+    assert master.plans.open() == [torn, plan]
 
 
 def test_only_the_branch_of_that_very_name_counts(tmp_path: Path) -> None:

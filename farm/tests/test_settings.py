@@ -92,7 +92,18 @@ def test_the_first_file_is_a_good_one() -> None:
         ('"fri"', '"Friday"', "`Friday` is no day: write mon, tue"),
         ("nightly.main", "nightly.published", "`published` is the name of a nightly, too"),
         ("nightly.main", 'nightly."a@b"', "`a@b` can't be a name"),
-        ("https://example.org/nightly/", "/srv/nightly", "`/srv/nightly` is no address"),
+        ("https://example.org/nightly/", "/srv/nightly", "`daily.published.url`: no installer"),
+        (
+            "https://example.org/nightly/",
+            "s3://nightly",
+            "no installer reads `s3://nightly`: write",
+        ),
+        ("https://example.org/nightly/", "https:///nightly", "names no place: write it as https:"),
+        (
+            "[daily.published]",
+            '[daily.published]\nextra_index_urls = ["example.org"]',
+            "`daily.published.extra_index_urls`: no installer reads `example.org`",
+        ),
     ],
 )
 def test_what_is_wrong_is_told(old: str, new: str, what: str) -> None:

@@ -19,6 +19,7 @@ from torchyard.cli.today import current_date
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import HostError, SmokeError, UsageError
 from torchyard.host.signals import end_tidily
+from torchyard.index.address import parse_index_url
 from torchyard.report.console import say, show, write
 
 if TYPE_CHECKING:
@@ -167,11 +168,11 @@ def command(
 
 
 def _address(url: str) -> str:
-    """Where users find a channel; a bucket is nothing that they can install from."""
-    if not url.startswith(("https://", "http://", "file://")):
-        msg = f"no installer reads `{url}`"
-        raise UsageError(msg, hint="--url https://… says where users find the channel")
-    return url.rstrip("/")
+    try:
+        return parse_index_url(url)
+    except ValueError as error:
+        hint = "--url https://… says where users find the channel"
+        raise UsageError(str(error), hint=hint) from error
 
 
 def _published(

@@ -11,6 +11,7 @@ from torchyard.config.decode import decode_as
 from torchyard.config.document import Document
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, Diagnostic, HostError
+from torchyard.index.address import parse_index_url
 from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
@@ -290,6 +291,10 @@ def parse_farm(text: str) -> Farm:
         faults.append(Diagnostic(what, document.span((table, name), at_key=True)))
 
     nightlies, dailies = read_occasions(spec.nightly, spec.daily, wrong)
+    for name, daily in spec.daily.items():
+        read(parse_index_url, daily.url, "daily", name, "url")
+        for url in daily.extra_index_urls:
+            read(parse_index_url, url, "daily", name, "extra_index_urls")
     listen = read(parse_address, spec.listen, "listen")
     web = read(parse_address, spec.web, "web")
     faults += (Diagnostic(what, document.span((key,))) for key, what in _gaps(spec, web))
@@ -334,6 +339,7 @@ _EXAMPLES: Mapping[Callable[[str], object], str] = {
     parse_size: "1 GB",
     parse_duration: "1 s",
     parse_address: "127.0.0.1:1",
+    parse_index_url: "https://example.org",
 }
 
 

@@ -115,10 +115,6 @@ def read_occasions(
                 fault(table, name, what)
     for name in sorted(nightlies.keys() & dailies.keys()):
         fault("daily", name, f"`{name}` is the name of a nightly, too: history pages are by name")
-    for name, spec in dailies.items():
-        if "://" not in spec.url:
-            what = f"`{name}`: `{spec.url}` is no address by which installers reach a channel"
-            fault("daily", name, what)
     return tuple(
         Nightly(
             name=name,
