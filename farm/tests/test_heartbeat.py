@@ -31,6 +31,7 @@ class StandInAgent:
     def __init__(self, name: str, machine: str | None) -> None:
         self.name = name
         self.properties = Properties(machine=machine)
+        self.info = Properties()
         self.jobs: dict[str, Running] | None = {}
         self.asked = 0
         self.ended: list[str] = []
@@ -195,6 +196,14 @@ def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
     assert master.verdict(1) == verdict
     tries.known(master, 1).addCallback(found.extend)
     assert found == [("m1", verdict, LOST)] or (shared and verdict is Verdict.LOST)
+
+
+def test_what_is_told_at_first_is_older_than_what_is_told_then(master: StandInMaster) -> None:
+    agent = master.connect("w1", "m1")
+    agent.info = Properties(look='{"memory": 7, "disk": 7}')
+    master.beat(Tries(shared=False))
+    master.looks.meet("m1", agent, ())
+    assert master.looks.of("m1") == Look(memory=1, disk=1)
 
 
 def test_what_is_told_at_first_is_heard_once(master: StandInMaster) -> None:

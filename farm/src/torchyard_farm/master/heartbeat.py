@@ -40,10 +40,13 @@ class Heartbeat(LoopingService):
 
     def _ask_all(self) -> None:
         tidy_up(self.master.workers)
+        followed = followed_jobs(self.master)
         heard: set[str] = set()
         for worker in list(self.master.workers.workers.values()):
             machine = worker.properties.getProperty(MACHINE)
             if worker.conn is not None and machine is not None:
+                mine = followed.get(machine, ())
+                self._looks.meet(machine, worker, mine)  # it is older than what it tells now
                 self._ask(worker.name, worker.conn, machine, heard).addErrback(note)
 
     @defer.inlineCallbacks
