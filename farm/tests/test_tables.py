@@ -7,7 +7,15 @@ import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
-from torchyard_farm.master.tables import count_sent, read_pages, read_past, read_sent
+from torchyard_farm.jobs.board import Told
+from torchyard_farm.master.tables import (
+    count_sent,
+    read_open,
+    read_pages,
+    read_past,
+    read_sent,
+    read_told,
+)
 from torchyard_farm.pages.history import Past
 from torchyard_farm.pages.progress import Sent
 
@@ -37,6 +45,9 @@ class Tables:
             "buildrequests", id=number, buildsetid=number, builderid=7, submitted_at=1, **over
         )
         return number
+
+    def claim(self, request: int) -> None:
+        self._add("buildrequest_claims", brid=request, masterid=1, claimed_at=1)
 
     def build(self, request: int, results: int | None = None, verdict: str = "") -> None:
         self._builds = number = self._builds + 1
@@ -164,3 +175,24 @@ def test_there_is_one_question_however_many_jobs_there_are(tables: Tables) -> No
     assert len(sent(tables)) == 100
     assert count_sent(tables.connection, Model, ["plan", "other"])["plan"] == (100, 0, 0)
     assert len(asked) == 2
+
+
+def test_a_buildset_that_was_left_open_is_found(tables: Tables) -> None:
+    """A master was killed when it had ended the request of the second job."""
+    tables.send("plan_1/0", SUCCESS)
+    torn = tables.send("plan_1/1", FAILURE)
+    tables.send("plan_1/2")
+    tables.send("planX1/3")
+    this = Model.buildsets.c.id == torn
+    tables.connection.execute(sa.update(Model.buildsets).where(this).values(complete=0))
+    told = [Told(0, over=True, good=True), Told(1, over=True, good=False)]
+    told.append(Told(2, over=False, good=False))
+    assert read_told(tables.connection, Model, "plan_1") == (told, [torn])
+
+
+def test_what_is_not_over_waits_or_is_with_a_worker(tables: Tables) -> None:
+    tables.send("plan/0", SUCCESS)
+    waits, runs, _ = (tables.send(name) for name in ("plan/1", "plan/2", "other/1"))
+    tables.claim(runs)
+    found = read_open(tables.connection, Model, "plan")
+    assert sorted(found) == [(waits, False), (runs, True)]

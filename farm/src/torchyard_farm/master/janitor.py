@@ -11,6 +11,7 @@ from twisted.python import log
 from torchyard_farm.jobs.plans import Plans
 from torchyard_farm.master.exchange import withdraw_plans
 from torchyard_farm.master.looping import LoopingService
+from torchyard_farm.master.tables import is_of
 
 _EVERY = 3600
 _PORTION = 100
@@ -66,11 +67,11 @@ def forget_jobs(connection: Any, model: Any, before: int, kept: Collection[str])
     if connection.dialect.name == "sqlite":  # which else leaves behind what belongs to them
         connection.exec_driver_sql("PRAGMA foreign_keys = ON")
     sets = model.buildsets
-    name = sets.c.external_idstring
+    is_job = sets.c.external_idstring.contains("/")
     old = (
         sa.select(sets.c.id)
-        .where(sets.c.complete == 1, sets.c.complete_at < before, name.contains("/"))
-        .where(*(~name.startswith(f"{plan}/", autoescape=True) for plan in kept))
+        .where(sets.c.complete == 1, sets.c.complete_at < before, is_job)
+        .where(*(~is_of(model, plan) for plan in kept))
         .limit(_PORTION)
     )
     numbers = [row.id for row in connection.execute(old)]
@@ -81,11 +82,8 @@ def forget_jobs(connection: Any, model: Any, before: int, kept: Collection[str])
 
 def known_plans(connection: Any, model: Any, names: Collection[str]) -> set[str]:
     """Those of some plans of which there are jobs left."""
-    column = model.buildsets.c.external_idstring
     return {
         name
         for name in names
-        if connection.execute(
-            sa.select(sa.exists().where(column.startswith(f"{name}/", autoescape=True)))
-        ).scalar()
+        if connection.execute(sa.select(sa.exists().where(is_of(model, name)))).scalar()
     }

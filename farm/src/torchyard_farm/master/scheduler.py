@@ -11,21 +11,19 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-from buildbot.process.results import SUCCESS, WARNINGS
 from buildbot.schedulers.base import ReconfigurableBaseScheduler
 from twisted.internet import defer, task
 from twisted.python import log
 
 from torchyard.errors import TorchyardError
-from torchyard_farm.jobs.board import Board, Told
+from torchyard_farm.jobs.board import Board
 from torchyard_farm.jobs.plans import FarmPlan, Plans
 from torchyard_farm.jobs.trees import typical_size
 from torchyard_farm.master.peers import may_decide, share_plan
+from torchyard_farm.master.tables import GOOD, read_open, read_told
 from torchyard_farm.notes import steady
 
 NAME = "plans"
-_GOOD = (SUCCESS, WARNINGS)
 _LOOK = 1.0
 """Seconds between two looks at whether a plan was handed in, or cancelled."""
 
@@ -97,7 +95,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         """A buildset is complete: one that was sent, or a rebuild of it, with the same name."""
         plan, _, number = (told["external_idstring"] or "").rpartition("/")
         if plan and number.isdecimal():
-            self._ended.append((plan, int(number), told["results"] in _GOOD))
+            self._ended.append((plan, int(number), told["results"] in GOOD))
             self._kick()
 
     def _kick(self) -> None:
@@ -155,7 +153,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             return
         yield share_plan(self.master, self._plans, name)
         board = self._board
-        told, torn = yield self.master.db.pool.do(self._read_told, plan.id)
+        told, torn = yield self.master.db.pool.do(read_told, self.master.db.model, plan.id)
         if board is not self._board:  # what ended since it was read is forgotten
             return
         self._board.add(plan, told)
@@ -164,32 +162,6 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         tally = self._board.tally(plan.id)
         log.msg(f"plan {plan.id}: {tally.jobs} jobs, {tally.good} done, {tally.out} out")
         self._put_away(plan.id)
-
-    def _read_told(self, connection: Any, name: str) -> tuple[list[Told], list[int]]:
-        """What became of the jobs of a plan; and buildsets that Buildbot itself has left open.
-
-        It ends a build, its request and its buildset one after the other; when it is killed after
-        the request, it never comes back to the buildset.
-        """
-        sets, requests = self.master.db.model.buildsets, self.master.db.model.buildrequests
-        query = (
-            sa.select(
-                sets.c.id,
-                sets.c.external_idstring,
-                sets.c.complete,
-                requests.c.complete,
-                requests.c.results,
-            )
-            .join(requests, requests.c.buildsetid == sets.c.id)
-            .where(sets.c.external_idstring.startswith(f"{name}/", autoescape=True))
-            .order_by(sets.c.id)
-        )
-        told, torn = [], []
-        for number, external, closed, over, results in connection.execute(query):
-            told.append(Told(int(external.rpartition("/")[2]), bool(over), results in _GOOD))
-            if over and not closed:
-                torn.append(number)
-        return told, torn
 
     @defer.inlineCallbacks
     def _send_all(self, jobs: Iterable[tuple[FarmPlan, int]]) -> Steps:
@@ -228,7 +200,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         """
         self._board.drop(name)
         told = self._cancelling.setdefault(name, set())
-        open_requests = yield self.master.db.pool.do(self._read_open, name)
+        open_requests = yield self.master.db.pool.do(read_open, self.master.db.model, name)
         for request, is_running in open_requests:
             if not is_running or request not in told:
                 told.add(request)
@@ -238,21 +210,6 @@ class PlanScheduler(ReconfigurableBaseScheduler):
         if not open_requests:
             self._cancelling.pop(name, None)
             self._plans.end(name)
-
-    def _read_open(self, connection: Any, name: str) -> list[tuple[int, bool]]:
-        """The requests of a plan that are not over, and whether they are with a worker."""
-        model = self.master.db.model
-        sets, requests, claims = model.buildsets, model.buildrequests, model.buildrequest_claims
-        query = (
-            sa.select(requests.c.id, claims.c.brid)
-            .join(sets, sets.c.id == requests.c.buildsetid)
-            .outerjoin(claims, claims.c.brid == requests.c.id)
-            .where(
-                requests.c.complete == 0,
-                sets.c.external_idstring.startswith(f"{name}/", autoescape=True),
-            )
-        )
-        return [(number, claim is not None) for number, claim in connection.execute(query)]
 
 
 def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:

@@ -1,4 +1,4 @@
-"""Questions to Buildbot's tables: one for each page, however many jobs there are."""
+"""Questions to Buildbot's tables about plans: one for each, however many jobs there are."""
 
 import json
 from collections.abc import Collection, Iterable
@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from buildbot.process.results import CANCELLED, FAILURE, SUCCESS, WARNINGS
 
 from torchyard_farm.jobs.attempts import Verdict
+from torchyard_farm.jobs.board import Told
 from torchyard_farm.master.tries import VERDICT
 from torchyard_farm.pages.history import Past
 from torchyard_farm.pages.progress import Outcome, Sent
@@ -15,7 +16,7 @@ from torchyard_farm.pages.progress import Outcome, Sent
 _RUN = "run"
 """The step that runs a job."""
 
-_GOOD = (SUCCESS, WARNINGS)
+GOOD = (SUCCESS, WARNINGS)
 _FAR = 2000
 """So many jobs are looked back at."""
 
@@ -25,8 +26,52 @@ _CONCLUSIONS: dict[str | None, Outcome] = {
 }
 
 
+def is_of(model: Any, plan: str) -> Any:
+    """What holds of the buildsets of a plan: each has PLAN/NUMBER as its external name."""
+    return model.buildsets.c.external_idstring.startswith(f"{plan}/", autoescape=True)
+
+
+def read_told(connection: Any, model: Any, plan: str) -> tuple[list[Told], list[int]]:
+    """What became of the jobs of a plan; and buildsets that Buildbot itself has left open.
+
+    It ends a build, its request and its buildset one after the other; when it is killed after
+    the request, it never comes back to the buildset.
+    """
+    sets, requests = model.buildsets, model.buildrequests
+    query = (
+        sa.select(
+            sets.c.id,
+            sets.c.external_idstring,
+            sets.c.complete,
+            requests.c.complete,
+            requests.c.results,
+        )
+        .join(requests, requests.c.buildsetid == sets.c.id)
+        .where(is_of(model, plan))
+        .order_by(sets.c.id)
+    )
+    told, torn = [], []
+    for number, name, closed, over, results in connection.execute(query):
+        told.append(Told(int(name.rpartition("/")[2]), bool(over), results in GOOD))
+        if over and not closed:
+            torn.append(number)
+    return told, torn
+
+
+def read_open(connection: Any, model: Any, plan: str) -> list[tuple[int, bool]]:
+    """The requests of a plan that are not over, and whether they are with a worker."""
+    sets, requests, claims = model.buildsets, model.buildrequests, model.buildrequest_claims
+    query = (
+        sa.select(requests.c.id, claims.c.brid)
+        .join(sets, sets.c.id == requests.c.buildsetid)
+        .outerjoin(claims, claims.c.brid == requests.c.id)
+        .where(requests.c.complete == 0, is_of(model, plan))
+    )
+    return [(number, claim is not None) for number, claim in connection.execute(query)]
+
+
 def _outcome(results: int, verdict: str | None) -> Outcome:
-    if results in _GOOD:
+    if results in GOOD:
         return "good"
     if results == CANCELLED:
         return "cancelled"
@@ -60,7 +105,7 @@ def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
         .outerjoin(
             properties, (properties.c.buildid == builds.c.id) & (properties.c.name == VERDICT)
         )
-        .where(sets.c.external_idstring.startswith(f"{plan}/", autoescape=True))
+        .where(is_of(model, plan))
         .order_by(requests.c.id, builds.c.id)
     )
     last: dict[int, Sent] = {}
@@ -90,14 +135,14 @@ def read_past(connection: Any, model: Any, pages: Collection[int]) -> list[Past]
         .join(properties, properties.c.buildid == builds.c.id)
         .where(
             builds.c.builderid.in_(pages),
-            builds.c.results.in_((*_GOOD, FAILURE)),
+            builds.c.results.in_((*GOOD, FAILURE)),
             properties.c.name == "task",
         )
         .order_by(builds.c.id.desc())
         .limit(_FAR)
     )
     return [
-        Past(page, json.loads(task).partition(":")[0], results in _GOOD, ended)
+        Past(page, json.loads(task).partition(":")[0], results in GOOD, ended)
         for page, task, results, ended in connection.execute(query)
     ]
 
@@ -114,13 +159,11 @@ def count_sent(
 ) -> dict[str, tuple[int, int, int]]:
     """For each plan how many of its jobs ended well, failed, and are out."""
     sets, requests = model.buildsets, model.buildrequests
-    names = {
-        plan: sets.c.external_idstring.startswith(f"{plan}/", autoescape=True) for plan in plans
-    }
+    names = {plan: is_of(model, plan) for plan in plans}
     if not names:
         return {}
     plan_of = sa.case(*((found, plan) for plan, found in names.items()))
-    good = sa.case((requests.c.results.in_(_GOOD), 1), else_=0)
+    good = sa.case((requests.c.results.in_(GOOD), 1), else_=0)
     jobs = (
         sa.select(
             plan_of.label("plan"),
