@@ -32,6 +32,7 @@ from torchyard.publish.rollback import restored, rollback
 from torchyard.publish.select import choose, parse_selection
 from torchyard.publish.shelves import PartName, key_of, parse_part
 from torchyard.publish.status import set_status
+from torchyard.publish.upload import sending_key
 from torchyard.publish.yank import yank
 from torchyard.store.objects import Objects
 
@@ -667,6 +668,7 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
         ("packages/ab/cd/other-9-py3-none-any.whl", False),
         ("conda/linux-64/torch-9-0.conda", True),
         ("conda/win-64/torch-9-0.conda", False),
+        (sending_key("conda/linux-64/torch-9-0.conda", "ab" * 32), True),
         ("pins/kept.json", False),
     ],
 )

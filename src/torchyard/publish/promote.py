@@ -38,13 +38,10 @@ from torchyard.publish.staged import (
     wheel_requires,
 )
 from torchyard.publish.upload import FILES, keys_of, upload
-from torchyard.store.objects import Objects
+from torchyard.store.objects import LARGEST_COPY, Objects
 
 Local = Literal["keep", "drop"]
 """What becomes of `+cu130` in versions."""
-
-_COPIED = 5 << 30
-"""A server copies no larger object at once."""
 
 _DROP = Reversion(local="")
 
@@ -247,7 +244,7 @@ def _carry(route: Route, one: Promotion) -> None:
         if all(map(target.head, names)):
             return
         same = entry.sha256 == one.origin.entry.sha256
-        if same and entry.size < _COPIED and all(target.copy(name, source) for name in names):
+        if same and entry.size < LARGEST_COPY and all(target.copy(name, source) for name in names):
             return
     if package.path.exists():
         upload(target, [package])

@@ -4,24 +4,21 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 from torchyard.errors import PublishError
 from torchyard.index.page import Media
+from torchyard.model.quantity import show_size
 from torchyard.package.inflate import Progress, nobody
 from torchyard.publish.shelves import headers, key_of, parse_part
 from torchyard.publish.staged import METADATA, PROVENANCE, Package
-from torchyard.store.objects import CHUNK, Objects
+from torchyard.store.objects import CHUNK, LARGEST_COPY, Objects
 
 _SMALL = 8 << 20
 """Up to this size a file is sent at once, which costs one request whether it is there or not."""
 
 FILES = 4
 """So many packages are on their way at a time."""
-
-_ALONE = Lock()
-"""A large file that is sent at once is in memory, twice: one is enough."""
 
 
 class _Pieces:
@@ -32,7 +29,7 @@ class _Pieces:
 
     def __init__(self, path: Path, digest: str) -> None:
         self.path = path
-        self._digest = digest
+        self.digest = digest
 
     def __iter__(self) -> Iterator[bytes]:
         found = sha256()
@@ -40,7 +37,7 @@ class _Pieces:
             while piece := file.read(CHUNK):
                 found.update(piece)
                 yield piece
-        if found.hexdigest() != self._digest:
+        if found.hexdigest() != self.digest:
             msg = f"`{self.path}` was changed while it was being published"
             raise PublishError(msg, hint="publish it again when nobody writes to it")
 
@@ -93,20 +90,32 @@ def _objects(package: Package) -> Iterator[_Object]:
 def _send(objects: Objects, one: _Object) -> bool:
     """Write an object if there is none; tell whether it is ours.
 
-    One whose name belongs to its bytes can be sent in parts: two who do so write the same.
+    A large one is sent in parts: under its own name if that belongs to its bytes, as two who do so
+    write the same; else under one that does, to be renamed when all of it is there.
     """
-    said = headers(one.media, "bytes" if one.key.startswith("packages/") else "name")
+    is_named = one.key.startswith("packages/")
+    said = headers(one.media, "bytes" if is_named else "name")
     if isinstance(one.data, bytes):
         return objects.create(one.key, one.data, said)
-    if one.data.path.stat().st_size <= _SMALL:
+    size = one.data.path.stat().st_size
+    if size <= _SMALL:
         return objects.create(one.key, b"".join(one.data), said)
-    if not one.key.startswith("packages/"):
-        with _ALONE:
-            return objects.create(one.key, b"".join(one.data), said)
     if objects.head(one.key) is not None:
         return False
-    objects.write(one.key, one.data, said)
-    return True
+    if is_named:
+        objects.write(one.key, one.data, said)
+        return True
+    if size > LARGEST_COPY and objects.folder is None:
+        msg = f"`{one.data.path.name}` has {show_size(size)}, which is too large for a bucket"
+        raise PublishError(msg, hint=f"split it: S3 renames up to {show_size(LARGEST_COPY)}")
+    sending = sending_key(one.key, one.data.digest)
+    objects.write(sending, one.data, said)
+    return objects.rename(sending, one.key)
+
+
+def sending_key(key: str, digest: str) -> str:
+    """Where a package is until all of it is there, as others may send one of the same name."""
+    return f"{key.rpartition('/')[0]}/sending/{digest}.conda"
 
 
 def _is_same(objects: Objects, key: str, package: Package) -> bool:

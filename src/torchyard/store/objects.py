@@ -3,7 +3,6 @@
 Results and blobs are never written twice with different bytes, so every operation can be repeated.
 """
 
-import errno
 import os
 import random
 import re
@@ -29,6 +28,7 @@ from torchyard.errors import ElsewhereError, SelectionError, UsageError
 from torchyard.host.secrets import taken
 from torchyard.host.work import locked
 from torchyard.store.places import PLACES, bucket_of, folder_of, path_of
+from torchyard.store.refusals import plain, unreachable
 from torchyard.store.tags import file_tag, tag_of
 
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ CHUNK = 1 << 20
 LOCK = ".lock"
 """The file in a directory that is locked while an object there is swapped."""
 
+LARGEST_COPY = 5 << 30
+"""Bytes of an object that S3 copies, or takes in one piece, at most."""
+
 _PAGE = 1000
 _UPLOADS = 4
 """Parts of one file on their way at a time: on a slow line, more would all seem lost."""
@@ -54,19 +57,10 @@ _FINAL = re.compile(r"status code: 40[1345]\b")
 _UNFINISHED = re.compile(r"#\d+$")
 """How obstore calls a file until all of it is there."""
 
-_SAID = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
-"""What S3 says in the XML that it refuses with."""
-
-_NOBODY = "169.254.169.254"
-"""Where obstore asks who we are if no variable says it."""
-
 Headers = Mapping[str, str]
 """What a server says of an object to those who read it: `Content-Type`, `Cache-Control`."""
 
 NO_HEADERS: Headers = MappingProxyType({})
-
-_FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
-
 
 T = TypeVar("T")
 
@@ -121,7 +115,7 @@ class Objects:
         try:
             return S3Store.from_url(
                 url,
-                config=_identity(),
+                config={"copy_if_not_exists": "header:if-none-match:*", **_identity()},
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=5),
@@ -131,7 +125,7 @@ class Objects:
                 retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=PATIENCE)},
             )
         except BaseError as error:
-            msg = f"`{url}` is no place for a store: {_plain(error)}"
+            msg = f"`{url}` is no place for a store: {plain(error)}"
             raise UsageError(msg, hint=PLACES) from error
 
     def head(self, key: str) -> Meta | None:
@@ -269,6 +263,23 @@ class Objects:
 
         self._try(f"write {key}", ask)
 
+    def rename(self, key: str, to: str) -> bool:
+        """Give an object a name that no other has; tell whether it worked. The old name is gone.
+
+        It does not, either, if there is no such object: somebody else may have renamed it.
+        """
+
+        def ask() -> bool:
+            try:
+                obstore.copy(self._store, key, to, overwrite=False)
+            except (AlreadyExistsError, FileExistsError, FileNotFoundError):
+                return False
+            return True
+
+        done = self._try(f"rename {key}", ask)
+        self.delete([key])
+        return done
+
     def copy(self, key: str, source: "Objects") -> bool:
         """Let a server copy an object of another store; False if it has not both of them."""
         bucket = bucket_of(self.url)
@@ -349,10 +360,10 @@ class Objects:
         A store that was given up is asked once, for whatever comes next, until it answers.
         """
         if not self._may_pass(error):
-            raise self._unreachable(what, error) from error
+            raise unreachable(self.url, what, error) from error
         if self._is_down or time.monotonic() - trial.began > PATIENCE:
             self._is_down = True
-            raise self._unreachable(what, error) from error
+            raise unreachable(self.url, what, error) from error
         trial.attempt += 1
         spread = random.uniform(0.5, 1)  # noqa: S311 - only to spread
         time.sleep(spread * min(5.0, 0.1 * 2**trial.attempt))
@@ -363,16 +374,6 @@ class Objects:
             return True
         final = isinstance(error, NotSupportedError | FileNotFoundError)
         return self.folder is None and not final and not _FINAL.search(str(error))
-
-    def _unreachable(self, what: str, error: Exception) -> ElsewhereError:
-        reason = _plain(error)
-        msg = f"the store `{self.url}` could not {what}: {reason}"
-        if any(words in reason for words in _FULL):
-            return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
-        hint = "is it in reach, and may we do that there?"
-        if _NOBODY in reason:
-            hint = "let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say who we are"
-        return ElsewhereError(msg, hint=hint, reason="network")
 
 
 def _identity() -> "S3Config":
@@ -389,13 +390,6 @@ def _make_newer(path: Path, before: os.stat_result) -> None:
     oldest = int(before.st_mtime) + 1
     if path.stat().st_mtime < oldest:
         os.utime(path, (oldest, oldest))
-
-
-def _plain(error: Exception) -> str:
-    """What obstore says, without what only its authors want to know."""
-    text = str(error).partition("\n\nDebug source")[0].strip()
-    said = _SAID.search(text)
-    return f"{said[1]}: {said[2]}" if said else text
 
 
 def _meta(found: "obstore.ObjectMeta") -> Meta:
