@@ -8,6 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ from tests.helpers import WORKS, Command, make_yard
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
+from torchyard.host.child import GRACE
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
@@ -126,7 +128,7 @@ def test_a_build_in_a_service_folds_logs(tmp_path: Path) -> None:
 
 def test_status_tells_from_another_terminal(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS.replace(
-        "ls {out}/lib > {out}/listing", "echo '[7/9] Building'; sleep 30; ls > {out}/listing"
+        "ls {out}/lib > {out}/listing", "echo '[7/9] Building'; sleep 300; ls > {out}/listing"
     )
     file = make_yard(tmp_path, text)
     nothing = torchyard("status", "-f", file)
@@ -134,10 +136,7 @@ def test_status_tells_from_another_terminal(torchyard: Command, tmp_path: Path) 
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
-    until = time.monotonic() + 20
-    while "7/9" not in torchyard("status", "-f", file).out:
-        assert time.monotonic() < until
-        time.sleep(0.2)
+    wait_until(lambda: "7/9" in torchyard("status", "-f", file).out)
     shown = torchyard("status", "-f", file).out
     assert "1 of 10 jobs" in shown
     assert "2/2 list" in shown
@@ -153,7 +152,8 @@ def end_jobs(folder: Path) -> None:
     """End the jobs of a build that was killed: they would go on, as they should."""
     for process in psutil.process_iter(["cmdline"]):
         if str(folder) in " ".join(process.info["cmdline"] or ()):
-            process.kill()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
 
 def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -162,15 +162,13 @@ def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
     )
     text += '\n[[override]]\nstage = "core"\npass_env = ["NAP"]\n'
     file = make_yard(tmp_path, text)
-    env = {**os.environ, "NAP": "60"}
+    env = {**os.environ, "NAP": "600"}
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file], env=env, stderr=subprocess.PIPE, text=True
     )
     wait_until((tmp_path / ".torchyard/begun").exists)
-    began = time.monotonic()
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate()
-    assert time.monotonic() - began < 10
+    _, said = running.communicate(timeout=120)
     assert running.returncode == 130
     assert "stopping; once more stops at once" in said
     assert "interrupted after" in said
@@ -188,18 +186,25 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
         "trap '' TERM; touch {work}/../../begun; while :; do sleep 1; done",
     )
     file = make_yard(tmp_path, text)
-    running = subprocess.Popen([*TORCHYARD, "build", "-f", file], stderr=subprocess.DEVNULL)
+    running = subprocess.Popen([*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
     wait_until((tmp_path / ".torchyard/begun").exists)
     running.send_signal(signal.SIGINT)
-    time.sleep(1)
+    for line in running.stderr:
+        if "once more stops at once" in line:
+            break
+    asked = time.monotonic()
     running.send_signal(signal.SIGINT)
-    assert running.wait(timeout=8) == 130
+    running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert time.monotonic() - asked < GRACE, "it was not waited for"
 
 
 def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
     """One job failed, another goes on; nothing new is begun, and Ctrl-C ends that one, too."""
     wait = (
-        f"test {{python}} != cp311; touch {tmp_path}/waits; sleep 60; cat {{core}}/lib/core.bin >"
+        f"test {{python}} = cp311 || {{{{ touch {tmp_path}/waits; sleep 600; }}}}; "
+        f"until test -e {tmp_path}/waits; do sleep 0.1; done; false; cat {{core}}/lib/core.bin >"
     )
     text = WORKS.replace("cat {core}/lib/core.bin >", wait)
     file = make_yard(tmp_path, text)
@@ -212,16 +217,16 @@ def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
     for line in running.stdout:
         if '"failed"' in line:
             break
-    wait_until((tmp_path / "waits").exists)
     running.send_signal(signal.SIGINT)
-    rest, _ = running.communicate(timeout=15)
+    rest, _ = running.communicate(timeout=120)
     assert running.returncode == 9
     assert "it was stopped" in rest
 
 
 def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
     """Another collection removed a core that this build counted on."""
-    file = make_yard(tmp_path, WORKS.replace('run = "cat {core}', 'run = "sleep 0.5; cat {core}'))
+    wait = f'run = "until test -e {tmp_path}/go; do sleep 0.1; done; cat {{core}}'
+    file = make_yard(tmp_path, WORKS.replace('run = "cat {core}', wait))
     build(file, "core:*")
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (core,) = [r for r in store.results() if r.order.task.stage == "core"]
@@ -235,6 +240,7 @@ def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
         if '"event":"stepping"' in line:
             break
     store.objects.delete([f"results/{core.fingerprint[:2]}/{core.fingerprint}.json"])
+    (tmp_path / "go").touch()
     rest = running.stdout.read()
     assert running.wait() == 0
     counts = outcomes(rest)
@@ -262,18 +268,22 @@ def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
 
 def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:
     """Hours of compiling are not lost with the process that watched them."""
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", "sleep 2; ls {out}/lib"))
-    running = subprocess.Popen([*TORCHYARD, "build", "-f", file, "--json"], stdout=subprocess.PIPE)
-    assert running.stdout is not None
-    for line in running.stdout:
-        if b'"list"' in line:
-            break
-    running.kill()
-    running.wait()
-    running.stdout.close()
-    rest = build(file, "--json")
+    wait = f"until test -e {tmp_path}/go; do sleep 0.1; done; ls {{out}}/lib"
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", wait))
+    command = [*TORCHYARD, "build", "-f", str(file), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if '"list"' in line:
+                break
+        running.kill()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as rest:
+        assert rest.stdout is not None
+        assert json.loads(rest.stdout.readline())["needed"] == 9
+        (tmp_path / "go").touch()
+        told = rest.stdout.read()
     assert rest.returncode == 0
-    assert outcomes(rest.stdout) == {"cached": 1, "built": 8}
+    assert outcomes(told) == {"cached": 1, "built": 8}
 
 
 def test_a_stage_that_nobody_explained_is_told_before_anything_runs(tmp_path: Path) -> None:
@@ -340,22 +350,24 @@ def test_a_job_whose_process_is_killed_is_begun_again(tmp_path: Path) -> None:
             break
     wait_until((tmp_path / "once").exists)
     os.kill(pid, signal.SIGKILL)
-    rest = running.communicate(timeout=30)[0]
+    rest = running.communicate(timeout=120)[0]
     assert running.returncode == 0
     (retry,) = [event for event in events(rest) if event.get("outcome") == "retry"]
     assert retry["why"] == "its process was killed by signal 9"
 
 
+def sleepers(pid: int) -> list[psutil.Process]:
+    below = psutil.Process(pid).children(recursive=True)
+    return [process for process in below if process.as_dict(["name"])["name"] == "sleep"]
+
+
 def test_paused_compilers_go_on_when_the_engine_is_gone(tmp_path: Path) -> None:
-    text = WORKS.replace("ls {out}/lib >", f"touch {tmp_path}/begun; sleep 1.2; ls >")
-    file = make_yard(tmp_path, text)
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "sleep 5; ls >"))
     running = subprocess.Popen(
         [*TORCHYARD, "build", "core:*", "-f", file], stderr=subprocess.DEVNULL
     )
-    wait_until((tmp_path / "begun").exists)
-    (sleeper,) = [
-        p for p in psutil.Process(running.pid).children(recursive=True) if p.name() == "sleep"
-    ]
+    wait_until(lambda: bool(sleepers(running.pid)))
+    (sleeper,) = sleepers(running.pid)
     sleeper.suspend()
     running.kill()
     running.wait()
@@ -371,7 +383,7 @@ def test_a_build_outlives_who_watches_it(tmp_path: Path) -> None:
     assert running.stderr is not None
     running.stderr.readline()
     running.stderr.close()
-    running.wait(timeout=60)
+    running.wait(timeout=300)
     assert len(list(Store.at(str(tmp_path / ".torchyard/store")).fingerprints())) == 10
 
 
@@ -394,7 +406,7 @@ def test_packages_do_not_go_into_the_source(tmp_path: Path) -> None:
 
 
 def wait_until(happened: Callable[[], bool]) -> None:
-    until = time.monotonic() + 40
+    until = time.monotonic() + 120
     while not happened():
         assert time.monotonic() < until
         time.sleep(0.05)
