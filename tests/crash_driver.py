@@ -48,7 +48,7 @@ FILES = {"open", "fcntl.flock", "subprocess.Popen"}.union(
 )
 LARGE = 8 << 20
 _SUBREAPER = 36
-_LINGER = 3.0
+_LINGER = 30.0
 
 
 class Kill(msgspec.Struct, frozen=True):

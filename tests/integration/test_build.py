@@ -357,8 +357,12 @@ def test_a_job_whose_process_is_killed_is_begun_again(tmp_path: Path) -> None:
 
 
 def sleepers(pid: int) -> list[psutil.Process]:
-    below = psutil.Process(pid).children(recursive=True)
-    return [process for process in below if process.as_dict(["name"])["name"] == "sleep"]
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process.name() == "sleep":
+                found.append(process)
+    return found
 
 
 def test_paused_compilers_go_on_when_the_engine_is_gone(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ pytestmark = pytest.mark.integration
 Program = subprocess.Popen[str]
 
 
-def wait_until(is_so: Callable[[], object], seconds: float = 20) -> None:
-    until = time.monotonic() + seconds
+def wait_until(is_so: Callable[[], object]) -> None:
+    until = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
@@ -151,12 +151,14 @@ def test_what_runs_on_a_machine_can_be_listed_and_ended(yard: Yard) -> None:
 
 
 def end_of(program: Program) -> tuple[int, str]:
-    _, err = program.communicate(timeout=30)
+    _, err = program.communicate(timeout=120)
     return program.returncode, err
 
 
 def is_gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 def test_it_is_told_as_if_it_ran_here(yard: Yard) -> None:
@@ -241,7 +243,7 @@ def test_nobody_hears_for_a_reader_that_is_gone(yard: Yard) -> None:
     assert program.stderr is not None
     program.stderr.close()
     yard.let_go(well=False)
-    assert program.wait(timeout=20) == 141
+    assert program.wait(timeout=120) == 141
     assert "nobody followed it" in yard.detach().stderr
 
 
@@ -252,7 +254,7 @@ def test_a_follower_ends_with_its_parent(yard: Yard) -> None:
         follower = int(shell.stdout.readline())
         wait_until(lambda: yard.tries)
         shell.kill()
-    wait_until(lambda: is_gone(follower), 3)
+    wait_until(lambda: is_gone(follower))
     yard.let_go(well=False)
     supervisor = yard.supervisor()
     wait_until(lambda: is_gone(supervisor.pid))
@@ -281,7 +283,7 @@ def test_a_supervisor_that_is_killed_is_missed(yard: Yard) -> None:
         code, err = end_of(program)
         assert code == 75
         assert "the detached process that ran it is gone" in err
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 20
     (left,) = yard.tries
     assert not is_gone(left)
     third = yard.start(wait=False)
@@ -300,7 +302,7 @@ def test_a_job_that_is_cancelled(yard: Yard) -> None:
     done = yard.cancel()
     assert done.returncode == 0
     assert done.stderr.startswith(f"{CORE} was stopped; its directory is {yard.work}/core-")
-    out, err = program.communicate(timeout=5)
+    out, err = program.communicate(timeout=120)
     assert program.returncode == 143
     assert f"error: {CORE} was stopped" in err
     ended = json.loads(out.splitlines()[-1])
@@ -382,7 +384,7 @@ class Anew:
 
     def __init__(self, folder: Path, zygote: Zygote) -> None:
         self.count = folder / "count"
-        text = WORKS.replace("ls {out}", f"sleep 0.3; echo >> {self.count}; ls {{out}}")
+        text = WORKS.replace("ls {out}", f"sleep 0.5; echo >> {self.count}; ls {{out}}")
         self._yard = Killed(folder, zygote, text)
         self._yard.build("source")
         self._folders = (folder / f"store-{number}" for number in range(1000))

@@ -24,7 +24,7 @@ import msgspec
 import pytest
 from tests.faults import Fault, FaultyProxy, Plan, Request, no_fault
 from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_yard
-from tests.services import Place, S3Server
+from tests.services import Place, S3Server, reserved_port
 from tests.unit.test_store import NO_TIME, store_result, task_of
 
 from torchyard.cli import today
@@ -84,7 +84,7 @@ def start_build(
 
 def build(file: Path, *args: object, env: dict[str, str] | None = None) -> tuple[int, str, str]:
     with start_build(file, *args, env=env) as process:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=600)
         return process.returncode, out, err
 
 
@@ -351,11 +351,13 @@ class Faulty(NamedTuple):
     def give_up_after(self, seconds: float) -> None:
         self.patch.setattr(objects, "PATIENCE", seconds)
 
+    def bear_silence(self, seconds: float) -> None:
+        self.patch.setattr(objects, "SILENCE", seconds)
+
 
 @pytest.fixture
 def faulty(s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch) -> Faulty:
-    """Give a place for requests that soon count as lost."""
-    monkeypatch.setattr(objects, "SILENCE", 0.2)
+    """Give a place for requests that are soon given up."""
     found = Faulty(s3_place, s3_proxy, monkeypatch)
     found.give_up_after(15)
     found.reach_at(s3_proxy.endpoint)
@@ -368,6 +370,8 @@ def faulty(s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPat
 def test_faults_that_pass(torchyard: Command, tmp_path: Path, faulty: Faulty, name: str) -> None:
     """Each thing that is done meets them anew, in every kind of request that it makes."""
     plan = (PLANS | SLOW_PLANS)[name]
+    if "silence" in name:
+        faulty.bear_silence(0.2)
     file = make_yard(tmp_path)
     faulty.proxy.plan = plan()
     for one in (SOURCE, CORE):
@@ -507,15 +511,17 @@ def test_a_store_that_is_gone(
     torchyard: Command, tmp_path: Path, faulty: Faulty, fault: Fault | None
 ) -> None:
     faulty.give_up_after(1)
+    faulty.bear_silence(0.2)
     command = ("run", SOURCE, "-f", make_yard(tmp_path), "--store", faulty.url)
     lose(faulty, fault)
     began = time.monotonic()
     failed = torchyard(*command)
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < PATIENCE
     assert failed.code == 75
     assert f"the store `{faulty.url}` could not read results/" in failed.err
     assert "is it in reach" in failed.err
     faulty.proxy.plan = no_fault
+    faulty.bear_silence(SILENCE)
     faulty.reach_at(faulty.proxy.endpoint)
     assert torchyard(*command).code == 0
     assert verify(faulty.store()).is_clean
@@ -538,7 +544,7 @@ def test_what_will_not_pass_is_not_waited_for(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     refused = torchyard("run", SOURCE, "-f", file, "--store", faulty.url)
     assert (refused.code, "SignatureDoesNotMatch" in refused.err) == (75, True)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 15
 
 
 @pytest.mark.parametrize("broken", ["PUT blobs", "PUT results", "LIST sweeps"])
@@ -599,8 +605,8 @@ def test_a_claim_outlives_a_store_that_is_away(
         wait_for(lambda: claims.holder_of(store.objects, claim_key("a" * 64)) != before)
 
 
-def wait_for(is_so: Callable[[], bool], seconds: float = 20) -> None:
-    until = time.monotonic() + seconds
+def wait_for(is_so: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.02)
@@ -634,13 +640,13 @@ def test_a_gc_may_take_longer_than_a_sweep_may_be_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep, "BEAT", 0.05)
-    monkeypatch.setattr(sweep, "ASLEEP", 0.4)
+    monkeypatch.setattr(sweep, "ASLEEP", 3.0)
     store = Store.at(str(tmp_path / "store"))
     lone = {store_result(store, tmp_path, task_of(f"{n}")).fingerprint for n in range(60)}
     find = store.find
 
     def slow(fingerprint: str) -> Result | None:
-        time.sleep(0.2)
+        time.sleep(1)
         return find(fingerprint)
 
     monkeypatch.setattr(store, "find", slow)
@@ -653,7 +659,6 @@ def test_how_long_a_store_that_is_gone_is_waited_for(
     torchyard: Command, tmp_path: Path, faulty: Faulty, fault: Fault | None
 ) -> None:
     """With the times that users have: about a minute, never more than two."""
-    faulty.patch.setattr(objects, "SILENCE", SILENCE)
     faulty.give_up_after(PATIENCE)
     lose(faulty, fault)
     began = time.monotonic()
@@ -670,7 +675,7 @@ def hasty(tmp_path: Path) -> dict[str, str]:
     """Give an environment in which torchyard's processes soon give a store up."""
     folder = tmp_path / "hasty"
     folder.mkdir()
-    text = "from torchyard.store import objects\nobjects.SILENCE, objects.PATIENCE = 0.5, 1.0\n"
+    text = "from torchyard.store import objects\nobjects.PATIENCE = 1.0\n"
     (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
     paths = (str(folder), str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))
     return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
@@ -696,19 +701,26 @@ def slow_yard(folder: Path) -> Path:
     return make_yard(folder, WORKS.replace(LIST, told))
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Keep a port at which proxies come and go."""
+    with reserved_port() as port:
+        yield port
+
+
 def test_a_build_recovers_from_a_store_that_was_away(
-    tmp_path: Path, s3_server: S3Server, s3_place: Place
+    tmp_path: Path, s3_server: S3Server, s3_place: Place, port: int
 ) -> None:
     """It is gone when the core is to be stored, and comes back at the same address."""
     file = slow_yard(tmp_path)
-    with FaultyProxy(s3_server.endpoint) as proxy:
+    with FaultyProxy(s3_server.endpoint, port) as proxy:
         place = s3_place.behind(proxy.endpoint)
         build_of = started(file, "core:*", place=place, env={})
         process = build_of.__enter__()
     try:
         time.sleep(4)
-        with FaultyProxy(s3_server.endpoint, proxy.port):
-            out, err = process.communicate(timeout=60)
+        with FaultyProxy(s3_server.endpoint, port):
+            out, err = process.communicate(timeout=300)
     finally:
         build_of.__exit__(None, None, None)
     assert process.returncode == 0, err
@@ -728,20 +740,20 @@ def check_store(place: Place, folder: Path) -> None:
 
 
 def test_a_build_whose_store_stays_away_goes_on_later(
-    tmp_path: Path, s3_server: S3Server, s3_place: Place, hasty: dict[str, str]
+    tmp_path: Path, s3_server: S3Server, s3_place: Place, hasty: dict[str, str], port: int
 ) -> None:
     file = slow_yard(tmp_path)
-    with FaultyProxy(s3_server.endpoint) as proxy:
+    with FaultyProxy(s3_server.endpoint, port) as proxy:
         place = s3_place.behind(proxy.endpoint)
         build_of = started(file, "core:*", place=place, env=hasty)
         process = build_of.__enter__()
     try:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     finally:
         build_of.__exit__(None, None, None)
     assert process.returncode == 75, err
     assert f"the store `{place.url}` could not" in err
-    with FaultyProxy(s3_server.endpoint, proxy.port):
+    with FaultyProxy(s3_server.endpoint, port):
         env = {**place.environment, **hasty}
         code, out, err = build(file, "core:*", "--store", place.url, env=env)
     assert code == 0, err
@@ -767,7 +779,7 @@ def test_jobs_go_on_while_the_engine_cannot_reach_the_store(
         wait_for(lambda: s3_proxy.counts["HEAD"] > seen + 20)  # given up more than once
         s3_proxy.plan = no_fault
         (tmp_path / "go").touch()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert outcomes(out) == {"built": 3}
     assert (tmp_path / "begun").read_text(encoding="utf-8") == "run\n" * 2
@@ -841,7 +853,7 @@ def test_results_are_right_whatever_the_clock_says(
     assert verify(store).is_clean
     assert core_of(store, tmp_path / "got") == b"some code\nmore code\n"
     for found in store.results():
-        assert 0 <= found.seconds < 60
+        assert 0 <= found.seconds < 3600
         text = torchyard("store", "show", found.id, "--log", "-f", file).out
         assert text
         assert stamps(text) == sorted(stamps(text))
@@ -869,7 +881,7 @@ def test_claims_do_not_care_about_the_clock(
 ) -> None:
     store = Store.at(str(tmp_path))
     monkeypatch.setattr(claims, "BEAT", 0.05)
-    monkeypatch.setattr(claims, "DEAD", 0.5)
+    monkeypatch.setattr(claims, "DEAD", 3.0)
     patience = claims.Patience(store.objects)
     with monkeypatch.context() as patch:
         patch.setattr(platform, "node", lambda: "elsewhere")
@@ -881,9 +893,9 @@ def test_claims_do_not_care_about_the_clock(
         began = time.monotonic()
         while patience.holder("b" * 64) is not None:
             assert patience.holder("a" * 64) is not None
-            assert time.monotonic() - began < 5, "no wait becomes endless"
+            assert time.monotonic() - began < 60, "no wait becomes endless"
             time.sleep(0.02)
-        assert time.monotonic() - began >= 0.5
+        assert time.monotonic() - began >= 3
         assert patience.holder("a" * 64) is not None
 
 
@@ -906,8 +918,8 @@ def test_gc_in_a_directory_whose_clock_jumped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, year: int
 ) -> None:
     """All files are of another century, as after a jump of the file system's clock."""
-    monkeypatch.setattr(claims, "BEAT", 0.5)
-    monkeypatch.setattr(claims, "DEAD", 1.5)
+    monkeypatch.setattr(claims, "BEAT", 0.05)
+    monkeypatch.setattr(claims, "DEAD", 3.0)
     store = Store.at(str(tmp_path / "store"))
     wanted = store_result(store, tmp_path, task_of("wanted"), one="1", two="shared")
     lone = store_result(store, tmp_path, task_of("lone"), one="3", two="shared")

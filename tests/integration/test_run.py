@@ -147,7 +147,7 @@ def test_what_a_step_leaves_running_is_ended(torchyard: Command, tmp_path: Path)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 0
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     while Path(f"/proc/{pid}").exists() and time.monotonic() < until:
         time.sleep(0.05)
     gone = not Path(f"/proc/{pid}").exists()
@@ -456,7 +456,7 @@ def test_two_runs_of_one_job_at_once(tmp_path: Path) -> None:
 
 
 def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", "sleep 20; ls {out}/lib"))
+    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", "sleep 600; ls {out}/lib"))
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     command = [*TORCHYARD, "run", CORE, "-f", str(file)]
     first = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
@@ -480,25 +480,19 @@ def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
 
 def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
     """A run is killed while its step goes on; the next run must not share a place with it."""
-    marker = f"sleep 4{os.getpid()}"
-    text = WORKS.replace("ls {out}/lib", f"test -e {tmp_path}/second || {marker}; ls {{out}}/lib")
+    sleeps = f"test -e {tmp_path}/begun || (touch {tmp_path}/begun; sleep 1000)"
+    text = WORKS.replace("ls {out}/lib", f"{sleeps}; ls {{out}}/lib")
     file = make_yard(tmp_path, text)
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     command = [*TORCHYARD, "run", CORE, "-f", str(file)]
-    first = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
-    assert first.stdout is not None
-    for line in first.stdout:
-        if b'"list"' in line:
-            break
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as first:
+        while not (tmp_path / "begun").exists():
+            assert first.poll() is None
+            time.sleep(0.02)
+        first.kill()
     (state,) = (tmp_path / ".torchyard/work").glob("*/state.json")
-    while "group" not in state.read_text(encoding="utf-8"):
-        time.sleep(0.02)
-    first.kill()
-    first.wait()
-    first.stdout.close()
     group = json.loads(state.read_text(encoding="utf-8"))["group"]
     os.killpg(group, 0)
-    (tmp_path / "second").touch()
     subprocess.run(command, check=True)
     with pytest.raises(ProcessLookupError):
         os.killpg(group, 0)
