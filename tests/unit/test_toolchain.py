@@ -74,6 +74,10 @@ def test_another_toolchain_is_refused() -> None:
     ("place", "expected"),
     [
         ("/var/cache/c", {"SCCACHE_DIR": "/var/cache/c"}),
+        (
+            "/var/cache/c#?size=1.5 GB",
+            {"SCCACHE_DIR": "/var/cache/c#", "SCCACHE_CACHE_SIZE": "1500000000"},
+        ),
         ("redis://host:6379", {"SCCACHE_REDIS_ENDPOINT": "redis://host:6379"}),
         (
             "s3://bucket/a/b?endpoint=http://host:1&region=eu",
@@ -97,7 +101,17 @@ def test_places_of_a_compile_cache(place: str, expected: dict[str, str]) -> None
 
 
 @pytest.mark.parametrize(
-    "place", ["relative", "ftp://x", "redis://", "redis://me:secret@host", "s3://", "s3://b?x=1"]
+    "place",
+    [
+        "relative",
+        "ftp://x",
+        "redis://",
+        "redis://me:secret@host",
+        "s3://",
+        "s3://b?x=1",
+        "/c?x=1",
+        "/c?size=much",
+    ],
 )
 def test_what_is_no_place_for_a_compile_cache(place: str) -> None:
     with pytest.raises(ConfigError) as caught:

@@ -1,20 +1,25 @@
 """A cache of compiled objects that jobs share: sccache, with a server of its own for each job."""
 
 import hashlib
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
 from torchyard.errors import ConfigError, HostError
-from torchyard.host.process import bring_program, capture
+from torchyard.host.process import bring_program, capture, own_program
+from torchyard.model.quantity import parse_size
 from torchyard.model.values import Value
 
 PROGRAM = "toolchain/bin/sccache"
 _LANGUAGES = ("C", "CXX", "CUDA", "HIP")
 _IDLE_SECONDS = "1800"  # should nobody be left to stop it
-_FORMS = "give a directory, redis://host:port, or s3://bucket/prefix?endpoint=…&region=…"
+_FORMS = (
+    "give a directory such as /srv/cache or /srv/cache?size=50GB, redis://host:port, "
+    "or s3://bucket/prefix?endpoint=…&region=…"
+)
 
 
 class CacheStats(Value, kw_only=True):
@@ -39,11 +44,22 @@ class _Answer(msgspec.Struct):
     stats: _Stats
 
 
+def check(cache: str) -> None:
+    """Fail if no job of this machine could use such a cache."""
+    _storage(cache)
+    if shutil.which(own_program("sccache")) is None:
+        raise _missing()
+
+
 def lay_out(folder: Path) -> None:
     """Put sccache into a job's folder."""
     if not bring_program("sccache", folder / PROGRAM):
-        msg = "`cache` of [toolchain] needs sccache, which is not installed"
-        raise HostError(msg, hint="pip install torchyard[cache]")
+        raise _missing()
+
+
+def _missing() -> HostError:
+    msg = "a compile cache needs sccache, which is not installed"
+    return HostError(msg, hint="pip install torchyard[cache]")
 
 
 def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
@@ -66,29 +82,45 @@ def _storage(cache: str) -> dict[str, str]:
     url = urlsplit(cache)
     if url.username or url.password:
         msg = f"`cache` holds a name or a password for {url.hostname}"
-        hint = "take it out, and pass it to the jobs with `pass_env`, as SCCACHE_… or AWS_…"
+        hint = "jobs get to see no secrets: use a cache that your machines can reach without"
         raise ConfigError(msg, hint=hint)
     match url.scheme:
         case "redis" if url.hostname:
             return {"SCCACHE_REDIS_ENDPOINT": cache}
         case "s3" if url.netloc:
-            return _bucket(url.netloc, url.path.strip("/"), parse_qs(url.query))
+            return _bucket(url.netloc, url.path.strip("/"), _parts(url.query, "endpoint", "region"))
         case "" if Path(cache).is_absolute():
-            return {"SCCACHE_DIR": cache}
+            path, _, query = cache.partition("?")
+            return _directory(path, _parts(query, "size"))
         case _:
             msg = f"`{cache}` is no place for a compile cache"
             raise ConfigError(msg, hint=_FORMS)
 
 
-def _bucket(bucket: str, prefix: str, query: Mapping[str, list[str]]) -> dict[str, str]:
-    if unknown := set(query) - {"endpoint", "region"}:
-        msg = f"the URL of the compile cache has an unknown part `{min(unknown)}`"
+def _parts(query: str, *known: str) -> dict[str, str]:
+    """What is said behind the question mark."""
+    said = dict(parse_qsl(query, keep_blank_values=True))
+    if unknown := said.keys() - set(known):
+        msg = f"the place of the compile cache has an unknown part `{min(unknown)}`"
         raise ConfigError(msg, hint=_FORMS)
-    env = {"SCCACHE_BUCKET": bucket, "SCCACHE_REGION": query.get("region", ["us-east-1"])[0]}
+    return said
+
+
+def _directory(path: str, said: Mapping[str, str]) -> dict[str, str]:
+    if "size" not in said:
+        return {"SCCACHE_DIR": path}
+    try:
+        return {"SCCACHE_DIR": path, "SCCACHE_CACHE_SIZE": str(parse_size(said["size"]))}
+    except ValueError as error:
+        msg = f"the size of the compile cache: {error}"
+        raise ConfigError(msg, hint=_FORMS) from error
+
+
+def _bucket(bucket: str, prefix: str, said: Mapping[str, str]) -> dict[str, str]:
+    env = {"SCCACHE_BUCKET": bucket, "SCCACHE_REGION": said.get("region", "us-east-1")}
     if prefix:
         env["SCCACHE_S3_KEY_PREFIX"] = prefix
-    if "endpoint" in query:
-        endpoint = query["endpoint"][0]
+    if endpoint := said.get("endpoint"):
         env["SCCACHE_ENDPOINT"] = endpoint
         env["SCCACHE_S3_USE_SSL"] = str(not endpoint.startswith("http://")).lower()
     return env

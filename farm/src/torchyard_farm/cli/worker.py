@@ -44,6 +44,11 @@ from torchyard_farm.cli.options import farm_argument
     help="Passwords for the store, or to publish; else those in the environment are taken.",
 )
 @click.option(
+    "--cache",
+    metavar="PLACE",
+    help="Compile cache of jobs that use one: a directory, redis://… or s3://….",
+)
+@click.option(
     "--idle", metavar="TIME", help="End when no job has run for so long, such as '10 min'."
 )
 def command(
@@ -57,6 +62,7 @@ def command(
     tls: bool | None,
     publish: bool,
     credentials: Path | None,
+    cache: str | None,
     idle: str | None,
 ) -> None:
     """Work for a master, in DIR, until it is stopped by a signal.
@@ -66,6 +72,7 @@ def command(
     """
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
+    from torchyard.toolchain.cache import check
     from torchyard_farm.machine.agent import Login, run_agents
     from torchyard_farm.machine.credentials import take_worker_credentials
     from torchyard_farm.machine.trust import entrust
@@ -81,12 +88,15 @@ def command(
     if tls is False and ca is not None:
         msg = "--no-tls leaves no use for --ca"
         raise UsageError(msg, hint="leave one of them out")
+    if cache is not None:
+        cache = cache if "://" in cache else str(Path(cache).absolute())
+        check(cache)
     folder.mkdir(parents=True, exist_ok=True)
     authorities = None
     if ca is not None:
         authorities = folder.resolve() / "trust"
         trust(ca, authorities)
-    entrust([stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets)
+    entrust([stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets, cache)
     password = password_file.read_text(encoding="utf-8").strip()
     logins = []
     for address in addresses:

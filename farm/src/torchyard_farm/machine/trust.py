@@ -1,6 +1,7 @@
 """What a worker makes of the commands of its master.
 
-It writes the order that comes with one, and adds what the machine may do, and its secrets.
+It writes the order that comes with one, and adds what the machine may do, its compile cache, and
+its secrets.
 """
 
 import json
@@ -17,12 +18,16 @@ from torchyard.model.recipe import Stage
 from torchyard.run.trust import STAGES
 
 
-def entrust(stages: Collection[Stage], secrets: Mapping[str, str]) -> None:
+def entrust(
+    stages: Collection[Stage], secrets: Mapping[str, str], cache: str | None = None
+) -> None:
     """Let this worker do jobs of these stages only, and give its secrets to none but `run`.
 
     They go through a pipe: an environment can be read by others, and Buildbot sends it to the
-    master. `run` passes them on to those jobs that need them.
+    master. `run` passes them on to those jobs that need them. `cache` is where this machine's jobs
+    find what was compiled before, if their project has them look.
     """
+    more = [*(("--cache", cache) if cache else ()), *(("--secrets",) if secrets else ())]
 
     class Command(WorkerShellCommand):
         def start(self) -> Any:
@@ -32,9 +37,9 @@ def entrust(stages: Collection[Stage], secrets: Mapping[str, str]) -> None:
                 told = [("header", f"the order can't be written: {error}\n"), ("rc", -1)]
                 return defer.succeed(self.protocol_command.send_update(told))
             self.args["env"] = {**(self.args.get("env") or {}), STAGES: ",".join(stages)}
-            if secrets and self.args["command"][:2] == ["torchyard", "run"]:
-                self.args["command"] = [*self.args["command"], "--secrets"]
-                self.args["initial_stdin"] = json.dumps(dict(secrets))
+            if more and self.args["command"][:2] == ["torchyard", "run"]:
+                self.args["command"] = [*self.args["command"], *more]
+                self.args["initial_stdin"] = json.dumps(dict(secrets)) if secrets else None
             return super().start()
 
     commandRegistry["shell"] = Command

@@ -1,0 +1,133 @@
+"""The compile cache of a machine: what its jobs compiled once is not compiled again."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+from buildbot_worker.commands.registry import commandRegistry
+
+from farm.tests.farms import TrialFarm
+from tests.helpers import ROOT
+from tests.publishing import torchyard
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Result
+from torchyard.store.store import Store
+from torchyard_farm.machine.trust import entrust
+
+needs_compilers = pytest.mark.skipif(
+    not all(map(shutil.which, ("gcc", "bwrap"))), reason="there is no gcc or no bwrap here"
+)
+
+
+@pytest.mark.parametrize(
+    ("cache", "secrets", "more"),
+    [
+        (None, {}, []),
+        ("/srv/cache", {}, ["--cache", "/srv/cache"]),
+        ("/srv/cache", {"KEY": "hunter22"}, ["--cache", "/srv/cache", "--secrets"]),
+    ],
+)
+def test_a_machine_tells_its_jobs_where_its_cache_is(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cache: str | None,
+    secrets: dict[str, str],
+    more: list[str],
+) -> None:
+    monkeypatch.setitem(commandRegistry, "shell", commandRegistry["shell"])
+    entrust(tuple(Stage), secrets, cache)
+    for words, added in ((["torchyard", "run"], more), (["torchyard", "cancel"], [])):
+        command = object.__new__(commandRegistry["shell"])
+        command.args = {"workdir": str(tmp_path), "command": words}
+        with pytest.raises(AttributeError, match="command_id"):  # it would be run now
+            command.start()
+        assert command.args["command"] == [*words, *added]
+        assert ("hunter22" in str(command.args)) == bool(secrets and added)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    ("place", "what"),
+    [
+        ("redis://me:hunter22@host", "`cache` holds a name or a password for host"),
+        ("/srv/cache?size=much", "`much` is not a number"),
+    ],
+)
+def test_a_worker_does_not_start_with_a_cache_that_jobs_could_not_use(
+    tmp_path: Path, place: str, what: str
+) -> None:
+    (tmp_path / "w1").touch()
+    where = ("--master", "127.0.0.1:1", "--name", "w1", "--password-file", tmp_path / "w1")
+    done = torchyard("farm", "worker", tmp_path / "work", *where, "--cache", place)
+    assert done.returncode == 3
+    assert what in done.stderr
+    assert "hunter22" not in done.stderr
+
+
+def make_project(folder: Path) -> Path:
+    """Three units, and a zip of the library that they make."""
+    shutil.copytree(ROOT / "tests/projects/smalltorch", folder)
+    file = folder / "torchyard.toml"
+    text = file.read_text("utf-8").replace('["wheel"]', '["libtorch"]')
+    file.write_text(text.replace("[toolchain]", '[toolchain]\ncache = "not/here"'), "utf-8")
+    return file
+
+
+def build(farm: TrialFarm, store: Path, version: str = "1.0") -> dict[Stage, Result]:
+    """Build all of the project through the farm; what each stage left."""
+    engine = ("--engine", "buildbot", "--farm", farm.master, "-f", farm.file)
+    change = ("--set", f'project.version="{version}"')
+    done = torchyard("build", *engine, "--store", store, *change)
+    assert done.returncode == 0, done.stderr
+    return {one.order.task.stage: one for one in Store.at(str(store)).results()}
+
+
+def digests(built: dict[Stage, Result]) -> dict[str, str]:
+    """The sha256 of all files of packages."""
+    return {file.path: file.digest for file in built[Stage.PACKAGE].tree.files}
+
+
+def served(built: dict[Stage, Result]) -> tuple[str, str]:
+    """Units of a core that the cache had, and that it had not."""
+    facts = built[Stage.CORE].facts
+    return facts["cache_hits"], facts["cache_misses"]
+
+
+def servers_of(cache: Path) -> list[psutil.Process]:
+    """The processes that look after a cache."""
+    return [
+        process
+        for process in psutil.process_iter(["environ"])
+        if (process.info["environ"] or {}).get("SCCACHE_DIR") == str(cache)
+    ]
+
+
+@pytest.mark.integration
+@pytest.mark.slow
+@needs_compilers
+def test_what_a_machine_compiled_once_it_does_not_compile_again(tmp_path: Path) -> None:
+    """With an empty store; also by a new agent, and in two jobs at once."""
+    cache = tmp_path / "cache"
+    file = make_project(tmp_path / "project")
+    place = f"{cache}?size=1GB"
+    database = "sqlite:///state.sqlite"
+    with TrialFarm(tmp_path / "farm", file, database, ("w1",), slots=2) as farm:
+        farm.start_master()
+        farm.start_worker("w1", "--cache", place)
+        first = build(farm, tmp_path / "first")
+        assert served(first) == ("0", "3")
+        farm.stop("w1")
+        assert servers_of(cache) == []
+        farm.start_worker("w1", "--cache", place)
+        with ThreadPoolExecutor() as pool:
+            second = pool.submit(build, farm, tmp_path / "second")
+            other = pool.submit(build, farm, tmp_path / "other", "2.0")
+        again = second.result()
+        assert served(again) == served(other.result()) == ("3", "0")
+        assert servers_of(cache) == []
+    for stage in (Stage.CORE, Stage.PACKAGE):
+        assert again[stage].fingerprint == first[stage].fingerprint
+    assert digests(again) == digests(first)
+    assert not (file.parent / "not").exists()
