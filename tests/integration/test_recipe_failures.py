@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -131,6 +132,16 @@ def test_what_is_not_spelled_like_an_architecture(project: Project, arch: str) -
 
 
 # --------------------------------------------------------------------------- the machine
+
+
+def test_a_cache_that_cannot_be_used_is_done_without(project: Project) -> None:
+    place = f"{project.file}/cache"
+    project.change("torchyard.toml", "[toolchain]", f'[toolchain]\ncache = "{place}"')
+    done = project.run(CPU)
+    assert done.code == 0, done.err
+    assert f"compiles everything: the compile cache {place} can't be used now" in done.err
+    shown = project.call("store", "show", CPU)
+    assert re.search("^cache_misses +3$", shown.out, re.MULTILINE)
 
 
 def test_a_compiler_that_is_not_there(project: Project) -> None:

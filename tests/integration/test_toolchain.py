@@ -529,6 +529,36 @@ def test_jobs_share_a_cache_in_a_bucket(tmp_path: Path, s3_server: S3Server) -> 
 
 
 @needs_gcc
+def test_what_a_killed_run_left_is_ended_before_the_next_one(tmp_path: Path) -> None:
+    toolchain = planned(Toolchain(cache=str(tmp_path / "cache")), "cpu")
+    (tmp_path / "answer.c").write_text(ANSWER, encoding="utf-8")
+    env, counts = SYSTEM, []
+    try:
+        for _ in range(2):
+            env = equipped(toolchain, "cpu", "torch2.13", tmp_path / "job")
+            launcher = env["CMAKE_C_COMPILER_LAUNCHER"]
+            run([launcher, env["CC"], "-c", "answer.c", "-o", "answer.o"], env, tmp_path)
+            counts.append(cache.stats(env, tmp_path / "job"))
+    finally:
+        cache.stop(env, tmp_path / "job")
+    assert [(one.requests, one.hits) for one in counts] == [(1, 0), (1, 1)]
+
+
+def test_a_cache_is_tried_before_it_is_used(tmp_path: Path, redis: str) -> None:
+    (tmp_path / "file").touch()
+    assert cache.is_usable(redis, tmp_path)
+    assert cache.is_usable(str(tmp_path / "new/cache"), tmp_path)
+    assert not cache.is_usable(str(tmp_path / "file/cache"), tmp_path)
+
+
+@pytest.mark.slow
+def test_a_cache_that_does_not_answer_is_of_no_use(tmp_path: Path) -> None:
+    """It takes half a minute until sccache gives up."""
+    with reserved_port() as port:
+        assert not cache.is_usable(f"redis://{LOOPBACK}:{port}", tmp_path)
+
+
+@needs_gcc
 def test_stopping_a_server_that_never_ran_is_no_error(tmp_path: Path) -> None:
     cache.lay_out(tmp_path)
     cache.stop(SYSTEM | cache.variables("/nowhere", tmp_path, str(tmp_path)), tmp_path)
@@ -584,3 +614,12 @@ def test_a_shell_can_read_the_variables(
     assert not list(tmp_path.iterdir())
     assert torchyard("toolchain", "env", "--compute", "cu131").code == 2
     assert torchyard("toolchain", "--json", "env").code == 2
+
+
+@needs_gcc
+def test_a_cache_beside_the_file_is_among_the_variables(torchyard: Command, tmp_path: Path) -> None:
+    file = tmp_path / "torchyard.toml"
+    file.write_text(f'{SMALL}\n[toolchain]\ncache = "cache"\n', encoding="utf-8")
+    said = torchyard("toolchain", "env", "-f", file)
+    assert said.code == 0, said.err
+    assert f"export SCCACHE_DIR={tmp_path}/cache\n" in said.out

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import check_name, json_option, refuse_options
-from torchyard.cli.places import home_of
+from torchyard.cli.places import cache_of, home_of
 from torchyard.config.load import load_yard
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
@@ -86,10 +86,10 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
         folder,
         python=yard is not None,
     )
-    if toolchain.cache:
+    if file and (place := cache_of(file, yard)):
         from torchyard.toolchain import cache
 
-        env |= cache.variables(toolchain.cache, Path(folder), folder)
+        env |= cache.variables(place, Path(folder), folder)
     env = compose({"PATH": SYSTEM_PATH}, env)
     write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items())))
 

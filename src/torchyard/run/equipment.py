@@ -13,6 +13,7 @@ import msgspec
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ElsewhereError, HostError
+from torchyard.model.event import Noted
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
@@ -23,7 +24,7 @@ from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.pytorch import core_of, environment
 from torchyard.run.sandbox import work_path
-from torchyard.run.steps import Bench
+from torchyard.run.steps import Bench, Report
 from torchyard.run.workplace import Workplace
 
 if TYPE_CHECKING:
@@ -35,7 +36,9 @@ _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
 """How a test says that it wants numpy."""
 
 
-def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[str, str]:
+def equip_job(
+    place: Workplace, sandbox: Sandbox, cache: str | None, report: Report
+) -> Mapping[str, str]:
     """Lay out what a recipe's steps compile with, or try; return the variables that show it."""
     order = place.order
     smokes = is_tried_by_us(order.task)
@@ -52,11 +55,15 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
 
     core = core_of(order)
     seen_as = work_path(sandbox, place.folder)
-    # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
-    place_of_cache = cache if cache and sandbox.kind == "view" else f"{seen_as}/home/.cache"
+    if core.settings.get("cache"):
+        # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
+        shared = sandbox.kind == "view" and cache and _usable(cache, place, report)
+        cache = shared or f"{seen_as}/home/.cache"
+    else:
+        cache = None
     tools = equip(
         core.table("identity"),
-        toolchain=_toolchain(core, place_of_cache if core.settings.get("cache") else None),
+        toolchain=_toolchain(core, cache),
         compute=core.facts["compute"],
         blas=core.facts["variant"],
         archs=core.words("archs"),
@@ -68,6 +75,17 @@ def equip_job(place: Workplace, sandbox: Sandbox, cache: str | None) -> Mapping[
         digests=Digests(place.folder.parent / DIGESTS),
     )
     return tools | environment(order)
+
+
+def _usable(cache: str, place: Workplace, report: Report) -> str | None:
+    """The place of a cache, if it can be used just now."""
+    from torchyard.toolchain.cache import is_usable  # noqa: PLC0415 - as above
+
+    if is_usable(cache, place.folder):
+        return cache
+    text = f"compiles everything: the compile cache {cache} can't be used now"
+    report(Noted(job=place.order.task.id, text=text))
+    return None
 
 
 def _equip_smoke(place: Workplace, seen_as: str) -> Mapping[str, str]:

@@ -157,7 +157,7 @@ def _open(place: Workplace, store: Store, conditions: Conditions, report: Report
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
     if runs_only_ours(place.order.task):
         sandbox = Sandbox()
-    tools = equip_job(place, sandbox, conditions.cache)
+    tools = equip_job(place, sandbox, conditions.cache, report)
     return Bench(place, sandbox, conditions.slots, conditions.file, tools, store.url)
 
 

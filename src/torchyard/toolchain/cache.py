@@ -1,6 +1,7 @@
 """A cache of compiled objects that jobs share: sccache, with a server of its own for each job."""
 
 import hashlib
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,9 @@ from torchyard.model.values import Value
 PROGRAM = "toolchain/bin/sccache"
 _LANGUAGES = ("C", "CXX", "CUDA", "HIP")
 _IDLE_SECONDS = "1800"  # should nobody be left to stop it
+_TRIAL = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "1"}
+"""What makes sccache a server that ends after a second, or says what it can't reach."""
+
 _FORMS = (
     "give a directory such as /srv/cache or /srv/cache?size=50GB, redis://host:port, "
     "or s3://bucket/prefix?endpoint=…&region=…"
@@ -76,6 +80,20 @@ def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
         "SCCACHE_IDLE_TIMEOUT": _IDLE_SECONDS,
         **_storage(cache),
     }
+
+
+def is_usable(cache: str, folder: Path) -> bool:
+    """Whether a job can use a cache; sccache compiles nothing at all if it can't reach its own."""
+    env = variables(cache, folder, str(folder))
+    try:
+        if "SCCACHE_DIR" in env:
+            Path(env["SCCACHE_DIR"]).mkdir(parents=True, exist_ok=True)
+            return os.access(env["SCCACHE_DIR"], os.W_OK)
+        lay_out(folder)
+        _sccache([], {"HOME": f"{folder}/home", **env, **_TRIAL}, folder)
+    except (HostError, OSError):
+        return False
+    return True
 
 
 def _storage(cache: str) -> dict[str, str]:

@@ -81,6 +81,7 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     if toolchain.cache:
         cache.lay_out(folder)
         env |= cache.variables(toolchain.cache, folder, seen_as)
+        cache.stop(env, folder)  # a run that was killed may have left its server
     return env
 
 
