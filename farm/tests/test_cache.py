@@ -1,6 +1,7 @@
 """The compile cache of a machine: what its jobs compiled once is not compiled again."""
 
 import shutil
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import psutil
 import pytest
 from buildbot_worker.commands.registry import commandRegistry
 
-from farm.tests.farms import TrialFarm
+from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import ROOT
 from tests.publishing import torchyard
 from torchyard.model.recipe import Stage
@@ -66,9 +67,11 @@ def test_a_worker_does_not_start_with_a_cache_that_jobs_could_not_use(
     assert "hunter22" not in done.stderr
 
 
-def make_project(folder: Path) -> Path:
-    """Three units, and a zip of the library that they make."""
+def make_project(folder: Path, gate: Path) -> Path:
+    """Two units, and a zip of the library that they make; first, CMake waits for a file."""
     shutil.copytree(ROOT / "tests/projects/smalltorch", folder)
+    with (folder / "CMakeLists.txt").open("a", encoding="utf-8") as lists:
+        lists.write(f'execute_process(COMMAND sh -c "until test -e {gate}; do sleep 0.2; done")\n')
     file = folder / "torchyard.toml"
     text = file.read_text("utf-8").replace('["wheel"]', '["libtorch"]')
     file.write_text(text.replace("[toolchain]", '[toolchain]\ncache = "not/here"'), "utf-8")
@@ -104,30 +107,44 @@ def servers_of(cache: Path) -> list[psutil.Process]:
     ]
 
 
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Path]:
+    """A directory for a cache; should a test fail, nobody looks after it any more."""
+    place = tmp_path / "cache"
+    yield place
+    for process in servers_of(place):
+        process.kill()
+
+
 @pytest.mark.integration
 @pytest.mark.slow
 @needs_compilers
-def test_what_a_machine_compiled_once_it_does_not_compile_again(tmp_path: Path) -> None:
-    """With an empty store; also by a new agent, and in two jobs at once."""
-    cache = tmp_path / "cache"
-    file = make_project(tmp_path / "project")
-    place = f"{cache}?size=1GB"
-    database = "sqlite:///state.sqlite"
-    with TrialFarm(tmp_path / "farm", file, database, ("w1",), slots=2) as farm:
+def test_what_a_machine_compiled_once_it_does_not_compile_again(
+    tmp_path: Path, cache: Path
+) -> None:
+    """With an empty store; also if its agent was killed meanwhile, and in two jobs at once."""
+    gate = tmp_path / "open"
+    file = make_project(tmp_path / "project", gate)
+    given = ("w1", "--cache", f"{cache}?size=1GB")
+    farm = TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), slots=2)
+    farm.patience = 60  # compilers have all processors
+    with ThreadPoolExecutor() as pool, farm:  # who builds gives up when there is no master
         farm.start_master()
-        farm.start_worker("w1", "--cache", place)
-        first = build(farm, tmp_path / "first")
+        farm.start_worker(*given)
+        building = pool.submit(build, farm, tmp_path / "first")
+        wait_until(lambda: bool(servers_of(cache)), 300, farm.log)
+        farm.kill("w1")
+        farm.start_worker(*given)
+        gate.touch()
+        first = building.result()
         assert served(first) == ("0", "3")
-        farm.stop("w1")
         assert servers_of(cache) == []
-        farm.start_worker("w1", "--cache", place)
-        with ThreadPoolExecutor() as pool:
-            second = pool.submit(build, farm, tmp_path / "second")
-            other = pool.submit(build, farm, tmp_path / "other", "2.0")
-        again = second.result()
-        assert served(again) == served(other.result()) == ("3", "0")
+        building = pool.submit(build, farm, tmp_path / "second")
+        other = pool.submit(build, farm, tmp_path / "other", "2.0")
+        second = building.result()
+        assert served(second) == served(other.result()) == ("3", "0")
         assert servers_of(cache) == []
     for stage in (Stage.CORE, Stage.PACKAGE):
-        assert again[stage].fingerprint == first[stage].fingerprint
-    assert digests(again) == digests(first)
+        assert second[stage].fingerprint == first[stage].fingerprint
+    assert digests(second) == digests(first)
     assert not (file.parent / "not").exists()
