@@ -52,6 +52,11 @@ def _publish_later(url: Place, _other: Place) -> None:
     put(Channel.at(url), *LATER, at=order(2).at)
 
 
+def _publish_large(url: Place, _other: Place) -> None:
+    """Publish a wheel that buckets get in parts."""
+    put(Channel.at(url), wheel("torch", "3.0", "cpu", size=9 << 20), at=order(2).at)
+
+
 def _yank(url: Place, _other: Place) -> None:
     yank(Channel.at(url), parse_selection(["torch==1.0"]), "broken", order(3))
 
@@ -109,6 +114,7 @@ def _sweep(url: Place, _name: str) -> None:
 DEEDS: Mapping[str, Do] = {
     "first": lambda url, _: put(Channel.at(url, make=True), *FIRST, at=order(1).at),
     "later": _publish_later,
+    "large": _publish_large,
     "yank": _yank,
     "prune": _prune,
     "rollback": _roll_back,

@@ -75,6 +75,11 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     kill: Kill | None = None
 
 
+def channel_deed(what: str, folder: Path, url: str, other: str = "") -> Deed:
+    """One of the deeds that are done to channels."""
+    return Deed(what="channel", folder=str(folder), store=url, file=what, target=other)
+
+
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
     """How a deed ended: exit code or signal, the moments that came, and what is still running.
 

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
-from tests.channels import Reader, read_all, told, wheel
+from tests.channel_reader import Reader, read_all, told
+from tests.channels import wheel
 from tests.helpers import Command, Output
 from tests.services import S3Server
 
@@ -66,7 +67,7 @@ def _publish(torchyard: Command, place: str, version: str, folder: Path) -> None
     _ok(torchyard("publish", folder, "--to", place))
 
 
-def _shown(place: str) -> dict[str, set[str]]:
+def _shown(place: str) -> dict[str, frozenset[str]]:
     """What the pages of a channel show; every link is followed, every hash compared."""
     channel = Channel.at(place)
     found = read_all(Reader(channel.objects.read), channel.head())

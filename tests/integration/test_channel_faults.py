@@ -1,36 +1,32 @@
-"""A channel never breaks: publishers are killed, stopped, cut off, and in each other's way.
+"""A channel never breaks: publishers are killed at any moment, and cut off by their network.
 
 A reader follows every link of every page, whatever has just happened, and compares hashes. It sees
-what was there before or what is there afterwards, and never less than before.
+what was there before or what is there afterwards, and never less than is in both.
 """
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import msgspec
-import psutil
 import pytest
-from _pytest.mark.structures import ParameterSet
-from packaging.version import Version
-from tests.channel_deeds import DEEDS, LATER, ROUNDS, round_of
-from tests.channels import Reader, assert_right, put, read_all, told, wheel
-from tests.crash_driver import Deed, Kill, Moment
+from tests.channel_deeds import DEEDS
+from tests.channel_reader import (
+    Reader,
+    Shown,
+    assert_between,
+    assert_right,
+    read_all,
+    watched,
+)
+from tests.crash_driver import Deed, Kill, Moment, channel_deed
 from tests.faults import Fault, FaultyProxy, Plan, Request
 from tests.integration import test_crash as crash
 from tests.integration.test_crash import Stock, Zygote
-from tests.services import Nginx, Place
+from tests.services import Place
 
-from torchyard.host.work import locked
 from torchyard.publish.channel import Channel
 from torchyard.store import objects
 
@@ -43,12 +39,14 @@ MOMENTS: tuple[Moment, ...] = ("before", "after")
 POINTS = {
     ("directory", "first"): 90,
     ("directory", "later"): 115,
+    ("directory", "large"): 20,
     ("directory", "yank"): 55,
     ("directory", "prune"): 300,
     ("directory", "rollback"): 100,
     ("directory", "promote"): 200,
     ("bucket", "first"): 90,
     ("bucket", "later"): 115,
+    ("bucket", "large"): 20,
     ("bucket", "yank"): 55,
     ("bucket", "prune"): 500,
     ("bucket", "rollback"): 100,
@@ -59,6 +57,7 @@ POINTS = {
 BEFORE = {
     "first": (),
     "later": ("first",),
+    "large": ("first",),
     "yank": ("first", "later"),
     "prune": ("first", "later"),
     "rollback": ("first", "later"),
@@ -67,286 +66,107 @@ BEFORE = {
 """What has been done to a channel before."""
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A directory for the driver."""
-    return tmp_path / "work"
+class Tally(NamedTuple):
+    """How often somebody was killed, and how often something was read."""
+
+    kills: int
+    reads: int
 
 
-def channel_deed(what: str, folder: Path, url: str, other: str = "") -> Deed:
-    return Deed(what="channel", folder=str(folder), store=url, file=what, target=other)
+class Killing(NamedTuple):
+    """Who is killed, and where."""
 
+    stock: Stock
+    zygote: Zygote
+    folder: Path
 
-def look(url: str) -> int:
-    """Follow every link, whatever state a channel is in; count what is read."""
-    channel = Channel.at(url, make=True)
-    reader = Reader(channel.objects.read)
-    read_all(reader, channel.head())
-    return reader.reads
+    def at_moments(self, point: tuple[str, str], every: int) -> Tally:
+        """Kill a deed at its moments, or every so many, each time in a channel of its own."""
+        what = point[1]
+        model, source = self.folder / "model", self.folder / "source"
+        model.mkdir(parents=True)
+        for name in ("first", "later"):
+            DEEDS[name](str(source), "")
+        for name in BEFORE[what]:
+            DEEDS[name](str(model), "")
+        before = Reader(Channel.at(str(model), make=True).objects.read)
+        read_all(before, Channel.at(str(model), make=True).head())
+        other = str(source) if what == "promote" else ""
+        deed = channel_deed(what, self.folder / "work", self.stock(model), other)
+        counted = self.zygote.succeed(deed)
+        after = Reader(Channel.at(deed.store).objects.read)
+        assert_right(Channel.at(deed.store), after)
+        kills = [
+            Kill(moment, number)
+            for moment in MOMENTS
+            for number in range(1, counted.moments[moment] + 1)
+        ]
+        assert len(kills) >= POINTS[point]
+        every = min(every, len(kills))
+        chosen = kills[every // 2 :: every]
+        reads = 0
+        for kill in chosen:
+            deed = msgspec.structs.replace(deed, store=self.stock(model))
+            with crash.told(kill):
+                reads += self.at(kill, deed, before.shown, after.shown)
+        print(f"{point}: {len(chosen)} of {len(kills)} moments, {reads} reads")
+        return Tally(len(chosen), reads)
 
+    def at(self, kill: Kill, deed: Deed, before: Shown, after: Shown) -> int:
+        """Kill a deed, and do it again, to the end; readers find what they should all the while.
 
-def points(where: str, every: int, *marks: pytest.MarkDecorator) -> list[ParameterSet]:
-    """Every deed in some place, of whose moments every so many are tried."""
-    return [
-        pytest.param(where, point, every, id=f"{where}-{point[1]}-{every}", marks=marks)
-        for point in POINTS
-        if point[0] == where
-    ]
-
-
-SOME = [*points("directory", 32), *points("bucket", 90)]
-ALL = [*points("directory", 1, pytest.mark.slow), *points("bucket", 8, pytest.mark.slow)]
-
-
-def test_there_are_enough_moments() -> None:
-    whole = sum(count for (where, _), count in POINTS.items() if where == "directory")
-    assert whole + sum(POINTS.values()) // 8 >= 500
-
-
-@pytest.mark.parametrize(("stock", "point", "every"), [*SOME, *ALL], indirect=["stock"])
-def test_a_change_that_is_killed(
-    stock: Stock, zygote: Zygote, folder: Path, point: tuple[str, str], every: int
-) -> None:
-    """At its moments, each in a channel of its own; then it is done again, to the end."""
-    _, what = point
-    model = folder.with_name("model")
-    model.mkdir()
-    source = folder.with_name("source")
-    for name in ("first", "later"):
-        DEEDS[name](str(source), "")
-    for name in BEFORE[what]:
-        DEEDS[name](str(model), "")
-    other = str(source) if what == "promote" else ""
-    deed = channel_deed(what, folder, stock(model), other)
-    counted = zygote.succeed(deed)
-    reads = assert_right(Channel.at(deed.store))
-    expected = told(Channel.at(deed.store))
-    kills = [
-        Kill(moment, number)
-        for moment in MOMENTS
-        for number in range(1, counted.moments[moment] + 1)
-    ]
-    assert len(kills) >= POINTS[point]
-    for kill in kills[every // 2 :: every]:
-        deed = msgspec.structs.replace(deed, store=stock(model))
-        with crash.told(kill):
-            zygote.die(deed, kill)
-            reads += look(deed.store)
-            zygote.succeed(msgspec.structs.replace(deed, folder=f"{folder}-again"))
-            reads += assert_right(Channel.at(deed.store))
-            assert told(Channel.at(deed.store)) == expected
-    tried = len(kills[every // 2 :: every])
-    print(f"{point}: {tried} of {len(kills)} moments, {reads} reads")
-    assert reads > 50 * tried
-
-
-@contextmanager
-def watched(url: str) -> Iterator[Callable[[], int]]:
-    """Read all pages again and again; tell how often anything was read. Faults are raised."""
-    reader = Reader(Channel.at(url, make=True).objects.read)
-    stop = threading.Event()
-
-    def watch() -> None:
-        channel = Channel.at(url, make=True)
-        while not stop.is_set():
+        Where things are hidden and deleted at once, a page that was just read names the deleted:
+        nobody reads meanwhile.
+        """
+        channel = Channel.at(deed.store, make=True)
+        reader = Reader(channel.objects.read)
+        check = partial(assert_between, before=before, after=after)
+        busy = deed.file != "prune"
+        with watched(deed.store, check) if busy else nullcontext(reader) as watcher:
             read_all(reader, channel.head())
-
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(watch)
-        try:
-            yield lambda: reader.reads
-        finally:
-            stop.set()
-            done.result()
-
-
-def compete(folder: Path, url: str, names: range) -> None:
-    """Several publish at once, each several times."""
-    at_once([channel_deed("compete", folder / str(name), url, str(name)) for name in names])
-
-
-def at_once(deeds: Sequence[Deed]) -> None:
-    """Do deeds in processes of their own."""
-    with ExitStack() as stack, ThreadPoolExecutor(len(deeds)) as pool:
-        zygotes = [stack.enter_context(crash.started()) for _ in deeds]
-        list(pool.map(Zygote.succeed, zygotes, deeds))
-
-
-def check_competition(url: str, count: int) -> None:
-    channel = Channel.at(url)
-    head = channel.head()
-    assert head.generation == count * ROUNDS
-    assert [change.generation for change in head.log] == [*range(1, count * ROUNDS + 1)]
-    files = {entry.file for part in head.parts for entry in channel.state(head, part).entries}
-    assert files == {
-        made.entry.file
-        for name in range(count)
-        for number in range(ROUNDS)
-        for made in round_of(str(name), number)
-    }
-    assert_right(channel)
-    states = {state for change in head.log for _, state in change.parts.values()}
-    staged = sum(1 for _ in channel.objects.list("states/"))
-    print(f"{head.generation} changes, {len(states)} states, {staged - len(states)} in vain")
+            assert reader.shown == before
+            self.zygote.die(deed, kill)
+            read_all(reader, channel.head())
+            check(reader.shown)
+            self.zygote.succeed(msgspec.structs.replace(deed, folder=f"{deed.folder}-again"))
+            assert_right(channel, reader)
+            assert reader.shown == after
+        return reader.reads + (watcher.reads if busy else 0)
 
 
 @pytest.mark.parametrize(
-    ("stock", "count", "least"),
-    [
-        pytest.param("directory", 2, 500),
-        pytest.param("bucket", 2, 100),
-        pytest.param("directory", 8, 2000, marks=pytest.mark.slow),
-        pytest.param("bucket", 8, 500, marks=pytest.mark.slow),
-    ],
+    ("stock", "point"),
+    [pytest.param(point[0], point, id="-".join(point)) for point in POINTS],
     indirect=["stock"],
 )
-def test_publishers_at_once(
-    stock: Stock, folder: Path, tmp_path: Path, count: int, least: int
+def test_a_change_that_is_killed(
+    stock: Stock, zygote: Zygote, tmp_path: Path, point: tuple[str, str]
 ) -> None:
-    url = stock(tmp_path / "nothing")
-    began = time.monotonic()
-    with watched(url) as reads:
-        compete(folder, url, range(count))
-        print(f"{count} publishers: {time.monotonic() - began:.1f} s, {reads()} reads")
-        assert reads() >= least
-    check_competition(url, count)
-
-
-@pytest.mark.parametrize("stock", ["directory", "bucket"], indirect=True)
-def test_what_is_deleted_may_be_published_meanwhile(
-    stock: Stock, folder: Path, tmp_path: Path
-) -> None:
-    """Two hide and delete without any grace, two publish the same again: no page names a hole."""
-    model = tmp_path / "model"
-    put(Channel.at(str(model), make=True), *(wheel("torch", f"1.{n}", "cpu") for n in range(4)))
-    url = stock(model)
-    names = ("insist", "insist", "sweep", "sweep")
-    at_once([channel_deed(name, folder / str(i), url) for i, name in enumerate(names)])
-    channel = Channel.at(url)
-    print(f"{channel.head().generation} changes")
-    assert channel.head().generation > 10
-    channel.mend([*channel.head().parts, ""])
-    assert_right(channel)
-    put(channel, wheel("torch", "9.0", "cpu"))
-    assert_right(channel)
+    every = 32 if point[0] == "directory" else 90
+    tally = Killing(stock, zygote, tmp_path).at_moments(point, every)
+    assert tally.kills >= 1
+    assert tally.reads >= 50 * tally.kills
 
 
 @pytest.mark.slow
-def test_pip_all_the_while(folder: Path, tmp_path: Path) -> None:
-    """Pip finds a version, fetches it and compares its hash, whoever publishes meanwhile."""
-    root = tmp_path / "channel"
-    put(Channel.at(str(root), make=True), wheel("torch", "0.1", "cpu"))
-    text = f"server {{ listen 80; root {root}; index index.html; }}"
-    env = {name: value for name, value in os.environ.items() if not name.startswith("PIP_")}
-    env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_NO_CACHE_DIR": "1"}
-    env |= {"PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-
-    def install() -> list[str]:
-        versions: list[str] = []
-        while len(versions) < 25:
-            report = tmp_path / "report.json"
-            argv = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed"]
-            argv += ["--index-url", f"{nginx.url}/cpu/", "--report", str(report), "-q", "torch"]
-            ran = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
-            assert ran.returncode == 0, ran.stderr
-            (found,) = json.loads(report.read_text(encoding="utf-8"))["install"]
-            versions.append(found["metadata"]["version"])
-        return versions
-
-    with Nginx(tmp_path / "nginx", text) as nginx, ThreadPoolExecutor(1) as pool:
-        installed = pool.submit(install)
-        with watched(str(root)) as reads:
-            for first in range(1, 200, 4):
-                compete(folder, str(root), range(first, first + 4))
-                if installed.done():
-                    break
-            print(f"{reads()} reads")
-        versions = installed.result()
-        asked = [one for one in nginx.asked() if one.status != 200]
-    print(f"pip: {len(versions)} times, {sorted(set(versions))}")
-    assert not asked
-    assert versions == sorted(versions, key=Version)
-    assert len(set(versions)) >= 3
-
-
-def stopped_deed(zygote: Zygote, deed: Deed, stop: Kill, meanwhile: Callable[[], None]) -> bool:
-    """Stop a deed at a moment; it goes on after others have done something.
-
-    Who is stopped while it holds the lock of a directory keeps others waiting: tell if so.
-    """
-    with ThreadPoolExecutor(1) as pool:
-        done = pool.submit(zygote.succeed, msgspec.structs.replace(deed, kill=stop))
-        while not (found := stopped_processes()) and not done.done():
-            time.sleep(0.01)
-        assert found, "it was not stopped"
-        try:
-            free = is_free(Path(deed.store))
-            if free:
-                meanwhile()
-        finally:
-            for process in found:
-                process.send_signal(signal.SIGCONT)
-        done.result()
-    return free
-
-
-def is_free(folder: Path) -> bool:
-    if not folder.is_dir():
-        return True
-    with locked(folder / objects.LOCK, wait=False) as had:
-        return had
-
-
-def stopped_processes() -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if process.status() == psutil.STATUS_STOPPED:
-                found.append(process)
-    return found
-
-
 @pytest.mark.parametrize(
-    ("stock", "every"),
-    [
-        pytest.param("directory", 8),
-        pytest.param("bucket", 18),
-        pytest.param("directory", 1, marks=pytest.mark.slow),
-        pytest.param("bucket", 5, marks=pytest.mark.slow),
-    ],
+    ("stock", "where", "every", "least"),
+    [("directory", "directory", 1, Tally(500, 10_000)), ("bucket", "bucket", 8, Tally(120, 5000))],
     indirect=["stock"],
 )
-def test_a_slow_publisher_does_not_bring_old_pages_back(
-    stock: Stock, zygote: Zygote, folder: Path, tmp_path: Path, every: int
+def test_all_changes_are_killed_at_all_moments(
+    stock: Stock, zygote: Zygote, tmp_path: Path, where: str, every: int, least: Tally
 ) -> None:
-    """It is stopped at any operation; others publish, and it goes on as if nothing was."""
-    model = tmp_path / "model"
-    DEEDS["first"](str(model), "")
-    deed = channel_deed("later", folder, stock(model))
-    counted = zygote.succeed(deed)
-    newer = [wheel("torch", "2.0", "cpu"), wheel("vision", "2.0", "cu130"), wheel("third")]
-    wanted = {made.entry.file for made in (*LATER, *newer)}
-    moment: Moment = "after" if deed.store.startswith("s3:") else "file"
-    reads = stops = 0
-    for number in range(1 + every // 2, counted.moments[moment] + 1, every):
-        url = stock(model)
-        reader = Reader(Channel.at(url).objects.read)
-
-        def publish(url: str = url, reader: Reader = reader) -> None:
-            put(Channel.at(url), *newer)
-            read_all(reader, Channel.at(url).head())
-
-        slow = msgspec.structs.replace(deed, store=url)
-        stop = Kill(moment, number, stop=True)
-        with crash.told(stop):
-            if not stopped_deed(zygote, slow, stop, publish):
-                continue
-            read_all(reader, Channel.at(url).head())  # which fails if a page went back
-            reads += reader.reads + assert_right(Channel.at(url))
-            assert wanted <= set().union(*told(Channel.at(url)).values())
-            stops += 1
-    print(f"{stops} stops at {counted.moments[moment]} moments, {reads} reads")
-    assert stops >= 3
+    kills, reads = zip(
+        *(
+            Killing(stock, zygote, tmp_path / what).at_moments((where, what), every)
+            for what in BEFORE
+        ),
+        strict=True,
+    )
+    print(f"{where}: {sum(kills)} kills, {sum(reads)} reads")
+    assert sum(kills) >= least.kills
+    assert sum(reads) >= least.reads
 
 
 FAULTS = [

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 
 import msgspec
@@ -148,7 +148,7 @@ Stock = Callable[[Path], str]
 def stock(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stock:
     """Make stores, in directories or in buckets."""
     if request.param == "directory":
-        numbers = iter(range(1000))
+        numbers = count()
 
         def in_directory(model: Path) -> str:
             folder = tmp_path / f"store-{next(numbers)}"

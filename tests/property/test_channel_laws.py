@@ -13,19 +13,8 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.channels import (
-    LATER,
-    Death,
-    Made,
-    Mortal,
-    Reader,
-    die,
-    put,
-    read_all,
-    told,
-    wheel,
-    without,
-)
+from tests.channel_reader import Reader, read_all, told
+from tests.channels import LATER, Death, Made, Mortal, die, put, wheel, without
 
 from torchyard.errors import ElsewhereError, PublishError, SelectionError
 from torchyard.index.entry import SHARED, State

@@ -5,20 +5,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.channels import (
-    LATER,
-    Death,
-    Mortal,
-    Reader,
-    adding,
-    assert_right,
-    conda,
-    libtorch,
-    put,
-    read_all,
-    wheel,
-    without,
-)
+from tests.channel_reader import Reader, assert_right, read_all
+from tests.channels import LATER, Death, Mortal, adding, conda, libtorch, put, wheel, without
 
 from torchyard.errors import SelectionError, StoreError
 from torchyard.index.entry import WHOLE, State

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.channels import Death, Mortal, Reader, conda, libtorch, put, read_all
+from tests.channel_reader import Reader, read_all
+from tests.channels import Death, Mortal, conda, libtorch, put
 from tests.channels import wheel as made
 from tests.helpers import Command
 from tests.unit.test_schemas import validate

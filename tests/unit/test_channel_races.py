@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.channels import Death, Mortal, assert_right, conda, put, wheel
+from tests.channel_reader import assert_right
+from tests.channels import Death, Mortal, conda, put, wheel
 
 from torchyard.errors import ElsewhereError
 from torchyard.publish.channel import Channel

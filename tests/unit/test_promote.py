@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.channels import Death, Made, Mortal, Reader, put, read_all, told, wheel
+from tests.channel_reader import Reader, read_all, told
+from tests.channels import Death, Made, Mortal, put, wheel
 from tests.helpers import Command
 
 from torchyard.errors import PublishError, StoreError
