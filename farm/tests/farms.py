@@ -38,6 +38,7 @@ class Buildset(TypedDict):
 
 class Build(TypedDict):
     buildid: int
+    builderid: int
     buildrequestid: int
     workerid: int
     complete_at: int
@@ -48,6 +49,7 @@ class Build(TypedDict):
 class Builder(TypedDict):
     builderid: int
     name: str
+    tags: list[str]
 
 
 class Agent(TypedDict):
@@ -197,10 +199,14 @@ class TrialFarm:
         found: list[Build] = self._ask("builds")["builds"]  # type: ignore[assignment]
         return sorted(found, key=lambda one: one["buildid"])
 
+    def pages(self) -> list[Builder]:
+        """The pages that have the histories of cells, as Buildbot knows them."""
+        builders: list[Builder] = self._ask("builders")["builders"]  # type: ignore[assignment]
+        return [one for one in builders if "_virtual_" in one["tags"]]
+
     def history(self, page: str) -> int:
         """The number of the page that has the history of a cell."""
-        builders: list[Builder] = self._ask("builders")["builders"]  # type: ignore[assignment]
-        return next(one["builderid"] for one in builders if one["name"] == page)
+        return next(one["builderid"] for one in self.pages() if one["name"] == page)
 
     def text(self, path: str) -> str:
         """What the master answers to whoever looks, such as `api/v2/logs/1/raw`."""

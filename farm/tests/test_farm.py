@@ -49,7 +49,9 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
         plan = farm.submit()
         farm.wait_done(plan, 90)
         check_once(farm, plan, 17)
-        assert len({build["workerid"] for build in farm.builds()}) > 1
+        builds = farm.builds()
+        assert len({build["workerid"] for build in builds}) > 1
+        assert {page["builderid"] for page in farm.pages()} == {one["builderid"] for one in builds}
         assert farm.submit() == ""  # all is there
 
 

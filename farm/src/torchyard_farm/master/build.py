@@ -12,6 +12,9 @@ from twisted.python import log
 from torchyard_farm.jobs.attempts import Verdict, attempt_of
 from torchyard_farm.master.tries import ATTEMPT, VERDICT, Tries
 
+_PAGE = "_virtual_"
+"""The word by which Buildbot knows a page that no worker works for."""
+
 
 class JobBuild(Build):
     """Buildbot never ends a build whose worker is lost while it is prepared, or with an error.
@@ -55,9 +58,16 @@ class JobBuild(Build):
 
     @defer.inlineCallbacks
     def getBuilderId(self) -> Generator[Any, Any, int]:
+        """Find the page of a cell, or make it.
+
+        Buildbot would tell everybody of it, and read the words of all pages each time to do so.
+        """
         page = self.getProperty(self.VIRTUAL_BUILDERNAME_PROP)
         if page not in self._pages:
-            self._pages[page] = yield super().getBuilderId()
+            number = yield self.builder.getBuilderIdForName(page)
+            about = (None, None, None, None)
+            yield self.master.db.builders.updateBuilderInfo(number, *about, [_PAGE])
+            self._pages[page] = number
         return self._pages[page]
 
     @defer.inlineCallbacks
