@@ -4,7 +4,8 @@
 
 Each side has a master, a database and workers of its own, on one machine with one PostgreSQL. They
 take turns: while one works, all processes of the other are stopped, so that whatever else the
-machine does hits both. In place of `torchyard`, workers have a program that does nothing, on both
+machine does hits both. What people look at is asked for at the end of a turn, while jobs go on,
+and is not counted. In place of `torchyard`, workers have a program that does nothing, on both
 sides: it is the masters that are compared. With `--real` they have the real one, and the jobs are
 empty ones that do not wait for each other.
 
@@ -129,7 +130,7 @@ class Side:
         self._environment = {**os.environ, "PATH": path}
         self._processes: list[psutil.Popen] = []
         self.seconds = self.used = 0.0
-        self.done = 0
+        self.done = self.counted = 0
         self.memory: dict[int, int] = {}
         self.rows, self.stored = self._kept()
         self._pages = PAGES | (PLAN_PAGE if self.name == "farm" else {})
@@ -176,13 +177,18 @@ class Side:
         for process in self._processes:
             process.send_signal(signal.SIGSTOP)
 
-    @contextmanager
-    def turn(self) -> Iterator[None]:
+    def go_on(self) -> None:
         for process in self._processes:
             process.send_signal(signal.SIGCONT)
-        began, used = time.monotonic(), _cpu(self.master)
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count jobs, time, and what the master uses."""
+        self.look()
+        began, used, done = time.monotonic(), _cpu(self.master), self.done
         yield
-        self.pause()
+        self.look()
+        self.counted += self.done - done
         self.seconds += time.monotonic() - began
         self.used += _cpu(self.master) - used
 
@@ -350,14 +356,16 @@ def take_turns(sides: list[Side], jobs: int, block: float) -> None:
     while not enough.is_set() and (left := [side for side in sides if side.done < jobs]):
         for side in left:
             until = time.monotonic() + block
-            with side.turn():
+            side.go_on()
+            with side.counting():
                 while time.monotonic() < until and side.done < jobs:
                     time.sleep(PAUSE)
                     side.look()
-                side.browse()
+            side.browse()
+            side.pause()
             print(
-                f"{side.name}: {side.done} in {side.seconds:.0f} s, "
-                f"{side.used / max(side.done, 1) * 1e3:.0f} ms of CPU each, "
+                f"{side.name}: {side.done} done, {side.counted} in {side.seconds:.0f} s, "
+                f"{side.used / max(side.counted, 1) * 1e3:.0f} ms of CPU each, "
                 f"{side.master.memory_info().rss >> 20} MB",
                 file=sys.stderr,
                 flush=True,
@@ -369,7 +377,7 @@ def report(sides: list[Side]) -> dict[str, object]:
 
 
 def rate(sides: list[Side]) -> float:
-    bare, farm = (side.done / side.seconds for side in sides)
+    bare, farm = (side.counted / side.seconds for side in sides)
     return farm / bare
 
 
@@ -389,8 +397,8 @@ def faults(sides: list[Side], jobs: int) -> Iterator[str]:
 def figures(side: Side) -> dict[str, object]:
     return {
         "jobs": side.done,
-        "jobs_per_second": round(side.done / side.seconds, 2),
-        "cpu_ms_per_job": round(side.used / side.done * 1e3, 1),
+        "jobs_per_second": round(side.counted / side.seconds, 2),
+        "cpu_ms_per_job": round(side.used / side.counted * 1e3, 1),
         "rows_per_job": round(side.rows / side.done, 1),
         "bytes_per_job": side.stored // side.done,
         "memory_mb": {str(mark): rss >> 20 for mark, rss in side.memory.items()},
