@@ -16,6 +16,7 @@ from twisted.internet import defer
 
 from torchyard_farm.jobs.booking import booked_for, capacity, total
 from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
+from torchyard_farm.jobs.rests import Rests
 from torchyard_farm.jobs.trees import Trees
 from torchyard_farm.master.builds import followed_jobs
 from torchyard_farm.master.forgotten import Forgotten
@@ -27,14 +28,7 @@ from torchyard_farm.settings.farm import Machine
 
 _FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
 
-_MOMENT = 2.0
-"""Seconds in which what comes after a job is sent ..."""
-
-_SHARE = 0.05
-"""... for which a machine may rest, but no longer than this share of what the job took."""
-
-_SHORT = 0.05
-"""Seconds for which it is not worth to rest."""
+_END = ("builds", None, "finished")
 
 _HISTORY = 5000
 """How many of the last builds are read at a start."""
@@ -50,6 +44,8 @@ class Desk(LoopingService):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.queues = Queues()
+        self._rests = Rests()
+        self._consumer: Any = None
 
     def checkConfig(
         self, machines: list[Machine], folder: str, interval: int, looks: Looks
@@ -67,12 +63,11 @@ class Desk(LoopingService):
         self._agents = {agent: machine.name for machine in machines for agent in machine.agents}
         self._looks = looks
         self._waiting: dict[str, dict[int, Wish]] = {}
-        self._begun: dict[str, dict[str, float]] = {}
-        self._rested: dict[str, float] = {}
         self._reminders = Reminders()
         self._forgotten = Forgotten()
-        yield self.queues.stop()
+        yield self._stop_listening()
         yield self.queues.listen(self.master.mq)
+        self._consumer = yield self.master.mq.startConsuming(self._hear_end, _END)
         yield self.master.db.pool.do(self._read_history)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self.repeat(self._look_around, interval, now=False)
@@ -80,8 +75,15 @@ class Desk(LoopingService):
     @defer.inlineCallbacks
     def stopService(self) -> Steps:
         self.cease()
-        yield self.queues.stop()
+        yield self._stop_listening()
         yield super().stopService()
+
+    @defer.inlineCallbacks
+    def _stop_listening(self) -> Steps:
+        yield self.queues.stop()
+        if self._consumer is not None:
+            yield self._consumer.stopConsuming()
+            self._consumer = None
 
     def now(self) -> float:
         seconds: float = self.master.reactor.seconds()
@@ -116,7 +118,7 @@ class Desk(LoopingService):
 
     def places(self) -> dict[str, Place]:
         """The machines that are connected or can be started, with what is booked of them."""
-        running = followed_jobs(self.master)
+        running, now = followed_jobs(self.master), self.now()
         found = {}
         for worker in self.master.workers.workers.values():
             name = self._agents.get(worker.name)
@@ -127,24 +129,20 @@ class Desk(LoopingService):
             left = self._looks.strays(name, followed)
             has = capacity(self._machines[name], self._looks.of(name))
             booked = total([*followed.values(), *left.values()])
-            rests = self._rests(name, followed)
+            rests = self._rests.is_resting(name, now)
             found[name] = Place(name, has, booked, strays=tuple(left), rests=rests)
         return found
 
     def ask_again(self, builder: Any) -> None:
         """Let Buildbot look at a builder's queue again when all have rested."""
-        rested = max(self._rested.values(), default=0.0)
-        self._reminders.ask_again(builder, max(rested, self.now() + _SHORT))
+        self._reminders.ask_again(builder, self._rests.over(self.now()))
 
-    def _rests(self, machine: str, running: Iterable[str]) -> bool:
-        """Whether a job has just ended on a machine; Buildbot asks for another one at once."""
-        now, begun = self.now(), self._begun.get(machine, {})
-        self._begun[machine] = {name: begun.pop(name, now) for name in running}
-        for since in begun.values():
-            rest = min(_MOMENT, _SHARE * (now - since))
-            if rest > _SHORT:
-                self._rested[machine] = now + rest
-        return now < self._rested.get(machine, 0.0)
+    def _hear_end(self, _key: object, build: dict[str, Any]) -> None:
+        """A build is over, and its machine is about to be free."""
+        took = (build["complete_at"] - build["started_at"]).total_seconds()
+        for worker in self.master.workers.workers.values():
+            if worker.workerid == build["workerid"] and worker.name in self._agents:
+                self._rests.end(self._agents[worker.name], took, self.now())
 
     @defer.inlineCallbacks
     def _look_around(self) -> Steps:
@@ -210,7 +208,7 @@ class Chooser(BuildChooserBase):
         self._agents: dict[str, list[Any]] = {}
         for worker in builder.getAvailableWorkers():
             self._agents.setdefault(desk.machine_of(worker.worker), []).append(worker)
-        self._places = desk.places() if self._agents else {}
+        self._places: dict[str, Place] = {}
         builder.maybeStartBuild = self._start
 
     def _start(self, agent: Any, requests: list[Any]) -> Any:
@@ -234,8 +232,11 @@ class Chooser(BuildChooserBase):
             return self._getBuildRequestForBrdict(requests[number])
 
         wishes = dict((yield self._desk.wishes(self.bldr.name, requests, read)))
+        if not wishes:
+            return None, None
+        self._places = self._places or self._desk.places()
         held = self._desk.held(self._places)
-        while wishes:
+        while True:
             able = [
                 self._places[name]._replace(idle=len(agents))
                 for name, agents in self._agents.items()
@@ -245,7 +246,7 @@ class Chooser(BuildChooserBase):
             if found is None:
                 if any(place.rests for place in able):
                     self._desk.ask_again(self.bldr)
-                break
+                return None, None
             wish, machine = found
             request = yield read(wish.request)
             agent = self._agents[machine][-1]
@@ -256,7 +257,6 @@ class Chooser(BuildChooserBase):
                 self._desk.begin(self.bldr.name, wish, machine)
                 return agent, request
             wishes[wish.request] = wish._replace(barred=wish.barred | {machine})
-        return None, None
 
     @defer.inlineCallbacks
     def _getBuildRequestForBrdict(self, told: dict[str, Any]) -> Steps:
