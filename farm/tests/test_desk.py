@@ -42,7 +42,7 @@ class StandIns:
             reactor=self.clock,
             mq=SimpleNamespace(startConsuming=self._listen),
             data=SimpleNamespace(get=lambda *_: defer.succeed([])),
-            db=SimpleNamespace(pool=SimpleNamespace(do=lambda *_: defer.succeed(None)), model=None),
+            db=SimpleNamespace(pool=SimpleNamespace(do=lambda *_: defer.succeed([])), model=None),
             workers=SimpleNamespace(workers={"w1": self.worker}),
             botmaster=SimpleNamespace(
                 brd=SimpleNamespace(),

@@ -10,7 +10,11 @@ from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 
 _TYPICAL = {Stage.SOURCE: 2000, Stage.CORE: 8000, Stage.BINDINGS: 1000, Stage.PACKAGE: 500}
-"""Megabytes that the result of a job of PyTorch's size has; others are not worth a thought."""
+"""Megabytes that the result of a job of PyTorch's size has; others are not worth a thought.
+
+What counts is which of a job's inputs outweighs which. That is the same in other projects, as a
+core holds its source: so nobody is asked for the true sizes.
+"""
 
 _MEMORY = 1000
 """How many results of each machine are remembered: more than there can be copies of."""

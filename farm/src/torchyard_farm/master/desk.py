@@ -68,7 +68,8 @@ class Desk(LoopingService):
         yield self._stop_listening()
         yield self.queues.listen(self.master.mq)
         self._consumer = yield self.master.mq.startConsuming(self._hear_end, _END)
-        yield self.master.db.pool.do(self._read_history)
+        for machine, had in (yield self.master.db.pool.do(self._read_history)):
+            self.trees.note(machine, had)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self.repeat(self._look_around, interval, now=False)
 
@@ -97,7 +98,7 @@ class Desk(LoopingService):
     def machine_of(self, worker: Any) -> str:
         return self._agents[worker.name]
 
-    def _read_history(self, connection: Any) -> None:
+    def _read_history(self, connection: Any) -> list[tuple[str, Iterable[str]]]:
         """Read which machines had what in their hands lately, the last at last."""
         model = self.master.db.model
         builds, requests, workers = model.builds, model.buildrequests, model.workers
@@ -111,10 +112,12 @@ class Desk(LoopingService):
             .order_by(builds.c.id.desc())
             .limit(_HISTORY)
         )
+        found: list[tuple[str, Iterable[str]]] = []
         for _, agent, value in reversed(connection.execute(query).fetchall()):
             if agent in self._agents:
                 had = msgspec.json.decode(value)[0]
-                self.trees.note(self._agents[agent], [had] if isinstance(had, str) else had)
+                found.append((self._agents[agent], [had] if isinstance(had, str) else had))
+        return found
 
     def places(self) -> dict[str, Place]:
         """The machines that are connected or can be started, with what is booked of them."""
