@@ -9,6 +9,7 @@ from twisted.internet import defer
 from torchyard_farm.jobs.attempts import Verdict
 from torchyard_farm.master.build import JobBuild
 from torchyard_farm.master.desk import Chooser, Desk
+from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.tries import VERDICT, Tries
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
@@ -101,7 +102,7 @@ class StandInBuilder:
 
 def test_a_job_whose_agent_is_lost_while_it_is_claimed_is_given_back() -> None:
     builder = StandInBuilder()
-    Chooser(Desk(machines=[], folder=".", interval=1), builder, None)
+    Chooser(Desk(machines=[], folder=".", interval=1, looks=Looks()), builder, None)
     given_back = builder.maybeStartBuild(SimpleNamespace(worker=None), ["one"])
     assert builder.begun == []
     assert getattr(given_back, "result", None) is False
