@@ -16,7 +16,7 @@ from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK, reserved_port
 from torchyard.errors import ElsewhereError, HostError
 from torchyard_farm.asking.master import Master
-from torchyard_farm.settings.farm import parse_farm
+from torchyard_farm.settings.farm import load_farm, parse_farm
 
 
 def master_at(port: int) -> Master:
@@ -67,6 +67,7 @@ def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
         farm.start_master()
         plan = farm.submit()
         wait_until(lambda: bool(farm.buildsets()), 60, farm.log)
+        assert Master(load_farm(farm.master)).out(plan) == {0}
         status = json.loads(farm.run("status", "--json"))
         validate(status, "farm-status")
         assert [one["id"] for one in status["plans"]] == [plan]

@@ -12,6 +12,7 @@ import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.test_schemas import validate
+from farm.tests.visitors import Visitor
 from tests.helpers import CORE, WORKS, make_yard
 from tests.publishing import torchyard
 from torchyard.errors import BuildError, UsageError
@@ -112,13 +113,21 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     assert f"http://127.0.0.1:{farm.web}/#/builders/" in page
     assert "error: 1 job failed, 8 were not begun" in told
 
-    farm.run("cancel", plan)
-    wait_until(lambda: not list((farm.master / "plans").glob("*.json")), 30, farm.log)
+    state = " ".join(farm.run("status").split())
+    assert "0 of 9 jobs done, 1 failed: it stands until Rebuild or cancel" in state
+    assert "p-failed" in farm.text("plugins/plans/")
+    for name in farm.names:
+        farm.kill(name)
     (tmp_path / "mended").touch()
-    done = build(farm)
-    assert done.returncode == 0, done.stderr
-    assert "done after" in done.stderr
-    assert done.stdout.count("built") == 2
+    with Visitor(farm) as admin:
+        admin.log_in("admin", (farm.master / "secrets/admin").read_text(encoding="utf-8").strip())
+        assert admin.ask_for("rebuild", f"builds/{farm.builds()[-1]['buildid']}") == 200
+    with following("farm", "follow", farm.master, plan, until=f"failed   {CORE}") as again:
+        farm.start_workers()
+        out, told = again.communicate(timeout=300)
+    assert again.returncode == 0, told
+    assert "done after" in told
+    assert out.count("built") == 2
 
 
 def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:

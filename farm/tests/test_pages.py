@@ -194,7 +194,7 @@ def test_not_even_a_thousand_failures_make_a_large_page() -> None:
 def test_plans_are_listed_with_how_they_are() -> None:
     plans = [
         Listed("new", 3, 4, good=1, out=2),
-        Listed("stuck", 2, 4, good=1, bad=1),
+        Listed("failed", 2, 4, good=1, bad=1),
         Listed("waits", 1, 4),
         Listed("torn", 0, 0),
         Listed("over", 0, 4, good=4, is_over=True),
@@ -202,7 +202,7 @@ def test_plans_are_listed_with_how_they_are() -> None:
     ]
     view = list_view(plans, 7)
     words = re.findall(r'<strong class="p-\w+">(\w+)<', view.body)
-    assert words == ["building", "stuck", "building", "unreadable", "done", "cancelled"]
+    assert words == ["building", "failed", "building", "unreadable", "done", "cancelled"]
     assert "7 older ones are not listed." in view.parts["ended"]
     assert view.news == "1 with failures"
     read(view)

@@ -120,6 +120,14 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")
 
 
+def test_a_plan_that_failed_is_not_told_as_one_that_runs() -> None:
+    failed = structs.replace(STATUS.plans[0], out=0)
+    out = StringIO()
+    Console(file=out, width=80).print(status_report(structs.replace(STATUS, plans=(failed,))))
+    told = " ".join(out.getvalue().split())
+    assert "9,876 of 12,345 jobs done, 1 failed: it stands until Rebuild or cancel" in told
+
+
 def test_names_are_told_whole_and_nothing_rules_the_terminal() -> None:
     name = "a_machine_with_quite_a_long_name"
     worker = WorkerState(name=f"{name}-12", machine=name, connected=True, lacks=("no memory",))

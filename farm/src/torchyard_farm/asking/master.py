@@ -159,6 +159,10 @@ class Master:
         """Those that ended at some moment or later; Buildbot pays for each that it tells of."""
         return self._sets(plan, (("complete", "true"), ("complete_at__ge", since)))
 
+    def out(self, plan: str) -> set[int]:
+        """The jobs of a plan that were sent, and are not over: those that wait as well."""
+        return {one.job for one in self._sets(plan, (("complete", "false"),))}
+
     def _sets(self, plan: str, more: tuple[tuple[str, object], ...]) -> list[Sent]:
         wanted = (("external_idstring__contains", f"{plan}/"), *more)
         found = self._ask("buildsets", _Sets, *wanted, *_fields(Sent)).buildsets

@@ -187,4 +187,5 @@ def _how_far(plan: PlanState) -> str:
     counts += [
         f"{count:,} {word}" for count, word in ((plan.out, "out"), (plan.bad, "failed")) if count
     ]
-    return ", ".join(counts)
+    stands = plan.bad and not plan.out
+    return ", ".join(counts) + (": it stands until Rebuild or cancel" if stands else "")

@@ -104,6 +104,7 @@ class _Follower:
                 is_open = self._plan.id in self._plans.open()  # asked first: its ends are told then
                 try:
                     is_quiet = not self._look()
+                    is_over = self._is_over()
                     heard, is_silent = time.monotonic(), False
                 except ElsewhereError as error:
                     if time.monotonic() - heard > _PATIENCE:
@@ -112,13 +113,17 @@ class _Follower:
                         self._tell(Noted(text=f"{error}; it is asked again"))
                     is_quiet = is_silent = True
                 else:
-                    if self._course.is_over or not is_open:
+                    if is_over or not is_open:
                         self._skip("what it needs failed" if is_open else "its plan was cancelled")
                         return False
                 nap = min(1.25 * nap, _SELDOM) if is_quiet else _SOON
                 if _sleep(nap, lambda: bool(stops.count)):
                     self._leave()
                     return True
+
+    def _is_over(self) -> bool:
+        """Whether nothing goes on unless somebody helps; who pressed Rebuild has done so."""
+        return self._course.is_over and not self._master.out(self._plan.id)
 
     def _look(self) -> bool:
         """Tell what is new; whether anything is."""

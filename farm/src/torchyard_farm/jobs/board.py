@@ -33,11 +33,6 @@ class Tally(NamedTuple):
     def is_done(self) -> bool:
         return self.good == self.jobs
 
-    @property
-    def is_stuck(self) -> bool:
-        """Whether nothing goes on unless somebody helps."""
-        return not self.is_done and not self.out
-
 
 def may_send(wants: Amounts, out: Mapping[Amounts, int], window: int) -> bool:
     """Whether one more job may be out that wants so much, when these of its kind are.

@@ -1,4 +1,4 @@
-"""The page that lists plans: those that are being built, and the last that were."""
+"""The page that lists plans: those that are open, and the last that were."""
 
 from collections.abc import Sequence
 from html import escape
@@ -28,7 +28,7 @@ class Listed(NamedTuple):
             return "done"
         if self.is_over:
             return "cancelled"
-        return "stuck" if self.bad and not self.out else "building"
+        return "failed" if self.bad and not self.out else "building"
 
 
 def list_view(plans: Sequence[Listed], more: int) -> View:
@@ -38,12 +38,12 @@ def list_view(plans: Sequence[Listed], more: int) -> View:
     rest = f"<p>{more:,} older ones are not listed.</p>" if more else ""
     none = "<p>None. <code>torchyard farm submit</code> hands one in.</p>"
     parts = {
-        "open": "<h2>Being built</h2>" + (_items(now) or none),
+        "open": "<h2>Open</h2>" + (_items(now) or none),
         "ended": f"<h2>Over</h2>{_items(over)}{rest}" if over else "",
     }
     body = (
         "<h1>Plans</h1>\n"
-        f'<section id="open" aria-label="Plans that are being built">{parts["open"]}</section>\n'
+        f'<section id="open" aria-label="Plans that are open">{parts["open"]}</section>\n'
         f'<section id="ended" aria-label="Plans that are over">{parts["ended"]}</section>\n'
     )
     failed = sum(plan.bad > 0 for plan in now)
