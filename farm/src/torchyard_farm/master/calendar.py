@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 from buildbot.plugins import util, worker
 from buildbot.schedulers.base import ReconfigurableBaseScheduler
-from twisted.internet import defer, task
+from twisted.internet import defer
 from twisted.python import log
 
+from torchyard_farm.master.looping import Looping
 from torchyard_farm.master.occasion import RunOccasion
 from torchyard_farm.master.peers import may_decide
-from torchyard_farm.notes import steady
 from torchyard_farm.settings.dates import Times, next_run, parse_moment, spell_moment
 from torchyard_farm.settings.farm import Farm
 from torchyard_farm.settings.occasions import CALENDAR, page_of, run_name, verb_of
@@ -48,12 +48,11 @@ def calendar(folder: Path, farm: Farm) -> Parts:
     return Parts([worker.LocalWorker(CALENDAR)], [builder], [scheduler])
 
 
-class Calendar(ReconfigurableBaseScheduler):
+class Calendar(Looping, ReconfigurableBaseScheduler):
     """Looks at the clock. Of several masters one has it, and another one if that is gone."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._loop: task.LoopingCall | None = None
         self._last: dict[str, datetime] = {}
 
     def checkConfig(self, builderNames: list[str], due: dict[str, tuple[str, str, Times]]) -> None:
@@ -72,15 +71,12 @@ class Calendar(ReconfigurableBaseScheduler):
         yield super().activate()
         if self.enabled:
             self._last = {}
-            self._loop = steady(self._begin_due, self.master.reactor)
-            self._loop.start(_LOOK)
+            self.repeat(self._begin_due, _LOOK, now=True)
 
     @defer.inlineCallbacks
     def deactivate(self) -> Generator[Any, Any, None]:
         yield super().deactivate()
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+        self.cease()
 
     @defer.inlineCallbacks
     def _begin_due(self) -> Generator[Any, Any, None]:
@@ -92,7 +88,7 @@ class Calendar(ReconfigurableBaseScheduler):
                 continue
             self._last[name] = yield self._read_last(name, times, now)  # another one was quicker?
             due = next_run(now, times, self._last[name])
-            if due <= now and self._loop is not None:
+            if due <= now and self.is_looping:
                 yield self._begin(name, verb, page, spell_moment(due))
                 self._last[name] = due
 

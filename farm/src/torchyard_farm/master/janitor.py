@@ -39,7 +39,7 @@ class Janitor(LoopingService):
     def _clean(self) -> Generator[Any, Any, None]:
         database, before = self.master.db, int(self.master.reactor.seconds()) - self._keep
         count = 0
-        while self._loop is not None:
+        while self.is_looping:
             forgotten = yield database.pool.do_with_transaction(
                 forget_jobs, database.model, before, self._plans.open()
             )

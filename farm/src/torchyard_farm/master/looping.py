@@ -1,4 +1,4 @@
-"""Services of a master that do something again and again."""
+"""Parts of a master that do something again and again."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,10 +9,15 @@ from twisted.internet import task
 from torchyard_farm.notes import steady
 
 
-class LoopingService(BuildbotService):
-    """One loop, which begins anew with each configuration, and ends with the service."""
+class Looping:
+    """One loop, for a part of a master."""
 
+    master: Any
     _loop: task.LoopingCall | None = None
+
+    @property
+    def is_looping(self) -> bool:
+        return self._loop is not None
 
     def repeat(self, what: Callable[[], Any], interval: float, *, now: bool) -> None:
         """Do something every so many seconds, in place of what was done so far."""
@@ -25,6 +30,10 @@ class LoopingService(BuildbotService):
         if self._loop is not None:
             self._loop.stop()
             self._loop = None
+
+
+class LoopingService(Looping, BuildbotService):
+    """A service whose loop begins anew with each configuration, and ends with it."""
 
     def stopService(self) -> Any:
         self.cease()

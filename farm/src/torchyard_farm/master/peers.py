@@ -81,7 +81,7 @@ class Peers(LoopingService):
         yield super().reconfigService()
         self._plans = Plans(Path(folder))
         self._when_lost = when_lost
-        if self._loop is None:
+        if not self.is_looping:
             for kind, verb in (("builds", "stop"), ("buildrequests", "cancel")):
                 consumer = yield self.master.mq.startConsuming(
                     self._pass_on, ("control", kind, None, verb)

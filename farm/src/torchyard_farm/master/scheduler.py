@@ -19,9 +19,9 @@ from torchyard.errors import TorchyardError
 from torchyard_farm.jobs.board import Board
 from torchyard_farm.jobs.plans import FarmPlan, Plans
 from torchyard_farm.jobs.trees import typical_size
+from torchyard_farm.master.looping import Looping
 from torchyard_farm.master.peers import may_decide, share_plan
 from torchyard_farm.master.tables import GOOD, read_open, read_told
-from torchyard_farm.notes import steady
 
 NAME = "plans"
 _LOOK = 1.0
@@ -36,7 +36,7 @@ _PAUSE = 5.0
 Steps = Generator[Any, Any, None]
 
 
-class PlanScheduler(ReconfigurableBaseScheduler):
+class PlanScheduler(Looping, ReconfigurableBaseScheduler):
     """One pump does everything, one thing after the other: there are no locks to wait for."""
 
     POLL_INTERVAL_SEC = 5
@@ -45,7 +45,6 @@ class PlanScheduler(ReconfigurableBaseScheduler):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._consumer: Any = None
-        self._loop: task.LoopingCall | None = None
         self._pumping = False
         self._begin_anew()
 
@@ -78,15 +77,12 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._consumer = yield self.master.mq.startConsuming(
                 self._hear, ("buildsets", None, "complete")
             )
-            self._loop = steady(self._kick, self.master.reactor)
-            self._loop.start(_LOOK)
+            self.repeat(self._kick, _LOOK, now=True)
 
     @defer.inlineCallbacks
     def deactivate(self) -> Steps:
         yield super().deactivate()
-        if self._loop is not None:
-            self._loop.stop()
-            self._loop = None
+        self.cease()
         if self._consumer is not None:
             yield self._consumer.stopConsuming()
             self._consumer = None
@@ -104,7 +100,7 @@ class PlanScheduler(ReconfigurableBaseScheduler):
             self._pump().addErrback(self._failed).addBoth(self._rest)
 
     def _may_send(self) -> bool:
-        return self._loop is not None and may_decide(self.master)
+        return self.is_looping and may_decide(self.master)
 
     def _rest(self, _: object) -> None:
         self._pumping = False
