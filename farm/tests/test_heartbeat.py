@@ -198,6 +198,20 @@ def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
     assert found == [("m1", verdict, LOST)] or (shared and verdict is Verdict.LOST)
 
 
+def test_a_machine_that_is_gone_holds_nothing(master: StandInMaster) -> None:
+    """Else one that is started on demand seems to be full, and is never started again."""
+    first, second = master.connect("w1-1", "m1"), master.connect("w1-2", "m1")
+    first.jobs = second.jobs = {"aa11": Running(name="core-aa", takes=Amounts(2, 2))}
+    master.beat(Tries(shared=False))
+    first.abortConnection()
+    master.reactor.advance(INTERVAL)
+    assert master.looks.strays("m1", ()) == {"aa11": Amounts(2, 2)}
+    second.abortConnection()
+    master.reactor.advance(INTERVAL)
+    assert master.looks.strays("m1", ()) == {}
+    assert master.looks.of("m1") is not None
+
+
 def test_what_is_told_at_first_is_older_than_what_is_told_then(master: StandInMaster) -> None:
     agent = master.connect("w1", "m1")
     agent.info = Properties(look='{"memory": 7, "disk": 7}')

@@ -40,14 +40,19 @@ class Heartbeat(LoopingService):
 
     def _ask_all(self) -> None:
         tidy_up(self.master.workers)
+        agents = [
+            (worker, machine)
+            for worker in self.master.workers.workers.values()
+            if worker.conn is not None
+            and (machine := worker.properties.getProperty(MACHINE)) is not None
+        ]
+        self._looks.forget_strays(but_of={machine for _, machine in agents})
         followed = followed_jobs(self.master)
         heard: set[str] = set()
-        for worker in list(self.master.workers.workers.values()):
-            machine = worker.properties.getProperty(MACHINE)
-            if worker.conn is not None and machine is not None:
-                mine = followed.get(machine, ())
-                self._looks.meet(machine, worker, mine)  # it is older than what it tells now
-                self._ask(worker.name, worker.conn, machine, heard).addErrback(note)
+        for worker, machine in agents:
+            mine = followed.get(machine, ())
+            self._looks.meet(machine, worker, mine)  # it is older than what it tells now
+            self._ask(worker.name, worker.conn, machine, heard).addErrback(note)
 
     @defer.inlineCallbacks
     def _ask(self, agent: str, connection: Any, machine: str, heard: set[str]) -> Steps:

@@ -44,6 +44,10 @@ class Looks:
             self._introduced[worker.name] = worker.conn
             self.hear(machine, worker.info.getProperty(LOOK) or "", followed)
 
+    def forget_strays(self, *, but_of: Collection[str]) -> None:
+        """Of machines that are gone nobody knows what runs there; they tell when they come back."""
+        self._strays = {name: left for name, left in self._strays.items() if name in but_of}
+
     def write(self, folder: Path) -> None:
         """Let others read it, who are not a part of this master."""
         replace_bytes(folder / LOOKS, msgspec.json.encode(self._looks))
