@@ -211,7 +211,7 @@ class TrialFarm:
     def text(self, path: str) -> str:
         """What the master answers to whoever looks, such as `api/v2/logs/1/raw`."""
         url = f"http://{LOOPBACK}:{self.web}/{path}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return str(answer.read().decode())
 
     def connected(self) -> set[str]:
@@ -233,7 +233,7 @@ class TrialFarm:
 
     def _ask(self, path: str) -> dict[str, list[object]]:
         url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             found: dict[str, list[object]] = json.load(answer)
             return found
 

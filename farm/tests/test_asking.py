@@ -48,7 +48,7 @@ def test_a_master_that_does_not_run_is_told_so() -> None:
     began = time.monotonic()
     with reserved_port() as port, pytest.raises(ElsewhereError) as caught:
         master_at(port).workers()
-    assert time.monotonic() - began < 10, "told at once"
+    assert time.monotonic() - began < 30, "told at once"
     (told,) = caught.value.diagnostics
     assert told.what.startswith("the master does not answer: ")
     assert (told.hint or "").startswith("is it running? `torchyard farm start` starts it")

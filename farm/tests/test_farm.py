@@ -23,9 +23,12 @@ WORKERS = ("w1", "w2", "w3")
 
 def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm:
     file = make_yard(folder / "project", text)
-    farm = stack.enter_context(TrialFarm(folder / "farm", file, database, WORKERS))
+    farm = TrialFarm(folder / "farm", file, database, WORKERS)
+    farm.patience = 30  # nobody is to be taken for dead who is only slow
+    stack.enter_context(farm)
     farm.start_master()
     farm.start_workers()
+    wait_until(lambda: farm.connected() == set(WORKERS), 240, farm.log)
     return farm
 
 
@@ -47,7 +50,7 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
         broken.parent.mkdir(exist_ok=True)
         broken.write_bytes(b"{}")  # it stands in nobody's way
         plan = farm.submit()
-        farm.wait_done(plan, 90)
+        farm.wait_done(plan, 600)
         check_once(farm, plan, 17)
         builds = farm.builds()
         assert len({build["workerid"] for build in builds}) > 1
@@ -69,13 +72,13 @@ def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
         plan = farm.submit()
         for runs, kill in ((1, farm.kill_machine), (2, farm.kill)):
             text = "begun\n" * runs
-            wait_until(lambda: marks.exists() and marks.read_text("utf-8") == text, 60, farm.log)  # noqa: B023
-            wait_until(lambda: farm.at_work() != "", 60, farm.log)
+            wait_until(lambda: marks.exists() and marks.read_text("utf-8") == text, 240, farm.log)  # noqa: B023
+            wait_until(lambda: farm.at_work() != "", 240, farm.log)
             name = farm.at_work()
             kill(name)
             farm.start_worker(name)
         (tmp_path / "go").touch()
-        farm.wait_done(plan, 90)
+        farm.wait_done(plan, 600)
         check_once(farm, plan, 5)
         assert marks.read_text("utf-8") == text
 
