@@ -11,7 +11,7 @@ import http.client
 import select
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -39,6 +39,8 @@ class Fault(enum.Enum):
     """It's read, not passed on, and never answered; the connection stays open."""
     LOSE_REQUEST = enum.auto()
     """The connection is cut; it isn't passed on, so nothing was written."""
+    TEAR_REQUEST = enum.auto()
+    """Its head and half of its body are passed on, then all is cut; without a body, nothing is."""
     LOSE_ANSWER = enum.auto()
     """It's passed on, the connection is cut: what was to be written is, but who knows?"""
     CUT_ANSWER = enum.auto()
@@ -53,6 +55,7 @@ class Request:
     method: str
     path: str
     size: int
+    """What it says that its body has."""
 
 
 Plan = Callable[[Request], Fault]
@@ -178,8 +181,9 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def answer(self) -> None:
-        body = self.read_body()
-        fault = self.proxy.decide(self.command, self.path, len(body))
+        size = int(self.headers.get("Content-Length", 0))
+        fault = self.proxy.decide(self.command, self.path, size)
+        body = self.read(size // 2) if fault is Fault.TEAR_REQUEST else self.read_body()
         match fault:
             case Fault.NONE:
                 self.wfile.write(self.pass_on(body)[0])
@@ -193,6 +197,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wait_for_hang_up()
             case Fault.LOSE_REQUEST:
                 self.close_connection = True
+            case Fault.TEAR_REQUEST:
+                self.close_connection = True
+                with self.passed_on(body) if body else contextlib.nullcontext():
+                    pass
             case Fault.LOSE_ANSWER:
                 self.pass_on(body)
                 self.close_connection = True
@@ -223,16 +231,21 @@ class _Handler(BaseHTTPRequestHandler):
             raise ConnectionAbortedError
         return data
 
-    def pass_on(self, body: bytes) -> tuple[bytes, int]:
-        """The server's answer as it is to be sent, and the size of its head."""
+    @contextlib.contextmanager
+    def passed_on(self, body: bytes) -> Iterator[http.client.HTTPConnection]:
+        """Send a request to the server; the connection ends with the context."""
         upstream = http.client.HTTPConnection(self.proxy.upstream, timeout=PATIENCE)
         with contextlib.closing(upstream):
             upstream.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
             for name, value in self.headers.items():
                 if name.lower() not in {"connection", "expect"}:
                     upstream.putheader(name, value)
-            chunked = "Transfer-Encoding" in self.headers
-            upstream.endheaders(body, encode_chunked=chunked)
+            upstream.endheaders(body, encode_chunked="Transfer-Encoding" in self.headers)
+            yield upstream
+
+    def pass_on(self, body: bytes) -> tuple[bytes, int]:
+        """The server's answer as it is to be sent, and the size of its head."""
+        with self.passed_on(body) as upstream:
             response = upstream.getresponse()
             content = response.read()
         lines = [f"HTTP/1.1 {response.status} {response.reason}"]

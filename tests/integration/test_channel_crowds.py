@@ -11,15 +11,16 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
+from random import Random
 
 import msgspec
 import psutil
 import pytest
 from packaging.version import Version
 from tests.channel_deeds import DEEDS, LATER, ROUNDS, round_of
-from tests.channel_reader import Reader, assert_right, read_all, told, watched
+from tests.channel_reader import Reader, assert_right, only_more, read_all, told, watched
 from tests.channels import put, wheel
 from tests.crash_driver import Deed, Kill, Moment, channel_deed
 from tests.integration import test_crash as crash
@@ -41,16 +42,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def compete(folder: Path, url: str, names: range) -> None:
-    """Several publish at once, each several times."""
-    at_once([channel_deed("compete", folder / str(name), url, str(name)) for name in names])
+def competitors(folder: Path, url: str, names: range) -> list[Deed]:
+    """Several who publish, each several times."""
+    return [channel_deed("compete", folder / str(name), url, str(name)) for name in names]
 
 
-def at_once(deeds: Sequence[Deed]) -> None:
-    """Do deeds in processes of their own."""
+def at_once(deeds: Sequence[Deed], kills: Sequence[Kill] = ()) -> None:
+    """Do deeds in processes of their own; the first ones are killed before."""
     with ExitStack() as stack, ThreadPoolExecutor(len(deeds)) as pool:
         zygotes = [stack.enter_context(crash.started()) for _ in deeds]
-        list(pool.map(Zygote.succeed, zygotes, deeds))
+        list(pool.map(insist, zygotes, deeds, [*kills, *[None] * (len(deeds) - len(kills))]))
+
+
+def insist(zygote: Zygote, deed: Deed, kill: Kill | None) -> None:
+    if kill is not None:
+        zygote.die(msgspec.structs.replace(deed, folder=f"{deed.folder}-killed"), kill)
+    zygote.succeed(deed)
 
 
 def check_competition(url: str, count: int) -> None:
@@ -75,8 +82,8 @@ def check_competition(url: str, count: int) -> None:
     ("stock", "count", "least"),
     [
         pytest.param("directory", 2, 500),
+        pytest.param("directory", 8, 1000),
         pytest.param("bucket", 2, 100),
-        pytest.param("directory", 8, 2000, marks=pytest.mark.slow),
         pytest.param("bucket", 8, 500, marks=pytest.mark.slow),
     ],
     indirect=["stock"],
@@ -86,10 +93,10 @@ def test_publishers_at_once(
 ) -> None:
     url = stock(tmp_path / "nothing")
     began = time.monotonic()
-    with watched(url) as reads:
-        compete(folder, url, range(count))
-        print(f"{count} publishers: {time.monotonic() - began:.1f} s, {reads()} reads")
-        assert reads() >= least
+    with watched(url, only_more()) as reader:
+        at_once(competitors(folder, url, range(count)))
+    print(f"{count} publishers: {time.monotonic() - began:.1f} s, {reader.reads} reads")
+    assert reader.reads >= least
     check_competition(url, count)
 
 
@@ -114,7 +121,7 @@ def test_what_is_deleted_may_be_published_meanwhile(
 
 @pytest.mark.slow
 def test_pip_all_the_while(folder: Path, tmp_path: Path) -> None:
-    """Pip finds a version, fetches it and compares its hash, whoever publishes meanwhile."""
+    """Pip finds a version, fetches it and compares its hash, whoever publishes or dies of it."""
     root = tmp_path / "channel"
     put(Channel.at(str(root), make=True), wheel("torch", "0.1", "cpu"))
     text = f"server {{ listen 80; root {root}; index index.html; }}"
@@ -136,18 +143,22 @@ def test_pip_all_the_while(folder: Path, tmp_path: Path) -> None:
 
     with Nginx(tmp_path / "nginx", text) as nginx, ThreadPoolExecutor(1) as pool:
         installed = pool.submit(install)
-        with watched(str(root)) as reads:
-            for first in range(1, 200, 4):
-                compete(folder, str(root), range(first, first + 4))
-                if installed.done():
-                    break
-            print(f"{reads()} reads")
+        with watched(str(root), only_more()) as reader:
+            random = Random(0)  # noqa: S311
+            kills: list[Kill] = []
+            while not installed.done() or len(kills) < 10:
+                two = [Kill("after", random.randrange(1, 60)) for _ in range(2)]
+                names = range(1 + 2 * len(kills), 5 + 2 * len(kills))
+                at_once(competitors(folder, str(root), names), two)
+                kills += two
+        print(f"{len(kills)} kills, {reader.reads} reads")
         versions = installed.result()
         asked = [one for one in nginx.asked() if one.status != 200]
     print(f"pip: {len(versions)} times, {sorted(set(versions))}")
     assert not asked
     assert versions == sorted(versions, key=Version)
     assert len(set(versions)) >= 3
+    assert_right(Channel.at(str(root)))
 
 
 def stopped_deed(zygote: Zygote, deed: Deed, stop: Kill, meanwhile: Callable[[], None]) -> bool:
@@ -179,12 +190,8 @@ def is_free(folder: Path) -> bool:
 
 
 def stopped_processes() -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            if process.status() == psutil.STATUS_STOPPED:
-                found.append(process)
-    return found
+    found = psutil.Process().children(recursive=True)
+    return [process for process in found if process.status() == psutil.STATUS_STOPPED]
 
 
 @pytest.mark.parametrize(

@@ -319,6 +319,7 @@ PLANS: dict[str, Callable[[], Plan]] = {
     "500": lambda: each_kind(Fault.INTERNAL_ERROR),
     "silence": lambda: each_kind(Fault.SILENCE),
     "lost requests": lambda: each_kind(Fault.LOSE_REQUEST),
+    "torn requests": lambda: each_kind(Fault.TEAR_REQUEST),
     "lost answers": lambda: each_kind(Fault.LOSE_ANSWER),
     "cut answers": lambda: each_kind(Fault.CUT_ANSWER),
     "all of them": now_and_then,

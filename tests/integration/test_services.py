@@ -175,7 +175,13 @@ def client(place: Place, proxy: FaultyProxy, fault: Fault, *, retries: int = 0) 
     return behind.store(retries=retries)
 
 
-REFUSED = [Fault.SLOW_DOWN, Fault.INTERNAL_ERROR, Fault.SILENCE, Fault.LOSE_REQUEST]
+REFUSED = [
+    Fault.SLOW_DOWN,
+    Fault.INTERNAL_ERROR,
+    Fault.SILENCE,
+    Fault.LOSE_REQUEST,
+    Fault.TEAR_REQUEST,
+]
 DONE = [Fault.LOSE_ANSWER, Fault.CUT_ANSWER]
 
 
@@ -307,10 +313,13 @@ def test_conditional_writes_are_not_repeated_after_a_time_out(
     assert s3_proxy.counts == {"PUT": 3}
 
 
-def test_a_failed_part_is_sent_again_alone(s3_place: Place, s3_proxy: FaultyProxy) -> None:
+@pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.TEAR_REQUEST], ids=name)
+def test_a_failed_part_is_sent_again_alone(
+    fault: Fault, s3_place: Place, s3_proxy: FaultyProxy
+) -> None:
     content = os.urandom(12_000_000)
-    s3_proxy.plan = only(Fault.LOSE_ANSWER, method="PUT")
-    obstore.put(client(s3_place, s3_proxy, Fault.LOSE_ANSWER, retries=3), "large", content)
+    s3_proxy.plan = only(fault, method="PUT")
+    obstore.put(client(s3_place, s3_proxy, fault, retries=3), "large", content)
     assert s3_proxy.counts == {"POST": 2, "PUT": 4}
     assert read(s3_place.store(), "large") == content
 

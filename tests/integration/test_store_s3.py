@@ -65,6 +65,7 @@ FAULTS = [
     Fault.SLOW_DOWN,
     Fault.INTERNAL_ERROR,
     Fault.LOSE_REQUEST,
+    Fault.TEAR_REQUEST,
     Fault.LOSE_ANSWER,
     Fault.CUT_ANSWER,
     Fault.CONFLICT,
