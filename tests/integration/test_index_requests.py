@@ -63,15 +63,20 @@ def url(s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch)
     return place.url
 
 
-@pytest.mark.parametrize(("projects", "days"), [(1, 1), (10, 3), (60, 20)])
-def test_a_file_costs_ten_requests(
-    projects: int, days: int, url: str, s3_proxy: FaultyProxy, tmp_path: Path
-) -> None:
+def fill(url: str, projects: int, days: int) -> None:
+    """Publish some versions of projects in all variants, as far as pages can tell."""
     made = {}
     for project in (f"project{number}" for number in range(projects)):
         entries = [wheel(project, variant, day) for variant in VARIANTS for day in range(days)]
         made[f"simple/{project}"] = adding(f"simple/{project}", entries)
     Channel.at(url, make=True).commit(made, ORDER)
+
+
+@pytest.mark.parametrize(("projects", "days"), [(1, 1), (10, 3), (60, 20)])
+def test_a_file_costs_ten_requests(
+    projects: int, days: int, url: str, s3_proxy: FaultyProxy, tmp_path: Path
+) -> None:
+    fill(url, projects, days)
     s3_proxy.requests.clear()
 
     channel = Channel.at(url, make=True)
@@ -91,6 +96,34 @@ def test_a_file_costs_ten_requests(
     page = channel.objects.read("cu130/project0/index.html")
     assert page is not None
     assert page.count(b"<a href=") == days + 1
+
+
+@pytest.mark.parametrize(
+    ("projects", "files", "requests"),
+    [(1, 4, {"GET": 2, "PUT": 20}), (3, 24, {"GET": 7, "PUT": 82})],
+)
+def test_files_that_are_published_together(
+    *,
+    projects: int,
+    files: int,
+    requests: dict[str, int],
+    url: str,
+    s3_proxy: FaultyProxy,
+    tmp_path: Path,
+) -> None:
+    """As `docs/scale.md` tells."""
+    fill(url, projects, 1)
+    s3_proxy.requests.clear()
+    new = [
+        package(tmp_path, project, wheel(project, variant, 1 + day))
+        for project in (f"project{number}" for number in range(projects))
+        for variant in VARIANTS
+        for day in range(files // projects // len(VARIANTS))
+    ]
+    assert len(new) == files
+    channel = Channel.at(url, make=True)
+    publish(channel, channel.head(), new, ORDER)
+    assert s3_proxy.counts == requests
 
 
 def _kind(path: str) -> str:

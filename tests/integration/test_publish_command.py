@@ -78,7 +78,6 @@ def test_packages_are_promoted_and_not_published_to_a_channel_that_says_so(tmp_p
         assert "takes packages from channel nightly only" in refused.stderr
 
 
-@pytest.mark.slow
 def test_one_more_wheel_costs_ten_requests(
     tmp_path: Path, s3_place: Place, s3_proxy: FaultyProxy
 ) -> None:
