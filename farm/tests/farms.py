@@ -121,6 +121,11 @@ class TrialFarm:
         if wait:
             self.wait_for_master()
 
+    def restart_master(self) -> None:
+        """Kill the master, and start it again without waiting for it."""
+        self.kill("master")
+        self.start_master(wait=False)
+
     def wait_for_master(self) -> None:
         wait_until(self._answers, _STARTING, self.log)
 
@@ -187,9 +192,11 @@ class TrialFarm:
         process.terminate()
         return process.wait(60)
 
+    def is_done(self, plan: str) -> bool:
+        return (self.master / "plans" / "ended" / f"{plan}.json").exists()
+
     def wait_done(self, plan: str, seconds: float) -> None:
-        ended = self.master / "plans" / "ended" / f"{plan}.json"
-        wait_until(ended.exists, seconds, self.log)
+        wait_until(lambda: self.is_done(plan), seconds, self.log)
 
     def buildsets(self) -> list[Buildset]:
         found: list[Buildset] = self._ask("buildsets")["buildsets"]  # type: ignore[assignment]
@@ -259,7 +266,7 @@ class TrialFarm:
         return self._running[name]
 
     def _end_all(self) -> None:
-        for name in self.names:
+        for name in (*self.names, *self._running):
             self.signal_machine(name, SIGKILL)
         for process in self._running.values():
             process.kill()
@@ -302,8 +309,9 @@ class Postgres:
     def url(self, name: str = "postgres") -> str:
         return f"postgresql://farm@{LOOPBACK}:{self._port}/{name}"
 
-    def make(self, name: str) -> str:
+    def make(self) -> str:
         """Make a database, and return where it is."""
+        name = f"d{os.getpid()}_{time.monotonic_ns()}"
         self._call("createdb", "-h", LOOPBACK, "-p", str(self._port), "-U", "farm", name)
         return self.url(name)
 
@@ -332,6 +340,12 @@ class Postgres:
             self._server.send_signal(how)
             self._server.wait(60)
             self._server = None
+
+    def restart(self, how: Signals = SIGINT) -> None:
+        """End it, and start it again after a while, in which others find nothing there."""
+        self.stop(how)
+        time.sleep(2)
+        self.start()
 
     def _is_ready(self) -> bool:
         ready = [str(self._programs / "pg_isready"), "-q", "-h", LOOPBACK, "-p", str(self._port)]

@@ -3,22 +3,27 @@
 import random
 import sqlite3
 import time
-from collections import Counter
 from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.ordeals import (
+    LONG,
+    WORKERS,
+    busy_text,
+    check_busy,
+    check_once,
+    harm_often,
+)
 from tests.helpers import WORKS, make_yard
-from torchyard.store.store import Store
 
 pytestmark = pytest.mark.integration
 
 SLOW = WORKS.replace("cat {core}", "sleep 1; cat {core}").replace(
     'python = ["cp311", "cp312"]', 'python = ["cp310", "cp311", "cp312", "cp313"]'
 )
-WORKERS = ("w1", "w2", "w3")
 
 
 def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm:
@@ -30,17 +35,6 @@ def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm
     farm.start_workers()
     wait_until(lambda: farm.connected() == set(WORKERS), 240, farm.log)
     return farm
-
-
-def check_once(farm: TrialFarm, plan: str, jobs: int) -> None:
-    """Every job of a plan was sent once, ended well, and has a result."""
-    sent = [one for one in farm.buildsets() if one["external_idstring"].startswith(f"{plan}/")]
-    assert Counter(one["external_idstring"] for one in sent) == {
-        f"{plan}/{number}": 1 for number in range(jobs)
-    }
-    assert {one["results"] for one in sent} == {0}
-    store = Store.at(str(farm.file.parent / ".torchyard" / "store"))
-    assert len(list(store.fingerprints())) == jobs + 1  # and the source
 
 
 def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> None:
@@ -86,25 +80,13 @@ def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
 @pytest.mark.slow
 def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, database: str) -> None:
     """Also while it starts, which takes it about three seconds here."""
-    chance = random.Random(20)
-    done = tmp_path / "done"
-    text = SLOW.replace("sleep 1;", f"echo {{python}} >> {done}; sleep 1;")
     with ExitStack() as stack:
-        farm = start(stack, tmp_path, text, database)
+        farm = start(stack, tmp_path, busy_text(tmp_path, 12), database)
         plan = farm.submit()
-        for _ in range(20):
-            time.sleep(chance.uniform(0.2, 6))
-            farm.kill("master")
-            farm.start_master(wait=False)
+        harm_often(farm, plan, 20, farm.restart_master)
         farm.wait_for_master()
-        farm.wait_done(plan, 120)
-        check_once(farm, plan, 17)
-        assert sorted(done.read_text(encoding="utf-8").split()) == [
-            "cp310",
-            "cp311",
-            "cp312",
-            "cp313",
-        ]
+        farm.wait_done(plan, LONG)
+        check_busy(farm, plan, tmp_path, 12)
 
 
 @pytest.mark.slow
