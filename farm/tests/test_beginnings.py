@@ -26,12 +26,12 @@ class StandIns:
         self.told: list[object] = []
         updates = SimpleNamespace(
             addBuild=answer((7, 1)),
-            updateBuilderInfo=answer(),
             setBuildStateString=answer(),
             finishBuild=lambda _, results: self.told.append(results),
         )
         self.master = SimpleNamespace(
             data=SimpleNamespace(updates=updates),
+            db=SimpleNamespace(builders=SimpleNamespace(updateBuilderInfo=answer())),
             mq=SimpleNamespace(
                 startConsuming=answer(SimpleNamespace(stopConsuming=lambda: None)),
             ),
