@@ -9,6 +9,7 @@ from typing import Self
 
 import pytest
 
+from farm.tests.cables import Cable
 from farm.tests.clocks import backdate
 from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
@@ -107,6 +108,31 @@ def test_a_job_outlives_its_master_and_is_found_by_another(
     busy.kill("master")
     other.wait_done(plan, 200)
     assert begun(tmp_path) == 1
+
+
+def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
+    stack: ExitStack, tmp_path: Path
+) -> None:
+    """Only its way to the first one is cut: the job took nothing down."""
+    wait = f"until test -e {tmp_path}/go; do sleep 1; done"
+    text = long_core(tmp_path, 0).replace("sleep 0", wait)
+    first, second = start(stack, tmp_path, text)
+    cable = stack.enter_context(Cable(first.port))
+    second.kill("w2")
+    first.kill("w1")
+    first.start_worker("w1", "--master", f"{LOOPBACK}:{second.port}", port=cable.port)
+    plan = first.submit()
+    wait_until(lambda: begun(tmp_path) == 1, 120, first.log)
+    cable.silence()
+    cable.cut()
+    wait_until(lambda: "w1 is back with the job of build" in second.log(), 180, second.log)
+    (tmp_path / "go").touch()
+    second.wait_done(plan, 200)
+    assert begun(tmp_path) == 1
+    builds = second._ask("builds?property=verdict")["builds"]
+    told = [build["properties"].get("verdict") for build in builds]  # type: ignore[index]
+    assert ["cut", "run"] in told
+    assert "lost" not in str(told)
 
 
 def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path) -> None:
