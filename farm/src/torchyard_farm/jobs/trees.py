@@ -12,8 +12,8 @@ from torchyard.model.recipe import Stage
 _TYPICAL = {Stage.SOURCE: 2000, Stage.CORE: 8000, Stage.BINDINGS: 1000, Stage.PACKAGE: 500}
 """Megabytes that the result of a job of PyTorch's size has; others are not worth a thought.
 
-What counts is which of a job's inputs outweighs which. That is the same in other projects, as a
-core holds its source: so nobody is asked for the true sizes.
+What counts is which of a job's inputs outweighs which: a core of recipe `pytorch` holds its source.
+True sizes of some inputs beside guesses for others could turn that round.
 """
 
 _MEMORY = 1000
