@@ -10,6 +10,7 @@ from buildbot.db.model import Model
 from torchyard_farm.jobs.board import Told
 from torchyard_farm.master.tables import (
     count_sent,
+    read_hands,
     read_open,
     read_pages,
     read_past,
@@ -45,6 +46,12 @@ class Tables:
             "buildrequests", id=number, buildsetid=number, builderid=7, submitted_at=1, **over
         )
         return number
+
+    def give(self, request: int, **told: object) -> None:
+        """Tell what is known of a job."""
+        for name, value in told.items():
+            given = {"property_name": name, "property_value": json.dumps([value, "plan"])}
+            self._add("buildset_properties", buildsetid=request, **given)
 
     def claim(self, request: int) -> None:
         self._add("buildrequest_claims", brid=request, masterid=1, claimed_at=1)
@@ -196,3 +203,16 @@ def test_what_is_not_over_waits_or_is_with_a_worker(tables: Tables) -> None:
     tables.claim(runs)
     found = read_open(tables.connection, Model, "plan")
     assert sorted(found) == [(waits, False), (runs, True)]
+
+
+def test_what_agents_had_in_their_hands_the_last_at_last(tables: Tables) -> None:
+    for number in (1, 2):
+        request = tables.send(f"plan/{number}", SUCCESS)
+        tables.give(request, fingerprint=f"f{number}", inputs={f"a{number}": 8, "b": 2}, job=number)
+        tables.build(request, SUCCESS)
+    tables.give(tables.send("plan/3"), fingerprint="f3")
+    found = read_hands(tables.connection, Model)
+    assert {agent for agent, _ in found} == {"w1"}
+    had = [sorted(names) for _, names in found]
+    assert sorted(had[:2]) == [["a1", "b"], ["f1"]]
+    assert sorted(had[2:]) == [["a2", "b"], ["f2"]]

@@ -7,8 +7,6 @@ from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
 from typing import Any
 
-import msgspec
-import sqlalchemy as sa
 from buildbot.db.buildrequests import BuildRequestModel
 from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
@@ -24,14 +22,12 @@ from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.looping import LoopingService
 from torchyard_farm.master.queues import Queues
 from torchyard_farm.master.reminders import Reminders
+from torchyard_farm.master.tables import read_hands
 from torchyard_farm.settings.farm import Machine
 
 _FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
 
 _END = ("builds", None, "finished")
-
-_HISTORY = 5000
-"""How many of the last builds are read at a start."""
 
 Steps = Generator[Any, Any, Any]
 
@@ -68,8 +64,9 @@ class Desk(LoopingService):
         yield self._stop_listening()
         yield self.queues.listen(self.master.mq)
         self._consumer = yield self.master.mq.startConsuming(self._hear_end, _END)
-        for machine, had in (yield self.master.db.pool.do(self._read_history)):
-            self.trees.note(machine, had)
+        for agent, had in (yield self.master.db.pool.do(read_hands, self.master.db.model)):
+            if agent in self._agents:
+                self.trees.note(self._agents[agent], had)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self.repeat(self._look_around, interval, now=False)
 
@@ -97,27 +94,6 @@ class Desk(LoopingService):
 
     def machine_of(self, worker: Any) -> str:
         return self._agents[worker.name]
-
-    def _read_history(self, connection: Any) -> list[tuple[str, Iterable[str]]]:
-        """Read which machines had what in their hands lately, the last at last."""
-        model = self.master.db.model
-        builds, requests, workers = model.builds, model.buildrequests, model.workers
-        given = model.buildset_properties
-        query = (
-            sa.select(builds.c.id, workers.c.name, given.c.property_value)
-            .join(requests, requests.c.id == builds.c.buildrequestid)
-            .join(workers, workers.c.id == builds.c.workerid)
-            .join(given, given.c.buildsetid == requests.c.buildsetid)
-            .where(given.c.property_name.in_(("fingerprint", "inputs")))
-            .order_by(builds.c.id.desc())
-            .limit(_HISTORY)
-        )
-        found: list[tuple[str, Iterable[str]]] = []
-        for _, agent, value in reversed(connection.execute(query).fetchall()):
-            if agent in self._agents:
-                had = msgspec.json.decode(value)[0]
-                found.append((self._agents[agent], [had] if isinstance(had, str) else had))
-        return found
 
     def places(self) -> dict[str, Place]:
         """The machines that are connected or can be started, with what is booked of them."""

@@ -9,6 +9,7 @@ from buildbot.process.results import CANCELLED, FAILURE, SUCCESS, WARNINGS
 
 from torchyard_farm.jobs.attempts import Verdict
 from torchyard_farm.jobs.board import Told
+from torchyard_farm.master.builds import FINGERPRINT
 from torchyard_farm.master.tries import VERDICT
 from torchyard_farm.pages.history import Past
 from torchyard_farm.pages.progress import Outcome, Sent
@@ -17,8 +18,8 @@ _RUN = "run"
 """The step that runs a job."""
 
 GOOD = (SUCCESS, WARNINGS)
-_FAR = 2000
-"""So many jobs are looked back at."""
+_FAR, _LATELY = 2000, 5000
+"""So many jobs are looked back at, and so many of the things that they were or were made from."""
 
 _CONCLUSIONS: dict[str | None, Outcome] = {
     Verdict.GIVEN_UP: "given up",
@@ -123,6 +124,24 @@ def read_sent(connection: Any, model: Any, plan: str) -> list[Sent]:
             text=text or "",
         )
     return list(last.values())
+
+
+def read_hands(connection: Any, model: Any) -> list[tuple[str, list[str]]]:
+    """What agents had in their hands lately, by fingerprint, what they had last at last."""
+    builds, requests, workers = model.builds, model.buildrequests, model.workers
+    given = model.buildset_properties
+    query = (
+        sa.select(workers.c.name, given.c.property_value)
+        .select_from(builds)
+        .join(requests, requests.c.id == builds.c.buildrequestid)
+        .join(workers, workers.c.id == builds.c.workerid)
+        .join(given, given.c.buildsetid == requests.c.buildsetid)
+        .where(given.c.property_name.in_((FINGERPRINT, "inputs")))
+        .order_by(builds.c.id.desc())
+        .limit(_LATELY)
+    )
+    found = [(agent, json.loads(value)[0]) for agent, value in connection.execute(query)]
+    return [(agent, [had] if isinstance(had, str) else list(had)) for agent, had in found[::-1]]
 
 
 def read_past(connection: Any, model: Any, pages: Collection[int]) -> list[Past]:
