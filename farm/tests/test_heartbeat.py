@@ -12,6 +12,7 @@ from buildbot.process.properties import Properties
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
+from farm.tests.tables import ENDED, RETRY, Tables, tables_in_memory
 from torchyard_farm.jobs.attempts import Verdict
 from torchyard_farm.jobs.booking import Amounts, Look, Running
 from torchyard_farm.master.heartbeat import Heartbeat
@@ -21,8 +22,6 @@ from torchyard_farm.master.tries import Tries
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
 INTERVAL, PATIENCE = 20, 30
-LOST = 1000
-"""When the connection of the first build was lost."""
 
 
 class StandInAgent:
@@ -57,10 +56,10 @@ class StandInAgent:
 class StandInMaster:
     """In place of Buildbot's master: its tables, workers and clock."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
+    def __init__(self, tables: Tables) -> None:
+        self.tables = tables
         self.reactor = Clock()
-        self.reactor.advance(LOST + 10)
+        self.reactor.advance(ENDED + 10)
         self.looks = Looks()
         self.agents: dict[str, StandInAgent] = {}
         self.workers = SimpleNamespace(connections={}, workers=self.agents)
@@ -68,52 +67,26 @@ class StandInMaster:
         self.botmaster = SimpleNamespace(builders={"linux": self.builder})
         self.db = SimpleNamespace(model=Model, pool=SimpleNamespace(do=self._ask))
         self.data = SimpleNamespace(updates=SimpleNamespace(setBuildProperty=self._change))
-        self.add("masters", id=1, name="m", name_hash="m", active=1, last_active=0)
-        self.add("workers", id=1, name="w", info={})
 
     def _ask(self, question: object, *args: object) -> defer.Deferred[object]:
         assert callable(question)
-        return defer.succeed(question(self.connection, *args))
+        return defer.succeed(question(self.tables.connection, *args))
 
     def _change(self, build: int, name: str, value: str, _: str) -> None:
         table = Model.build_properties
         this = sa.and_(table.c.buildid == build, table.c.name == name)
-        self.connection.execute(sa.update(table).where(this).values(value=json.dumps(value)))
-
-    def add(self, table: str, **values: object) -> None:
-        self.connection.execute(sa.insert(getattr(Model, table)).values(**values))
+        change = sa.update(table).where(this).values(value=json.dumps(value))
+        self.tables.connection.execute(change)
 
     def connect(self, name: str, machine: str | None) -> StandInAgent:
         self.agents[name] = StandInAgent(name, machine)
         return self.agents[name]
 
-    def send(self, number: int, fingerprint: str) -> None:
+    def send(self, fingerprint: str) -> int:
         """A job that is wanted."""
-        when = {"submitted_at": 1, "complete": 0}
-        self.add("buildsets", id=number, **when)
-        self.add("buildrequests", id=number, buildsetid=number, builderid=7, **when)
-        self.add(
-            "buildset_properties",
-            buildsetid=number,
-            property_name="fingerprint",
-            property_value=json.dumps([fingerprint, "plan"]),
-        )
-
-    def lose(self, number: int, machine: str, fingerprint: str) -> None:
-        """A build of it ended with its connection."""
-        known = {"builderid": 7, "masterid": 1, "workerid": 1, "number": number}
-        times = {
-            "started_at": 1,
-            "complete_at": LOST,
-            "results": 5,
-            "state_string": "",
-            "locks_duration_s": 0,
-        }
-        self.add("builds", id=number, buildrequestid=number, **known, **times)
-        facts = {"machine": machine, "fingerprint": fingerprint, "verdict": Verdict.LOST.value}
-        for name, value in facts.items():
-            given = {"name": name, "value": json.dumps(value), "source": "run"}
-            self.add("build_properties", buildid=number, **given)
+        request = self.tables.send("plan/1")
+        self.tables.give(request, fingerprint=fingerprint)
+        return request
 
     def follow(self, machine: str, fingerprint: str) -> None:
         told = {"machine": machine, "fingerprint": fingerprint}
@@ -122,8 +95,8 @@ class StandInMaster:
     def verdict(self, build: int) -> str:
         table = Model.build_properties
         this = sa.and_(table.c.buildid == build, table.c.name == "verdict")
-        value = self.connection.execute(sa.select(table.c.value).where(this)).scalar_one()
-        return str(json.loads(value))
+        asked = sa.select(table.c.value).where(this)
+        return str(json.loads(self.tables.connection.execute(asked).scalar_one()))
 
     def beat(self, tries: Tries) -> None:
         """Begin to ask, and ask for the first time."""
@@ -135,11 +108,8 @@ class StandInMaster:
 
 @pytest.fixture
 def master() -> Iterator[StandInMaster]:
-    engine = sa.create_engine("sqlite://")
-    Model.metadata.create_all(engine)
-    with engine.begin() as connection:
-        yield StandInMaster(connection)
-    engine.dispose()
+    with tables_in_memory() as tables:
+        yield StandInMaster(tables)
 
 
 def test_who_is_silent_is_cut_off_when_the_patience_is_over(master: StandInMaster) -> None:
@@ -159,7 +129,7 @@ def test_who_is_silent_is_cut_off_when_the_patience_is_over(master: StandInMaste
 
 
 def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster) -> None:
-    master.send(1, "aa11")
+    master.send("aa11")
     master.follow("m1", "cc33")
     first, second = master.connect("w1-1", "m1"), master.connect("w1-2", "m1")
     first.jobs = second.jobs = {
@@ -183,19 +153,19 @@ def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster)
 def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
     master: StandInMaster, shared: bool, age: int, verdict: Verdict
 ) -> None:
-    master.send(1, "aa11")
+    request = master.send("aa11")
     tries, found = Tries(shared=shared), list[object]()
     if shared:
-        tries.known(master, 1)  # another master lost the machine afterwards
-    master.lose(1, "m1", "aa11")
+        tries.known(master, request)  # another master lost the machine afterwards
+    build = master.tables.build(request, RETRY, "lost", machine="m1", fingerprint="aa11")
     if not shared:
-        tries.known(master, 1)
+        tries.known(master, request)
     master.connect("w1", "m1").jobs = {"aa11": Running(name="core-aa", age=age)}
     master.connect("w2", "m2").jobs = {"aa11": Running(name="core-aa", age=age + 1)}
     master.beat(tries)
-    assert master.verdict(1) == verdict
-    tries.known(master, 1).addCallback(found.extend)
-    assert found == [("m1", verdict, LOST)] or (shared and verdict is Verdict.LOST)
+    assert master.verdict(build) == verdict
+    tries.known(master, request).addCallback(found.extend)
+    assert found == [("m1", verdict, ENDED)] or (shared and verdict is Verdict.LOST)
 
 
 def test_a_machine_that_is_gone_holds_nothing(master: StandInMaster) -> None:

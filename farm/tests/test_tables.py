@@ -1,12 +1,12 @@
 """What is read from Buildbot's own tables."""
 
-import json
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
+from farm.tests.tables import CANCELLED, FAILURE, RETRY, SUCCESS, Tables, tables_in_memory
 from torchyard_farm.jobs.board import Told
 from torchyard_farm.master.tables import (
     count_sent,
@@ -20,75 +20,11 @@ from torchyard_farm.master.tables import (
 from torchyard_farm.pages.history import Past
 from torchyard_farm.pages.progress import Sent
 
-SUCCESS, FAILURE, RETRY, CANCELLED = 0, 2, 5, 6
-
-
-class Tables:
-    """Buildbot's tables in memory, and what Buildbot writes into them."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
-        self._add("masters", id=1, name="m", name_hash="m", active=1, last_active=0)
-        self._add("workers", id=1, name="w1", info={})
-        self._add("builders", id=7, name="demo/cell", name_hash="c")
-        self._requests = self._builds = 0
-
-    def _add(self, table: str, **values: object) -> None:
-        self.connection.execute(sa.insert(getattr(Model, table)).values(**values))
-
-    def send(self, name: str, results: int | None = None) -> int:
-        """Send a job, which is over if it has a result."""
-        self._requests = number = self._requests + 1
-        over = {"complete": int(results is not None), "results": results}
-        self._add("buildsets", id=number, external_idstring=name, submitted_at=1, **over)
-        over["complete_at"] = None if results is None else 99
-        self._add(
-            "buildrequests", id=number, buildsetid=number, builderid=7, submitted_at=1, **over
-        )
-        return number
-
-    def give(self, request: int, **told: object) -> None:
-        """Tell what is known of a job."""
-        for name, value in told.items():
-            given = {"property_name": name, "property_value": json.dumps([value, "plan"])}
-            self._add("buildset_properties", buildsetid=request, **given)
-
-    def claim(self, request: int) -> None:
-        self._add("buildrequest_claims", brid=request, masterid=1, claimed_at=1)
-
-    def build(self, request: int, results: int | None = None, verdict: str = "") -> None:
-        self._builds = number = self._builds + 1
-        self._add(
-            "builds",
-            id=number,
-            number=number,
-            builderid=7,
-            buildrequestid=request,
-            workerid=1,
-            masterid=1,
-            started_at=10,
-            complete_at=None if results is None else 60,
-            locks_duration_s=0,
-            state_string="failed bindings: why",
-            results=results,
-        )
-        for step, (name, text) in enumerate([("locks_acquire", "locks acquired"), ("run", "why")]):
-            place = {"id": 10 * number + step, "number": step, "buildid": number}
-            self._add("steps", name=name, state_string=text, urls_json="[]", **place)
-        told = {"verdict": verdict, "machine": "w", "task": "check:demo-1.0/cell"}
-        for name, value in told.items():
-            if value:
-                text = json.dumps(value)
-                self._add("build_properties", buildid=number, name=name, value=text, source="run")
-
 
 @pytest.fixture
 def tables() -> Iterator[Tables]:
-    engine = sa.create_engine("sqlite://")
-    Model.metadata.create_all(engine)
-    with engine.begin() as connection:
-        yield Tables(connection)
-    engine.dispose()
+    with tables_in_memory() as tables:
+        yield tables
 
 
 def sent(tables: Tables, plan: str = "plan") -> list[Sent]:
