@@ -62,14 +62,14 @@ def test_no_pattern_takes_long(name: str) -> None:
     ):
         start = time.process_time()
         pattern.search(long)
-        assert time.process_time() - start < 1
+        assert time.process_time() - start < 10
 
 
 def test_a_line_of_100_kb_takes_no_time() -> None:
     for piece in ("x", "error: ", "undefined reference to `", " ", "File", "a.b::"):
         start = time.process_time()
         telling_lines([piece * (100_000 // len(piece))] * 5, FAILURES)
-        assert time.process_time() - start < 1
+        assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize(
