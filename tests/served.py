@@ -3,6 +3,8 @@
 The configurations are those of `examples/serve`.
 """
 
+import json
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +44,18 @@ class Served(NamedTuple):
 
     def publish(self, folder: Path, *words: str) -> None:
         self.call("publish", folder, "--to", self.place, *words)
+
+    def delete_hidden(self) -> list[str]:
+        """Delete all that is hidden, once that is a moment ago; moments are told in seconds."""
+        deleted: list[str] = []
+        for _ in range(100):
+            said = json.loads(self.call("prune", self.place, "--grace", "0", "--json"))
+            deleted += said["deleted"]
+            head = self.channel.head()
+            if not any(self.channel.state(head, part).hidden for part in head.parts):
+                return deleted
+            time.sleep(0.1)
+        pytest.fail("it stays hidden")
 
 
 def directory_config(root: Path) -> str:

@@ -40,6 +40,12 @@ def test_installers_follow_what_is_done_to_a_channel(
     served.call("rollback", served.place, "--last")
     assert installer.install(index, "tiny==1.0+cpu", next(target))["tiny"] == "1.0+cpu"
 
+    served.call("prune", served.place, "--keep", "2")
+    deleted = [key for key in served.delete_hidden() if key.endswith(".whl")]
+    assert {Path(key).name for key in deleted} == {tiny("1.0+cpu"), tiny("1.0+cu130")}
+    assert [served.channel.objects.head(key) for key in deleted] == [None, None]
+    assert newest() == "1.1+cpu"
+
 
 def test_promoted_packages_are_the_same_bytes(
     served: Served, installer: Installer, release: Path, tmp_path: Path
