@@ -8,7 +8,6 @@ python conda.py rattler FOLDER            the index, by py-rattler's `index_fs`
 python conda.py conda-index FOLDER        the index, by conda-index
 """
 
-import gc
 import io
 import os
 import sys
@@ -91,7 +90,6 @@ def make(folder: Path, count: int) -> None:
 
 def add(url: str, packages: Iterable[Path]) -> None:
     """Publish packages: all that their bytes and the index need, and nothing of checks."""
-    gc.disable()  # as the command line does
     channel = Channel.at(url, make=True)
     entries = [_publish_bytes(channel, package) for package in packages]
     order = Order(f"add {len(entries)} packages", AT)

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import msgspec
 import pytest
 from tests.channel_reader import Reader, read_all, told
-from tests.channels import wheel
+from tests.channels import conda, put, wheel
 from tests.helpers import Command, Output
 from tests.services import S3Server
 
 from torchyard.errors import SelectionError, UsageError
 from torchyard.publish.channel import Channel
+from torchyard.publish.draft import ROOTS
 from torchyard.store.objects import Objects
 
 pytestmark = pytest.mark.integration
@@ -147,6 +148,26 @@ def test_promoting_a_release(torchyard: Command, places: Places, tmp_path: Path)
     assert "torch is archived" in status.err
     late = torchyard("publish", tmp_path / "2.14.0", "--to", plain)
     assert (late.code, "is archived and takes no new files: it is done" in late.err) == (15, True)
+
+
+def test_a_channel_that_is_moved_goes_on(
+    s3_server: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Directories and buckets know pages by different tags."""
+    place = s3_server.place()
+    for name, value in place.environment.items():
+        monkeypatch.setenv(name, value)
+    near, far = Channel.at(str(tmp_path / "here"), make=True), Objects(place.url)
+    put(near, wheel("torch", "1.0", "cpu"), conda("torch", "1.0"))
+    for meta in near.objects.list(""):
+        far.write(meta.key, near.objects.read(meta.key) or b"")
+    moved = Channel(far)
+    for version in ("1.1", "1.2"):
+        put(moved, wheel("torch", version, "cpu"), conda("torch", version))
+        found = read_all(Reader(far.read), moved.head())
+        assert found == told(moved)
+        assert any(version in file for file in found["simple/torch cpu"])
+    assert moved.mend([*moved.head().parts, ROOTS]) == []
 
 
 def test_a_server_copies_within_its_bucket(places: Places) -> None:

@@ -22,6 +22,7 @@ from tests.unit.test_schemas import validate
 
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State, order_of
+from torchyard.index.offer import offers
 from torchyard.index.repodata import record_of
 from torchyard.publish.channel import Channel
 from torchyard.publish.draft import Order
@@ -683,6 +684,29 @@ def test_only_what_somebody_could_publish_again_is_an_orphan(
     assert done.deleted == ([key] if goes else [])
     assert (channel.objects.head(key) is None) is goes
     read_all(Reader(channel.objects.read), channel.head())
+
+
+def test_offers_of_conda_packages_are_those_of_all_that_is_there(channel: Channel) -> None:
+    """Only those of names that change are made anew."""
+    part = "conda/linux-64"
+
+    def look() -> list[tuple[str, str]]:
+        head = channel.head()
+        found = head.parts[part].offers
+        assert found == offers(part, channel.state(head, part).entries)
+        return [(offer.name, offer.version) for offer in found]
+
+    add(channel, [package("b", "1.0"), package("b-c", "1.0")], part=part)
+    add(channel, [package("a", "1.0"), package("b", "1.1")], part=part)
+    assert look() == [("a", "1.0"), ("b", "1.1"), ("b-c", "1.0")]
+    add(channel, [package("b", "1.2")], part=part)
+    assert look() == [("a", "1.0"), ("b", "1.2"), ("b-c", "1.0")]
+    yank(channel, parse_selection(["b==1.2"]), "", order("yank"))
+    assert look() == [("a", "1.0"), ("b", "1.1"), ("b-c", "1.0")]
+    yank(channel, parse_selection(["a==1.0"]), "", order("yank"))
+    assert look() == [("b", "1.1"), ("b-c", "1.0")]
+    rollback(channel, 3, order("rollback"))
+    assert look() == [("a", "1.0"), ("b", "1.2"), ("b-c", "1.0")]
 
 
 def test_old_shards_are_removed(channel: Channel) -> None:

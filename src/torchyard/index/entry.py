@@ -1,8 +1,8 @@
 """What a channel knows of a file, and of all files that share pages."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
-from operator import is_
+from operator import attrgetter, is_
 from typing import Literal
 
 import msgspec
@@ -48,6 +48,10 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """Of a conda package: what `repodata.json` says of it."""
 
 
+order_of: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")
+"""Where an entry stands among others."""
+
+
 class Hidden(Value, kw_only=True, array_like=True):
     """A file that no page names any more, and since when."""
 
@@ -85,10 +89,6 @@ def is_file_name(name: str) -> bool:
 def package_key(sha256: str, file: str) -> str:
     """Where the bytes of a wheel or a zip are. No other bytes can ever be there."""
     return f"packages/{sha256[:2]}/{sha256[2:]}/{file}"
-
-
-def order_of(entry: Entry) -> tuple[str, str]:
-    return entry.file, entry.variant
 
 
 def changed(old: State, new: State) -> list[Entry]:

@@ -1,6 +1,8 @@
 """`repodata.json`: what solvers read of the conda packages of a platform."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -17,6 +19,8 @@ NOARCH = "noarch"
 
 Format = Literal["packages", "packages.conda"]
 """Where an index lists `.tar.bz2`, and where `.conda`."""
+
+_file = attrgetter("file")
 
 
 def record_of(
@@ -42,6 +46,12 @@ def record_of(
 def name_of(file: str) -> str:
     """The name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
     return file.rsplit("-", 2)[0]
+
+
+def of_name(state: State, name: str) -> list[Entry]:
+    """The entries of a name, which are near each other: at most `a-b-1-0` is among `a`'s."""
+    first, end = (bisect_left(state.entries, name + sign, key=_file) for sign in "-.")
+    return [entry for entry in state.entries[first:end] if name_of(entry.file) == name]
 
 
 class Listed(NamedTuple):

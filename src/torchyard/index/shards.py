@@ -4,19 +4,16 @@ A solver reads the index and the shards of the few names that it needs. Shards a
 sha256 of their bytes, so they never change.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
-from operator import attrgetter
 
 import msgspec
 
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
-from torchyard.index.repodata import listed, name_of
+from torchyard.index.repodata import listed, name_of, of_name
 from torchyard.package.zstd import compress
 
-_file = attrgetter("file")
 _RECORD = msgspec.json.Decoder(dict[str, object])
 
 
@@ -32,7 +29,7 @@ def changed_shards(
     The state still has the old digests; `touched` are the entries that came, went or changed.
     """
     names = sorted({name_of(entry.file) for entry in touched})
-    groups = {name: _named(state, name) for name in names}
+    groups = {name: of_name(state, name) for name in names}
     made = {name: _shard(entries) for name, entries in groups.items() if entries}
     digests = {name: sha256(data).hexdigest() for name, data in made.items()}
     kept = {name: digest for name, digest in state.shards.items() if name not in groups}
@@ -42,12 +39,6 @@ def changed_shards(
         if state.shards.get(name) != digest
     ]
     return {**kept, **digests}, fresh
-
-
-def _named(state: State, name: str) -> list[Entry]:
-    """The entries of a name, which are near each other: at most `a-b-1-0` is among `a`'s."""
-    first, end = (bisect_left(state.entries, name + sign, key=_file) for sign in "-.")
-    return [entry for entry in state.entries[first:end] if name_of(entry.file) == name]
 
 
 def _shard(entries: Iterable[Entry]) -> bytes:

@@ -9,16 +9,16 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.index.entry import SHARED, State, changed
-from torchyard.index.offer import offers
+from torchyard.index.entry import SHARED, Entry, State, changed
+from torchyard.index.offer import Offer, offers
 from torchyard.index.page import Page
+from torchyard.index.repodata import name_of, of_name
 from torchyard.index.simple import serial_of
 from torchyard.model.canonical import canonical_json
 from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.head import HISTORY, Change, Head, Part
 from torchyard.publish.roots import changed_roots
 from torchyard.publish.shelves import changed_views, companions, pages, parse_part, settle
-from torchyard.store.tags import tag_of
 
 Edit = Callable[[State], State]
 """What should become of a state. It is called again if somebody else was faster."""
@@ -39,6 +39,13 @@ class Order(NamedTuple):
     at: str
 
 
+class Place(NamedTuple):
+    """What only the place of a channel tells: states of parts, and tags that pages get there."""
+
+    state: Callable[[str], State]
+    tag_of: Callable[[bytes], str]
+
+
 class Write(NamedTuple):
     """A page, and the tag of the one that it takes the place of."""
 
@@ -56,12 +63,21 @@ class Draft(NamedTuple):
     writes: list[Write]
 
 
+class _Nearby(NamedTuple):
+    """What is the same for all parts of a change."""
+
+    variants: tuple[str, ...]
+    generation: int
+    tag_of: Callable[[bytes], str]
+
+
 class _New(NamedTuple):
     state: State
     digest: str
     data: bytes
     fixed: list[Page]
     writes: list[Write]
+    touched: list[Entry]
 
 
 def draft_change(
@@ -69,27 +85,26 @@ def draft_change(
     edits: Mapping[str, Edit],
     order: Order,
     amend: Amend,
-    read: Callable[[str], State],
+    place: Place,
 ) -> Draft | None:
     """Apply edits to a channel in the order of their parts; None if nothing changes."""
     edits = {**dict.fromkeys(companions(edits, head.parts), _as_it_is), **edits}
-    olds = {name: read(name) for name in edits}
+    olds = {name: place.state(name) for name in edits}
     news = {name: _edited(olds[name], edit) for name, edit in edits.items()}
     amended = amend(head)
     variants = _variants(amended, news)
     fresh = set(variants).difference(head.variants)
     if fresh:  # files that fit every variant appear in the new ones, before those that need them
         shared = {
-            name: read(name)
+            name: place.state(name)
             for name, part in head.parts.items()
             if part.shared and name not in edits
         }
         olds |= shared
         news = shared | news
+    nearby = _Nearby(variants, head.generation + 1, place.tag_of)
     made = {
-        name: new
-        for name, state in news.items()
-        if (new := _new(name, olds[name], state, variants, head.generation + 1))
+        name: new for name, state in news.items() if (new := _new(name, olds[name], state, nearby))
     }
     if not made and amended is head:
         return None
@@ -104,14 +119,14 @@ def draft_change(
         parts=changes,
         run=secrets.token_hex(8),
     )
-    parts = {name: _part(name, new) for name, new in made.items()}
+    parts = {name: _part(name, new, head.parts.get(name)) for name, new in made.items()}
     new_head = msgspec.structs.replace(
         amended,
         generation=change.generation,
         parts={**head.parts, **parts},
         log=(*amended.log, change)[-HISTORY:],
     )
-    new_head, roots = changed_roots(head, new_head)
+    new_head, roots = changed_roots(head, new_head, place.tag_of)
     writes = [write for new in made.values() for write in new.writes]
     return Draft(
         head=new_head,
@@ -135,26 +150,24 @@ def _edited(old: State, edit: Edit) -> State:
     return old if new == old else new
 
 
-def _new(
-    name: str, old: State, state: State, variants: tuple[str, ...], generation: int
-) -> _New | None:
+def _new(name: str, old: State, state: State, nearby: _Nearby) -> _New | None:
     """A new state that knows its pages; None if it is the old one."""
     part = parse_part(name)
     touched = changed(old, state)
-    views = changed_views(part, old, state, touched, variants)
+    views = changed_views(part, old, state, touched, nearby.variants)
     if not views and state is old:
         return None
-    serials = {**state.serials, **dict.fromkeys(views, generation)}
+    serials = {**state.serials, **dict.fromkeys(views, nearby.generation)}
     state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
     if {page.path for page in fixed}.intersection(state.doomed):
         msg = f"objects that `{name}` needs are just being deleted"
         raise ElsewhereError(msg, hint=AGAIN, reason="busy")
     made = list(pages(part, state, views))
-    tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
+    tags = {**state.tags, **{page.path: nearby.tag_of(page.data) for page in made}}
     state = msgspec.structs.replace(state, tags=tags, run=secrets.token_hex(8))
     data = compress(canonical_json(state), LEVEL)
     writes = [Write(name, page, old.tags.get(page.path)) for page in made]
-    return _New(state, sha256(data).hexdigest(), data, fixed, writes)
+    return _New(state, sha256(data).hexdigest(), data, fixed, writes, touched)
 
 
 def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]:
@@ -191,11 +204,24 @@ def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
     return tuple(sorted(simple.union(head.variants) - {SHARED}))
 
 
-def _part(name: str, new: _New) -> Part:
+def _part(name: str, new: _New, old: Part | None) -> Part:
     variants = {entry.variant for entry in new.state.entries}
     return Part(
         state=new.digest,
         variants=tuple(sorted(variants - {SHARED})),
         shared=SHARED in variants,
-        offers=() if new.state.status == "quarantined" else offers(name, new.state.entries),
+        offers=_offers(name, new, old),
     )
+
+
+def _offers(name: str, new: _New, old: Part | None) -> tuple[Offer, ...]:
+    """What a part has to offer. A conda subdir has many names, few of which change at a time."""
+    if new.state.status == "quarantined":
+        return ()
+    if old is None or parse_part(name).shelf != "conda":
+        return offers(name, new.state.entries)
+    names = {name_of(entry.file) for entry in new.touched}
+    kept = [offer for offer in old.offers if offer.name not in names]
+    touched = [entry for one in names for entry in of_name(new.state, one)]
+    fresh = offers(name, touched)
+    return tuple(sorted([*kept, *fresh], key=lambda offer: (offer.name, offer.variant)))

@@ -7,7 +7,7 @@ import msgspec
 
 from torchyard.errors import StoreError
 from torchyard.index.entry import State
-from torchyard.package.zstd import ZstdError, decompress
+from torchyard.package.zstd import ZstdError, unpack
 from torchyard.publish.head import HEAD, Head, state_key
 
 _HEAD = msgspec.json.Decoder(Head)
@@ -73,7 +73,7 @@ class ChannelReader:
             )
             raise StoreError(msg, hint=hint)
         try:
-            return _STATE.decode(decompress(data))
+            return _STATE.decode(unpack(data))
         except (msgspec.DecodeError, ZstdError) as error:
             msg = f"the state {digest} of `{self.url}` can't be read: {error}"
             raise StoreError(msg, hint="was it written by a newer torchyard?") from error
