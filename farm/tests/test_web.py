@@ -1,5 +1,9 @@
-"""What the web interface lets whom do."""
+"""What the web interface lets whom do, and that it answers in full."""
 
+import json
+import subprocess
+import sys
+import urllib.request
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -8,10 +12,50 @@ import pytest
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.visitors import Visitor
 from tests.helpers import WORKS, make_yard
+from tests.services import LOOPBACK
 from torchyard_farm.settings.layout import secret_of
 from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = pytest.mark.integration
+
+SERVES = """
+import json, sys
+from buildbot.www.rest import V2RootResource
+from buildbot.www.service import BuildbotSite
+from torchyard_farm.master.web import answer_carefully
+from twisted.internet import reactor, threads
+from twisted.web import resource, server
+
+answer_carefully(is_behind_tls=False)
+sys.setswitchinterval(1e-6)  # threads take turns as often as they can
+
+class Long(resource.Resource):
+    isLeaf = True
+
+    def render_GET(self, request):
+        encoder, data = json.JSONEncoder(indent=2), {"numbers": list(range(4000))}
+        written = threads.deferToThread(V2RootResource._write_json_data, request, encoder, data)
+        written.addCallback(lambda _: request.finish())
+        return server.NOT_DONE_YET
+
+site = server.Site(Long(), requestFactory=BuildbotSite.requestFactory)
+print(reactor.listenTCP(0, site, interface="127.0.0.1").getHost().port, flush=True)
+reactor.run()
+"""
+
+
+def test_a_long_answer_is_whole() -> None:
+    """Buildbot writes answers in a thread: without care, parts of every tenth are missing here."""
+    argv = [sys.executable, "-c", SERVES]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as serves:
+        try:
+            assert serves.stdout is not None
+            url = f"http://{LOOPBACK}:{int(serves.stdout.readline())}/"
+            for _ in range(50):
+                with urllib.request.urlopen(url, timeout=60) as answer:
+                    assert json.load(answer) == {"numbers": list(range(4000))}
+        finally:
+            serves.kill()
 
 
 @pytest.mark.slow
