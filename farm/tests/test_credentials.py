@@ -22,6 +22,8 @@ from torchyard.store.trees import read_log
 from torchyard_farm.machine.credentials import take_worker_credentials
 from torchyard_farm.settings.layout import secret_of
 
+_ONE = PUBLISHES.replace('"cp311", "cp312"', '"cp312"')
+
 UPLOADS = """
 [worker.uploads]
 platform = "linux-x86_64"
@@ -83,13 +85,12 @@ def test_a_file_that_is_wrong_is_not_shown(tmp_path: Path, text: str, mode: int,
 
 
 @pytest.mark.integration
-@pytest.mark.slow
 def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> None:
     """Though farm.toml says that it may: what its master believes does not count.
 
     And who tries it again needs the role for that.
     """
-    file = make_publishing_yard(tmp_path / "project")
+    file = make_publishing_yard(tmp_path / "project", _ONE)
     with TrialFarm(
         tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=UPLOADS + USERS
     ) as farm:
@@ -136,13 +137,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 
 @pytest.mark.integration
-@pytest.mark.slow
+@pytest.mark.parametrize(
+    "database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_only_the_worker_that_publishes_has_credentials(
     tmp_path: Path, place: Place, database: str
 ) -> None:
     """They are looked for by a job, and then in all that the farm has written and tells."""
     snoops = f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[[steps.core]]"
-    text = PUBLISHES.replace("[[steps.core]]", snoops, 1)
+    text = _ONE.replace("[[steps.core]]", snoops, 1)
     text = text.replace('url = "channel"', f'url = "{place.url}/channel"')
     file = make_publishing_yard(tmp_path / "project", text)
     given: tuple[str, ...] = ("--publish",)

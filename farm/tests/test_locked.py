@@ -25,7 +25,6 @@ from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = [
     pytest.mark.integration,
-    pytest.mark.slow,
     # Buildbot imports all that there is of it.
     pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning"),
 ]
@@ -133,7 +132,10 @@ def test_what_can_be_asked_for_is_what_these_tests_ask_for() -> None:
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("who", ["nobody", "guest", "liar", "forger"])
+@pytest.mark.parametrize(
+    "who",
+    ["nobody", *(pytest.param(who, marks=pytest.mark.slow) for who in ("guest", "liar", "forger"))],
+)
 def test_every_verb_of_every_path_is_forbidden(farm: TrialFarm, who: str) -> None:
     with Visitor(farm) as visitor:
         if who == "guest":
@@ -163,6 +165,7 @@ def unsigned(user: Mapping[str, str]) -> str:
     return ".".join((part({"alg": "none"}), part({"user_info": user, "exp": 1 << 33}), ""))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
 def test_nothing_else_of_the_server_changes_anything(farm: TrialFarm) -> None:
     hooks = ("", *(f"/{name}" for name in get_plugins("webhooks").names))
@@ -202,6 +205,7 @@ def test_nothing_else_of_the_server_changes_anything(farm: TrialFarm) -> None:
     assert [json.loads(text)["code"] for text in told] == [200, 404, 404, 200]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchanged")
 def test_another_site_can_not_use_the_administrators_browser(farm: TrialFarm) -> None:
     with Visitor(farm) as admin:
@@ -220,6 +224,7 @@ def test_another_site_can_not_use_the_administrators_browser(farm: TrialFarm) ->
             assert admin.ask_for("stop", "builds/1", headers={"Content-Type": kind}) == 400
 
 
+@pytest.mark.slow
 def test_a_role_allows_what_it_says_and_no_more(farm: TrialFarm) -> None:
     """This also shows that what was refused above was well asked for."""
     with Visitor(farm) as starter, Visitor(farm) as stopper:
