@@ -14,7 +14,7 @@ from tests.services import LOOPBACK
 from torchyard_farm.pages.markup import mark_of
 from torchyard_farm.pages.progress import State
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 _LONG = 200
 _TAB, _ENTER = "\ue004", "\ue007"
@@ -124,6 +124,7 @@ def leads_to_the_log(browser: Browser) -> None:
     assert "/plugins/plans/" in str(browser.until(f"return ({link})?.href", seconds=_LONG))
 
 
+@pytest.mark.slow
 def test_updates_can_be_paused_and_a_lost_master_is_told(farm: TrialFarm, tmp_path: Path) -> None:
     web, plan = f"http://{LOOPBACK}:{farm.web}/", farm.submit()
     with Browser(tmp_path / "browser.log") as browser:

@@ -17,12 +17,13 @@ from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK, reserved_port
 from torchyard_farm.jobs.plans import Plans
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 NAMES = ("w1", "w2")
-MANY = WORKS.replace("cat {core}", "sleep 2; cat {core}").replace(
-    'python = ["cp311", "cp312"]', 'python = ["cp310", "cp311", "cp312", "cp313"]'
-)
+FEW = WORKS.replace("cat {core}", "sleep 2; cat {core}")
+MANY = FEW.replace('"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313"')
+LONG = 240
+"""Seconds that anything may take on a machine that has much else to do."""
 
 
 class Master(TrialFarm):
@@ -68,15 +69,16 @@ def start(
     toml.write_text(f"shared = true\n{written}{more}", encoding="utf-8")
     second = stack.enter_context(SecondMaster(first))
     first.start_master()
-    wait_until(lambda: "BuildMaster is running" in first.log(), 30, first.log)
+    wait_until(lambda: "BuildMaster is running" in first.log(), LONG, first.log)
     second.start_master()
     first.start_worker("w1", "--master", f"{LOOPBACK}:{second.port}")
     second.start_worker("w2", "--master", f"{LOOPBACK}:{first.port}")
     for farm in (first, second):
-        wait_until(farm.has_worker, 60, farm.log)
+        wait_until(farm.has_worker, LONG, farm.log)
     return first, second
 
 
+@pytest.mark.slow
 def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, MANY)
     plan = second.submit()  # the plans are the first one's business
@@ -88,15 +90,17 @@ def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_pat
 
 
 def test_another_master_takes_over_for_good(stack: ExitStack, tmp_path: Path) -> None:
-    first, second = start(stack, tmp_path, MANY)
+    first, second = start(stack, tmp_path, FEW)
     plan = first.submit()
-    wait_until(lambda: sum(one["complete"] for one in first.buildsets()) >= 2, 60, first.log)
+    wait_until(lambda: any(one["complete"] for one in first.buildsets()), LONG, first.log)
     first.kill("master")
-    second.wait_done(plan, 200)
+    assert not second.is_done(plan)
+    second.wait_done(plan, LONG)
     assert {one["results"] for one in second.buildsets()} == {0}
-    assert len(second.buildsets()) == 17  # each job was sent once
+    assert len(second.buildsets()) == 9  # each job was sent once
 
 
+@pytest.mark.slow
 def test_a_job_outlives_its_master_and_is_found_by_another(
     stack: ExitStack, tmp_path: Path
 ) -> None:
@@ -110,6 +114,7 @@ def test_a_job_outlives_its_master_and_is_found_by_another(
     assert begun(tmp_path) == 1
 
 
+@pytest.mark.slow
 def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
     stack: ExitStack, tmp_path: Path
 ) -> None:
@@ -135,6 +140,7 @@ def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
     assert "lost" not in str(told)
 
 
+@pytest.mark.slow
 def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, long_core(tmp_path, 300))
     plan = first.submit()
@@ -146,6 +152,7 @@ def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path)
     second.wait_done(plan, 20)
 
 
+@pytest.mark.slow
 def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, MANY)
     plan = first.submit()
@@ -159,6 +166,7 @@ def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -
     assert {one["results"] for one in second.buildsets()} == {0}
 
 
+@pytest.mark.slow
 def test_one_of_two_masters_does_what_is_due(stack: ExitStack, tmp_path: Path) -> None:
     at = datetime.now(UTC) - timedelta(minutes=2)
     text = f'[nightly.main]\nat = "{at:%H:%M}"\n'
