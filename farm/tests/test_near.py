@@ -9,7 +9,7 @@ import pytest
 from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 PATIENCE = 300
 _BLAS = ("openblas", "mkl")
@@ -90,6 +90,7 @@ def never_two_at_once(lines: list[str]) -> bool:
     return all(line == ("in", "out")[number % 2] for number, line in enumerate(lines))
 
 
+@pytest.mark.slow
 def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_there_is(
     stack: ExitStack, tmp_path: Path
 ) -> None:
@@ -113,6 +114,7 @@ def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_ther
         assert lack.endswith("of disk, not 900000 GB")
 
 
+@pytest.mark.slow
 def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_path: Path) -> None:
     """Two cores for which there is no room at once; the agent is killed when one is at work."""
     wait = f"while ! test -e {tmp_path}/go; do sleep 0.2; done"
@@ -148,6 +150,7 @@ disk = "64 GB"
 """
 
 
+@pytest.mark.slow
 def test_urgent_jobs_for_a_machine_that_is_away_keep_no_other_idle(
     stack: ExitStack, tmp_path: Path
 ) -> None:
