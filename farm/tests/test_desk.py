@@ -42,7 +42,11 @@ class StandIns:
             reactor=self.clock,
             mq=SimpleNamespace(startConsuming=self._listen),
             data=SimpleNamespace(get=lambda *_: defer.succeed([])),
-            db=SimpleNamespace(pool=SimpleNamespace(do=lambda *_: defer.succeed([])), model=None),
+            db=SimpleNamespace(
+                pool=SimpleNamespace(do=lambda *_: defer.succeed([])),
+                model=None,
+                builders=SimpleNamespace(),
+            ),
             workers=SimpleNamespace(workers={"w1": self.worker}),
             botmaster=SimpleNamespace(
                 brd=SimpleNamespace(),

@@ -10,10 +10,8 @@ from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.jobs.attempts import Verdict, attempt_of
+from torchyard_farm.master.cells import find_page
 from torchyard_farm.master.tries import ATTEMPT, VERDICT, Tries
-
-_PAGE = "_virtual_"
-"""The word by which Buildbot knows a page that no worker works for."""
 
 
 class JobBuild(Build):
@@ -58,16 +56,9 @@ class JobBuild(Build):
 
     @defer.inlineCallbacks
     def getBuilderId(self) -> Generator[Any, Any, int]:
-        """Find the page of a cell, or make it.
-
-        Buildbot would tell everybody of it, and read the words of all pages each time to do so.
-        """
         page = self.getProperty(self.VIRTUAL_BUILDERNAME_PROP)
         if page not in self._pages:
-            number = yield self.builder.getBuilderIdForName(page)
-            about = (None, None, None, None)
-            yield self.master.db.builders.updateBuilderInfo(number, *about, [_PAGE])
-            self._pages[page] = number
+            self._pages[page] = yield find_page(self.master, page)
         return self._pages[page]
 
     @defer.inlineCallbacks

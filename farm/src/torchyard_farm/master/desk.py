@@ -17,6 +17,7 @@ from torchyard_farm.jobs.choice import Place, Wish, choose, reserve
 from torchyard_farm.jobs.rests import Rests
 from torchyard_farm.jobs.trees import Trees
 from torchyard_farm.master.builds import followed_jobs
+from torchyard_farm.master.cells import read_one_by_one
 from torchyard_farm.master.forgotten import Forgotten
 from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.looping import LoopingService
@@ -67,6 +68,7 @@ class Desk(LoopingService):
         for agent, had in (yield self.master.db.pool.do(read_hands, self.master.db.model)):
             if agent in self._agents:
                 self.trees.note(self._agents[agent], had)
+        read_one_by_one(self.master)
         self.master.botmaster.brd.BuildChooser = self._chooser
         self.repeat(self._look_around, interval, now=False)
 
@@ -239,7 +241,7 @@ class Chooser(BuildChooserBase):
 
     @defer.inlineCallbacks
     def _getBuildRequestForBrdict(self, told: dict[str, Any]) -> Steps:
-        """Buildbot asks for the name of the builder here, which reads the tags of all pages."""
+        """Buildbot reads the name of the builder here, which is known."""
         number = told["buildrequestid"]
         if number not in self.breqCache:
             known = {name: told[name] for name in _FIELDS}
