@@ -332,7 +332,7 @@ class Postgres:
             cwd="/",
             stderr=subprocess.DEVNULL,
         )
-        wait_until(self._is_ready, 60, str)
+        wait_until(self._is_ready, 240, str)
 
     def stop(self, how: Signals = SIGINT) -> None:
         """End it: SIGINT at once but tidily, SIGQUIT as if the machine had crashed."""

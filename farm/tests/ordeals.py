@@ -22,8 +22,8 @@ from torchyard_farm.settings.roles import ADMIN
 
 WORKERS = ("w1", "w2", "w3")
 JOBS = 5
-NOTICED = 2 + 3 + 25
-"""Seconds: the heartbeat and the patience of a trial, and what a busy machine may take."""
+NOTICED = 60
+"""Seconds: more than the heartbeat and the patience of a trial, as machines may be busy."""
 
 LONG = 240
 """Seconds that anything may take on a machine that has much else to do."""

@@ -66,7 +66,7 @@ def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
         (folder / "b-newer.json").write_text('{"version":2,"jobs":[{}]}', encoding="ascii")
         farm.start_master()
         plan = farm.submit()
-        wait_until(lambda: bool(farm.buildsets()), 60, farm.log)
+        wait_until(lambda: bool(farm.buildsets()), 240, farm.log)
         assert Master(load_farm(farm.master)).out(plan) == {0}
         status = json.loads(farm.run("status", "--json"))
         validate(status, "farm-status")
@@ -80,4 +80,4 @@ def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
         with pytest.raises(OSError, match="500"):
             farm.text("plugins/plans/a-torn")
         farm.run("cancel", "a-torn")
-        farm.wait_done("a-torn", 30)
+        farm.wait_done("a-torn", 240)

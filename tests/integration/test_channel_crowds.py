@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from random import Random
 
@@ -190,8 +190,12 @@ def is_free(folder: Path) -> bool:
 
 
 def stopped_processes() -> list[psutil.Process]:
-    found = psutil.Process().children(recursive=True)
-    return [process for process in found if process.status() == psutil.STATUS_STOPPED]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if process.status() == psutil.STATUS_STOPPED:
+                found.append(process)
+    return found
 
 
 @pytest.mark.parametrize(
