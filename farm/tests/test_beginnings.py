@@ -26,6 +26,7 @@ class StandIns:
         self.told: list[object] = []
         updates = SimpleNamespace(
             addBuild=answer((7, 1)),
+            findBuilderId=answer(1),
             setBuildStateString=answer(),
             finishBuild=lambda _, results: self.told.append(results),
         )
@@ -44,11 +45,7 @@ class StandIns:
             name="linux-x86_64",
             master=self.master,
             config_version=1,
-            config=SimpleNamespace(
-                env={}, do_build_if=lambda _: True, description=None, project=None, tags=None
-            ),
-            getBuilderIdForName=answer(1),
-            find_project_id=answer(),
+            config=SimpleNamespace(env={}, do_build_if=lambda _: True),
             buildFinished=lambda *_: self.told.append("builder"),
         )
         self.agent = SimpleNamespace(
