@@ -24,7 +24,6 @@ def torchyard(*words: object) -> None:
     capture([sys.executable, "-m", "torchyard", *map(str, words)], cwd=Path("/"))
 
 
-@pytest.mark.slow
 def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -> None:
     """Users of `tiny` need `shared`, which somebody takes back on the second day."""
     channel, packages = tmp_path / "channel", tmp_path / "packages"
