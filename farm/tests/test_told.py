@@ -9,7 +9,7 @@ import pytest
 from farm.tests.farms import TrialFarm, wait_until
 from tests.helpers import CORE, WORKS, make_yard
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = pytest.mark.integration
 
 _LONG = 300
 _BROKEN = "echo /x/a.c:1:2: fatal error: nothing.h: No such file or directory; exit 1"
