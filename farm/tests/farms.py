@@ -278,7 +278,7 @@ def wait_until(happened: Callable[[], bool], seconds: float, tell: Callable[[], 
     until = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < until, f"not in {seconds} s:\n{tell()}"
-        time.sleep(0.1)
+        time.sleep(0.3)  # to look costs the machine time, too
 
 
 def postgres_programs() -> Path | None:
