@@ -25,14 +25,16 @@ class Starter:
         self._folder = folder
         self._turn = defer.DeferredLock()
         self._began: float | None = None
+        self._here: set[str] = set()
 
     def start(self, reactor: Any) -> Any:
-        """Start the machine, unless it was just started; whether its agents will come."""
+        """Start the machine, unless it is there or about to be; whether its agents will come."""
         return self._turn.run(self._start, reactor)
 
     @defer.inlineCallbacks
     def _start(self, reactor: Any) -> Any:
-        if self._began is not None and reactor.seconds() - self._began < _COMING:
+        is_coming = self._began is not None and reactor.seconds() - self._began < _COMING
+        if self._here or is_coming:
             return True
         code, out, err = yield run_process(
             reactor,
@@ -46,9 +48,14 @@ class Starter:
         self._began = None if code else reactor.seconds()
         return code == 0
 
-    def forget(self) -> None:
-        """It is gone, or never came: the next start is a new one."""
-        self._began = None
+    def come(self, agent: str) -> None:
+        self._here.add(agent)
+
+    def leave(self, agent: str) -> None:
+        """An agent is gone; with the last one the machine is, and the next start is a new one."""
+        self._here.discard(agent)
+        if not self._here:
+            self._began = None
 
 
 class OnDemand(AbstractLatentWorker):
@@ -70,9 +77,12 @@ class OnDemand(AbstractLatentWorker):
 
     def stop_instance(self, fast: bool = False) -> Any:  # noqa: FBT001, FBT002 - as Buildbot calls it
         """Do nothing: the machine ends itself once no job runs there any more."""
-        self._starter.forget()
         return defer.succeed(result=True)
 
+    def attached(self, conn: Any) -> Any:
+        self._starter.come(self.name)
+        return super().attached(conn)
+
     def detached(self) -> Any:
-        self._starter.forget()
+        self._starter.leave(self.name)
         return super().detached()
