@@ -44,7 +44,14 @@ publish = true
 """
 EXTERNAL = ("cuda-toolkit", "python", "python_abi", "typing_extensions")
 USE = "import tinytorch as t; assert t.add([1, 2], [3, 4]) == [4, 6]; print(t.__version__)"
-PART = f'{{compute="cpu",blas="openblas",python="{python_name()}",package=["wheel","libtorch"]}}'
+PART = f'{{compute="cpu",blas="openblas",python="{python_name()}"}}'
+CELLS = (
+    f"{python_name()}/wheel",
+    f"{python_name()}/conda",
+    "any/conda-libtorch",
+    "any/conda-meta",
+    "any/libtorch",
+)
 
 
 class _Properties(msgspec.Struct):
@@ -142,21 +149,17 @@ def check_published_by(farm: TrialFarm) -> None:
 def test_a_part_of_the_sample_is_built_and_published_by_a_farm(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Every stage: source, core, bindings, packages, checks, smoke tests, a channel."""
+    """Every stage and every kind of package of one Python: from the source to a channel."""
+    part = ("--subset", "part", "--set", f"subset={{part={PART}}}")
     with shared_sample(tmp_path_factory) as project:
         channel_for(project, python_name())
-        cells = (
-            f"package:{PREFIX}/{VIEW}/{python_name()}/wheel",
-            f"package:{PREFIX}/{VIEW}/any/libtorch",
-        )
-        project.torchyard("build", *cells)
+        project.torchyard("build", "package:*", *part)
         ours = packages_in(project.store)
     with yard_for(project, tmp_path) as yard:
-        part = ("--subset", "part", "--set", f"subset={{part={PART}}}")
         yard.build(tmp_path / "store", *part, "--set", 'smoke.level="import"', subset="part")
         theirs = packages_in(tmp_path / "store")
-        assert set(theirs) == set(cells)
-        assert theirs == {job: ours[job] for job in cells}
+        assert set(theirs) == {f"package:{PREFIX}/{VIEW}/{cell}" for cell in CELLS}
+        assert theirs == {job: ours[job] for job in theirs}
         check_installed(yard.nginx.url, tmp_path / "installed")
         check_published_by(yard.farm)
 
