@@ -17,17 +17,7 @@ import msgspec
 
 from torchyard.errors import ElsewhereError, SelectionError
 from torchyard.index.page import Media, Page
-from torchyard.publish.draft import (
-    ROOTS,
-    Amend,
-    Draft,
-    Edit,
-    Order,
-    Place,
-    Write,
-    draft_change,
-    needs,
-)
+from torchyard.publish.draft import ROOTS, Amend, Draft, Edit, Order, Write, draft_change, needs
 from torchyard.publish.head import HEAD, Head, state_key
 from torchyard.publish.reader import ChannelReader
 from torchyard.publish.roots import all_roots
@@ -84,8 +74,7 @@ class Channel(ChannelReader):
             self._seen = None
             if draft and draft.head.log[-1] in head.log:
                 break  # our swap worked: its answer got lost, and somebody else was quick
-            place = Place(partial(self.state, head), self.objects.tag_of)
-            draft = draft_change(head, edits, order, amend, place)
+            draft = draft_change(head, edits, order, amend, partial(self.state, head))
             if draft is None:
                 self.mend([*edits, ROOTS])
                 return head

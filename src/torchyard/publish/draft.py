@@ -19,6 +19,7 @@ from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.head import HISTORY, Change, Head, Part
 from torchyard.publish.roots import changed_roots
 from torchyard.publish.shelves import changed_views, companions, pages, parse_part, settle
+from torchyard.store.tags import tag_of
 
 Edit = Callable[[State], State]
 """What should become of a state. It is called again if somebody else was faster."""
@@ -39,13 +40,6 @@ class Order(NamedTuple):
     at: str
 
 
-class Place(NamedTuple):
-    """What only the place of a channel tells: states of parts, and tags that pages get there."""
-
-    state: Callable[[str], State]
-    tag_of: Callable[[bytes], str]
-
-
 class Write(NamedTuple):
     """A page, and the tag of the one that it takes the place of."""
 
@@ -63,14 +57,6 @@ class Draft(NamedTuple):
     writes: list[Write]
 
 
-class _Nearby(NamedTuple):
-    """What is the same for all parts of a change."""
-
-    variants: tuple[str, ...]
-    generation: int
-    tag_of: Callable[[bytes], str]
-
-
 class _New(NamedTuple):
     state: State
     digest: str
@@ -85,26 +71,27 @@ def draft_change(
     edits: Mapping[str, Edit],
     order: Order,
     amend: Amend,
-    place: Place,
+    read: Callable[[str], State],
 ) -> Draft | None:
     """Apply edits to a channel in the order of their parts; None if nothing changes."""
     edits = {**dict.fromkeys(companions(edits, head.parts), _as_it_is), **edits}
-    olds = {name: place.state(name) for name in edits}
+    olds = {name: read(name) for name in edits}
     news = {name: _edited(olds[name], edit) for name, edit in edits.items()}
     amended = amend(head)
     variants = _variants(amended, news)
     fresh = set(variants).difference(head.variants)
     if fresh:  # files that fit every variant appear in the new ones, before those that need them
         shared = {
-            name: place.state(name)
+            name: read(name)
             for name, part in head.parts.items()
             if part.shared and name not in edits
         }
         olds |= shared
         news = shared | news
-    nearby = _Nearby(variants, head.generation + 1, place.tag_of)
     made = {
-        name: new for name, state in news.items() if (new := _new(name, olds[name], state, nearby))
+        name: new
+        for name, state in news.items()
+        if (new := _new(name, olds[name], state, variants, head.generation + 1))
     }
     if not made and amended is head:
         return None
@@ -126,7 +113,7 @@ def draft_change(
         parts={**head.parts, **parts},
         log=(*amended.log, change)[-HISTORY:],
     )
-    new_head, roots = changed_roots(head, new_head, place.tag_of)
+    new_head, roots = changed_roots(head, new_head)
     writes = [write for new in made.values() for write in new.writes]
     return Draft(
         head=new_head,
@@ -150,20 +137,22 @@ def _edited(old: State, edit: Edit) -> State:
     return old if new == old else new
 
 
-def _new(name: str, old: State, state: State, nearby: _Nearby) -> _New | None:
+def _new(
+    name: str, old: State, state: State, variants: tuple[str, ...], generation: int
+) -> _New | None:
     """A new state that knows its pages; None if it is the old one."""
     part = parse_part(name)
     touched = changed(old, state)
-    views = changed_views(part, old, state, touched, nearby.variants)
+    views = changed_views(part, old, state, touched, variants)
     if not views and state is old:
         return None
-    serials = {**state.serials, **dict.fromkeys(views, nearby.generation)}
+    serials = {**state.serials, **dict.fromkeys(views, generation)}
     state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
     if {page.path for page in fixed}.intersection(state.doomed):
         msg = f"objects that `{name}` needs are just being deleted"
         raise ElsewhereError(msg, hint=AGAIN, reason="busy")
     made = list(pages(part, state, views))
-    tags = {**state.tags, **{page.path: nearby.tag_of(page.data) for page in made}}
+    tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
     state = msgspec.structs.replace(state, tags=tags, run=secrets.token_hex(8))
     data = compress(canonical_json(state), LEVEL)
     writes = [Write(name, page, old.tags.get(page.path)) for page in made]

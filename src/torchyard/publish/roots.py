@@ -1,6 +1,6 @@
 """The pages that are made of a channel's head: lists of projects, and the landing page."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import msgspec
 
@@ -10,6 +10,7 @@ from torchyard.index.listing import root_page
 from torchyard.index.page import Page
 from torchyard.index.simple import root_pages
 from torchyard.publish.head import Head
+from torchyard.store.tags import tag_of
 
 _SIMPLE = "simple/"
 _LIBTORCH = "libtorch/"
@@ -25,7 +26,7 @@ def all_roots(head: Head) -> Iterator[Page]:
     yield _landing(head)
 
 
-def changed_roots(old: Head, new: Head, tag_of: Callable[[bytes], str]) -> tuple[Head, list[Page]]:
+def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
     """The new head, which knows its pages, and those that say something else than before."""
     before = _listings(old)
     views = [view for view, names in _listings(new).items() if before.get(view) != names]

@@ -29,7 +29,7 @@ from torchyard.host.secrets import taken
 from torchyard.host.work import locked
 from torchyard.store.places import PLACES, bucket_of, folder_of, path_of
 from torchyard.store.refusals import plain, unreachable
-from torchyard.store.tags import bucket_tag, file_tag, folder_tag
+from torchyard.store.tags import file_tag, tag_of
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
@@ -175,7 +175,7 @@ class Objects:
         """Read a small object, and the tag that it can be swapped by."""
         if self.folder is not None:
             data = self.read(key)
-            return None if data is None else (data, folder_tag(data))
+            return None if data is None else (data, tag_of(data))
 
         def ask() -> tuple[bytes, str] | None:
             try:
@@ -192,10 +192,6 @@ class Objects:
             return self._try(f"read {key}", partial(file_tag, self.folder / key))
         meta = self.head(key)
         return None if meta is None else meta.tag
-
-    def tag_of(self, data: bytes) -> str:
-        """The tag that an object with these bytes will have."""
-        return bucket_tag(data) if self.folder is None else folder_tag(data)
 
     def create(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> bool:
         """Write an object if there is none of that name; tell whether it is ours.
@@ -230,7 +226,7 @@ class Objects:
                     before = (self.folder / key).stat()
                     self.write(key, data)
                     _make_newer(self.folder / key, before)
-                return found == tag or found == folder_tag(data)
+                return found == tag or found == tag_of(data)
 
         def ask() -> bool:
             try:
