@@ -104,7 +104,7 @@ def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> 
         told = farm.read(f"builds/{failed}/steps/run/logs/stdio/raw")
         assert "this machine refuses publish:demo-1.0" in told
         assert "program finished with exit code 7" in told
-        assert not (tmp_path / "project/channel").exists()
+        assert not list(tmp_path.rglob("channel.json"))
         page = json.loads(farm.read(f"builds/{failed}"))["builds"][0]
         for path in (f"builds/{failed}", f"builders/{page['builderid']}/builds/{page['number']}"):
             with Visitor(farm) as visitor:
