@@ -15,6 +15,7 @@ from farm.tests.cables import Cable
 from farm.tests.farms import Build, TrialFarm, wait_until
 from farm.tests.visitors import Visitor
 from tests.helpers import WORKS
+from torchyard.config.tables import load_tables
 from torchyard.store.claims import DEAD
 from torchyard.store.store import Store
 from torchyard_farm.settings.layout import secret_of
@@ -50,9 +51,12 @@ def long_text(marks: Path) -> str:
     return WORKS.replace('"cp311", "cp312"', '"cp312"').replace("mkdir -p {out}/lib", line)
 
 
+PYTHONS = tuple(load_tables().pythons)
+
+
 def busy_text(marks: Path, pythons: int) -> str:
     """A project with a job for each Python that writes down when it begins, and others after it."""
-    names = ", ".join(f'"cp3{number}"' for number in range(10, 10 + pythons))
+    names = ", ".join(f'"{python}"' for python in PYTHONS[:pythons])
     return (
         WORKS.replace('"cp311", "cp312"', names)
         .replace("cat {core}", f"echo {{python}} >> {marks}/done; sleep 2; cat {{core}}")
@@ -64,7 +68,7 @@ def check_busy(farm: TrialFarm, plan: str, marks: Path, pythons: int) -> None:
     """Every job has its result, and none was done twice."""
     check_once(farm, plan, 1 + 4 * pythons)
     done = (marks / "done").read_text(encoding="utf-8").split()
-    assert sorted(done) == [f"cp3{number}" for number in range(10, 10 + pythons)]
+    assert sorted(done) == sorted(PYTHONS[:pythons])
 
 
 def check_once(farm: TrialFarm, plan: str, jobs: int) -> None:

@@ -81,12 +81,12 @@ def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
 def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, database: str) -> None:
     """Also while it starts, which takes it about three seconds here."""
     with ExitStack() as stack:
-        farm = start(stack, tmp_path, busy_text(tmp_path, 12), database)
+        farm = start(stack, tmp_path, busy_text(tmp_path, 9), database)
         plan = farm.submit()
         harm_often(farm, plan, 20, farm.restart_master)
         farm.wait_for_master()
         farm.wait_done(plan, LONG)
-        check_busy(farm, plan, tmp_path, 12)
+        check_busy(farm, plan, tmp_path, 9)
 
 
 @pytest.mark.slow

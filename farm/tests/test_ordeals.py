@@ -164,13 +164,13 @@ def test_the_network_flaps_while_a_log_streams(ordeal: Ordeal) -> None:
 def test_postgresql_is_restarted_while_jobs_begin_and_end(
     tmp_path: Path, server: Postgres, how: signal.Signals
 ) -> None:
-    file = make_yard(tmp_path / "project", busy_text(tmp_path, 8))
+    file = make_yard(tmp_path / "project", busy_text(tmp_path, 9))
     farm = TrialFarm(tmp_path / "farm", file, server.make(), WORKERS)
     with cabled(farm):
         plan = farm.submit()
         harm_often(farm, plan, 12, lambda: server.restart(how))
         farm.wait_done(plan, LONG)
-        check_busy(farm, plan, tmp_path, 8)
+        check_busy(farm, plan, tmp_path, 9)
 
 
 def test_a_job_is_cancelled_while_its_worker_is_out_of_reach(ordeal: Ordeal) -> None:
