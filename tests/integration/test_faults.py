@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import msgspec
+import obstore
 import pytest
 from tests.faults import Fault, FaultyProxy, Plan, Request, no_fault
 from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_yard
@@ -728,6 +729,36 @@ def test_a_build_recovers_from_a_store_that_was_away(
     assert outcomes(out) == {"built": 2}
     assert (tmp_path / "begun").read_text(encoding="utf-8") == "run\n"
     check_store(s3_place, tmp_path)
+
+
+def test_a_job_is_tried_again_whose_input_came_back_before_anybody_looked(
+    tmp_path: Path, s3_proxy: FaultyProxy, s3_place: Place
+) -> None:
+    """Another job had found before that it was gone, and it was just made again."""
+    file, objects = make_yard(tmp_path), s3_place.store()
+    place = s3_place.behind(s3_proxy.endpoint)
+    assert build(file, "core:*", "--store", place.url, env=place.environment)[0] == 0
+    kept: list[tuple[str, bytes]] = []
+
+    def hide_once(request: Request) -> Fault:
+        if kept and "/results/" in request.path:
+            obstore.put(objects, *kept.pop())  # the engine looks: it is there
+            s3_proxy.plan = no_fault
+        elif request.method == "GET" and f"/{key}" in request.path:
+            kept.append((key, bytes(obstore.get(objects, key).bytes())))
+            obstore.delete(objects, key)  # the job looks: it is gone
+        return Fault.NONE
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in s3_place.environment.items():
+            patch.setenv(name, value)
+        (core,) = [found for found in Store.at(s3_place.url).results() if found.id == CORE]
+    key = result_key(core.fingerprint)
+    s3_proxy.plan = hide_once
+    words = ("--jobs", "1", "--store", place.url)
+    code, out, err = build(file, "bindings:*", *words, env=place.environment)
+    assert code == 0, err
+    assert outcomes(out) == {"retry": 1, "built": 2}
 
 
 def check_store(place: Place, folder: Path) -> None:

@@ -299,7 +299,7 @@ def test_a_damaged_input_is_taken_out(torchyard: Command, tmp_path: Path) -> Non
     store.objects.write(f"blobs/{(d := source.tree.files[0].digest)[:2]}/{d}", b"rubbish")
     failed = torchyard("run", CORE, "-f", file)
     assert failed.code == 10
-    assert "It was taken out of the store" in failed.err
+    assert "; it was taken out of the store" in failed.err
     assert not store.has(source.fingerprint)
     run_all(torchyard, file)
     assert verify(store).is_clean

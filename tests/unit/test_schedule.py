@@ -47,10 +47,10 @@ def test_a_job_is_given_out_once_even_if_it_is_lost_twice() -> None:
     schedule = Schedule(graph, {"a"}, {1, 2}, [3, 2, 1])
     taken = {schedule.next(0.0), schedule.next(0.0)}
     assert taken == {1, 2}
-    assert schedule.lost(1, lambda _: False)
+    schedule.lost(1, lambda _: False)
     schedule.put_back(1)
     assert schedule.next(0.0) == 0
-    assert schedule.lost(2, lambda _: False)
+    schedule.lost(2, lambda _: False)
     schedule.put_back(2)
     assert schedule.next(0.0) is None
     schedule.done(0)

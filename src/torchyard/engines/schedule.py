@@ -57,8 +57,8 @@ class Schedule:
         self._there.add(number)
         self._offer(self._graph.users[number])
 
-    def lost(self, number: int, has: Callable[[str], bool]) -> bool:
-        """The inputs of a job may have vanished: ask for them again; whether some have."""
+    def lost(self, number: int, has: Callable[[str], bool]) -> None:
+        """Some input of a job had vanished: ask for it again, unless it was made meanwhile."""
         inputs = self._graph.inputs[number]
         gone = {i for i in inputs if not has(self._graph.fingerprints[i])}
         self._there -= gone
@@ -66,7 +66,6 @@ class Schedule:
         again = demanded(self._graph, known, gone)
         self.left |= again
         self._offer(again)
-        return bool(gone)
 
     def fail(self, number: int) -> list[int]:
         """A job failed for good; return those that can't be done without it."""

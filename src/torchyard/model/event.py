@@ -103,8 +103,8 @@ class Made(Value, kw_only=True):
 class Ended(Event, kw_only=True):
     """A job ended, or will be tried once more: `retry`. `skipped` ones were never begun.
 
-    `made` names the files of a result if they are few. `reason` is one word, such as `memory`,
-    where a failure is not the job's fault; `known` is what is known about such failures.
+    `made` names the files of a result if they are few. `reason` is one word, such as `memory` or
+    `missing`, where a failure is not the job's fault; `known` is what is known about such failures.
     """
 
     job: str

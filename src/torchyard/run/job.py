@@ -233,8 +233,9 @@ def _fetch_inputs(place: Workplace, store: Store, copies: Copies | None, report:
                 fetched += fetch_tree(store, result.tree, part, copies)
         except StoreError as error:
             drop(store, result)
-            msg = f"{error} It was taken out of the store."
-            raise StoreError(msg, hint="`torchyard build` makes it again") from error
+            msg = f"{error}; it was taken out of the store."
+            hint = "`torchyard build` makes it again"
+            raise StoreError(msg, hint=hint, reason="missing") from error
         part.rename(folder)
         size += result.size
     if copies and size:

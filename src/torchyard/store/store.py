@@ -63,7 +63,8 @@ class Store:
         result = self.find(fingerprint)
         if result is None:
             msg = f"the store `{self.url}` has no result of {what}"
-            raise StoreError(msg, hint="`torchyard build` makes all that a job needs")
+            hint = "`torchyard build` makes all that a job needs"
+            raise StoreError(msg, hint=hint, reason="missing")
         return result
 
     def results(self, fingerprints: Iterable[str] | None = None) -> Iterator[Result]:
