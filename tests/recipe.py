@@ -65,6 +65,11 @@ class Project(NamedTuple):
     def store(self) -> Path:
         return self.folder / ".torchyard/store"
 
+    def own_store(self, folder: Path) -> Path:
+        """A store with all that is in this one, for results that others must not find in it."""
+        shutil.copytree(self.store, folder, copy_function=os.link)
+        return folder
+
     def torchyard(self, *words: object, env: Mapping[str, str] | None = None) -> str:
         return call(*TORCHYARD, *words, "-f", self.file, env=env)
 

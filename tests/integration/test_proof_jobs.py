@@ -122,18 +122,19 @@ def test_a_package_without_files_is_not_tried(proven: Project) -> None:
 
 
 def build(project: Project, *words: object, code: int) -> str:
-    """Build a part of the shared project with other settings, and return what was said."""
+    """Build a part of the project with other settings, and return what was said."""
     done = run(*TORCHYARD, "build", *words, "-f", project.file)
     assert done.returncode == code, done.stderr
     return done.stderr
 
 
 def test_a_broken_package_fails_its_check(
-    proven: Project, tmp_path_factory: pytest.TempPathFactory
+    proven: Project, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     steps = f"steps.package={json.dumps(ASTRAY).replace(': ', '=')}"
     with shared_sample(tmp_path_factory) as project:
-        said = build(project, f"check:{WHEEL}", "--set", steps, code=CheckError.exit_code)
+        words = (f"check:{WHEEL}", "--set", steps, "--store", project.own_store(tmp_path / "store"))
+        said = build(project, *words, code=CheckError.exit_code)
     assert f"failed   check:{WHEEL}" in said
     assert "`look into the package` failed with exit code 13" in said
     assert "error linking-" in said
@@ -154,8 +155,9 @@ def test_a_test_that_fails_fails_its_job_and_only_such_jobs_are_done_again(
     """Tests inside of the source are a part of it, and then a changed one is a changed source."""
     tests = own_tests(tmp_path, "raise ValueError('this is why')\n")
     jobs = (f"check:{CONDA}", f"smoke:{CONDA}")
-    words = (*jobs, "--set", f"smoke.tests={tests}", "--set", "smoke.level=import")
+    settings = ("--set", f"smoke.tests={tests}", "--set", "smoke.level=import")
     with shared_sample(tmp_path_factory) as project:
+        words = (*jobs, *settings, "--store", project.own_store(tmp_path / "store"))
         said = build(project, *words, code=SmokeError.exit_code)
         (tests / "more.py").write_text("# level: import\n# about: one more\n", encoding="utf-8")
         mended = build(project, *words, code=0)
