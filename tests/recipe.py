@@ -15,6 +15,7 @@ from typing import NamedTuple
 from zipfile import ZipFile
 
 import pytest
+from tests.conda import SUBDIR, find_python, make_channel
 from tests.helpers import ROOT
 
 from torchyard.host.work import locked
@@ -121,6 +122,16 @@ def shared_sample(factory: pytest.TempPathFactory) -> Iterator[Project]:
         if not project.folder.exists():
             copy_sample(project.folder)
         yield project
+
+
+def channel_for(project: Project, *pythons: str) -> None:
+    """Make what is missing in the conda channel that smoke tests need."""
+    channel = project.folder / ".torchyard/channel"
+    if any(find_python(tag) is None for tag in pythons):
+        pytest.skip(f"not all of {', '.join(pythons)} are here to make conda packages of")
+    missing = [tag for tag in pythons if not list(channel.glob(f"{SUBDIR}/*_{tag}.conda"))]
+    if missing:
+        make_channel(channel, missing)
 
 
 def ninja_made(log: Path) -> Counter[tuple[str, ...]]:

@@ -14,10 +14,9 @@ import msgspec
 import pytest
 
 from farm.tests.farms import TrialFarm, postgres, postgres_programs
-from tests.conda import SUBDIR, find_python, make_channel
 from tests.installers import Pip
 from tests.publishing import torchyard
-from tests.recipe import PREFIX, Project, shared_sample
+from tests.recipe import PREFIX, Project, channel_for, shared_sample
 from tests.served import bucket_config
 from tests.services import PUBLIC, Nginx, S3Server
 from tests.smoke import make_wheel
@@ -106,16 +105,6 @@ def yard_for(project: Project, folder: Path) -> Iterator[Yard]:
         done = torchyard("publish", folder / "others", *words, env=place.environment)
         assert done.returncode == 0, done.stderr
         yield Yard(farm, nginx, place.url)
-
-
-def channel_for(project: Project, *pythons: str) -> None:
-    """Make what is missing in the conda channel that smoke tests need."""
-    channel = project.folder / ".torchyard/channel"
-    if any(find_python(tag) is None for tag in pythons):
-        pytest.skip(f"not all of {', '.join(pythons)} are here to make conda packages of")
-    missing = [tag for tag in pythons if not list(channel.glob(f"{SUBDIR}/*_{tag}.conda"))]
-    if missing:
-        make_channel(channel, missing)
 
 
 class Packed(NamedTuple):

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import jsonschema
 import msgspec
 import pytest
-from tests.conda import SUBDIR, find_python, make_channel
 from tests.helpers import ROOT
-from tests.recipe import PREFIX, SAMPLE, TORCHYARD, Project, run, shared_sample
+from tests.recipe import PREFIX, SAMPLE, TORCHYARD, Project, channel_for, run, shared_sample
 
 from torchyard.errors import CheckError, SmokeError
 from torchyard.inspect.check_documents import CheckDocument
@@ -44,16 +43,6 @@ ASTRAY = [
 """Steps that make a wheel whose libraries do not find each other."""
 
 
-def channel_for(project: Project, pythons: list[str]) -> None:
-    """Make what is missing in the channel that the sample's file names."""
-    channel = project.folder / ".torchyard/channel"
-    if any(find_python(tag) is None for tag in pythons):
-        pytest.skip(f"not all of {', '.join(pythons)} are here to make conda packages of")
-    missing = [tag for tag in pythons if not list(channel.glob(f"{SUBDIR}/*_{tag}.conda"))]
-    if missing:
-        make_channel(channel, missing)
-
-
 class Result(NamedTuple):
     """The files of one job's result."""
 
@@ -76,7 +65,7 @@ def result_of(project: Project, job: str, folder: Path) -> Result:
 def proven(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Build a part of the matrix to its end, once for all processes of a test run."""
     with shared_sample(tmp_path_factory) as project:
-        channel_for(project, [PYTHON])
+        channel_for(project, PYTHON)
         jobs = [f"{stage}:{cell}" for stage in ("check", "smoke") for cell in CELLS]
         project.torchyard("build", *jobs)
     return project
@@ -177,7 +166,7 @@ def test_a_test_that_fails_fails_its_job_and_only_such_jobs_are_done_again(
 def test_all_packages_are_proven(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Half an hour: all that the sample's file names, for two BLAS, four Pythons, CUDA and ROCm."""
     with shared_sample(tmp_path_factory) as project:
-        channel_for(project, ["cp310", "cp311", "cp312", "cp313"])
+        channel_for(project, "cp310", "cp311", "cp312", "cp313")
         project.torchyard("build")
         cells = project.torchyard("plan", "--identifiers").split()
         told = project.torchyard("store", "ls", "check:*", "smoke:*", "--json")
