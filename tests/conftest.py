@@ -14,6 +14,8 @@ from tests.served import Served, make_release, serve_bucket, serve_directory
 from tests.services import Place, S3Server
 from tests.wheels import CPU, shared_wheel
 
+from torchyard.host import secrets
+
 settings.register_profile("local", deadline=None)
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -32,6 +34,7 @@ def torchyard(
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.delenv("FORCE_COLOR", raising=False)
+    monkeypatch.setattr(secrets, "_taken", {})  # else texts of later tests lose such words, too
 
     def run(*args: object) -> Output:
         return call_main([str(arg) for arg in args], monkeypatch, capfdbinary)
