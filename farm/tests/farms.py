@@ -227,8 +227,9 @@ class TrialFarm:
         return {agent["name"] for agent in found if agent["connected_to"]}
 
     def log(self) -> str:
+        """All that the master has said so far."""
         path = self.master / "twistd.log"
-        return path.read_text(encoding="utf-8", errors="replace")[-6000:] if path.exists() else ""
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def read(self, path: str) -> str:
         """What the master answers to whoever asks; nothing if it does not know."""
@@ -277,7 +278,7 @@ class TrialFarm:
 def wait_until(happened: Callable[[], bool], seconds: float, tell: Callable[[], str]) -> None:
     until = time.monotonic() + seconds
     while not happened():
-        assert time.monotonic() < until, f"not in {seconds} s:\n{tell()}"
+        assert time.monotonic() < until, f"not in {seconds} s:\n{tell()[-6000:]}"
         time.sleep(0.3)  # to look costs the machine time, too
 
 

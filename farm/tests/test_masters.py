@@ -78,6 +78,14 @@ def start(
     return first, second
 
 
+def test_a_worker_that_came_long_ago_is_there(tmp_path: Path) -> None:
+    master = Master(tmp_path, tmp_path / "torchyard.toml", "", NAMES)
+    master.master.mkdir()
+    said = ["Got workerinfo from 'w1'", *("something else" for _ in range(1000))]
+    (master.master / "twistd.log").write_text("\n".join(said), encoding="utf-8")
+    assert master.has_worker()
+
+
 @pytest.mark.slow
 def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, MANY)
