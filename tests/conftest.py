@@ -29,7 +29,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture
 def torchyard(
     monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Command:
+) -> Iterator[Command]:
     """Run the command in this process, wide enough to break no line, and without colour."""
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("NO_COLOR", "1")
@@ -39,7 +39,9 @@ def torchyard(
     def run(*args: object) -> Output:
         return call_main([str(arg) for arg in args], monkeypatch, capfdbinary)
 
-    return run
+    before = signal.getsignal(signal.SIGTERM)
+    yield run
+    signal.signal(signal.SIGTERM, before)  # else who ends the tests fails one, and ends nothing
 
 
 @pytest.fixture(scope="session")

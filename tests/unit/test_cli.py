@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -383,3 +385,17 @@ def test_traceback_on_demand(torchyard: Command, tmp_path: Path) -> None:
 def test_help_and_version(torchyard: Command) -> None:
     assert "explain" in torchyard("--help").out
     assert torchyard("--version").out.startswith("torchyard")
+
+
+@pytest.fixture
+def ends_as_before() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+@pytest.mark.usefixtures("ends_as_before")
+def test_a_command_that_ends_tidily_leaves_the_tests_as_they_were(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    assert torchyard("run", "source:demo-1.0", "-f", tmp_path / "none.toml").code == 7
