@@ -60,6 +60,23 @@ os.kill(os.getpid(), 9)
     assert not (tmp_path / "started").exists()
 
 
+def test_a_program_has_ended_even_if_what_it_left_never_stops_talking(tmp_path: Path) -> None:
+    said: list[str] = []
+    late = 0
+    child = Child(["sh", "-c", "yes & echo done"], cwd=tmp_path, env={"PATH": os.defpath})
+
+    def hear(line: str) -> None:
+        nonlocal late
+        late += not is_running(child.pid)
+        assert late <= 1 << 16, "more than a pipe holds"
+        if line != "y":
+            said.append(line)
+
+    child.start()
+    assert child.watch(hear).code == 0
+    assert said == ["done"]
+
+
 def test_a_number_means_one_process() -> None:
     born = birth_of(os.getpid())
     assert may_be(os.getpid(), born)

@@ -6,10 +6,13 @@ import os
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from fcntl import ioctl
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -109,8 +112,9 @@ class Child:
                 self._peak = max(self._peak, memory_of(self.pid))
                 if os.getppid() != self._parent:
                     resume_family(self.pid)  # who paused it is gone
-        while read(0):
-            pass
+        left = _unread(out.fileno())  # what is said from now on, others say
+        while left > 0 and (data := read(0)):
+            left -= len(data)
         if rest:
             on_line(_text(rest))
         out.close()
@@ -137,6 +141,12 @@ class Child:
             with contextlib.suppress(OSError):
                 if pipe is not None:
                     pipe.close()
+
+
+def _unread(pipe: int) -> int:
+    """How many bytes lie in a pipe."""
+    count: int = struct.unpack("i", ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+    return count
 
 
 def _text(line: bytes) -> str:
