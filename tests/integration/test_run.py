@@ -8,11 +8,16 @@ import subprocess
 import sys
 import time
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
 
+from torchyard.model.event import Happening
+from torchyard.run.job import Conditions, run_job
+from torchyard.run.workplace import Workplace
+from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
@@ -92,6 +97,30 @@ def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_
     assert "step 1/2 was done by an earlier run: compile" in log
     torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
     assert (tmp_path / "got/lib/core.bin").read_text(encoding="utf-8") == "not made again"
+
+
+def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
+    torchyard: Command, tmp_path: Path
+) -> None:
+    file, url = make_yard(tmp_path), tmp_path / "store"
+    torchyard("run", "source:demo-1.0", "-f", file, "--store", url)
+    assert torchyard("run", CORE, "--keep", "-f", file, "--store", url).code == 0
+    store = Store.at(str(url))
+    (made,) = [result for result in store.results() if result.id == CORE]
+    store.objects.delete([result_key(made.fingerprint)])  # it is not done yet
+    work = tmp_path / ".torchyard/work"
+    place = Workplace(work, made.order)
+    with ExitStack() as other:
+        other.enter_context(place.alone(wait=True))
+
+        def hear(event: Happening) -> None:
+            assert "waiting for another process" in str(event)
+            store.publish(made)
+            other.close()
+
+        done = run_job(made.order, store, Conditions(work, str(file)), hear)
+    assert not done.built
+    assert (place.out / "lib/core.bin").exists()
 
 
 def test_a_step_that_makes_nothing_fails(torchyard: Command, tmp_path: Path) -> None:

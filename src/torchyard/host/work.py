@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +49,15 @@ def room_in(folder: Path) -> Iterator[None]:
         msg = f"the disk that `{folder}` is on is full: {error}"
         hint = "make room there, or choose another disk with --work; what was done is kept"
         raise ElsewhereError(msg, hint=hint, reason="disk") from error
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a directory so that it is there whole or not at all, at every moment."""
+    gone = folder.with_name(f"{folder.name}.gone")
+    shutil.rmtree(gone, ignore_errors=True)  # of somebody who was killed over it
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(gone)
+    shutil.rmtree(gone, ignore_errors=True)
 
 
 def replace_bytes(path: Path, data: bytes) -> None:

@@ -113,7 +113,7 @@ def _claim_and_run(
     while True:
         found = store.find(task.fingerprint)  # somebody may have made it while we waited
         if found is not None:
-            place.remove()
+            place.clear()
             return Outcome(found, built=False)
         with Claim(store.objects, task.fingerprint) as claim:
             holder = claim.take()

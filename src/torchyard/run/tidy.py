@@ -1,6 +1,5 @@
 """Removing the work directories of jobs that nobody will go on with."""
 
-import shutil
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -9,7 +8,7 @@ from torchyard.host.detached import find_record, in_turn
 from torchyard.host.work import locked
 from torchyard.model.order import short_name
 from torchyard.model.recipe import Stage
-from torchyard.run.workplace import KEPT, RECORD
+from torchyard.run.workplace import KEPT, RECORD, remove_work
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
@@ -25,8 +24,7 @@ def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False
             if alone:
                 removed.append(folder)
                 if not dry_run:
-                    shutil.rmtree(folder, ignore_errors=True)
-                    lock.unlink(missing_ok=True)
+                    remove_work(folder)
     return removed + _tidy_records(root, age, dry_run=dry_run)
 
 

@@ -9,21 +9,21 @@
     log                     every line of every step, with its time
     kept                    there if somebody wants to look at all this
 
-Beside it are `NAME.lock`, held by who works in it, and `NAME.detached` (see `detached.py`).
+Beside it are `NAME.lock`, held by who works in it, `NAME.detached` (see `detached.py`), and
+`NAME.gone` while it is removed.
 
 It has the job's fingerprint in its name, so a directory that is there belongs to the same job,
 and a job that is run again goes on behind the last step that ended well.
 """
 
 import contextlib
-import shutil
 from pathlib import Path
 
 import msgspec
 
 from torchyard.host.child import end_group
 from torchyard.host.process import group_is_running, may_be
-from torchyard.host.work import locked, replace_bytes
+from torchyard.host.work import locked, remove_folder, replace_bytes
 from torchyard.model.order import ORDER, Order, short_name
 from torchyard.model.result import Usage
 from torchyard.model.values import Value
@@ -84,7 +84,7 @@ class Workplace:
         self.end_leftover()
         state = self.state()
         if state.steps and state.sandbox != self.order.sandbox.kind:
-            shutil.rmtree(self.folder)
+            remove_folder(self.folder)
             state = State()
         for name in ("build", "out", "inputs", "home", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
@@ -93,15 +93,10 @@ class Workplace:
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""
-        state = self.state()
-        group = state.group
-        if group is not None and may_be(group, state.born):
-            end_group(group, lambda: not group_is_running(group))
+        _end_leftover(self.folder)
 
     def state(self) -> State:
-        with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-            return msgspec.json.decode((self.folder / "state.json").read_bytes(), type=State)
-        return State()
+        return _read_state(self.folder)
 
     def save(self, state: State) -> None:
         replace_bytes(self.folder / "state.json", msgspec.json.encode(state))
@@ -112,13 +107,36 @@ class Workplace:
 
     def tidy(self) -> None:
         """Remove what a run left that was killed after its result had been stored."""
-        if (self.folder.exists() or self.lock.exists()) and not (self.folder / KEPT).exists():
+        if self.folder.exists() or self.lock.exists():
             with contextlib.suppress(OSError), self.alone(wait=False) as alone:
                 if alone:
-                    self.remove()
+                    self.clear()
+
+    def clear(self) -> None:
+        """Remove everything, unless somebody wants to look at it."""
+        if not (self.folder / KEPT).exists():
+            self.remove()
 
     def remove(self) -> None:
-        """Leave nothing: first what says that something is done, then what was done."""
-        (self.folder / "state.json").unlink(missing_ok=True)
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.lock.unlink(missing_ok=True)
+        """Leave nothing."""
+        remove_work(self.folder)
+
+
+def remove_work(folder: Path) -> None:
+    """Remove a job's directory and its lock, and what an earlier try left running there."""
+    _end_leftover(folder)
+    remove_folder(folder)
+    folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
+
+
+def _end_leftover(folder: Path) -> None:
+    state = _read_state(folder)
+    group = state.group
+    if group is not None and may_be(group, state.born):
+        end_group(group, lambda: not group_is_running(group))
+
+
+def _read_state(folder: Path) -> State:
+    with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
+        return msgspec.json.decode((folder / "state.json").read_bytes(), type=State)
+    return State()

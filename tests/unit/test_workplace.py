@@ -1,0 +1,86 @@
+"""A job's directory: there whole or not at all, and nobody works in one that is gone."""
+
+import signal
+import subprocess
+import sys
+import threading
+from itertools import count
+from pathlib import Path
+
+import msgspec
+
+from torchyard.host.process import birth_of, is_running
+from torchyard.run.workplace import State, remove_work
+
+DIES = """\
+import os, signal, sys
+from pathlib import Path
+from torchyard.run.workplace import remove_work
+
+def dies(folder, moment):
+    left = moment
+
+    def come(event, _):
+        nonlocal left
+        if event in ("os.remove", "os.rename", "os.rmdir"):
+            left -= 1
+            if left < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(come)
+    remove_work(folder)
+    os._exit(0)
+
+for number, line in enumerate(sys.stdin):
+    pid = os.fork()
+    if not pid:
+        dies(Path(line.rstrip()), number)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+"""Removes directories, and is killed before the first operation, the second, the third …"""
+
+FILES = ("inputs/core/lib.so", "inputs/core/more.so", "out/made.whl", "log")
+
+
+def make_work(folder: Path, state: State) -> None:
+    for name in FILES:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(name, encoding="utf-8")
+    (folder / "state.json").write_bytes(msgspec.json.encode(state))
+    folder.with_name(f"{folder.name}.lock").touch()
+
+
+def test_a_directory_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
+    """Who finds half of one would take half of an input, or of a result, for all of it."""
+    folder = tmp_path / "core-0123"
+    argv = [sys.executable, "-c", DIES]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as dying:
+        assert dying.stdin is not None
+        assert dying.stdout is not None
+        for moment in count():
+            make_work(folder, State())
+            whole = set(folder.rglob("*"))
+            print(folder, file=dying.stdin, flush=True)
+            code = int(dying.stdout.readline())
+            assert set(folder.rglob("*")) in (whole, set()), f"killed at moment {moment}"
+            if code == 0:
+                break
+            assert code == -signal.SIGKILL
+        dying.stdin.close()
+    assert moment > len(FILES)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_a_killed_run_left_running_ends_before_its_directory_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "core-0123"
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as left:
+        make_work(folder, State(group=left.pid, born=birth_of(left.pid)))
+        reaper = threading.Thread(target=left.wait)  # an orphan has one, too
+        reaper.start()
+        try:
+            remove_work(folder)
+            assert not is_running(left.pid)
+        finally:
+            left.kill()
+            reaper.join()
+    assert not list(tmp_path.iterdir())
