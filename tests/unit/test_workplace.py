@@ -1,15 +1,21 @@
 """A job's directory: there whole or not at all, and nobody works in one that is gone."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
 
 import msgspec
+import pytest
 
+from torchyard.host.detached import Record
 from torchyard.host.process import birth_of, is_running
+from torchyard.host.work import locked
+from torchyard.run.tidy import tidy
 from torchyard.run.workplace import State, remove_work
 
 DIES = """\
@@ -84,3 +90,56 @@ def test_what_a_killed_run_left_running_ends_before_its_directory_goes(tmp_path:
             left.kill()
             reaper.join()
     assert not list(tmp_path.iterdir())
+
+
+def make_old(work: Path) -> None:
+    os.utime(work, (0, 0))
+
+
+def test_what_vanishes_while_others_are_removed_is_no_concern(tmp_path: Path) -> None:
+    """The job of the second ends while the first is removed."""
+    first, second = tmp_path / "core-1", tmp_path / "core-2"
+    argv = ["sh", "-c", 'trap "rm -r $0; exit" TERM; echo ready; sleep 600 & wait', str(second)]
+    with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE) as left:
+        assert left.stdout is not None
+        left.stdout.readline()
+        make_work(first, State(group=left.pid, born=birth_of(left.pid)))
+        make_work(second, State())
+        reaper = threading.Thread(target=left.wait)
+        reaper.start()
+        for work in (first, second):
+            make_old(work)
+        assert tidy(tmp_path, (), 60.0) == [first]
+        reaper.join()
+    assert not second.exists()
+
+
+def test_a_directory_stays_that_was_used_a_moment_ago(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "core-1"
+    make_work(work, State())
+    make_old(work)
+
+    def used(path: Path, *, wait: bool) -> AbstractContextManager[bool]:
+        os.utime(work)
+        return locked(path, wait=wait)
+
+    monkeypatch.setattr("torchyard.run.tidy.locked", used)
+    assert not tidy(tmp_path, (), 60.0)
+    assert work.exists()
+
+
+def test_a_record_may_be_forgotten_while_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "core-1.detached"
+    path.touch()
+    make_old(path)
+
+    def forgotten(record: Record) -> bool:
+        record.path.unlink()
+        return False
+
+    monkeypatch.setattr(Record, "is_running", forgotten)
+    assert tidy(tmp_path, (), 60.0) == [path]

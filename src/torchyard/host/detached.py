@@ -42,6 +42,10 @@ class Record:
     def is_empty(self) -> bool:
         return not os.fstat(self._handle).st_size
 
+    def written(self) -> float:
+        """When something was told last, by the clock of the disk."""
+        return os.fstat(self._handle).st_mtime
+
     def rewind(self) -> None:
         """Begin again with the first line."""
         os.lseek(self._handle, 0, os.SEEK_SET)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from torchyard.host.detached import find_record, in_turn
@@ -16,16 +17,21 @@ def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False
     wanted = {short_name(stage, fingerprint) for fingerprint in kept for stage in Stage}
     removed = []
     for folder in sorted(root.glob("*-*/")):
-        lock = root / f"{folder.name}.lock"
-        young = time.time() - folder.stat().st_mtime < age
-        if folder.name in wanted or young or (folder / KEPT).exists():
+        if folder.name in wanted or not _is_outdated(folder, age):
             continue
-        with locked(lock, wait=False) as alone:
-            if alone:
+        with locked(folder.with_name(f"{folder.name}.lock"), wait=False) as alone:
+            if alone and _is_outdated(folder, age):  # unless somebody has just used it
                 removed.append(folder)
                 if not dry_run:
                     remove_work(folder)
     return removed + _tidy_records(root, age, dry_run=dry_run)
+
+
+def _is_outdated(folder: Path, age: float) -> bool:
+    """Whether nobody worked in a directory for a while, nor wants to look at it."""
+    with suppress(FileNotFoundError):
+        return time.time() - folder.stat().st_mtime >= age and not (folder / KEPT).exists()
+    return False
 
 
 def _tidy_records(root: Path, age: float, *, dry_run: bool) -> list[Path]:
@@ -36,7 +42,7 @@ def _tidy_records(root: Path, age: float, *, dry_run: bool) -> list[Path]:
             record = find_record(path)
         if record is None:
             continue
-        if not record.is_running() and time.time() - path.stat().st_mtime >= age:
+        if not record.is_running() and time.time() - record.written() >= age:
             removed.append(path)
             if not dry_run:
                 record.forget()
