@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 HOME = ".torchyard"
 """The directory beside the file in which everything is that torchyard itself writes."""
 
+EVENTS = "events.jsonl"
+"""The record that a build writes to in a directory of its own: what has happened so far."""
+
 
 def absolute(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100 - strings, see host.files

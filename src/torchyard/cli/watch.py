@@ -9,12 +9,12 @@ from functools import partial
 from pathlib import Path
 
 from torchyard.cli.main import INTERRUPTED
-from torchyard.cli.places import home_of
+from torchyard.cli.places import EVENTS, home_of
 from torchyard.cli.quiet import quietly
 from torchyard.cli.today import current_moment
 from torchyard.engines.engine import Build, Listen
 from torchyard.errors import BuildError, TorchyardError, all_errors
-from torchyard.host.process import is_running
+from torchyard.host.detached import begin_record, is_written
 from torchyard.model.event import Ended, Happening, encode_event
 from torchyard.model.order import short_name
 from torchyard.model.quantity import show_count
@@ -75,8 +75,8 @@ def _listeners(
         if not record:
             _forget(folder.parent)
             folder.mkdir(parents=True, exist_ok=True)
-            file = stack.enter_context((folder / "events.jsonl").open("wb", buffering=0))
-            record.append(file.write)
+            handle = begin_record(folder / EVENTS)  # locked for as long as this process lives
+            record.append(stack.enter_context(os.fdopen(handle, "wb", buffering=0)).write)
         record[0](encode_event(event))
 
     yield keep
@@ -97,8 +97,7 @@ def _listeners(
 def _forget(builds: Path) -> None:
     """Remove what is known of all but the last builds."""
     for folder in sorted(builds.glob("*-*/"))[: 1 - _REMEMBERED]:
-        pid = folder.name.rpartition("-")[2]
-        if pid.isdigit() and not is_running(int(pid)):
+        if not is_written(folder / EVENTS):
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -80,6 +80,17 @@ def find_record(path: Path) -> Record | None:
     return None
 
 
+def is_written(path: Path) -> bool:
+    """Whether there is a record, and a program that writes to it."""
+    record = find_record(path)
+    if record is None:
+        return False
+    try:
+        return record.is_running()
+    finally:
+        record.close()
+
+
 def begin_record(path: Path) -> int:
     """Put a new record in the place of one that nobody writes to, and lock it, in turn."""
     path.unlink(missing_ok=True)

@@ -18,7 +18,7 @@ import msgspec
 
 from torchyard.errors import BusyError, Diagnostic, ElsewhereError
 from torchyard.host.child import GRACE, family, kill_all
-from torchyard.host.detached import Record, begin_record, find_record, in_turn, launch
+from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
 from torchyard.host.process import age_of, may_be
 from torchyard.model.event import Event, Happening, Noted
 from torchyard.model.order import Order
@@ -89,13 +89,10 @@ _LINES = msgspec.json.Decoder(Happening | Begun | Over)
 
 def is_detached(place: Workplace) -> bool:
     """Whether a job runs detached on this machine."""
-    record = _find(place)
-    if record is None:
+    if not place.record.exists():
         return False
-    try:
-        return record.is_running()
-    finally:
-        record.close()
+    with in_turn(place.record.parent):
+        return is_written(place.record)
 
 
 def run_detached(
