@@ -27,7 +27,7 @@ from torchyard.store.select import select_results
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer, fetch_file, fetch_tree, read_log
-from torchyard.store.verify import remove_broken, verify
+from torchyard.store.verify import drop, remove_broken, verify
 
 NO_TIME = timedelta(seconds=-60)
 """A grace period that spares nothing: everything is older than a minute from now."""
@@ -230,6 +230,28 @@ def test_verify_finds_damage_and_removes_it(store: Store, tmp_path: Path) -> Non
     remove_broken(store, verdict)
     assert verify(store).is_clean
     assert list(store.fingerprints()) == [good.fingerprint]
+
+
+def test_a_result_that_was_made_again_meanwhile_is_not_taken_out(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two jobs have found it damaged; one is slow to look at its blobs."""
+    task = task_of("shared")
+    bad = store_result(store, tmp_path / "first", task, one="was right")
+    store.objects.write(blob_key(bad.tree.files[0].digest), b"is wrong!")
+    reading = store.objects.stream
+
+    def slow(key: str) -> Iterator[bytes]:
+        yield from reading(key)
+        if key == blob_key(bad.tree.files[0].digest):
+            monkeypatch.undo()
+            drop(store, bad)
+            store_result(store, tmp_path / "second", task, one="was right")
+
+    monkeypatch.setattr(store.objects, "stream", slow)
+    drop(store, bad)
+    assert store.has(task.fingerprint)
+    assert verify(store).is_clean
 
 
 def test_names_that_look_like_unfinished_files(store: Store, tmp_path: Path) -> None:

@@ -58,13 +58,17 @@ def remove_broken(store: Store, verdict: Verdict) -> None:
 
 
 def drop(store: Store, result: Result) -> None:
-    """Take out a result that can't be used, and those of its blobs that are damaged."""
+    """Take out a result that can't be used, and those of its blobs that are damaged.
+
+    If somebody else has done so meanwhile, what is there now was made since, and stays.
+    """
     wrong = [
         digest
         for digest in result.blobs()
         if _digest(store, blob_key(digest)) not in (None, digest)
     ]
-    store.objects.delete([result_key(result.fingerprint), *map(blob_key, wrong)])
+    if store.find(result.fingerprint) == result:
+        store.objects.delete([result_key(result.fingerprint), *map(blob_key, wrong)])
 
 
 def _digest(store: Store, key: str) -> str | None:
