@@ -260,10 +260,29 @@ def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (retry,) = [event for event in events(done.stdout) if event.get("outcome") == "retry"]
     assert retry["reason"] == "memory"
-    assert retry["why"] == "a compiler was killed; now with 2 of 4 slots"
+    assert retry["why"] == "a compiler was killed; now with at most 2 of 4 slots"
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (core,) = [result for result in store.results() if result.order.task.stage == "core"]
     assert "slots-1-1" in core.environment["MAKEFLAGS"], "a pool of its own"
+
+
+def test_slots_of_a_job_that_somebody_else_did_in_the_end_are_for_all(tmp_path: Path) -> None:
+    """A compiler is killed; before its job is tried again, another build has done it."""
+    other = tmp_path / "other"
+    dies = (
+        "test -e ../../../survives"
+        f" || (touch ../../../survives; cp -r {other}/.torchyard/store ../../..; kill -9 $$); ls"
+    )
+    pools = f"ls $(dirname $(echo $MAKEFLAGS | sed s/.*fifo://)) >> {tmp_path}/pools; cat {{core}}"
+    text = WORKS.replace("ls {out}/lib >", f"{dies} {{out}}/lib >").replace("cat {core}", pools)
+    theirs, ours = make_yard(other, text), make_yard(tmp_path / "ours", text)
+    (other / ".torchyard").mkdir()
+    (other / ".torchyard/survives").touch()
+    assert build(theirs, "core:*").returncode == 0
+    done = build(ours, "bindings:*", "--slots", "4", "--jobs", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    assert outcomes(done.stdout) == {"retry": 1, "cached": 1, "built": 3}
+    assert set((tmp_path / "pools").read_text(encoding="utf-8").split()) == {"slots"}
 
 
 def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ class Runner:
         self._ends: dict[int, events.Ended] = {}
         self._said: dict[int, events.Ended] = {}
         self._attempts: Counter[int] = Counter()
-        self._fewer: dict[int, Slots] = {}
+        self._fewer: dict[int, int] = {}
+        self._carved: dict[int, Slots] = {}
         self._programs = Pool()
         self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._patience = Patience(store.objects)
@@ -143,7 +144,7 @@ class Runner:
         argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
         argv += ["--no-wait", "--file", options.file, "--store", self._store.url]
         argv += ["--work", str(options.work)]
-        argv += ["--slots", str(self._fewer.get(number, slots).path)]
+        argv += ["--slots", str(self._pool(number, slots).path)]
         if options.sandbox:
             argv += ["--sandbox", options.sandbox]
         if options.cache:
@@ -157,6 +158,16 @@ class Runner:
         self._attempts[number] += 1
         self._programs.start(number, argv, options.folder / f"{name}.errors", told)
 
+    def _pool(self, number: int, slots: Slots) -> Slots:
+        """All slots; for a job whose compiler was killed, some that are its own while it runs."""
+        if number not in self._fewer:
+            return slots
+        path = slots.path.with_name(f"slots-{number}-{self._attempts[number]}")
+        carved = slots.carve(path, self._fewer[number] - 1, _TICK)
+        # Others may have them all: with none but its own slot it is slow, and safe.
+        self._carved[number] = carved or Slots(path, 0)
+        return self._carved[number]
+
     def _name(self, number: int) -> str:
         job = self._plan.job(number)
         return short_name(job.stage, job.fingerprint)
@@ -168,10 +179,10 @@ class Runner:
                 self._hear_event(number, events.decode_event(heard.line))
             return
         slots.give()
-        if number in self._fewer:
-            self._fewer.pop(number).close()
+        if number in self._carved:
+            self._carved.pop(number).close()
         (self._options.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
-        self._judge(number, heard.code, slots)
+        self._judge(number, heard.code)
 
     def _hear_event(self, number: int, event: events.Happening) -> None:
         """Pass on what a job tells; how it ended is not told before its process has."""
@@ -182,7 +193,7 @@ class Runner:
         else:
             self._tell(event)
 
-    def _judge(self, number: int, code: int, slots: Slots) -> None:
+    def _judge(self, number: int, code: int) -> None:
         """Decide what the end of a job's process means."""
         job = self._plan.job(number)
         said = self._said.pop(number, None)
@@ -196,12 +207,12 @@ class Runner:
         elif self._stopped:
             self._schedule.left.discard(number)
             self._end(number, "skipped", why="it was stopped")
-        elif not self._given_up and self._may_work(job, code, said, slots):
+        elif not self._given_up and self._may_work(job, code, said):
             self._schedule.put_back(number, time.monotonic() + _PAUSE * self._attempts[number])
         else:
             self._fail(number, code, said)
 
-    def _may_work(self, job: Job, code: int, said: events.Ended | None, slots: Slots) -> bool:
+    def _may_work(self, job: Job, code: int, said: events.Ended | None) -> bool:
         """Whether a job that failed may do better another time, and see to it that it can."""
         reason = said.reason if said else ""
         if self._attempts[job.number] >= _ATTEMPTS:
@@ -213,12 +224,8 @@ class Runner:
             why = "what it needs was gone from the store, and is made again"
         elif code == ElsewhereError.exit_code and reason == "memory":
             fewer = max(1, self._options.slots >> self._attempts[job.number])
-            path = slots.path.with_name(f"slots-{job.number}-{self._attempts[job.number]}")
-            carved = slots.carve(path, fewer - 1, _TICK)
-            if carved is None:  # others have them: with none but its own it is slow, and safe
-                fewer, carved = 1, Slots(path, 0)
-            self._fewer[job.number] = carved
-            why = f"a compiler was killed; now with {fewer} of {self._options.slots} slots"
+            self._fewer[job.number] = fewer
+            why = f"a compiler was killed; now with at most {fewer} of {self._options.slots} slots"
         elif code == ElsewhereError.exit_code and reason != "disk":
             why = said.why if said else ""
         else:
