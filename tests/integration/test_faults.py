@@ -749,16 +749,21 @@ def test_a_job_is_tried_again_whose_input_came_back_before_anybody_looked(
             obstore.delete(objects, key)  # the job looks: it is gone
         return Fault.NONE
 
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in s3_place.environment.items():
-            patch.setenv(name, value)
-        (core,) = [found for found in Store.at(s3_place.url).results() if found.id == CORE]
-    key = result_key(core.fingerprint)
+    key = result_key(result_of(CORE, s3_place).fingerprint)
     s3_proxy.plan = hide_once
     words = ("--jobs", "1", "--store", place.url)
     code, out, err = build(file, "bindings:*", *words, env=place.environment)
     assert code == 0, err
     assert outcomes(out) == {"retry": 1, "built": 2}
+
+
+def result_of(job: str, place: Place) -> Result:
+    """What a store has of a job."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in place.environment.items():
+            patch.setenv(name, value)
+        (found,) = [result for result in Store.at(place.url).results() if result.id == job]
+    return found
 
 
 def check_store(place: Place, folder: Path) -> None:
@@ -815,6 +820,37 @@ def test_jobs_go_on_while_the_engine_cannot_reach_the_store(
     assert process.returncode == 0, err
     assert outcomes(out) == {"built": 3}
     assert (tmp_path / "begun").read_text(encoding="utf-8") == "run\n" * 2
+
+
+def test_jobs_go_on_if_the_store_is_away_when_an_input_is_looked_for(
+    tmp_path: Path, s3_proxy: FaultyProxy, s3_place: Place, hasty: dict[str, str]
+) -> None:
+    """Two jobs need a core; one has it and runs, and when the other asks, it is gone."""
+    wait = f"echo run >> {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.1; done; cat"
+    file = make_yard(tmp_path, WORKS.replace("cat {core}", f"{wait} {{core}}"))
+    place = s3_place.behind(s3_proxy.endpoint)
+    assert build(file, "core:*", "--store", place.url, env=place.environment)[0] == 0
+    key = result_key(result_of(CORE, s3_place).fingerprint)
+    asked = 0
+
+    def plan(request: Request) -> Fault:
+        nonlocal asked
+        if request.method == "GET" and f"/{key}" in request.path:
+            asked += 1
+            if asked == 2:
+                obstore.delete(s3_place.store(), key)
+        return Fault.SLOW_DOWN if request.method == "HEAD" and asked == 2 else Fault.NONE
+
+    s3_proxy.plan = plan
+    words = ("bindings:*", "--slots", "2", "--jobs", "2")
+    with started(file, *words, place=place, env=hasty) as process:
+        seen = s3_proxy.counts["HEAD"]
+        wait_for(lambda: s3_proxy.counts["HEAD"] > seen + 20 or process.poll() is not None)
+        s3_proxy.plan = no_fault
+        (tmp_path / "go").touch()
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert outcomes(out) == {"retry": 2, "built": 3}
 
 
 def one_job_then_none() -> Plan:

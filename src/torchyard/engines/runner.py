@@ -220,7 +220,8 @@ class Runner:
         if code < 0:
             why = f"its process was killed by signal {-code}"
         elif code == StoreError.exit_code and reason == "missing":
-            self._schedule.lost(job.number, self._store.has)
+            with suppress(ElsewhereError):  # the next try will tell the same
+                self._schedule.lost(job.number, self._store.has)
             why = "what it needs was gone from the store, and is made again"
         elif code == ElsewhereError.exit_code and reason == "memory":
             fewer = max(1, self._options.slots >> self._attempts[job.number])
