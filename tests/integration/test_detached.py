@@ -18,12 +18,13 @@ import msgspec
 import psutil
 import pytest
 from tests.crash_driver import Deed, Kill
-from tests.helpers import CORE, WORKS, make_yard
+from tests.helpers import CORE, ROOT, WORKS, make_yard
 from tests.integration.test_crash import ALL, Zygote, contents, started, told
 from tests.integration.test_crash import Yard as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
 from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 
+from torchyard.errors import StoppedError
 from torchyard.model.matrix import Needs
 from torchyard.run.detached import detached_in, end_named
 from torchyard.run.here import jobs_here
@@ -437,3 +438,30 @@ def test_a_supervisor_is_killed_at_any_time(tmp_path: Path) -> None:
             assert contents(deed) == expected
             assert not list(work.iterdir())
         assert lost >= 5
+
+
+STOPPED_LATE = """\
+import os, signal, sys
+if "torchyard.cli.supervise" in sys.orig_argv:
+    from torchyard.cli import main
+
+    def faults_of(error, faults_of=main.faults_of):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return faults_of(error)
+
+    main.faults_of = faults_of
+"""
+"""Lets somebody stop a job that has failed, before that is told."""
+
+
+def test_a_job_that_is_stopped_when_it_is_over_says_how_it_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "late"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(STOPPED_LATE, encoding="utf-8")
+    paths = (str(folder), str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    done = torchyard("run", CORE, "--detach", "-f", make_yard(tmp_path / "yard"))
+    assert done.returncode == StoppedError.exit_code, done.stderr
+    assert "was stopped" in done.stderr

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -10,14 +11,15 @@ import pytest
 from tests.helpers import CORE, WORKS, plan_of
 
 from torchyard.host import secrets
-from torchyard.host.detached import Record, begin_record, find_record, in_turn, launch
+from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
+from torchyard.host.process import birth_of
 from torchyard.model.event import Noted, encode_event
 from torchyard.model.identifier import parse
 from torchyard.model.order import Order
 from torchyard.model.recipe import Stage
 from torchyard.model.yard import Sandbox
 from torchyard.plan.order import order_of
-from torchyard.run.detached import Assignment, Begun, Over, follow
+from torchyard.run.detached import Assignment, Begun, Over, end_named, follow
 from torchyard.run.job import Conditions
 from torchyard.run.trust import entrusted
 from torchyard.store.store import Store
@@ -81,6 +83,24 @@ def test_only_the_record_itself_is_forgotten(tmp_path: Path) -> None:
     assert not path.exists()
     for each in (old, new):
         each.close()
+
+
+def test_a_supervisor_may_end_just_when_it_is_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as program:
+        born = birth_of(program.pid)
+    lock = begin_record(tmp_path / "core-0123.detached")
+    os.write(lock, encode_event(Begun(pid=program.pid, born=born, fingerprint="")))
+    kill = os.kill
+
+    def ends(pid: int, number: int) -> None:
+        os.close(lock)
+        kill(pid, number)
+
+    monkeypatch.setattr(os, "kill", ends)
+    end_named(tmp_path, "core-0123")
+    assert not is_written(tmp_path / "core-0123.detached")
 
 
 def test_what_a_supervisor_is_told_is_whole_or_nothing(order: Order) -> None:

@@ -10,6 +10,7 @@ from torchyard.host.detached import part
 
 if TYPE_CHECKING:
     from torchyard.errors import TorchyardError
+    from torchyard.model.order import Task
     from torchyard.run.detached import Assignment, Over
 
 
@@ -33,20 +34,22 @@ def main() -> None:
     pid = os.getpid()
     fingerprint = assignment.order.task.fingerprint
     print_event(Begun(pid=pid, born=birth_of(pid), fingerprint=fingerprint))
-    over = _carry_out(assignment)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        over = _carry_out(assignment)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    except SystemExit:
+        over = _stopped(assignment.order.task)
     if over.code in (0, StoppedError.exit_code):
         record.unlink(missing_ok=True)  # the store has the result, or somebody did not want it
     print_event(over)
 
 
 def _carry_out(assignment: "Assignment") -> "Over":
-    """Run the job, and tell how it ended, whatever happened."""
+    """Run the job, and tell how it ended, whatever happened; SystemExit if it has to end now."""
     from torchyard.cli.main import refusal
     from torchyard.cli.quiet import quietly
     from torchyard.cli.run import carry_out, print_event
-    from torchyard.errors import StoppedError, TorchyardError
-    from torchyard.model.event import Ended
+    from torchyard.errors import TorchyardError
     from torchyard.run.detached import Over
     from torchyard.store.store import Store
 
@@ -57,22 +60,30 @@ def _carry_out(assignment: "Assignment") -> "Over":
         return _over(error)
     except OSError as error:
         return _over(refusal(error))
-    except SystemExit:
-        stopped = StoppedError(f"{task.id} was stopped", hint="the next run goes on from there")
-        listen(
-            Ended(
-                job=task.id,
-                fingerprint=task.fingerprint,
-                outcome="failed",
-                code=stopped.exit_code,
-                why="it was stopped",
-            )
-        )
-        return _over(stopped)
     except Exception as error:  # noqa: BLE001 - whoever follows must hear of it
         sys.excepthook(type(error), error, error.__traceback__)
         return _over(TorchyardError(f"{task.id}: an error in torchyard: {error!r}"))
     return Over(code=0)
+
+
+def _stopped(task: "Task") -> "Over":
+    """Tell that somebody wanted the job to end."""
+    from torchyard.cli.quiet import quietly
+    from torchyard.cli.run import print_event
+    from torchyard.errors import StoppedError
+    from torchyard.model.event import Ended
+
+    stopped = StoppedError(f"{task.id} was stopped", hint="the next run goes on from there")
+    quietly(print_event)(
+        Ended(
+            job=task.id,
+            fingerprint=task.fingerprint,
+            outcome="failed",
+            code=stopped.exit_code,
+            why="it was stopped",
+        )
+    )
+    return _over(stopped)
 
 
 def _over(error: "TorchyardError") -> "Over":

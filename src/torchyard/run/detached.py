@@ -260,7 +260,8 @@ def _end(record: Record) -> None:
             if begun is None:
                 begun = _find_begun(record)
                 if begun is not None and may_be(begun.pid, begun.born):
-                    os.kill(begun.pid, signal.SIGTERM)
+                    with suppress(ProcessLookupError):  # it has just ended by itself
+                        os.kill(begun.pid, signal.SIGTERM)
             time.sleep(_SOON)
         if begun is not None and may_be(begun.pid, begun.born):
             kill_all(family(begun.pid))
