@@ -33,6 +33,7 @@ class StandInAgent:
         self.info = Properties()
         self.jobs: dict[str, Running] | None = {}
         self.asked = 0
+        self.unanswered: list[defer.Deferred[str]] = []
         self.ended: list[str] = []
         self.conn: object = self
         self.mind = self.broker = self.transport = self
@@ -45,7 +46,8 @@ class StandInAgent:
         assert what == "look"
         self.asked += 1
         if self.jobs is None:
-            return defer.Deferred()
+            self.unanswered.append(defer.Deferred())
+            return self.unanswered[-1]
         look = Look(memory=1, disk=1, jobs=self.jobs)
         return defer.succeed(msgspec.json.encode(look).decode())
 
@@ -126,6 +128,19 @@ def test_who_is_silent_is_cut_off_when_the_patience_is_over(master: StandInMaste
     asked = silent.asked
     master.reactor.pump([1] * INTERVAL)
     assert (silent.asked, other.asked, calendar.asked) == (asked, 3, 0)
+
+
+def test_nobody_is_cut_off_because_the_master_stood_still(master: StandInMaster) -> None:
+    """Answers that came meanwhile are read only when all is done that was due by the clock."""
+    agent = master.connect("w1", "m1")
+    agent.jobs = None
+    master.beat(Tries(shared=False))
+    master.reactor.advance(100 * PATIENCE)
+    assert agent.conn is not None
+    for answer in agent.unanswered:
+        answer.callback("")
+    master.reactor.pump([1] * (INTERVAL - 1))
+    assert agent.conn is not None
 
 
 def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster) -> None:

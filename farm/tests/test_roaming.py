@@ -69,6 +69,16 @@ def test_a_machine_stays_as_long_as_one_agent_is_connected() -> None:
     assert masters(machine) == {"two"}
 
 
+def test_a_machine_that_slept_looks_for_its_master_first() -> None:
+    """As when it is suspended, or has so much to do that nothing moves."""
+    clock, machine = start()
+    clock.advance(300)
+    assert masters(machine) == {"one"}
+    agents(machine)[0].connect()
+    pass_time(clock, 30)
+    assert masters(machine) == {"one"}
+
+
 def test_a_machine_with_one_master_waits_for_it() -> None:
     clock = Clock()
     machine = Roaming(clock, ["one"], lambda name: [StandInAgent(name)])

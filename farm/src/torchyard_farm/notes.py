@@ -1,7 +1,7 @@
-"""What nobody waits for goes to the log; and how calls end whose connection is lost."""
+"""What nobody waits for goes to the log; how calls end whose connection is lost; and patience."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from twisted.internet import defer, error, task
 from twisted.internet.interfaces import IReactorTime
@@ -9,12 +9,41 @@ from twisted.python import log
 from twisted.python.failure import Failure
 from twisted.spread import pb
 
+A = TypeVar("A")
+T = TypeVar("T")
+
+_SECOND = 1.0
+
 GONE = (error.ConnectionLost, error.ConnectionDone, pb.PBConnectionLost, pb.DeadReferenceError)
 
 
 def note(why: Failure) -> None:
     """Write a failure into the log."""
     log.err(why)
+
+
+def within(asked: "defer.Deferred[T]", seconds: float, clock: IReactorTime) -> "defer.Deferred[T]":
+    """Let an answer take so many seconds, and cancel it then.
+
+    They are counted one by one, and those in which this process stood still as one: an answer may
+    have come meanwhile, and it is not read before what was to happen by the clock.
+    """
+    left = seconds
+
+    def count() -> None:
+        nonlocal left
+        left -= _SECOND
+        if left <= 0:
+            asked.cancel()
+
+    def stop(answer: A) -> A:
+        if counting.running:
+            counting.stop()
+        return answer
+
+    counting = steady(count, clock)
+    counting.start(_SECOND, now=False)
+    return asked.addBoth(stop)
 
 
 def steady(what: Callable[[], Any], clock: IReactorTime) -> task.LoopingCall:

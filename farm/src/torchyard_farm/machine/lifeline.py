@@ -9,10 +9,10 @@ from contextlib import suppress
 from typing import Any
 
 from twisted.application.service import Service
-from twisted.internet import defer, error, reactor, task
+from twisted.internet import defer, reactor, task
 from twisted.python import log
 
-from torchyard_farm.notes import GONE, steady
+from torchyard_farm.notes import GONE, steady, within
 
 _INTERVAL = 20
 _PATIENCE = 40
@@ -44,11 +44,9 @@ def _ask(perspective: Any, clock: Any) -> Generator[Any, Any, None]:
     if perspective is None:
         return
     with suppress(*GONE):
-        asked = perspective.callRemote("keepalive")
-        asked.addTimeout(_PATIENCE, clock)
         try:
-            yield asked
-        except (defer.TimeoutError, error.TimeoutError):
+            yield within(perspective.callRemote("keepalive"), _PATIENCE, clock)
+        except defer.CancelledError:
             log.msg("the master gives no sign of life: connecting anew")
             perspective.broker.transport.abortConnection()
 

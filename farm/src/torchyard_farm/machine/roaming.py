@@ -10,8 +10,11 @@ from twisted.python import log
 from torchyard_farm.notes import note, steady
 
 _LOOK = 1.0
-_PATIENCE = 20.0
-"""Seconds without a connection after which another master is tried."""
+_PATIENCE = 20
+"""Looks at which there is no connection, and after which another master is tried.
+
+It is not the time that counts: a machine that slept has not looked for its master meanwhile.
+"""
 
 _FAREWELL = 5.0
 """Seconds that agents have to end: one that hangs with its master must not keep the others."""
@@ -31,7 +34,7 @@ class Roaming(MultiService, Generic[T]):
         self._make = make
         self._turn = -1
         self._agents: list[Any] = []
-        self._heard = 0.0
+        self._missed = 0
         self._loop = steady(self._look, reactor)
 
     def startService(self) -> None:
@@ -46,17 +49,17 @@ class Roaming(MultiService, Generic[T]):
 
     def _begin(self) -> None:
         self._turn = (self._turn + 1) % len(self._logins)
-        self._heard = self._reactor.seconds()
+        self._missed = 0
         self._agents = list(self._make(self._logins[self._turn]))
         for agent in self._agents:
             agent.setServiceParent(self)
 
     @defer.inlineCallbacks
     def _look(self) -> Any:
-        now = self._reactor.seconds()
+        self._missed += 1
         if any(map(_is_connected, self._agents)):
-            self._heard = now
-        elif len(self._logins) > 1 and now - self._heard > _PATIENCE:
+            self._missed = 0
+        elif len(self._logins) > 1 and self._missed > _PATIENCE:
             log.msg("the master does not answer: another one is tried")
             ended = [defer.maybeDeferred(agent.disownServiceParent) for agent in self._agents]
             waiting: Any = defer.DeferredList([one.addErrback(note) for one in ended])

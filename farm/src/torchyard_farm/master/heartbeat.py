@@ -4,7 +4,7 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
-from twisted.internet import defer, error
+from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.jobs.looking import LOOK
@@ -14,7 +14,7 @@ from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.looping import LoopingService
 from torchyard_farm.master.strays import end_unwanted, note_return
 from torchyard_farm.master.tries import Tries
-from torchyard_farm.notes import GONE, note
+from torchyard_farm.notes import GONE, note, within
 
 Steps = Generator[Any, Any, None]
 
@@ -59,10 +59,9 @@ class Heartbeat(LoopingService):
         """Ask an agent; what the first one of a machine says is as good as what the others do."""
         with suppress(*GONE):
             asked = connection.mind.callRemote(LOOK)
-            asked.addTimeout(self._patience, self.master.reactor)
             try:
-                told = yield asked
-            except (defer.TimeoutError, error.TimeoutError):
+                told = yield within(asked, self._patience, self.master.reactor)
+            except defer.CancelledError:
                 log.msg(f"worker {agent} gives no sign of life and is cut off")
                 connection.mind.broker.transport.abortConnection()
             else:
