@@ -78,8 +78,8 @@ class TrialFarm:
         self.slots = slots
         self.has_hosts = False
         """Whether each worker believes to be a machine of its own; only root can arrange that."""
-        self.patience = 3
-        """Seconds; processors that have other things to do make for longer ones."""
+        self.patience = 60
+        """Seconds: nobody is to be taken for dead who is only slow, unless a test is about that."""
         self._keys, self._tables = keys, tables
         self._database = database
         self._running: dict[str, subprocess.Popen[bytes]] = {}

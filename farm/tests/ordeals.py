@@ -23,8 +23,9 @@ from torchyard_farm.settings.roles import ADMIN
 
 WORKERS = ("w1", "w2", "w3")
 JOBS = 5
+_PATIENCE = 10
 NOTICED = 60
-"""Seconds: more than the heartbeat and the patience of a trial, as machines may be busy."""
+"""Seconds: more than the heartbeat and the patience of an ordeal, as machines may be busy."""
 
 LONG = 240
 """Seconds that anything may take on a machine that has much else to do."""
@@ -212,7 +213,7 @@ class Ordeal:
 @contextlib.contextmanager
 def cabled(farm: TrialFarm, *, has_hosts: bool = False) -> Iterator[dict[str, Cable]]:
     """Start a farm, each worker with a cable of its own."""
-    farm.has_hosts = has_hosts
+    farm.has_hosts, farm.patience = has_hosts, _PATIENCE
     with contextlib.ExitStack() as stack:
         stack.enter_context(farm)
         farm.start_master()

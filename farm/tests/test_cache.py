@@ -127,7 +127,6 @@ def test_what_a_machine_compiled_once_it_does_not_compile_again(
     file = make_project(tmp_path / "project", gate)
     given = ("w1", "--cache", f"{cache}?size=1GB")
     farm = TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), slots=2)
-    farm.patience = 60  # compilers have all processors
     with ThreadPoolExecutor() as pool, farm:  # who builds gives up when there is no master
         farm.start_master()
         farm.start_worker(*given)

@@ -29,9 +29,7 @@ def farm(tmp_path: Path) -> Iterator[TrialFarm]:
     gate = f"while ! test -e {tmp_path}/open; do sleep 0.1; done; test -e {tmp_path}/mended"
     text = WORKS.replace("mkdir -p {out}/lib", f"{gate}; mkdir -p {{out}}/lib")
     file = make_yard(tmp_path / "project", text)
-    farm = TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2"))
-    farm.patience = 30  # nobody is to be taken for dead who is only slow
-    with farm:
+    with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm:
         farm.start_master()
         farm.start_workers()
         yield farm

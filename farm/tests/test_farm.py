@@ -29,7 +29,6 @@ SLOW = WORKS.replace("cat {core}", "sleep 1; cat {core}").replace(
 def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm:
     file = make_yard(folder / "project", text)
     farm = TrialFarm(folder / "farm", file, database, WORKERS)
-    farm.patience = 30  # nobody is to be taken for dead who is only slow
     stack.enter_context(farm)
     farm.start_master()
     farm.start_workers()

@@ -30,10 +30,17 @@ def begun(folder: Path) -> int:
 
 
 def start(
-    stack: ExitStack, folder: Path, text: str, names: tuple[str, ...], slots: int = 1
+    stack: ExitStack,
+    folder: Path,
+    text: str,
+    names: tuple[str, ...],
+    slots: int = 1,
+    *,
+    patience: int = 60,
 ) -> TrialFarm:
     file = make_yard(folder / "project", text)
     farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots)
+    farm.patience = patience
     stack.enter_context(farm)
     farm.start_master()
     farm.start_workers()
@@ -81,7 +88,7 @@ def test_the_work_of_a_killed_agent_is_not_lost(stack: ExitStack, tmp_path: Path
 
 
 def test_a_worker_that_hangs_is_noticed(stack: ExitStack, tmp_path: Path) -> None:
-    farm = start(stack, tmp_path, long_core(tmp_path, 4), ("w1", "w2"))
+    farm = start(stack, tmp_path, long_core(tmp_path, 4), ("w1", "w2"), patience=3)
     plan = farm.submit()
     wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
     busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"

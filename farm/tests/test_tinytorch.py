@@ -93,7 +93,6 @@ def yard_for(project: Project, folder: Path) -> Iterator[Yard]:
         nginx = stack.enter_context(Nginx(folder / "nginx", config))
         database = stack.enter_context(postgres())
         farm = TrialFarm(folder / "farm", project.file, database, WORKERS, tables=PUBLISHES)
-        farm.patience = 60  # compilers have all processors
         stack.enter_context(farm)
         farm.start_master()
         farm.start_workers()
