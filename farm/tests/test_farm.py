@@ -82,7 +82,7 @@ def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, dat
     with ExitStack() as stack:
         farm = start(stack, tmp_path, busy_text(tmp_path, 9), database)
         plan = farm.submit()
-        harm_often(farm, plan, 20, farm.restart_master)
+        harm_often(farm, tmp_path, 9, 20, farm.restart_master)
         farm.wait_for_master()
         farm.wait_done(plan, LONG)
         check_busy(farm, plan, tmp_path, 9)

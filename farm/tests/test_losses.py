@@ -49,7 +49,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
-        farm = TrialFarm(folder / "farm", make_yard(folder / "project"), server.url(), WORKERS)
+        file = make_yard(folder / "project")
+        farm = TrialFarm(folder / "farm", file, server.url(), WORKERS, keys="attempts = 9\n")
         yield Site(farm, stack.enter_context(cabled(farm)), server)
 
 
@@ -100,6 +101,7 @@ def test_a_network_that_is_silent_is_noticed(ordeal: Ordeal) -> None:
 
 
 def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
+    """The job is tried so often that we have minutes to make room."""
     store = ordeal.farm.file.parent / ".torchyard" / "store"
     with small_disk(store):
         ordeal.submit()
@@ -114,7 +116,7 @@ def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
 
 def test_the_master_is_killed_while_jobs_begin_and_end(busy: TrialFarm, tmp_path: Path) -> None:
     plan = busy.submit("-f", str(busy.file))
-    harm_often(busy, plan, 5, busy.restart_master)
+    harm_often(busy, tmp_path, PYTHONS, 5, busy.restart_master)
     busy.wait_for_master()
     busy.wait_done(plan, LONG)
     check_busy(busy, plan, tmp_path, PYTHONS)
@@ -124,6 +126,6 @@ def test_postgresql_is_restarted_while_jobs_begin_and_end(
     busy: TrialFarm, site: Site, tmp_path: Path
 ) -> None:
     plan = busy.submit("-f", str(busy.file))
-    harm_often(busy, plan, 4, site.server.restart)
+    harm_often(busy, tmp_path, PYTHONS, 4, site.server.restart)
     busy.wait_done(plan, LONG)
     check_busy(busy, plan, tmp_path, PYTHONS)

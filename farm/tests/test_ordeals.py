@@ -168,7 +168,7 @@ def test_postgresql_is_restarted_while_jobs_begin_and_end(
     farm = TrialFarm(tmp_path / "farm", file, server.make(), WORKERS)
     with cabled(farm):
         plan = farm.submit()
-        harm_often(farm, plan, 8, lambda: server.restart(how))
+        harm_often(farm, tmp_path, 9, 8, lambda: server.restart(how))
         farm.wait_done(plan, LONG)
         check_busy(farm, plan, tmp_path, 9)
 
