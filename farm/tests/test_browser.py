@@ -48,7 +48,10 @@ return arguments[0].map((state) => {
 
 @pytest.fixture
 def farm(tmp_path: Path) -> Iterator[TrialFarm]:
-    text = shown_text(0.05, ["cu126"], ["cp313", "cp314"], ["wheel"])
+    text = shown_text(0.01, ["cu126"], ["cp313", "cp314"], ["wheel"])
+    wait = f"until test $i != 60 -o -e {tmp_path}/go; do echo [$i/120]; sleep 0.2; done"
+    assert "  sleep 0.01\n" in text
+    text = text.replace("  sleep 0.01\n", f"  {wait}\n")
     file = make_yard(tmp_path / "project", text)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
         farm.start_master()
@@ -82,6 +85,7 @@ def test_a_plan_can_be_watched(farm: TrialFarm, tmp_path: Path) -> None:
         assert "Pause updates" in names
         assert f"core:{plan[:12]}/linux-x86_64/cu126-mkl: running" in names
 
+        (tmp_path / "go").touch()
         browser.until("return document.querySelector('#failures li')", seconds=_LONG)
         assert browser.run("return window.stays")  # it was never loaded anew
         told = str(browser.run("return document.querySelector('#failures').innerText"))

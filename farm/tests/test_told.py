@@ -16,8 +16,8 @@ _BROKEN = "echo /x/a.c:1:2: fatal error: nothing.h: No such file or directory; e
 
 
 def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
-    slow = "for i in $(seq 1 30); do echo unit $i; sleep 0.1; done; mkdir -p {out}/lib"
-    text = WORKS.replace("mkdir -p {out}/lib", slow, 1).replace(
+    slow = f"echo unit 1; until test -e {tmp_path}/go; do sleep 0.1; done; echo unit 30"
+    text = WORKS.replace("mkdir -p {out}/lib", f"{slow}; mkdir -p {{out}}/lib", 1).replace(
         "cat {core}", f"{_BROKEN}; cat {{core}}"
     )
     file = make_yard(tmp_path / "project", text)
@@ -25,6 +25,8 @@ def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
         farm.start_master()
         farm.start_workers()
         plan = farm.submit()
+        wait_until(lambda: "unit 1\n" in read_logs(farm, 1).get("log", ""), _LONG, farm.log)
+        (tmp_path / "go").touch()
         wait_until(lambda: sum(one["complete"] for one in farm.buildsets()) == 3, _LONG, farm.log)
         first, second, _ = farm.builds()
 
@@ -59,6 +61,7 @@ def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
 
 
 def read_logs(farm: TrialFarm, build: int) -> dict[str, str]:
-    """The logs of the step that ran the job, by name."""
-    found = json.loads(farm.text(f"api/v2/builds/{build}/steps/run/logs"))["logs"]
+    """The logs of the step that ran the job, by name; none if it has not begun."""
+    told = farm.read(f"builds/{build}/steps/run/logs")
+    found = json.loads(told)["logs"] if told else ()
     return {one["name"]: farm.text(f"api/v2/logs/{one['logid']}/raw") for one in found}
