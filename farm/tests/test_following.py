@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+import pytest
+
 from farm.tests.made import made_plan, real_plan
 from torchyard.model.recipe import Stage
 from torchyard_farm.asking.following import Begun, Course, Over, found, last_words
@@ -93,9 +95,22 @@ def test_nothing_goes_on_behind_a_failure_until_somebody_helps() -> None:
 
 def test_only_late_ends_are_asked_for() -> None:
     seen = Watched(CHAIN)
-    assert seen.course.since == 0
-    seen.look({}, seen.ended(0, at=1000), seen.ended(1, at=900))
-    assert seen.course.since == 970
+    running = {2: Going(7, "w1")}
+    assert seen.course.since(running, is_open=True) == 0
+    seen.look(running, seen.ended(0, at=1000), seen.ended(1, at=900))
+    assert seen.course.since(running, is_open=True) == 970
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+def test_an_end_that_was_written_down_late_is_seen_before_anybody_gives_up(is_open: bool) -> None:
+    """While the database was away, for example; its plan is over then, or seems to stand."""
+    seen = Watched({0: [], 1: []})
+    late = seen.ended(0, at=100)
+    seen.look({}, seen.ended(1, at=1000))
+    assert seen.course.left == [0]
+    assert seen.course.since({}, is_open=is_open) <= 100
+    assert seen.course.since({1: Going(7, "w1")}, is_open=False) <= 100
+    assert seen.look({}, late) == [0]
 
 
 def test_what_there_were_results_of_is_known() -> None:

@@ -40,10 +40,13 @@ class Course:
         self._seen: set[int] = set()
         self._latest = 0
 
-    @property
-    def since(self) -> int:
-        """From which moment on there may be ends that were not seen."""
-        return max(0, self._latest - _MARGIN)
+    def since(self, going: Mapping[int, Going], *, is_open: bool) -> int:
+        """From which moment on there may be ends that were not seen, if these jobs run.
+
+        When nothing runs, or the plan is over, all ends are looked at: one may have been written
+        down much later, as while the database was away, and nobody would hear of it any more.
+        """
+        return max(0, self._latest - _MARGIN) if going and is_open else 0
 
     def take(self, going: Mapping[int, Going], ended: Iterable[Sent]) -> Iterator[Begun | Over]:
         """Take in what runs, and then what has ended; it has to be asked in this order."""

@@ -103,7 +103,7 @@ class _Follower:
             while True:
                 is_open = self._plan.id in self._plans.open()  # asked first: its ends are told then
                 try:
-                    is_quiet = not self._look()
+                    is_quiet = not self._look(is_open=is_open)
                     is_over = self._is_over()
                     heard, is_silent = time.monotonic(), False
                 except ElsewhereError as error:
@@ -125,10 +125,10 @@ class _Follower:
         """Whether nothing goes on unless somebody helps; who pressed Rebuild has done so."""
         return self._course.is_over and not self._master.out(self._plan.id)
 
-    def _look(self) -> bool:
+    def _look(self, *, is_open: bool) -> bool:
         """Tell what is new; whether anything is."""
         going = self._master.going(self._plan.id)
-        ended = self._master.ended(self._plan.id, self._course.since)
+        ended = self._master.ended(self._plan.id, self._course.since(going, is_open=is_open))
         self._moves.extend(self._course.take(going, ended))
         is_new = bool(self._moves)
         while self._moves:  # the store may not answer in the middle of it
