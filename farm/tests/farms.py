@@ -10,9 +10,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from signal import SIGINT, SIGKILL, Signals
+from signal import SIGINT, SIGKILL, SIGSTOP, Signals
 from typing import Self, TypedDict
 
 import psutil
@@ -160,8 +160,9 @@ class TrialFarm:
             for process in psutil.process_iter(["cmdline"])
             if any(part.startswith(work) for part in process.info["cmdline"] or ())
         ]
-        if name in self._running:
-            found.append(psutil.Process(self._running[name].pid))
+        running = self._running.get(name)
+        if running is not None and running.poll() is None:
+            found.append(psutil.Process(running.pid))
         for process in list(found):
             with contextlib.suppress(psutil.NoSuchProcess):
                 found += process.children(recursive=True)
@@ -178,14 +179,23 @@ class TrialFarm:
 
     def signal_machine(self, name: str, number: Signals) -> None:
         """Send a signal to all that runs on a machine."""
-        for process in self.processes(name):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
+        _signal_all(self.processes(name), number)
 
     def kill_machine(self, name: str) -> None:
         """Let a machine die."""
-        self.signal_machine(name, SIGKILL)
+        self._end_processes(name)
         self._running.pop(name).wait()
+
+    def _end_processes(self, name: str) -> None:
+        """End all that runs on a machine.
+
+        It stands still before: else one of them sees how another ends, or begins one more.
+        """
+        stopped: set[psutil.Process] = set()
+        while new := set(self.processes(name)) - stopped:
+            _signal_all(new, SIGSTOP)
+            stopped |= new
+        _signal_all(stopped, SIGKILL)
 
     def stop(self, name: str) -> int:
         process = self._running.pop(name)
@@ -267,12 +277,16 @@ class TrialFarm:
         return self._running[name]
 
     def _end_all(self) -> None:
-        for name in (*self.names, *self._running):
-            self.signal_machine(name, SIGKILL)
-        for process in self._running.values():
-            process.kill()
+        for name in {*self.names, *self._running}:
+            self._end_processes(name)
         for process in self._running.values():
             process.wait()
+
+
+def _signal_all(processes: Iterable[psutil.Process], number: Signals) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
 
 
 def wait_until(happened: Callable[[], bool], seconds: float, tell: Callable[[], str]) -> None:
@@ -321,6 +335,7 @@ class Postgres:
             "listen_addresses": LOOPBACK,
             "port": self._port,
             "unix_socket_directories": self._folder,
+            "fsync": "off",  # tests do not outlive the machine, and its disk may be busy
         }
         self._server = subprocess.Popen(
             [
