@@ -20,15 +20,16 @@ from torchyard_farm.jobs.plans import Plans
 pytestmark = pytest.mark.integration
 
 NAMES = ("w1", "w2")
-FEW = WORKS.replace("cat {core}", "sleep 2; cat {core}")
-MANY = FEW.replace('"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313"')
+MANY = WORKS.replace("cat {core}", "sleep 2; cat {core}").replace(
+    '"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313"'
+)
 LONG = 240
 """Seconds that anything may take on a machine that has much else to do."""
 
 
 class Master(TrialFarm):
     def has_worker(self) -> bool:
-        return "Got workerinfo" in self.log()
+        return self.has_said("Got workerinfo")
 
 
 class SecondMaster(Master):
@@ -68,9 +69,9 @@ def start(
     written = toml.read_text(encoding="utf-8")
     toml.write_text(f"shared = true\n{written}{more}", encoding="utf-8")
     second = stack.enter_context(SecondMaster(first))
-    first.start_master()
-    wait_until(lambda: "BuildMaster is running" in first.log(), LONG, first.log)
-    second.start_master()
+    for farm in (first, second):
+        farm.start_master()
+        wait_until(lambda: farm.has_said("BuildMaster is running"), LONG, farm.log)  # noqa: B023
     first.start_worker("w1", "--master", f"{LOOPBACK}:{second.port}")
     second.start_worker("w2", "--master", f"{LOOPBACK}:{first.port}")
     for farm in (first, second):
@@ -98,10 +99,12 @@ def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_pat
 
 
 def test_another_master_takes_over_for_good(stack: ExitStack, tmp_path: Path) -> None:
-    first, second = start(stack, tmp_path, FEW)
+    wait = f"until test -e {tmp_path}/go; do sleep 0.2; done"
+    first, second = start(stack, tmp_path, WORKS.replace("cat {core}", f"{wait}; cat {{core}}"))
     plan = first.submit()
     wait_until(lambda: any(one["complete"] for one in first.buildsets()), LONG, first.log)
     first.kill("master")
+    (tmp_path / "go").touch()
     assert not second.is_done(plan)
     second.wait_done(plan, LONG)
     assert {one["results"] for one in second.buildsets()} == {0}
@@ -138,7 +141,7 @@ def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
     wait_until(lambda: begun(tmp_path) == 1, 120, first.log)
     cable.silence()
     cable.cut()
-    wait_until(lambda: "w1 is back with the job of build" in second.log(), 180, second.log)
+    wait_until(lambda: second.has_said("w1 is back with the job of build"), 180, second.log)
     (tmp_path / "go").touch()
     second.wait_done(plan, 200)
     assert begun(tmp_path) == 1
@@ -166,9 +169,9 @@ def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -
     plan = first.submit()
     wait_until(lambda: sum(one["complete"] for one in first.buildsets()) >= 2, 60, first.log)
     first.signal("master", signal.SIGSTOP)
-    wait_until(lambda: "this one takes over" in second.log(), 90, second.log)
+    wait_until(lambda: second.has_said("this one takes over"), 90, second.log)
     first.signal("master", signal.SIGCONT)
-    wait_until(lambda: "took this one for dead" in first.log(), 30, first.log)
+    wait_until(lambda: first.has_said("took this one for dead"), 30, first.log)
     second.wait_done(plan, 200)
     assert len(second.buildsets()) == 17
     assert {one["results"] for one in second.buildsets()} == {0}

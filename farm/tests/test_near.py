@@ -45,15 +45,19 @@ def machines_of(farm: TrialFarm) -> dict[str, str]:
 def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """The first bindings wait; so all others are given away by a master that read who has what."""
-    note, wait = (
+    """The first bindings wait; so all others are given away by a master that read who has what.
+
+    A core waits for the other one, so that each machine makes one.
+    """
+    note, both, wait = (
         f"echo begun >> {tmp_path}/times",
+        f"until test $(wc -l < {tmp_path}/times) -ge 2; do sleep 0.2; done",
         f"while ! test -e {tmp_path}/go; do sleep 0.2; done",
     )
     text = (
         WORKS.replace('["openblas"]', '["openblas", "mkl"]')
         .replace('"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313", "cp314"')
-        .replace("mkdir -p {out}/lib", f"{note}; sleep 5; mkdir {{out}}/lib")
+        .replace("mkdir -p {out}/lib", f"{note}; {both}; mkdir {{out}}/lib")
         .replace("cat {core}/lib", f"{note}; {wait}; cat {{core}}/lib")
     )
     farm = farm_of(stack, tmp_path, text, ("w1", "w2"))
@@ -63,6 +67,7 @@ def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     wait_until(lambda: len(ended(tmp_path)) == 4, PATIENCE, farm.log)
     farm.kill("master")
     farm.start_master()
+    wait_until(lambda: farm.connected() == {"w1", "w2"}, PATIENCE, farm.log)
     (tmp_path / "go").touch()
     farm.wait_done(plan, PATIENCE)
     where = machines_of(farm)
@@ -128,8 +133,7 @@ def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_pa
     wait_until(lambda: ended(tmp_path) == ["in"], PATIENCE, farm.log)
     farm.kill("w1")
     farm.start_worker("w1")
-    log = farm.master / "twistd.log"
-    wait_until(lambda: "and nobody follows it" in log.read_text("utf-8"), PATIENCE, farm.log)
+    wait_until(lambda: farm.has_said("and nobody follows it"), PATIENCE, farm.log)
     (tmp_path / "go").touch()
     farm.wait_done(plan, PATIENCE)
     assert len(ended(tmp_path)) == 4
