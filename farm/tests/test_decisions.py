@@ -49,6 +49,15 @@ def test_verdicts(
     assert judge(code, lost=lost, unwanted=unwanted, stopping=stopping) is verdict
 
 
+@pytest.mark.parametrize(("code", "reason", "verdict"), [(10, "missing", A), (10, "", B)])
+def test_what_is_gone_from_the_store_is_not_the_fault_of_a_job_that_needs_it(
+    code: int, reason: str, verdict: Verdict
+) -> None:
+    given = judge(code, reason=reason, lost=False, unwanted=False, stopping=False)
+    assert given is verdict
+    assert judge(9, reason="missing", lost=False, unwanted=False, stopping=False) is B
+
+
 def tries(*verdicts: Verdict | None) -> list[Try]:
     return [Try(f"w{number % 3}", verdict, 100.0) for number, verdict in enumerate(verdicts)]
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from torchyard.errors import ElsewhereError, StoppedError
+from torchyard.errors import ElsewhereError, StoppedError, StoreError
 
 
 class Verdict(StrEnum):
@@ -35,6 +35,9 @@ class Verdict(StrEnum):
 
 _NOT_ITS_FAULT = (ElsewhereError.exit_code, StoppedError.exit_code)
 """Stopped by nobody here: the machine shuts down."""
+
+MISSING = "missing"
+"""Why the store's refusal is not a job's fault: what it needs is gone, and has to be made again."""
 
 CONCLUSIONS = (Verdict.GIVEN_UP, Verdict.QUARANTINED)
 """Verdicts of farms, not of jobs: a person has to look, and then to press Rebuild."""
@@ -71,16 +74,20 @@ class Limits(NamedTuple):
         return min(self.pause * 2.0 ** (tries - 1), self.longest) if tries else 0.0
 
 
-def judge(code: int | None, *, lost: bool, unwanted: bool, stopping: bool) -> Verdict:
+def judge(
+    code: int | None, *, reason: str = "", lost: bool, unwanted: bool, stopping: bool
+) -> Verdict:
     """Judge an exit code; negative if a signal killed the process, None if nobody knows.
 
-    `lost` is the connection, `unwanted` a job that a person ends, `stopping` the master.
+    `reason` is the job's own word for why it failed, `lost` is the connection, `unwanted` a job
+    that a person ends, `stopping` the master.
     """
     if unwanted:
         return Verdict.ENDED
     if code == 0:
         return Verdict.GOOD
-    if code is not None and code > 0 and code not in _NOT_ITS_FAULT:
+    is_missing = code == StoreError.exit_code and reason == MISSING
+    if code is not None and code > 0 and code not in _NOT_ITS_FAULT and not is_missing:
         return Verdict.BAD
     if stopping:
         return Verdict.LATER

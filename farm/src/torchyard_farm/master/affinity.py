@@ -1,23 +1,31 @@
-"""Offers a job that was tried before to the right machines, and not too soon."""
+"""Offers a job that was tried before to the right machines, and not too soon.
+
+Nor before its inputs are there again, if they are being made once more.
+"""
 
 from collections.abc import Generator
 from typing import Any
 
 from twisted.internet import defer
 
+from torchyard.errors import TorchyardError
 from torchyard_farm.jobs.affinity import Scene, wait_of
-from torchyard_farm.jobs.attempts import Limits
+from torchyard_farm.jobs.attempts import Limits, Verdict
+from torchyard_farm.jobs.plans import Plans
 from torchyard_farm.master.builds import MACHINE
+from torchyard_farm.master.peers import plan_of
 from torchyard_farm.master.reminders import Reminders
+from torchyard_farm.master.sending import inputs_out
 from torchyard_farm.master.tries import Tries
 
 
 class Affinity:
     """What Buildbot asks before it starts a build: `canStartBuild` of all builders."""
 
-    def __init__(self, limits: Limits, tries: Tries) -> None:
+    def __init__(self, limits: Limits, tries: Tries, plans: Plans) -> None:
         self._limits = limits
         self._tries = tries
+        self._plans = plans
         self._started: float | None = None
         self._reminders = Reminders()
 
@@ -38,9 +46,21 @@ class Affinity:
         there = {_machine(other) for other in builder.workers}
         scene = Scene(there, now, now - self._started)
         wait = wait_of(_machine(worker_for_builder), tries, scene, self._limits)
+        if not wait and tries and tries[-1].verdict is Verdict.AGAIN:
+            is_lacking = yield self._is_lacking(builder.master, request.properties)
+            wait = self._limits.pause if is_lacking else wait
         if wait:
             self._reminders.ask_again(builder, now + wait)
         return not wait
+
+    @defer.inlineCallbacks
+    def _is_lacking(self, master: Any, told: Any) -> Generator[Any, Any, bool]:
+        """Whether something that a job is made from is being made again."""
+        try:
+            plan = yield plan_of(master, self._plans, told.getProperty("plan"))
+        except TorchyardError:  # its step will tell
+            return False
+        return bool((yield inputs_out(master, plan, told.getProperty("job"))))
 
 
 def _machine(worker_for_builder: Any) -> str:

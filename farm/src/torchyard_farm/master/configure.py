@@ -8,7 +8,7 @@ from buildbot.plugins import util, worker
 
 from torchyard_farm.jobs.attempts import Limits
 from torchyard_farm.jobs.kinds import machines_by_kind, window_of
-from torchyard_farm.jobs.plans import PAGES
+from torchyard_farm.jobs.plans import PAGES, Plans
 from torchyard_farm.master.affinity import Affinity
 from torchyard_farm.master.build import JobBuild
 from torchyard_farm.master.calendar import calendar
@@ -20,7 +20,8 @@ from torchyard_farm.master.janitor import Janitor
 from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.ondemand import OnDemand, Starter
 from torchyard_farm.master.peers import Peers
-from torchyard_farm.master.scheduler import NAME, PlanScheduler
+from torchyard_farm.master.scheduler import PlanScheduler
+from torchyard_farm.master.sending import NAME
 from torchyard_farm.master.step import RunJob
 from torchyard_farm.master.tries import Tries
 from torchyard_farm.master.web import answer_carefully
@@ -40,7 +41,7 @@ def configure(folder: str) -> dict[str, Any]:
     looks, tries = _looks(), _tries(shared=farm.shared)
     limits = Limits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
     job = RunJob(folder=str(here), limits=limits, tries=tries)
-    affinity = Affinity(limits, tries)
+    affinity = Affinity(limits, tries, Plans(here))
     clock = calendar(here, farm)
     peers = [Peers(folder=str(here), when_lost=affinity.begin)] if farm.shared else []
     return {

@@ -6,7 +6,7 @@ when the master starts: so it may be killed at any moment.
 """
 
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,11 @@ from twisted.python import log
 from torchyard.errors import TorchyardError
 from torchyard_farm.jobs.board import Board
 from torchyard_farm.jobs.plans import FarmPlan, Plans
-from torchyard_farm.jobs.trees import typical_size
 from torchyard_farm.master.looping import Looping
 from torchyard_farm.master.peers import may_decide, share_plan
+from torchyard_farm.master.sending import Sender
 from torchyard_farm.master.tables import GOOD, read_open, read_told
 
-NAME = "plans"
 _LOOK = 1.0
 """Seconds between two looks at whether a plan was handed in, or cancelled."""
 
@@ -65,8 +64,7 @@ class PlanScheduler(Looping, ReconfigurableBaseScheduler):
         self._board = Board(getattr(self, "_windows", {}))
         self._ended: deque[tuple[str, int, bool]] = deque()
         self._refused: set[str] = set()
-        self._builders: dict[str, int] = {}
-        self._stamp: int | None = None
+        self._sender = Sender()
         self._cancelling: dict[str, set[int]] = {}
 
     @defer.inlineCallbacks
@@ -167,25 +165,8 @@ class PlanScheduler(Looping, ReconfigurableBaseScheduler):
             if not is_sent:
                 why.raiseException()
 
-    @defer.inlineCallbacks
-    def _send(self, plan: FarmPlan, job: int) -> Steps:
-        planned = plan.jobs[job]
-        if planned.kind not in self._builders:
-            find = self.master.data.updates.findBuilderId
-            self._builders[planned.kind] = yield find(planned.kind)
-        if self._stamp is None:  # Buildbot wants one, though nothing is checked out
-            stamp = {"codebase": "", "project": "", "repository": ""}
-            self._stamp = yield self.master.db.sourcestamps.findSourceStampId(**stamp)
-        yield self.master.data.updates.addBuildset(
-            waited_for=False,
-            scheduler=self.name,
-            reason=f"plan {plan.id}",
-            sourcestamps=[self._stamp],
-            properties={name: (value, "plan") for name, value in _properties(plan, job)},
-            builderids=[self._builders[planned.kind]],
-            external_idstring=f"{plan.id}/{job}",
-            priority=planned.urgency,
-        )
+    def _send(self, plan: FarmPlan, job: int) -> Any:
+        return self._sender.send(self.master, plan, job)
 
     @defer.inlineCallbacks
     def _cancel(self, name: str) -> Steps:
@@ -206,19 +187,3 @@ class PlanScheduler(Looping, ReconfigurableBaseScheduler):
         if not open_requests:
             self._cancelling.pop(name, None)
             self._plans.end(name)
-
-
-def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:
-    task = plan.task(job)
-    yield "plan", plan.id
-    yield "job", job
-    yield "task", task.id
-    yield "fingerprint", task.fingerprint
-    if task.needs.memory:
-        yield "memory", task.needs.memory
-    if task.needs.disk:
-        yield "disk", task.needs.disk
-    if large := plan.jobs[job].large:
-        inputs = (plan.tasks[number] for number in large)
-        yield "inputs", {other.fingerprint: typical_size(other) for other in inputs}
-    yield "virtual_builder_name", plan.page(job)

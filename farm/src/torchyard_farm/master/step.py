@@ -16,6 +16,7 @@ from twisted.internet import defer
 from torchyard.model.order import ORDER, short_name
 from torchyard_farm.jobs.attempts import (
     CONCLUSIONS,
+    MISSING,
     Limits,
     Try,
     Verdict,
@@ -26,6 +27,7 @@ from torchyard_farm.jobs.attempts import (
 from torchyard_farm.jobs.plans import Plans, page_of
 from torchyard_farm.master.follow import LOG, FollowCommand
 from torchyard_farm.master.peers import plan_of
+from torchyard_farm.master.sending import send_inputs
 from torchyard_farm.master.tries import VERDICT, Tries
 from torchyard_farm.notes import GONE
 from torchyard_farm.pages.story import Story
@@ -91,6 +93,8 @@ class RunJob(BuildStep):
             tries.append(Try(self.getProperty("machine"), verdict, now))
             if verdict is Verdict.AGAIN:
                 verdict = conclude(tries, self._limits) or verdict
+            if verdict is Verdict.AGAIN and self._story.reason == MISSING:
+                yield send_inputs(self.master, (yield self._plan()), self.getProperty("job"))
             if verdict is Verdict.ENDED:
                 self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
         if verdict is not Verdict.GOOD:  # each costs a question to the database
@@ -117,11 +121,20 @@ class RunJob(BuildStep):
         if code:
             self.setProperty("code", code, "run")
         stopping = self.master.botmaster.shuttingDown
-        return judge(code, lost=lost, unwanted=self._is_unwanted, stopping=stopping)
+        return judge(
+            code,
+            reason=self._story.reason,
+            lost=lost,
+            unwanted=self._is_unwanted,
+            stopping=stopping,
+        )
+
+    def _plan(self) -> Any:
+        return plan_of(self.master, self._plans, self.getProperty("plan"))
 
     @defer.inlineCallbacks
     def _run_there(self) -> Generator[Any, Any, int | None]:
-        plan = yield plan_of(self.master, self._plans, self.getProperty("plan"))
+        plan = yield self._plan()
         order = plan.order(self.getProperty("job"))
         kept = self.getProperty("copies")
         copies = ("--copies", kept) if kept else ()

@@ -71,6 +71,17 @@ def read_open(connection: Any, model: Any, plan: str) -> list[tuple[int, bool]]:
     return [(number, claim is not None) for number, claim in connection.execute(query)]
 
 
+def read_out(connection: Any, model: Any, names: Collection[str]) -> set[str]:
+    """Those of some jobs, by PLAN/NUMBER, that were sent and are not over."""
+    sets, requests = model.buildsets, model.buildrequests
+    query = (
+        sa.select(sets.c.external_idstring)
+        .join(requests, requests.c.buildsetid == sets.c.id)
+        .where(requests.c.complete == 0, sets.c.external_idstring.in_(names))
+    )
+    return set(connection.execute(query).scalars())
+
+
 def _outcome(results: int, verdict: str | None) -> Outcome:
     if results in GOOD:
         return "good"

@@ -92,6 +92,11 @@ class Story:
         return _short(f"{ended.known}: {why}" if ended.known else why)
 
     @property
+    def reason(self) -> str:
+        """Why it failed, in one word, if it is not the job's fault."""
+        return self._ended.reason if self._ended else ""
+
+    @property
     def headline(self) -> str:
         """The summary behind the stage, for the history of a cell."""
         return f"{self._job.partition(':')[0]}: {self.summary}"

@@ -1,0 +1,98 @@
+"""Jobs whose inputs are gone from the store when they begin."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import sqlalchemy as sa
+from buildbot.db.model import Model
+from buildbot.process.properties import Properties
+from twisted.internet import defer
+from twisted.internet.task import Clock
+
+from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.made import made_plan
+from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
+from tests.helpers import CORE, WORKS, make_yard
+from torchyard.store.store import Store
+from torchyard.store.verify import drop
+from torchyard_farm.jobs.attempts import Limits
+from torchyard_farm.jobs.plans import Plans
+from torchyard_farm.master.affinity import Affinity
+from torchyard_farm.master.tries import Tries
+
+pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
+
+LONG = 240
+FAST = """
+[worker.fast]
+platform = "linux-x86_64"
+memory = "8 GB"
+disk = "8 GB"
+capabilities = ["fast"]
+"""
+
+
+@pytest.mark.integration
+def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) -> None:
+    """The core vanishes when it was made, and before the machine for its bindings is there."""
+    text = (
+        WORKS.replace('"cp311", "cp312"', '"cp312"').replace(
+            "mkdir -p {out}", f"echo begun >> {tmp_path}/begun; mkdir -p {{out}}"
+        )
+        + '\n[requirements.bindings]\ncapabilities = ["fast"]\n'
+    )
+    file = make_yard(tmp_path / "project", text)
+    with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=FAST) as farm:
+        farm.start_master()
+        farm.start_worker("w1")
+        plan = farm.submit("bindings:*")
+        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), LONG, farm.log)
+        store = Store.at(str(file.parent / ".torchyard/store"))
+        (core,) = (one for one in store.results() if one.id == CORE)
+        drop(store, core)
+        farm.start_worker("fast")
+        farm.wait_done(plan, LONG)
+        sent = Counter(one["external_idstring"] for one in farm.buildsets())
+        assert sent == {f"{plan}/0": 2, f"{plan}/1": 1}
+        assert [one["results"] for one in farm.builds()] == [0, RETRY, 0, 0]
+        assert (tmp_path / "begun").read_text(encoding="utf-8") == "begun\n" * 2
+        assert len(list(store.fingerprints())) == 3
+
+
+@pytest.fixture
+def tables() -> Iterator[Tables]:
+    with tables_in_memory() as tables:
+        yield tables
+
+
+def test_a_job_is_not_tried_before_its_input_is_made(tables: Tables, tmp_path: Path) -> None:
+    """Else it would be given up, as it is tried three times, and its input may take hours."""
+    Plans(tmp_path).add(made_plan({0: [], 1: [0]}))
+    tables.send("plan/0", SUCCESS)
+    request = tables.send("plan/1")
+    tables.build(request, RETRY, "again")
+    pool = SimpleNamespace(do=lambda ask, *given: defer.succeed(ask(tables.connection, *given)))
+    master = SimpleNamespace(reactor=Clock(), db=SimpleNamespace(model=Model, pool=pool))
+    master.reactor.advance(10_000)
+    told = Properties(plan="plan", job=1)
+    worker = SimpleNamespace(worker=SimpleNamespace(properties=Properties(machine="w")))
+    botmaster = SimpleNamespace(maybeStartBuildsForBuilder=lambda _: None)
+    builder = SimpleNamespace(name="linux", master=master, workers=[worker], botmaster=botmaster)
+    affinity = Affinity(Limits(), Tries(shared=False), Plans(tmp_path))
+
+    def may_begin() -> list[object]:
+        found: list[object] = []
+        asked = affinity(builder, worker, SimpleNamespace(id=request, properties=told))
+        asked.addCallback(found.append)
+        return found
+
+    assert may_begin() == [True]
+    again = tables.send("plan/0")
+    assert may_begin() == [False]
+    requests = Model.buildrequests
+    over = sa.update(requests).where(requests.c.id == again).values(complete=1)
+    tables.connection.execute(over)
+    assert may_begin() == [True]
