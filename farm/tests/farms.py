@@ -236,8 +236,12 @@ class TrialFarm:
         found: list[Agent] = self._ask("workers")["workers"]  # type: ignore[assignment]
         return {agent["name"] for agent in found if agent["connected_to"]}
 
+    def has_said(self, what: str) -> bool:
+        """Whether the master has ever written something down."""
+        return what in self.log()
+
     def log(self) -> str:
-        """All that the master has said so far."""
+        """All that the master has written down so far."""
         path = self.master / "twistd.log"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 

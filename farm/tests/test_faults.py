@@ -94,7 +94,7 @@ def test_a_worker_that_hangs_is_noticed(stack: ExitStack, tmp_path: Path) -> Non
     busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
     farm.signal(busy, signal.SIGSTOP)
     began = time.monotonic()
-    wait_until(lambda: f"worker {busy} gives no sign of life" in farm.log(), 15, farm.log)
+    wait_until(lambda: farm.has_said(f"worker {busy} gives no sign of life"), 15, farm.log)
     print(f"noticed after {time.monotonic() - began:.1f} s")
     farm.wait_done(plan, 60)
 
