@@ -254,6 +254,22 @@ def test_a_result_that_was_made_again_meanwhile_is_not_taken_out(
     assert verify(store).is_clean
 
 
+def test_what_was_made_again_since_it_was_verified_is_not_removed(
+    store: Store, tmp_path: Path
+) -> None:
+    task = task_of("shared")
+    bad = store_result(store, tmp_path / "first", task, one="was right")
+    store.objects.write(blob_key(bad.tree.files[0].digest), b"is wrong!")
+    for key in (result_key(task.fingerprint), blob_key(bad.tree.files[0].digest)):
+        os.utime(tmp_path / "store" / key, (0, 0))  # what is written in one tick may look the same
+    verdict = verify(store)
+    drop(store, bad)
+    store_result(store, tmp_path / "second", task, one="was right")
+    remove_broken(store, verdict)
+    assert store.has(task.fingerprint)
+    assert verify(store).is_clean
+
+
 def test_names_that_look_like_unfinished_files(store: Store, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()

@@ -11,13 +11,17 @@ from torchyard.store.store import THREADS, Store
 
 
 class Verdict(NamedTuple):
-    """What is wrong in a store. `broken` says of each result that can't be used, why."""
+    """What is wrong in a store. `broken` says of each result that can't be used, why.
+
+    `tags` are those that the objects had that are wrong.
+    """
 
     blobs: int
     bytes: int
     results: int
     damaged: tuple[str, ...]
     broken: dict[str, str]
+    tags: dict[str, str]
 
     @property
     def is_clean(self) -> bool:
@@ -28,6 +32,7 @@ def verify(store: Store) -> Verdict:
     """Read everything again: blobs against their digests, results against their blobs."""
     sizes: dict[str, int] = {}
     damaged: set[str] = set()
+    tags: dict[str, str] = {}
     with ThreadPoolExecutor(THREADS) as pool:
         metas = store.objects.list(BLOBS)
         for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta.key)), metas):
@@ -36,6 +41,7 @@ def verify(store: Store) -> Verdict:
                 sizes[name] = meta.size
             elif digest is not None:
                 damaged.add(name)
+                tags[meta.key] = meta.tag
     broken: dict[str, str] = {}
     count = 0
     for meta in store.objects.list(RESULTS):
@@ -43,18 +49,24 @@ def verify(store: Store) -> Verdict:
         name = name_of(meta.key)
         try:
             result = store.find(name)
+            why = result and _complaint(store, result, sizes, damaged)
         except StoreError as error:
-            broken[name] = str(error)
-            continue
-        if result is not None and (why := _complaint(store, result, sizes, damaged)):
+            why = str(error)
+        if why:
             broken[name] = why
-    return Verdict(len(sizes), sum(sizes.values()), count, tuple(sorted(damaged)), broken)
+            tags[meta.key] = meta.tag
+    return Verdict(len(sizes), sum(sizes.values()), count, tuple(sorted(damaged)), broken, tags)
 
 
 def remove_broken(store: Store, verdict: Verdict) -> None:
-    """Take out what is wrong, so that it is made again; manifests first."""
-    store.objects.delete(map(result_key, verdict.broken))
-    store.objects.delete(map(blob_key, verdict.damaged))
+    """Take out what is wrong, so that it is made again; manifests first.
+
+    What is another object by now was written since, and stays.
+    """
+    for key in (*map(result_key, verdict.broken), *map(blob_key, verdict.damaged)):
+        meta = store.objects.head(key)
+        if meta is not None and meta.tag == verdict.tags[key]:
+            store.objects.delete([key])
 
 
 def drop(store: Store, result: Result) -> None:
