@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -105,17 +105,22 @@ def _fold(style: Fold, work: Path | None, store: Store, event: Happening) -> Non
     """Print the log of a job that ended, folded away."""
     if isinstance(event, Ended) and event.outcome in ("built", "failed"):
         lines: list[str] = []
-        if event.outcome == "built":
-            result = store.find(event.fingerprint)
-            text = b"".join(read_log(store, result)) if result else b""
-            lines = text.decode(errors="replace").splitlines()
-        elif work is not None:
-            stage = event.job.partition(":")[0]
-            path = work / short_name(stage, event.fingerprint) / "log"
-            if path.exists():
-                lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        with suppress(OSError, TorchyardError):  # one that can't be had now says nothing of others
+            lines = _read_lines(work, store, event)
         for line in style(f"log of {event.job}", lines):
             say(line)
+
+
+def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:
+    """The log of a job: from the store, or where it failed."""
+    text = b""
+    if ended.outcome == "built":
+        result = store.find(ended.fingerprint)
+        text = b"".join(read_log(store, result)) if result else b""
+    elif work is not None:
+        stage = ended.job.partition(":")[0]
+        text = (work / short_name(stage, ended.fingerprint) / "log").read_bytes()
+    return text.decode(errors="replace").splitlines()
 
 
 def _print_table(store: Store, done: Build) -> None:

@@ -1,0 +1,31 @@
+"""Whoever watches a build hears of all of it, whatever else happens."""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.test_store import store_result, task_of
+
+from torchyard.cli.watch import watch
+from torchyard.engines.engine import Build, Listen
+from torchyard.model.event import ended_well
+from torchyard.store.keys import blob_key
+from torchyard.store.store import Store
+
+
+def test_a_log_that_is_gone_does_not_keep_others_from_being_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    store = Store.at(str(tmp_path / "store"))
+    made = [store_result(store, tmp_path, task_of(name)) for name in ("first", "second")]
+
+    def build(tell: Listen) -> Build:
+        store.objects.delete([blob_key(made[0].log.digest)])
+        tell(ended_well(made[0], built=True))
+        store.objects.write(blob_key(made[1].log.digest), b"")
+        tell(ended_well(made[1], built=True))
+        return Build("demo-1.0", [], [], "")
+
+    watch(build, store, tmp_path / "build", as_json=False)
+    folds = [line for line in capsys.readouterr().err.splitlines() if "::group::" in line]
+    assert folds == [f"::group::log of {result.id}" for result in made]
