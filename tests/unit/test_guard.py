@@ -1,5 +1,6 @@
 """The guard's loop, on real but idle processes and made-up memory."""
 
+import os
 import subprocess
 import threading
 import time
@@ -102,3 +103,17 @@ def test_workers_are_the_same_without_proc(tmp_path: Path, job: subprocess.Popen
 
     assert names(find_workers([job.pid], tmp_path)) == names(find_workers([job.pid]))
     assert find_workers([]) == []
+
+
+def test_helpers_of_a_job_are_never_paused(tmp_path: Path) -> None:
+    """If who pauses them is killed, a job lets its steps go on, and knows of nothing else."""
+    script = "exec 3<&0; cat <&3 & setsid cat <&3 & echo $!; wait"
+    argv = ["sh", "-c", script]
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as job:
+        assert job.stdout is not None
+        step = int(job.stdout.readline())
+        eventually(lambda: os.getsid(step) == step)
+        for proc in (Path("/proc"), tmp_path):
+            assert [worker.pid for worker in find_workers([job.pid], proc)] == [step]

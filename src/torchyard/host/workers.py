@@ -25,11 +25,16 @@ class Worker(NamedTuple):
 
 class _Process(NamedTuple):
     parent: int
+    session: int
     worker: Worker
 
 
 def find_workers(roots: Iterable[int], proc: Path = Path("/proc")) -> list[Worker]:
-    """Find all workers below these processes, oldest first; a root itself is none."""
+    """Find all workers below these processes, oldest first; a root itself is none.
+
+    Nor are helpers that a root runs in its own session. Should who pauses workers be killed, a
+    root lets its steps go on, which have other sessions, and would wait for a helper forever.
+    """
     roots = set(roots)
     if not roots:
         return []
@@ -47,7 +52,7 @@ def find_workers(roots: Iterable[int], proc: Path = Path("/proc")) -> list[Worke
         seen.add(pid)
         below = children.get(pid, ())
         todo.extend(below)
-        if not below and pid not in roots:
+        if not below and pid not in roots and table[pid].session not in roots:
             found[pid] = table[pid].worker
     return sorted(found.values(), key=lambda worker: (worker.started, worker.pid))
 
@@ -82,7 +87,7 @@ def _from_proc(proc: Path) -> Iterator[tuple[int, _Process]]:
         if state not in b"ZX":
             pid, started, memory = int(name), float(fields[19]), int(fields[21]) * page
             worker = Worker(pid, started, memory, cpu * tick, state in b"Tt")
-            yield pid, _Process(int(fields[1]), worker)
+            yield pid, _Process(int(fields[1]), int(fields[3]), worker)
 
 
 def _from_psutil() -> Iterator[tuple[int, _Process]]:
@@ -95,4 +100,6 @@ def _from_psutil() -> Iterator[tuple[int, _Process]]:
             stopped = status == psutil.STATUS_STOPPED
             cpu = times.user + times.system
             worker = Worker(process.pid, process.create_time(), memory, cpu, stopped)
-            yield process.pid, _Process(process.ppid(), worker)
+            with suppress(ProcessLookupError, PermissionError):
+                session = os.getsid(process.pid)
+                yield process.pid, _Process(process.ppid(), session, worker)
