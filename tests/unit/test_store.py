@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -434,6 +434,27 @@ def test_pins(store: Store, tmp_path: Path) -> None:
     with pytest.raises(SelectionError, match="no pin"):
         unpin(store, "v2")
     unpin(store, "v1")
+    assert list(pins(store)) == []
+
+
+def test_a_pin_that_comes_too_late_is_refused(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sweep that has read the pins before removes the result, and ends."""
+    result = store_result(store, tmp_path, task_of("a"))
+    announced = sweep.Sweep(store.objects)
+    announced.__enter__()
+    known = store.known
+
+    def known_until_then(fingerprints: Collection[str]) -> set[str]:
+        found = known(fingerprints)
+        store.objects.delete([result_key(result.fingerprint)])
+        announced.__exit__(None, None, None)
+        return found
+
+    monkeypatch.setattr(store, "known", known_until_then)
+    with pytest.raises(StoreError, match="has just removed 1 result of those"):
+        pin(store, "v1", [result.fingerprint])
     assert list(pins(store)) == []
 
 

@@ -7,10 +7,12 @@ import msgspec
 
 from torchyard.errors import SelectionError, StoreError, UsageError
 from torchyard.model.identifier import fits_identifier
+from torchyard.model.quantity import show_count
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 from torchyard.store.keys import PINS, name_of, pin_key
 from torchyard.store.store import Store
+from torchyard.store.sweep import Watch
 
 
 class Pin(Value, kw_only=True):
@@ -21,14 +23,24 @@ class Pin(Value, kw_only=True):
 
 
 def pin(store: Store, name: str, results: Iterable[str]) -> Pin:
-    """Keep results under a name that is not in use."""
+    """Keep results under a name that is not in use.
+
+    A collection that goes on may not have seen the pin: its end is waited for.
+    """
     if not fits_identifier(name):
         msg = f"`{name}` can't be the name of a pin"
         raise UsageError(msg, hint="use letters, digits, _ . and -")
+    watch = Watch(store.objects)
     made = Pin(results=tuple(sorted(results)))
     if not store.objects.create(pin_key(name), msgspec.json.encode(made)):
         msg = f"there is a pin `{name}` already"
         raise UsageError(msg, hint=f"choose another name, or `torchyard store unpin {name}` first")
+    gone: set[str] = set()
+    watch.settle(lambda: gone.update(set(made.results) - store.known(made.results)))
+    if gone:
+        store.objects.delete([pin_key(name)])
+        msg = f"a collection has just removed {show_count(len(gone), 'result')} of those to be kept"
+        raise StoreError(msg, hint="choose anew among what is left")
     return made
 
 
