@@ -16,8 +16,11 @@ from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.made import made_plan
 from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
 from tests.helpers import CORE, WORKS, make_yard
+from torchyard.model.event import Ended
 from torchyard.store.store import Store
 from torchyard.store.verify import drop
+from torchyard_farm.asking.master import Sent
+from torchyard_farm.cli.engine import _Follower
 from torchyard_farm.jobs.attempts import Limits
 from torchyard_farm.jobs.plans import Plans
 from torchyard_farm.master.affinity import Affinity
@@ -60,6 +63,19 @@ def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) ->
         assert [one["results"] for one in farm.builds()] == [0, RETRY, 0, 0]
         assert (tmp_path / "begun").read_text(encoding="utf-8") == "begun\n" * 2
         assert len(list(store.fingerprints())) == 3
+
+
+def test_who_follows_a_plan_is_told_of_a_result_that_is_gone_already(tmp_path: Path) -> None:
+    """Somebody else has found it damaged, for example, and it is made again."""
+    (tmp_path / "farm.toml").write_text('file = "torchyard.toml"\n', encoding="utf-8")
+    plan, told = made_plan({0: []}), list[object]()
+    store = Store.at(str(tmp_path / "store"))
+    follower = _Follower(plan, store, tmp_path, tmp_path, told.append)
+    sent = Sent(bsid=1, external_idstring="plan/0", complete=True, complete_at=1, results=SUCCESS)
+    follower._end(0, sent)
+    (ended,) = told
+    assert isinstance(ended, Ended)
+    assert (ended.outcome, ended.why) == ("built", "its result is gone from the store")
 
 
 @pytest.fixture

@@ -156,8 +156,12 @@ class _Follower:
 
     def _end(self, job: int, sent: Sent) -> None:
         if sent.results in GOOD:
-            task = self._plan.task(job)
-            ended = ended_well(self._store.get(task.fingerprint, task.id), built=True)
+            result = self._store.find(self._plan.task(job).fingerprint)
+            ended = (
+                self._ended(job, "built", "its result is gone from the store")
+                if result is None
+                else ended_well(result, built=True)
+            )
         elif sent.results == CANCELLED:
             ended = self._ended(job, "skipped", "somebody stopped it")
         else:
