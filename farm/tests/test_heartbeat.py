@@ -67,7 +67,9 @@ class StandInMaster:
         self.workers = SimpleNamespace(connections={}, workers=self.agents)
         self.builder = SimpleNamespace(building=[])
         self.botmaster = SimpleNamespace(builders={"linux": self.builder})
-        self.db = SimpleNamespace(model=Model, pool=SimpleNamespace(do=self._ask))
+        self.masterid = 1
+        pool = SimpleNamespace(do=self._ask, do_with_transaction=self._ask)
+        self.db = SimpleNamespace(model=Model, pool=pool)
         self.data = SimpleNamespace(updates=SimpleNamespace(setBuildProperty=self._change))
 
     def _ask(self, question: object, *args: object) -> defer.Deferred[object]:
@@ -141,6 +143,19 @@ def test_nobody_is_cut_off_because_the_master_stood_still(master: StandInMaster)
         answer.callback("")
     master.reactor.pump([1] * (INTERVAL - 1))
     assert agent.conn is not None
+
+
+def test_agents_that_were_connected_when_their_master_was_killed_are_not_there(
+    master: StandInMaster,
+) -> None:
+    """Until they come back. Those of other masters are these ones' affair."""
+    tables = master.tables
+    tables.add("masters", id=2, name="other", name_hash="other", active=1, last_active=0)
+    for number in (1, 2):
+        tables.add("connected_workers", id=number, masterid=number, workerid=1)
+    master.beat(Tries(shared=False))
+    known = Model.connected_workers
+    assert tables.connection.execute(sa.select(known.c.masterid)).scalars().all() == [2]
 
 
 def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster) -> None:

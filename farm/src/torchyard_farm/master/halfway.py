@@ -1,12 +1,19 @@
-"""Workers whose connection was lost before it was all made.
+"""Workers whose connection was lost before it was all made, or with its master.
 
-Buildbot is not told of its end then: the worker seems to be there for ever, and cannot connect
-again, as it seems to be there.
+Buildbot is not told of its end then: the worker seems to be there for ever, and in the first case
+cannot connect again, as it seems to be there.
 """
 
 from typing import Any
 
+import sqlalchemy as sa
 from twisted.python import log
+
+
+def forget_connections(connection: Any, model: Any, masters: sa.Select[Any]) -> None:
+    """Forget which workers were connected to some masters, when these were killed."""
+    known = model.connected_workers
+    connection.execute(known.delete().where(known.c.masterid.in_(masters)))
 
 
 def tidy_up(manager: Any) -> None:

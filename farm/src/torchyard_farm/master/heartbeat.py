@@ -4,12 +4,13 @@ from collections.abc import Generator
 from contextlib import suppress
 from typing import Any
 
+import sqlalchemy as sa
 from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.jobs.looking import LOOK
 from torchyard_farm.master.builds import MACHINE, followed_jobs
-from torchyard_farm.master.halfway import tidy_up
+from torchyard_farm.master.halfway import forget_connections, tidy_up
 from torchyard_farm.master.looks import Looks
 from torchyard_farm.master.looping import LoopingService
 from torchyard_farm.master.strays import end_unwanted, note_return
@@ -33,6 +34,9 @@ class Heartbeat(LoopingService):
     @defer.inlineCallbacks
     def reconfigService(self, interval: int, patience: int, looks: Looks, tries: Tries) -> Steps:
         yield super().reconfigService()
+        if not self.is_looping:  # nobody is let in before
+            model, own = self.master.db.model, sa.literal(self.master.masterid)
+            yield self.master.db.pool.do_with_transaction(forget_connections, model, sa.select(own))
         self._patience = patience
         self._looks = looks
         self._tries = tries

@@ -20,6 +20,7 @@ from torchyard_farm.jobs.plans import FarmPlan, Plans, decode_plan
 from torchyard_farm.master.desk import Desk
 from torchyard_farm.master.drawer import Drawer
 from torchyard_farm.master.exchange import PLANS, exchange_plans
+from torchyard_farm.master.halfway import forget_connections
 from torchyard_farm.master.looping import LoopingService
 
 _LOOK = 2.0
@@ -140,13 +141,17 @@ class Peers(LoopingService):
         yield self.master.db.pool.do(self._release)
 
     def _release(self, connection: Any) -> None:
-        """Put jobs back that dead masters have claimed: Buildbot only does so with its own."""
+        """Put jobs back that dead masters have claimed: Buildbot only does so with its own.
+
+        And forget who was connected to them.
+        """
         model = self.master.db.model
         dead = sa.select(model.masters.c.id).where(model.masters.c.active == 0)
         waiting = sa.select(model.buildrequests.c.id).where(model.buildrequests.c.complete == 0)
         claims = model.buildrequest_claims
         these = sa.and_(claims.c.masterid.in_(dead), claims.c.brid.in_(waiting))
         connection.execute(claims.delete().where(these))
+        forget_connections(connection, model, dead)
         connection.commit()
 
     @defer.inlineCallbacks
