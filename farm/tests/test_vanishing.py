@@ -1,7 +1,8 @@
 """Jobs whose inputs are gone from the store when they begin."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +25,7 @@ from torchyard_farm.cli.engine import _Follower
 from torchyard_farm.jobs.attempts import Limits
 from torchyard_farm.jobs.plans import Plans
 from torchyard_farm.master.affinity import Affinity
+from torchyard_farm.master.sending import send_inputs
 from torchyard_farm.master.tries import Tries
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
@@ -76,6 +78,34 @@ def test_who_follows_a_plan_is_told_of_a_result_that_is_gone_already(tmp_path: P
     (ended,) = told
     assert isinstance(ended, Ended)
     assert (ended.outcome, ended.why) == ("built", "its result is gone from the store")
+
+
+def test_what_many_jobs_lack_is_sent_once(tables: Tables) -> None:
+    questions: list[tuple[defer.Deferred[object], Callable[[], object]]] = []
+
+    def ask(
+        question: Callable[[object, object, object], object], model: object, names: object
+    ) -> defer.Deferred[object]:
+        questions.append((defer.Deferred(), partial(question, tables.connection, model, names)))
+        return questions[-1][0]
+
+    def add(*, external_idstring: str, **_: object) -> defer.Deferred[object]:
+        return defer.succeed(tables.send(external_idstring))
+
+    updates = SimpleNamespace(findBuilderId=lambda _: defer.succeed(7), addBuildset=add)
+    stamps = SimpleNamespace(findSourceStampId=lambda **_: defer.succeed(1))
+    db = SimpleNamespace(model=Model, pool=SimpleNamespace(do=ask), sourcestamps=stamps)
+    master = SimpleNamespace(db=db, data=SimpleNamespace(updates=updates))
+    plan = made_plan({0: [], 1: [0], 2: [0], 3: [0]})
+    sent = [send_inputs(master, plan, job) for job in (1, 2, 3)]
+    while questions:
+        asked = questions.copy()
+        questions.clear()
+        for answer, question in [(answer, question()) for answer, question in asked]:
+            answer.callback(question)
+    assert all(one.called for one in sent)
+    names = Model.buildsets.c.external_idstring
+    assert tables.connection.execute(sa.select(names)).scalars().all() == ["plan/0"]
 
 
 @pytest.fixture

@@ -16,6 +16,8 @@ from torchyard_farm.master.tables import read_out
 NAME = "plans"
 """What Buildbot calls the scheduler of plans."""
 
+_TURN = defer.DeferredLock()
+
 Steps = Generator[Any, Any, None]
 
 
@@ -47,9 +49,16 @@ class Sender:
         )
 
 
+def send_inputs(master: Any, plan: FarmPlan, job: int) -> Any:
+    """Send all that a job comes after once more; what the store still has takes a moment only.
+
+    Many jobs may find at once that the same is gone: it is sent for the first of them.
+    """
+    return _TURN.run(_send_inputs, master, plan, job)
+
+
 @defer.inlineCallbacks
-def send_inputs(master: Any, plan: FarmPlan, job: int) -> Steps:
-    """Send all that a job comes after once more; what the store still has takes a moment only."""
+def _send_inputs(master: Any, plan: FarmPlan, job: int) -> Steps:
     sender = Sender()
     out = yield inputs_out(master, plan, job)
     for other in plan.jobs[job].after:
