@@ -1,4 +1,4 @@
-"""Jobs that a master has claimed and does not do go back into the queue."""
+"""What a master knows of its jobs: those that it claimed and does not do, and their tries."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -8,7 +8,9 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from farm.tests.tables import SUCCESS, Tables, tables_in_memory
+from torchyard_farm.jobs.attempts import Try, Verdict
 from torchyard_farm.master.forgotten import Forgotten
+from torchyard_farm.master.tries import Tries
 
 
 class StandInMaster:
@@ -53,3 +55,23 @@ def test_what_is_claimed_and_not_done_is_given_back_after_a_while() -> None:
         master.begin(late)  # it had just been claimed
         forgotten.give_back(master)
         assert master.given_back == [left]
+
+
+def test_a_try_that_is_remembered_while_all_are_read_is_not_forgotten() -> None:
+    """When a master starts, several ask at once; the tables are read for each of them."""
+    answers: list[defer.Deferred[object]] = []
+
+    def ask(*_: object) -> defer.Deferred[object]:
+        answers.append(defer.Deferred())
+        return answers[-1]
+
+    master = SimpleNamespace(db=SimpleNamespace(model=Model, pool=SimpleNamespace(do=ask)))
+    tries, found = Tries(shared=False), list[object]()
+    for request in (1, 2):
+        tries.known(master, request)
+    answers[0].callback({})
+    ended = [Try("w1", Verdict.AGAIN, 99.0)]
+    tries.remember(1, ended)
+    answers[1].callback({})
+    tries.known(master, 1).addCallback(found.extend)
+    assert found == ended

@@ -33,7 +33,9 @@ class Tries:
     def known(self, master: Any, request: int) -> Generator[Any, Any, list[Try]]:
         """What this master remembers."""
         if self._known is None:
-            self._known = yield master.db.pool.do(_read, master.db.model, None)
+            read = yield master.db.pool.do(_read, master.db.model, None)
+            if self._known is None:  # else somebody else was quicker, and has remembered more since
+                self._known = read
         return self._known.get(request, [])
 
     @defer.inlineCallbacks
