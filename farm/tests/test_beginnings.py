@@ -1,12 +1,17 @@
 """Builds that are disturbed just when they begin: no job, and no agent, is kept for ever."""
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from buildbot.process.properties import Properties
 from buildbot.process.results import CANCELLED, RETRY
 from twisted.internet import defer
+from twisted.internet.task import Clock
 
-from torchyard_farm.jobs.attempts import Verdict
+from torchyard_farm.jobs.attempts import Limits, Verdict
+from torchyard_farm.jobs.plans import Plans
+from torchyard_farm.master.affinity import Affinity
 from torchyard_farm.master.build import JobBuild
 from torchyard_farm.master.desk import Chooser, Desk
 from torchyard_farm.master.looks import Looks
@@ -81,6 +86,21 @@ def test_a_build_that_is_cancelled_when_it_begins(
         build.setProperty(VERDICT, verdict.value, "run")
     build.startBuild(around.agent)
     assert around.told == [end, "agent", "builder"]
+
+
+def test_an_agent_that_is_lost_while_tries_are_read_disturbs_no_queue(tmp_path: Path) -> None:
+    """Buildbot would not look at the other jobs of that builder, until somebody asks it to."""
+    read: defer.Deferred[object] = defer.Deferred()
+    pool = SimpleNamespace(do=lambda *_: read)
+    master = SimpleNamespace(reactor=Clock(), db=SimpleNamespace(model=None, pool=pool))
+    agent = SimpleNamespace(worker=SimpleNamespace(properties=Properties(machine="w1")))
+    builder = SimpleNamespace(master=master, workers=[agent])
+    affinity = Affinity(Limits(), Tries(shared=False), Plans(tmp_path))
+    found: list[object] = []
+    affinity(builder, agent, SimpleNamespace(id=3)).addBoth(found.append)
+    agent.worker, builder.workers = None, []
+    read.callback({})
+    assert found == [True]  # and who begins the build sees that
 
 
 class StandInBuilder:

@@ -38,14 +38,14 @@ class Affinity:
     def __call__(
         self, builder: Any, worker_for_builder: Any, request: Any
     ) -> Generator[Any, Any, bool]:
-        reactor = builder.master.reactor
-        now = reactor.seconds()
+        machine = _machine(worker_for_builder)  # which may be lost while something is read
+        now = builder.master.reactor.seconds()
         if self._started is None:
             self._started = now
         tries = yield self._tries.known(builder.master, request.id)
         there = {_machine(other) for other in builder.workers}
         scene = Scene(there, now, now - self._started)
-        wait = wait_of(_machine(worker_for_builder), tries, scene, self._limits)
+        wait = wait_of(machine, tries, scene, self._limits)
         if not wait and tries and tries[-1].verdict is Verdict.AGAIN:
             is_lacking = yield self._is_lacking(builder.master, request.properties)
             wait = self._limits.pause if is_lacking else wait
