@@ -2,7 +2,7 @@
 
 import json
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -38,7 +38,8 @@ def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -
         TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm,
     ):
         with (farm.master / "farm.toml").open("a", encoding="utf-8") as text:
-            text.write('[daily.published]\nat = "06:00"\nchannel = "nightly"\n')
+            never = datetime.now(UTC) + timedelta(hours=12)  # what is due is said here
+            text.write(f'[daily.published]\nat = "{never:%H:%M}"\nchannel = "nightly"\n')
             text.write(f'url = "{nginx.url}"\nselect = ["tiny", "alone"]\n')
         farm.start_master()
         farm.start_workers()
