@@ -57,6 +57,20 @@ def test_what_is_claimed_and_not_done_is_given_back_after_a_while() -> None:
         assert master.given_back == [left]
 
 
+def test_what_is_claimed_when_a_master_stands_still_is_not_given_back_at_once() -> None:
+    """It is about to begin."""
+    with tables_in_memory() as tables:
+        master, forgotten = StandInMaster(tables), Forgotten()
+        tables.claim(request := tables.send("plan/1"))
+        forgotten.give_back(master)
+        master.reactor.advance(1000)
+        forgotten.give_back(master)
+        assert master.given_back == []
+        master.reactor.advance(1)
+        forgotten.give_back(master)
+        assert master.given_back == [request]
+
+
 def test_a_try_that_is_remembered_while_all_are_read_is_not_forgotten() -> None:
     """When a master starts, several ask at once; the tables are read for each of them."""
     answers: list[defer.Deferred[object]] = []

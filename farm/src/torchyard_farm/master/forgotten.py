@@ -14,14 +14,17 @@ from twisted.python import log
 from torchyard_farm.master.builds import current_builds
 
 _PATIENCE = 60.0
-"""Seconds that a job may be in no build, as it just begins or ends."""
+"""Seconds that a job may be in no build, as it just begins or ends ..."""
+
+_LOOKS = 3
+"""... and looks: while a master stands still, or its database is away, nothing begins."""
 
 
 class Forgotten:
     """Gives such jobs back to the queue."""
 
     def __init__(self) -> None:
-        self._since: dict[int, float] = {}
+        self._looks: dict[int, list[float]] = {}
 
     @defer.inlineCallbacks
     def give_back(self, master: Any) -> Generator[Any, Any, None]:
@@ -29,8 +32,12 @@ class Forgotten:
         builds = current_builds(master)
         idle = claimed - {request.id for build in builds for request in build.requests}
         now = master.reactor.seconds()
-        self._since = {request: self._since.get(request, now) for request in sorted(idle)}
-        found = [request for request, since in self._since.items() if now - since > _PATIENCE]
+        self._looks = {request: [*self._looks.get(request, ()), now] for request in sorted(idle)}
+        found = [
+            request
+            for request, looks in self._looks.items()
+            if len(looks) >= _LOOKS and now - looks[0] > _PATIENCE
+        ]
         if found:
             log.msg(f"requests {found} were claimed, and nobody does them: they are given back")
             for request in found:
