@@ -3,6 +3,7 @@
 Those that are committed were reduced to 255 colours afterwards, with Pillow.
 """
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -41,8 +42,10 @@ def take_pictures(farm: TrialFarm, browser: Browser, folder: Path) -> None:
     browser.devtools("Emulation.setEmulatedMedia", features=[])
     browser.width(1280)
 
-    job = browser.run("return document.querySelector('#running a').href")
-    browser.open(f"{job}/steps/2/logs/log")
+    job = str(browser.run("return document.querySelector('#running a').href"))
+    path = f"api/v2/{job.partition('#/')[2]}/steps/run"
+    (step,) = json.loads(farm.text(path))["steps"]
+    browser.open(f"{job}/steps/{step['number']}/logs/log")
     browser.until("return /unit_[0-9]+/.test(document.body.innerText)", seconds=_LONG)
     (folder / "farm-log.png").write_bytes(browser.picture())
 
