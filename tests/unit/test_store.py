@@ -260,8 +260,8 @@ def test_what_was_made_again_since_it_was_verified_is_not_removed(
     task = task_of("shared")
     bad = store_result(store, tmp_path / "first", task, one="was right")
     store.objects.write(blob_key(bad.tree.files[0].digest), b"is wrong!")
-    for key in (result_key(task.fingerprint), blob_key(bad.tree.files[0].digest)):
-        os.utime(tmp_path / "store" / key, (0, 0))  # what is written in one tick may look the same
+    for path in filter(Path.is_file, (tmp_path / "store").rglob("*")):
+        os.utime(path, (0, 0))  # in a directory, what is written in one tick may look the same
     verdict = verify(store)
     drop(store, bad)
     store_result(store, tmp_path / "second", task, one="was right")
