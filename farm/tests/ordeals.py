@@ -204,7 +204,7 @@ class Ordeal:
         """Let the long job end, and the plan with it."""
         wait_until(lambda: self.begun() == runs, DEAD + LONG, self.farm.log)
         self.let_go()
-        self.farm.wait_done(self.plan, LONG)
+        self.farm.wait_done(self.plan)
         self.tell(what)
         check_once(self.farm, self.plan, JOBS)
         assert self.begun() == runs

@@ -24,7 +24,7 @@ def take_pictures(farm: TrialFarm, browser: Browser, folder: Path) -> None:
     web = f"http://{LOOPBACK}:{farm.web}/"
     for pace in (0.0, 0.001):  # so that cells have a history
         farm.file.write_text(shown_text(pace), encoding="utf-8")
-        farm.wait_done(farm.submit(f"torch-2.14.0/{_CELL}"), _LONG)
+        farm.wait_done(farm.submit(f"torch-2.14.0/{_CELL}"))
     farm.file.write_text(shown_text(0.5), encoding="utf-8")
     plan = f"{web}plugins/plans/{farm.submit()}"
 

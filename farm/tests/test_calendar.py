@@ -58,7 +58,7 @@ def make_up_for(farm: TrialFarm, name: str) -> str:
     run = last_run(farm, name)
     assert run["outcome"] == "good", run
     assert run["told"] is not None
-    farm.wait_done(run["told"], 400)
+    farm.wait_done(run["told"])
     return run["told"]
 
 

@@ -158,7 +158,7 @@ def test_only_the_worker_that_publishes_has_credentials(
         wait_until(lambda: is_somebody_there(farm), 240, farm.log)
         farm.start_worker("w1", env={"SEEN": "by-everybody"})
         plan = farm.submit()
-        farm.wait_done(plan, 600)
+        farm.wait_done(plan)
         told = farm.read("workers") + farm.read("buildsets") + farm.read("builds?property=*")
         for build in farm.builds():
             told += farm.read(f"builds/{build['buildid']}/steps/run/logs/stdio/raw")

@@ -48,7 +48,7 @@ def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -
             if due == dues[1]:
                 torchyard("yank", channel, "shared", "--reason", "broken on purpose")
             plan = farm.run("daily", "published", "--due", due).strip()
-            farm.wait_done(plan, 300)
+            farm.wait_done(plan)
         assert farm.run("daily", "published", "--due", dues[-1]) == ""  # it was done
         status = json.loads(farm.run("status", "--json"))
         (failing,) = status["failing"]

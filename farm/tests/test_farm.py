@@ -10,7 +10,6 @@ import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.ordeals import (
-    LONG,
     WORKERS,
     busy_text,
     check_busy,
@@ -43,7 +42,7 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
         broken.parent.mkdir(exist_ok=True)
         broken.write_bytes(b"{}")  # it stands in nobody's way
         plan = farm.submit()
-        farm.wait_done(plan, 600)
+        farm.wait_done(plan)
         check_once(farm, plan, 17)
         builds = farm.builds()
         assert len({build["workerid"] for build in builds}) > 1
@@ -71,7 +70,7 @@ def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
             kill(name)
             farm.start_worker(name)
         (tmp_path / "go").touch()
-        farm.wait_done(plan, 600)
+        farm.wait_done(plan)
         check_once(farm, plan, 5)
         assert marks.read_text("utf-8") == text
 
@@ -84,7 +83,7 @@ def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, dat
         plan = farm.submit()
         harm_often(farm, tmp_path, 9, 20, farm.restart_master)
         farm.wait_for_master()
-        farm.wait_done(plan, LONG)
+        farm.wait_done(plan)
         check_busy(farm, plan, tmp_path, 9)
 
 
@@ -99,7 +98,7 @@ def test_a_master_that_is_stopped_at_any_moment_cancels_nothing(tmp_path: Path) 
             time.sleep(chance.uniform(0.2, 4))
             farm.stop("master")
             farm.start_master()
-        farm.wait_done(plan, 120)
+        farm.wait_done(plan)
         check_once(farm, plan, 9)
 
 
@@ -114,5 +113,5 @@ def test_what_buildbot_leaves_open_when_it_is_killed_is_closed(tmp_path: Path) -
         with closing(sqlite3.connect(farm.master / "state.sqlite")) as database, database:
             database.execute("UPDATE buildsets SET complete = 0, results = -1, complete_at = NULL")
         farm.start_master()
-        farm.wait_done(plan, 60)
+        farm.wait_done(plan)
         check_once(farm, plan, 9)

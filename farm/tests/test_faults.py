@@ -62,7 +62,7 @@ def test_a_killed_master_interrupts_no_job(stack: ExitStack, tmp_path: Path) -> 
     wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
     farm.kill("master")
     farm.start_master()
-    farm.wait_done(plan, 60)
+    farm.wait_done(plan)
     assert begun(tmp_path) == 1
 
 
@@ -72,7 +72,7 @@ def test_a_master_that_is_stopped_cancels_nothing(stack: ExitStack, tmp_path: Pa
     wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
     assert farm.stop("master") == 0
     farm.start_master()
-    farm.wait_done(plan, 60)
+    farm.wait_done(plan)
     assert begun(tmp_path) == 1
     assert {one["results"] for one in farm.buildsets()} == {0}
 
@@ -83,7 +83,7 @@ def test_the_work_of_a_killed_agent_is_not_lost(stack: ExitStack, tmp_path: Path
     wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
     busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
     farm.kill(busy)  # the job goes on: who gets it now waits for its result
-    farm.wait_done(plan, 60)
+    farm.wait_done(plan)
     assert begun(tmp_path) == 1
 
 
@@ -96,7 +96,7 @@ def test_a_worker_that_hangs_is_noticed(stack: ExitStack, tmp_path: Path) -> Non
     began = time.monotonic()
     wait_until(lambda: farm.has_said(f"worker {busy} gives no sign of life"), 15, farm.log)
     print(f"noticed after {time.monotonic() - began:.1f} s")
-    farm.wait_done(plan, 60)
+    farm.wait_done(plan)
 
 
 def test_a_job_that_is_never_at_fault_is_given_up_in_the_end(
@@ -123,12 +123,12 @@ def test_a_cancelled_plan_ends_its_jobs_and_makes_room(stack: ExitStack, tmp_pat
     wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 30, farm.log)
     farm.run("cancel", plan)
     wait_until(lambda: not sleeper(tmp_path), 30, farm.log)
-    farm.wait_done(plan, 10)
+    farm.wait_done(plan)
     store = Store.at(str(farm.file.parent / ".torchyard" / "store"))
     assert len(list(store.fingerprints())) == 1  # the source
     text = farm.file.read_text(encoding="utf-8").replace("sleep 60", "sleep 0")
     farm.file.write_text(text, encoding="utf-8")
-    farm.wait_done(farm.submit(), 60)
+    farm.wait_done(farm.submit())
 
 
 @pytest.mark.parametrize(("memory", "together"), [("3 GB", 2), ("5 GB", 1)])
@@ -138,7 +138,7 @@ def test_memory_is_booked(stack: ExitStack, tmp_path: Path, memory: str, togethe
     line = f"echo + >> {marks}; sleep 3; echo - >> {marks}; cat {{core}}"
     text = WORKS.replace("cat {core}", line) + f'[requirements.bindings]\nmemory = "{memory}"\n'
     farm = start(stack, tmp_path, text, ("w1",), slots=2)
-    farm.wait_done(farm.submit(), 180)
+    farm.wait_done(farm.submit())
     running = [0]
     for sign in marks.read_text(encoding="utf-8").split():
         running.append(running[-1] + (1 if sign == "+" else -1))

@@ -18,13 +18,13 @@ def test_a_master_forgets_old_plans_and_finishes_open_ones(tmp_path: Path) -> No
         farm.start_master()
         farm.start_workers()
         over = farm.submit("bindings:*")
-        farm.wait_done(over, 180)
+        farm.wait_done(over)
         is_open = farm.submit()
         wait_until(lambda: any(_of(farm, is_open)), 180, farm.log)
         farm.kill("master")  # it cleans up when it starts
         farm.start_master()
         wait_until(lambda: not any(_of(farm, over)), 180, farm.log)
-        farm.wait_done(is_open, 180)
+        farm.wait_done(is_open)
 
 
 def _of(farm: TrialFarm, plan: str) -> list[str]:

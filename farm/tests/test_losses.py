@@ -110,7 +110,7 @@ def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
         ordeal.let_go()
         wait_until(ordeal.is_retried, LONG, ordeal.farm.log)
         filler.unlink()
-        ordeal.farm.wait_done(ordeal.plan, LONG)
+        ordeal.farm.wait_done(ordeal.plan)
         check_once(ordeal.farm, ordeal.plan, JOBS)
 
 
@@ -118,7 +118,7 @@ def test_the_master_is_killed_while_jobs_begin_and_end(busy: TrialFarm, tmp_path
     plan = busy.submit("-f", str(busy.file))
     harm_often(busy, tmp_path, PYTHONS, 5, busy.restart_master)
     busy.wait_for_master()
-    busy.wait_done(plan, LONG)
+    busy.wait_done(plan)
     check_busy(busy, plan, tmp_path, PYTHONS)
 
 
@@ -127,5 +127,5 @@ def test_postgresql_is_restarted_while_jobs_begin_and_end(
 ) -> None:
     plan = busy.submit("-f", str(busy.file))
     harm_often(busy, tmp_path, PYTHONS, 4, site.server.restart)
-    busy.wait_done(plan, LONG)
+    busy.wait_done(plan)
     check_busy(busy, plan, tmp_path, PYTHONS)

@@ -91,8 +91,8 @@ def test_a_worker_that_came_long_ago_is_there(tmp_path: Path) -> None:
 def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, MANY)
     plan = second.submit()  # the plans are the first one's business
-    first.wait_done(plan, 120)
-    second.wait_done(plan, 20)
+    first.wait_done(plan)
+    second.wait_done(plan)
     assert len({build["workerid"] for build in first.builds()}) == 2
     assert len(first.buildsets()) == 17
     assert {one["results"] for one in first.buildsets()} == {0}
@@ -106,7 +106,7 @@ def test_another_master_takes_over_for_good(stack: ExitStack, tmp_path: Path) ->
     first.kill("master")
     (tmp_path / "go").touch()
     assert not second.is_done(plan)
-    second.wait_done(plan, LONG)
+    second.wait_done(plan)
     assert {one["results"] for one in second.buildsets()} == {0}
     assert len(second.buildsets()) == 9  # each job was sent once
 
@@ -121,7 +121,7 @@ def test_a_job_outlives_its_master_and_is_found_by_another(
     busy = first if sleeper(first.folder / "w1") else second
     other = second if busy is first else first
     busy.kill("master")
-    other.wait_done(plan, 200)
+    other.wait_done(plan)
     assert begun(tmp_path) == 1
 
 
@@ -143,7 +143,7 @@ def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
     cable.cut()
     wait_until(lambda: second.has_said("w1 is back with the job of build"), 180, second.log)
     (tmp_path / "go").touch()
-    second.wait_done(plan, 200)
+    second.wait_done(plan)
     assert begun(tmp_path) == 1
     builds = second._ask("builds?property=verdict")["builds"]
     told = [build["properties"].get("verdict") for build in builds]  # type: ignore[index]
@@ -159,8 +159,8 @@ def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path)
     wait_until((second.master / "plans" / f"{plan}.json").exists, 20, second.log)
     second.run("cancel", plan)
     wait_until(lambda: not sleeper(tmp_path), 60, first.log)
-    first.wait_done(plan, 20)
-    second.wait_done(plan, 20)
+    first.wait_done(plan)
+    second.wait_done(plan)
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -
     wait_until(lambda: second.has_said("this one takes over"), 90, second.log)
     first.signal("master", signal.SIGCONT)
     wait_until(lambda: first.has_said("took this one for dead"), 30, first.log)
-    second.wait_done(plan, 200)
+    second.wait_done(plan)
     assert len(second.buildsets()) == 17
     assert {one["results"] for one in second.buildsets()} == {0}
 
@@ -193,7 +193,7 @@ def test_one_of_two_masters_does_what_is_due(stack: ExitStack, tmp_path: Path) -
     wait_until(lambda: bool(planned(first)), 120, first.log)
     (plan,) = planned(first)
     for farm in masters:
-        farm.wait_done(plan, 200)
+        farm.wait_done(plan)
     runs = [one for one in second.buildsets() if one["external_idstring"].startswith("calendar:")]
     assert len(runs) == len(planned(second)) == 1
 

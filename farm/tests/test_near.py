@@ -69,7 +69,7 @@ def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     farm.start_master()
     wait_until(lambda: farm.connected() == {"w1", "w2"}, PATIENCE, farm.log)
     (tmp_path / "go").touch()
-    farm.wait_done(plan, PATIENCE)
+    farm.wait_done(plan)
     where = machines_of(farm)
     cores = {blas: where[f"core:demo-1.0/linux-x86_64/cpu-{blas}"] for blas in _BLAS}
     assert set(cores.values()) == {"w1", "w2"}
@@ -107,7 +107,7 @@ def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_ther
     farm.start_master()
     farm.start_workers()
     plan = farm.submit("bindings:*")
-    farm.wait_done(plan, PATIENCE)
+    farm.wait_done(plan)
     assert len(ended(tmp_path)) == 4
     assert never_two_at_once(ended(tmp_path))
 
@@ -135,7 +135,7 @@ def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_pa
     farm.start_worker("w1")
     wait_until(lambda: farm.has_said("and nobody follows it"), PATIENCE, farm.log)
     (tmp_path / "go").touch()
-    farm.wait_done(plan, PATIENCE)
+    farm.wait_done(plan)
     assert len(ended(tmp_path)) == 4
     assert never_two_at_once(ended(tmp_path))
 

@@ -81,13 +81,13 @@ def test_a_machine_comes_for_a_plan_and_goes_when_there_is_nothing_to_do(
 ) -> None:
     farm = start(stack, tmp_path, WORKS, idle=15)
     assert farm.starts() == 0
-    farm.wait_done(farm.submit(), 120)
+    farm.wait_done(farm.submit())
     assert len({build["workerid"] for build in farm.builds()}) == 2  # one start for both agents
     wait_until(lambda: farm.machine() is None, 90, farm.log)
     assert farm.starts() == 1
     text = farm.file.read_text(encoding="utf-8").replace("cat {core}", "echo; cat {core}")
     farm.file.write_text(text, encoding="utf-8")
-    farm.wait_done(farm.submit(), 120)  # it comes once more
+    farm.wait_done(farm.submit())  # it comes once more
     assert farm.starts() == 2
     assert {one["results"] for one in farm.buildsets()} == {0}
 
@@ -106,7 +106,7 @@ def test_a_machine_is_not_ended_while_its_job_runs(
     getattr(farm, how)("master")
     assert sleeper(tmp_path)
     farm.start_master()
-    farm.wait_done(plan, 120)
+    farm.wait_done(plan)
     assert begun(tmp_path) == 1
     assert machine is not None
     wait_until(lambda: not machine.is_running(), 60, farm.log)

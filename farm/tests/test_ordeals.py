@@ -116,7 +116,7 @@ def test_a_machine_stands_still_and_goes_on(ordeal: Ordeal) -> None:
     for name in WORKERS:
         if name != busy:
             ordeal.let_go(name)
-    ordeal.farm.wait_done(ordeal.plan, LONG)
+    ordeal.farm.wait_done(ordeal.plan)
     ordeal.tell("a machine stands still and goes on")
     wait_until(lambda: ordeal.farm.at_work() == "", 60, ordeal.farm.log)
     check_once(ordeal.farm, ordeal.plan, JOBS)
@@ -169,7 +169,7 @@ def test_postgresql_is_restarted_while_jobs_begin_and_end(
     with cabled(farm):
         plan = farm.submit()
         harm_often(farm, tmp_path, 9, 8, lambda: server.restart(how))
-        farm.wait_done(plan, LONG)
+        farm.wait_done(plan)
         check_busy(farm, plan, tmp_path, 9)
 
 
@@ -178,7 +178,7 @@ def test_a_job_is_cancelled_while_its_worker_is_out_of_reach(ordeal: Ordeal) -> 
     ordeal.harmed()
     ordeal.cables[busy].silence()
     ordeal.farm.run("cancel", ordeal.plan)
-    ordeal.farm.wait_done(ordeal.plan, 60)
+    ordeal.farm.wait_done(ordeal.plan)
     assert ordeal.find(1) == busy
     ordeal.cables[busy].mend()
     wait_until(lambda: ordeal.farm.at_work() == "", 60, ordeal.farm.log)
@@ -203,7 +203,7 @@ def test_a_job_that_takes_three_machines_down_is_quarantined(ordeal: Ordeal) -> 
     assert ordeal.begun() == 3
     ordeal.let_go()
     ordeal.rebuild()
-    ordeal.farm.wait_done(ordeal.plan, LONG)
+    ordeal.farm.wait_done(ordeal.plan)
     ordeal.tell("a job takes three machines down, Rebuild")
     assert ordeal.begun() == 4
 
@@ -220,7 +220,7 @@ def test_the_disk_of_the_store_is_full_for_too_long(ordeal: Ordeal) -> None:
         assert "given up after 3 tries" in " ".join(ordeal.farm.run("status").split())
         filler.unlink()
         ordeal.rebuild()
-        ordeal.farm.wait_done(ordeal.plan, LONG)
+        ordeal.farm.wait_done(ordeal.plan)
         ordeal.tell("the store's disk is full, Rebuild")
         assert results_of(ordeal.farm) == JOBS + 1
 
@@ -267,7 +267,7 @@ def test_the_machine_that_publishes_dies_while_it_does(
             farm.kill_machine("uploads")
             proxy.plan = no_fault
             farm.start_worker("uploads", "--publish", env=keys)
-        farm.wait_done(plan, LONG)
+        farm.wait_done(plan)
         check_once(farm, plan, 6)  # core, bindings, package, check, smoke, publish
         for name, value in place.environment.items():
             monkeypatch.setenv(name, value)

@@ -215,7 +215,7 @@ def test_a_plan_is_built_over_tls_by_those_who_know_the_password(tmp_path: Path)
         plain.terminate()
         plain.wait()
         farm.start_worker("w1", "--ca", authority)
-        farm.wait_done(farm.submit("core:*"), 600)
+        farm.wait_done(farm.submit("core:*"))
         assert out.read_bytes().count(b"working for the master at 127.0.0.1:") == 1
         farm.kill("master")
         wait_until(

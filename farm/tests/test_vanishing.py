@@ -59,7 +59,7 @@ def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) ->
         (core,) = (one for one in store.results() if one.id == CORE)
         drop(store, core)
         farm.start_worker("fast")
-        farm.wait_done(plan, LONG)
+        farm.wait_done(plan)
         sent = Counter(one["external_idstring"] for one in farm.buildsets())
         assert sent == {f"{plan}/0": 2, f"{plan}/1": 1}
         assert [one["results"] for one in farm.builds()] == [0, RETRY, 0, 0]

@@ -84,4 +84,4 @@ def test_only_the_administrator_can_try_a_failed_job_again(tmp_path: Path) -> No
         assert len(farm.buildsets()) == 1
         administrator.log_in(ADMIN, secret_of(farm.master, ADMIN))
         assert administrator.ask_for("rebuild", path) == 200
-        farm.wait_done(plan, 60)  # the plan goes on behind it
+        farm.wait_done(plan)  # the plan goes on behind it
