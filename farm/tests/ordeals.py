@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from farm.tests.cables import Cable
-from farm.tests.farms import Build, TrialFarm, wait_until
+from farm.tests.farms import LONG, Build, TrialFarm, wait_until
 from farm.tests.visitors import Visitor
 from tests.helpers import WORKS
 from torchyard.config.tables import load_tables
@@ -26,9 +26,6 @@ JOBS = 5
 _PATIENCE = 10
 NOTICED = 60
 """Seconds: more than the heartbeat and the patience of an ordeal, as machines may be busy."""
-
-LONG = 240
-"""Seconds that anything may take on a machine that has much else to do."""
 
 _RETRY = 5
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.ordeals import (
     WORKERS,
     busy_text,
@@ -108,7 +108,7 @@ def test_what_buildbot_leaves_open_when_it_is_killed_is_closed(tmp_path: Path) -
     with ExitStack() as stack:
         farm = start(stack, tmp_path, WORKS, "sqlite:///state.sqlite")
         plan = farm.submit()
-        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), 30, farm.log)
+        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), LONG, farm.log)
         farm.kill("master")
         with closing(sqlite3.connect(farm.master / "state.sqlite")) as database, database:
             database.execute("UPDATE buildsets SET complete = 0, results = -1, complete_at = NULL")

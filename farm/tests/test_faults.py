@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 from torchyard.store.store import Store
 
@@ -59,7 +59,7 @@ def sleeper(folder: Path) -> list[psutil.Process]:
 def test_a_killed_master_interrupts_no_job(stack: ExitStack, tmp_path: Path) -> None:
     farm = start(stack, tmp_path, long_core(tmp_path, 8), ("w1", "w2"))
     plan = farm.submit()
-    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    wait_until(lambda: begun(tmp_path) == 1, LONG, farm.log)
     farm.kill("master")
     farm.start_master()
     farm.wait_done(plan)
@@ -69,7 +69,7 @@ def test_a_killed_master_interrupts_no_job(stack: ExitStack, tmp_path: Path) -> 
 def test_a_master_that_is_stopped_cancels_nothing(stack: ExitStack, tmp_path: Path) -> None:
     farm = start(stack, tmp_path, long_core(tmp_path, 8), ("w1",))
     plan = farm.submit()
-    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    wait_until(lambda: begun(tmp_path) == 1, LONG, farm.log)
     assert farm.stop("master") == 0
     farm.start_master()
     farm.wait_done(plan)
@@ -80,7 +80,7 @@ def test_a_master_that_is_stopped_cancels_nothing(stack: ExitStack, tmp_path: Pa
 def test_the_work_of_a_killed_agent_is_not_lost(stack: ExitStack, tmp_path: Path) -> None:
     farm = start(stack, tmp_path, long_core(tmp_path, 6), ("w1", "w2"))
     plan = farm.submit()
-    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    wait_until(lambda: begun(tmp_path) == 1, LONG, farm.log)
     busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
     farm.kill(busy)  # the job goes on: who gets it now waits for its result
     farm.wait_done(plan)
@@ -90,7 +90,7 @@ def test_the_work_of_a_killed_agent_is_not_lost(stack: ExitStack, tmp_path: Path
 def test_a_worker_that_hangs_is_noticed(stack: ExitStack, tmp_path: Path) -> None:
     farm = start(stack, tmp_path, long_core(tmp_path, 4), ("w1", "w2"), patience=3)
     plan = farm.submit()
-    wait_until(lambda: begun(tmp_path) == 1, 30, farm.log)
+    wait_until(lambda: begun(tmp_path) == 1, LONG, farm.log)
     busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
     farm.signal(busy, signal.SIGSTOP)
     began = time.monotonic()
@@ -105,7 +105,7 @@ def test_a_job_that_is_never_at_fault_is_given_up_in_the_end(
     text = _ONE.replace("mkdir -p {out}/lib", f"echo begun >> {tmp_path}/begun; kill -9 $PPID; #")
     farm = start(stack, tmp_path, text, ("w1", "w2"))
     farm.submit()
-    wait_until(lambda: any(one["complete"] for one in farm.buildsets()), 60, farm.log)
+    wait_until(lambda: any(one["complete"] for one in farm.buildsets()), LONG, farm.log)
     (only,) = farm.buildsets()
     assert only["results"] == 2
     assert len(farm.builds()) == begun(tmp_path) == 3
@@ -118,15 +118,15 @@ def test_a_job_that_is_never_at_fault_is_given_up_in_the_end(
 
 
 def test_a_cancelled_plan_ends_its_jobs_and_makes_room(stack: ExitStack, tmp_path: Path) -> None:
-    farm = start(stack, tmp_path, long_core(tmp_path, 60), ("w1",))
+    farm = start(stack, tmp_path, long_core(tmp_path, 3000), ("w1",))
     plan = farm.submit()
-    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 30, farm.log)
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), LONG, farm.log)
     farm.run("cancel", plan)
-    wait_until(lambda: not sleeper(tmp_path), 30, farm.log)
+    wait_until(lambda: not sleeper(tmp_path), LONG, farm.log)
     farm.wait_done(plan)
     store = Store.at(str(farm.file.parent / ".torchyard" / "store"))
     assert len(list(store.fingerprints())) == 1  # the source
-    text = farm.file.read_text(encoding="utf-8").replace("sleep 60", "sleep 0")
+    text = farm.file.read_text(encoding="utf-8").replace("sleep 3000", "sleep 0")
     farm.file.write_text(text, encoding="utf-8")
     farm.wait_done(farm.submit())
 

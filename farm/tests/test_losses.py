@@ -12,10 +12,16 @@ from typing import NamedTuple
 import pytest
 
 from farm.tests.cables import Cable
-from farm.tests.farms import Postgres, TrialFarm, postgres_programs, postgres_server, wait_until
+from farm.tests.farms import (
+    LONG,
+    Postgres,
+    TrialFarm,
+    postgres_programs,
+    postgres_server,
+    wait_until,
+)
 from farm.tests.ordeals import (
     JOBS,
-    LONG,
     WORKERS,
     Ordeal,
     busy_text,

@@ -11,7 +11,7 @@ import pytest
 
 from farm.tests.cables import Cable
 from farm.tests.clocks import backdate
-from farm.tests.farms import TrialFarm, postgres, postgres_programs, wait_until
+from farm.tests.farms import LONG, TrialFarm, postgres, postgres_programs, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK, reserved_port
@@ -23,8 +23,6 @@ NAMES = ("w1", "w2")
 MANY = WORKS.replace("cat {core}", "sleep 2; cat {core}").replace(
     '"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313"'
 )
-LONG = 240
-"""Seconds that anything may take on a machine that has much else to do."""
 
 
 class Master(TrialFarm):
@@ -117,7 +115,7 @@ def test_a_job_outlives_its_master_and_is_found_by_another(
 ) -> None:
     first, second = start(stack, tmp_path, long_core(tmp_path, 45))
     plan = first.submit()
-    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 60, first.log)
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), LONG, first.log)
     busy = first if sleeper(first.folder / "w1") else second
     other = second if busy is first else first
     busy.kill("master")
@@ -153,12 +151,12 @@ def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
 
 @pytest.mark.slow
 def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path) -> None:
-    first, second = start(stack, tmp_path, long_core(tmp_path, 300))
+    first, second = start(stack, tmp_path, long_core(tmp_path, 3000))
     plan = first.submit()
-    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 60, first.log)
-    wait_until((second.master / "plans" / f"{plan}.json").exists, 20, second.log)
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), LONG, first.log)
+    wait_until((second.master / "plans" / f"{plan}.json").exists, LONG, second.log)
     second.run("cancel", plan)
-    wait_until(lambda: not sleeper(tmp_path), 60, first.log)
+    wait_until(lambda: not sleeper(tmp_path), LONG, first.log)
     first.wait_done(plan)
     second.wait_done(plan)
 
@@ -167,11 +165,11 @@ def test_a_plan_can_be_cancelled_at_any_master(stack: ExitStack, tmp_path: Path)
 def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, MANY)
     plan = first.submit()
-    wait_until(lambda: sum(one["complete"] for one in first.buildsets()) >= 2, 60, first.log)
+    wait_until(lambda: sum(one["complete"] for one in first.buildsets()) >= 2, LONG, first.log)
     first.signal("master", signal.SIGSTOP)
-    wait_until(lambda: second.has_said("this one takes over"), 90, second.log)
+    wait_until(lambda: second.has_said("this one takes over"), LONG, second.log)
     first.signal("master", signal.SIGCONT)
-    wait_until(lambda: first.has_said("took this one for dead"), 30, first.log)
+    wait_until(lambda: first.has_said("took this one for dead"), LONG, first.log)
     second.wait_done(plan)
     assert len(second.buildsets()) == 17
     assert {one["results"] for one in second.buildsets()} == {0}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from tests.helpers import WORKS, make_yard
 
 pytestmark = pytest.mark.integration
@@ -111,7 +111,7 @@ def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_ther
     assert len(ended(tmp_path)) == 4
     assert never_two_at_once(ended(tmp_path))
 
-    wait_until((farm.master / "machines.json").exists, 60, farm.log)
+    wait_until((farm.master / "machines.json").exists, LONG, farm.log)
     workers = json.loads(farm.run("status", "--json"))["workers"]
     assert [worker["name"] for worker in workers] == ["w1-1", "w1-2"]
     for worker in workers:

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK
@@ -83,7 +83,7 @@ def test_a_machine_comes_for_a_plan_and_goes_when_there_is_nothing_to_do(
     assert farm.starts() == 0
     farm.wait_done(farm.submit())
     assert len({build["workerid"] for build in farm.builds()}) == 2  # one start for both agents
-    wait_until(lambda: farm.machine() is None, 90, farm.log)
+    wait_until(lambda: farm.machine() is None, LONG, farm.log)
     assert farm.starts() == 1
     text = farm.file.read_text(encoding="utf-8").replace("cat {core}", "echo; cat {core}")
     farm.file.write_text(text, encoding="utf-8")
@@ -101,7 +101,7 @@ def test_a_machine_is_not_ended_while_its_job_runs(
     """Neither when the master stops nor by itself, however long nobody follows the job."""
     farm = start(stack, tmp_path, long_core(tmp_path, 40), idle=5)
     plan = farm.submit()
-    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), 60, farm.log)
+    wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), LONG, farm.log)
     machine = farm.machine()
     getattr(farm, how)("master")
     assert sleeper(tmp_path)
@@ -109,7 +109,7 @@ def test_a_machine_is_not_ended_while_its_job_runs(
     farm.wait_done(plan)
     assert begun(tmp_path) == 1
     assert machine is not None
-    wait_until(lambda: not machine.is_running(), 60, farm.log)
+    wait_until(lambda: not machine.is_running(), LONG, farm.log)
 
 
 def test_a_machine_is_busy_as_long_as_a_job_runs(tmp_path: Path) -> None:

@@ -16,10 +16,16 @@ from pathlib import Path
 import obstore
 import pytest
 
-from farm.tests.farms import Postgres, TrialFarm, postgres_programs, postgres_server, wait_until
+from farm.tests.farms import (
+    LONG,
+    Postgres,
+    TrialFarm,
+    postgres_programs,
+    postgres_server,
+    wait_until,
+)
 from farm.tests.ordeals import (
     JOBS,
-    LONG,
     TOLD,
     WORKERS,
     Ordeal,
@@ -118,7 +124,7 @@ def test_a_machine_stands_still_and_goes_on(ordeal: Ordeal) -> None:
             ordeal.let_go(name)
     ordeal.farm.wait_done(ordeal.plan)
     ordeal.tell("a machine stands still and goes on")
-    wait_until(lambda: ordeal.farm.at_work() == "", 60, ordeal.farm.log)
+    wait_until(lambda: ordeal.farm.at_work() == "", LONG, ordeal.farm.log)
     check_once(ordeal.farm, ordeal.plan, JOBS)
     assert ordeal.begun() == 2
 
@@ -130,7 +136,7 @@ def test_the_network_of_a_worker_is_silent(ordeal: Ordeal) -> None:
     ordeal.harmed()
     ordeal.cables[busy].silence()
     ordeal.notice()
-    wait_until(lambda: len(ordeal.farm.builds()) == 2, 60, ordeal.farm.log)
+    wait_until(lambda: len(ordeal.farm.builds()) == 2, LONG, ordeal.farm.log)
     time.sleep(DEAD + 10)
     assert ordeal.begun() == 1
     ordeal.finish("the network of a worker is silent", runs=1)
@@ -156,7 +162,7 @@ def test_the_network_flaps_while_a_log_streams(ordeal: Ordeal) -> None:
         followed = len(ordeal.farm.builds())
         for cable in ordeal.cables.values():
             cable.cut()
-        wait_until(lambda: len(ordeal.farm.builds()) > followed, 60, ordeal.farm.log)  # noqa: B023
+        wait_until(lambda: len(ordeal.farm.builds()) > followed, LONG, ordeal.farm.log)  # noqa: B023
     ordeal.finish("all connections are cut five times", runs=1)
 
 
@@ -181,7 +187,7 @@ def test_a_job_is_cancelled_while_its_worker_is_out_of_reach(ordeal: Ordeal) -> 
     ordeal.farm.wait_done(ordeal.plan)
     assert ordeal.find(1) == busy
     ordeal.cables[busy].mend()
-    wait_until(lambda: ordeal.farm.at_work() == "", 60, ordeal.farm.log)
+    wait_until(lambda: ordeal.farm.at_work() == "", LONG, ordeal.farm.log)
     ordeal.tell("a lost job is cancelled")
     assert {one["results"] for one in ordeal.farm.buildsets()} == {6}
     assert ordeal.begun() == 1
@@ -196,7 +202,7 @@ def test_a_job_that_takes_three_machines_down_is_quarantined(ordeal: Ordeal) -> 
         busy = ordeal.find(runs)
     ordeal.farm.kill_machine(busy)
     ordeal.start_worker(busy)
-    wait_until(lambda: ordeal.farm.buildsets()[-1]["complete"], 90, ordeal.farm.log)
+    wait_until(lambda: ordeal.farm.buildsets()[-1]["complete"], LONG, ordeal.farm.log)
     status = ordeal.farm.run("status")
     assert "quarantined: machines were lost with it" in status
     assert CORE in status

@@ -13,7 +13,7 @@ from buildbot.process.properties import Properties
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
-from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.made import made_plan
 from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
 from tests.helpers import CORE, WORKS, make_yard
@@ -30,7 +30,6 @@ from torchyard_farm.master.tries import Tries
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
-LONG = 240
 FAST = """
 [worker.fast]
 platform = "linux-x86_64"

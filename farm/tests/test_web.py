@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import TrialFarm, wait_until
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.visitors import Visitor
 from tests.helpers import WORKS, make_yard
 from tests.services import LOOPBACK
@@ -69,7 +69,7 @@ def test_only_the_administrator_can_try_a_failed_job_again(tmp_path: Path) -> No
         farm.start_master()
         farm.start_workers()
         plan = farm.submit()
-        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), 30, farm.log)
+        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), LONG, farm.log)
         (build,) = farm.builds()
         assert build["results"] == 2
         assert "failed  core:demo-1.0" in farm.run("status")
