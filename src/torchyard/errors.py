@@ -26,6 +26,10 @@ class Diagnostic(NamedTuple):
     hint: str | None = None
 
 
+MISSING = "missing"
+"""The reason of a StoreError that is not the job's fault: what it needs has to be made again."""
+
+
 class TorchyardError(Exception):
     """An unexpected failure inside torchyard; please report it."""
 

@@ -13,7 +13,7 @@ import msgspec
 from torchyard.engines.engine import Listen, Options
 from torchyard.engines.guard import Change, Guard
 from torchyard.engines.schedule import Schedule
-from torchyard.errors import BusyError, ElsewhereError, StoreError
+from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
 from torchyard.host.memory import read_memory
 from torchyard.host.pool import Heard, Pool
 from torchyard.host.signals import Stops
@@ -219,7 +219,7 @@ class Runner:
             return False
         if code < 0:
             why = f"its process was killed by signal {-code}"
-        elif code == StoreError.exit_code and reason == "missing":
+        elif code == StoreError.exit_code and reason == MISSING:
             with suppress(ElsewhereError):  # the next try will tell the same
                 self._schedule.lost(job.number, self._store.has)
             why = "what it needs was gone from the store, and is made again"

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard import __version__
-from torchyard.errors import BuildError, BusyError, StoreError
+from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.work import room_in
 from torchyard.model.event import Noted, Started
 from torchyard.model.order import Order, Task
@@ -235,7 +235,7 @@ def _fetch_inputs(place: Workplace, store: Store, copies: Copies | None, report:
             drop(store, result)
             msg = f"{error}; it was taken out of the store."
             hint = "`torchyard build` makes it again"
-            raise StoreError(msg, hint=hint, reason="missing") from error
+            raise StoreError(msg, hint=hint, reason=MISSING) from error
         part.rename(folder)
         size += result.size
     if copies and size:

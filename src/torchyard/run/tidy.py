@@ -9,7 +9,7 @@ from torchyard.host.detached import find_record, in_turn
 from torchyard.host.work import locked
 from torchyard.model.order import short_name
 from torchyard.model.recipe import Stage
-from torchyard.run.workplace import KEPT, RECORD, remove_work
+from torchyard.run.workplace import KEPT, RECORD, lock_of, remove_work
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
@@ -19,7 +19,7 @@ def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False
     for folder in sorted(root.glob("*-*/")):
         if folder.name in wanted or not _is_outdated(folder, age):
             continue
-        with locked(folder.with_name(f"{folder.name}.lock"), wait=False) as alone:
+        with locked(lock_of(folder), wait=False) as alone:
             if alone and _is_outdated(folder, age):  # unless somebody has just used it
                 removed.append(folder)
                 if not dry_run:

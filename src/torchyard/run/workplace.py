@@ -56,7 +56,7 @@ class Workplace:
         task = order.task
         self.order = order
         self.folder = root / short_name(task.stage, task.fingerprint)
-        self.lock = root / f"{self.folder.name}.lock"
+        self.lock = lock_of(self.folder)
         self.record = root / f"{self.folder.name}{RECORD}"
 
     @property
@@ -122,11 +122,16 @@ class Workplace:
         remove_work(self.folder)
 
 
+def lock_of(folder: Path) -> Path:
+    """What is held by who works in a job's directory."""
+    return folder.with_name(f"{folder.name}.lock")
+
+
 def remove_work(folder: Path) -> None:
     """Remove a job's directory and its lock, and what an earlier try left running there."""
     _end_leftover(folder)
     remove_folder(folder)
-    folder.with_name(f"{folder.name}.lock").unlink(missing_ok=True)
+    lock_of(folder).unlink(missing_ok=True)
 
 
 def _end_leftover(folder: Path) -> None:

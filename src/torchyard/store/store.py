@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
-from torchyard.errors import StoreError
+from torchyard.errors import MISSING, StoreError
 from torchyard.model.canonical import canonical_json
 from torchyard.model.result import Result
 from torchyard.store.keys import RESULTS, name_of, result_key
@@ -64,7 +64,7 @@ class Store:
         if result is None:
             msg = f"the store `{self.url}` has no result of {what}"
             hint = "`torchyard build` makes all that a job needs"
-            raise StoreError(msg, hint=hint, reason="missing")
+            raise StoreError(msg, hint=hint, reason=MISSING)
         return result
 
     def results(self, fingerprints: Iterable[str] | None = None) -> Iterator[Result]:

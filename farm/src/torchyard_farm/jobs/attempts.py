@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from torchyard.errors import ElsewhereError, StoppedError, StoreError
+from torchyard.errors import MISSING, ElsewhereError, StoppedError, StoreError
 
 
 class Verdict(StrEnum):
@@ -35,9 +35,6 @@ class Verdict(StrEnum):
 
 _NOT_ITS_FAULT = (ElsewhereError.exit_code, StoppedError.exit_code)
 """Stopped by nobody here: the machine shuts down."""
-
-MISSING = "missing"
-"""Why the store's refusal is not a job's fault: what it needs is gone, and has to be made again."""
 
 CONCLUSIONS = (Verdict.GIVEN_UP, Verdict.QUARANTINED)
 """Verdicts of farms, not of jobs: a person has to look, and then to press Rebuild."""

@@ -13,10 +13,10 @@ from buildbot.process.buildstep import (
 from buildbot.process.results import CANCELLED, FAILURE, RETRY, SUCCESS
 from twisted.internet import defer
 
+from torchyard.errors import MISSING
 from torchyard.model.order import ORDER, short_name
 from torchyard_farm.jobs.attempts import (
     CONCLUSIONS,
-    MISSING,
     Limits,
     Try,
     Verdict,
