@@ -158,7 +158,7 @@ def core_once(units: int = 90) -> list[Result]:
 
 _OURS = """\
 from pathlib import Path
-from torchyard.package.archive import members_of, writing
+from torchyard.package.zip.writer import members_of, writing
 with writing(Path("ours.zip")) as archive:
     archive.add(members_of(Path("files")))
 """

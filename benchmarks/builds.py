@@ -25,7 +25,7 @@ def list_results(folder: Path) -> int:
 
 
 def make_store(folder: Path) -> None:
-    from million import tables, yard  # type: ignore[import-not-found]  # noqa: PLC0415
+    from million import config, tables  # type: ignore[import-not-found]  # noqa: PLC0415
 
     from torchyard.model.canonical import canonical_json  # noqa: PLC0415
     from torchyard.model.result import File, Result  # noqa: PLC0415
@@ -33,7 +33,7 @@ def make_store(folder: Path) -> None:
     from torchyard.plan.order import order_of  # noqa: PLC0415
     from torchyard.store.keys import result_key  # noqa: PLC0415
 
-    plan = make_plan(yard(SIZES, rules=False), tables(SIZES))
+    plan = make_plan(config(SIZES, rules=False), tables(SIZES))
     log = File(path="log.gz", digest="0" * 64, size=0, mtime=0)
     for job in plan.jobs():
         result = Result(fingerprint=job.fingerprint, order=order_of(plan, job), log=log)
@@ -43,7 +43,7 @@ def make_store(folder: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    from million import tables, yard  # noqa: PLC0415
+    from million import config, tables  # noqa: PLC0415
 
     import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
     from torchyard.cli.watch import watch  # noqa: PLC0415
@@ -52,7 +52,7 @@ def build(folder: Path) -> None:
     from torchyard.plan.build import make_plan  # noqa: PLC0415
     from torchyard.store.store import Store  # noqa: PLC0415
 
-    plan = make_plan(yard(SIZES, rules=False), tables(SIZES))
+    plan = make_plan(config(SIZES, rules=False), tables(SIZES))
     home = folder.with_name("home")
     options = Options(
         folder=home / "builds/1-1",

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import msgspec
 
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry, State, order_of
-from torchyard.index.repodata import record_of
 from torchyard.package.zstd import compress, decompress
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
-from torchyard.publish.shelves import PartName, key_of
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.layout import PartName, key_of
 
 PART = PartName("conda", "linux-64")
 NAMES = 50
@@ -92,7 +92,7 @@ def add(url: str, packages: Iterable[Path]) -> None:
     """Publish packages: all that their bytes and the index need, and nothing of checks."""
     channel = Channel.at(url, make=True)
     entries = [_publish_bytes(channel, package) for package in packages]
-    order = Order(f"add {len(entries)} packages", AT)
+    order = ChangeReason(f"add {len(entries)} packages", AT)
     channel.commit({str(PART): partial(_with_entries, entries)}, order)
 
 

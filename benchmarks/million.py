@@ -11,11 +11,11 @@ from hashlib import sha256
 from time import process_time
 
 from torchyard import __version__
+from torchyard.model.config import Config, Project, Source
 from torchyard.model.matrix import Exclusion, Matrix, Override, Pattern
 from torchyard.model.recipe import RECIPES, Stage
 from torchyard.model.tables import Format, PackageKind, Plain, Platform, Python, Tables
 from torchyard.model.values import Origin
-from torchyard.model.yard import Project, Source, Yard
 from torchyard.plan.build import make_plan
 
 SIZES = (10, 93, 4, 18, 5)
@@ -54,8 +54,8 @@ def tables(sizes: tuple[int, ...]) -> Tables:
     )
 
 
-def yard(sizes: tuple[int, ...], *, rules: bool) -> Yard:
-    """A yard of these sizes; with rules as a real one has: some exclusions, some overrides."""
+def config(sizes: tuple[int, ...], *, rules: bool) -> Config:
+    """A config of these sizes; with rules as a real one has: some exclusions, some overrides."""
     origin = Origin("benchmark")
     patterns = (
         Pattern(platform=("platform1",), python=("cp1?",)),
@@ -64,7 +64,7 @@ def yard(sizes: tuple[int, ...], *, rules: bool) -> Yard:
     override = Override(
         pattern=Pattern(compute=("compute1*",)), stages=(Stage.CORE,), origin=origin, env={"A": "1"}
     )
-    return Yard(
+    return Config(
         project=Project(name="torch", version="1", recipe=RECIPES["pytorch"], release="1"),
         source=SOURCE,
         matrix=Matrix(
@@ -131,7 +131,7 @@ def bare(sizes: tuple[int, ...]) -> tuple[int, tuple[str, ...]]:
 
 def check_same_bytes() -> None:
     """Each fingerprint is made from those before it, so the last ones vouch for all stages."""
-    plan = make_plan(yard(SMALL, rules=False), tables(SMALL))
+    plan = make_plan(config(SMALL, rules=False), tables(SMALL))
     planned = tuple(plan.job(number).fingerprint for number in range(len(plan) - 3, len(plan)))
     if bare(SMALL) != (len(plan), planned):
         msg = "the bare loop does not hash what the planner hashes"
@@ -140,7 +140,7 @@ def check_same_bytes() -> None:
 
 def main() -> None:
     check_same_bytes()
-    big, facts = yard(SIZES, rules=True), tables(SIZES)
+    big, facts = config(SIZES, rules=True), tables(SIZES)
     start = process_time()
     jobs = len(make_plan(big, facts)) if sys.argv[1] == "plan" else bare(SIZES)[0]
     seconds = process_time() - start

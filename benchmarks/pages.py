@@ -56,8 +56,8 @@ def one_more(number: int) -> list[object]:
 
 def make(url: str, count: int) -> None:
     from torchyard.index.entry import Entry, State, order_of  # noqa: PLC0415 - not what is timed
-    from torchyard.publish.channel import Channel  # noqa: PLC0415
-    from torchyard.publish.draft import Order  # noqa: PLC0415
+    from torchyard.publish.channel.channel import Channel  # noqa: PLC0415
+    from torchyard.publish.channel.draft import ChangeReason  # noqa: PLC0415
 
     channel = Channel.at(url, make=True)
     for project in PROJECTS:
@@ -67,12 +67,12 @@ def make(url: str, count: int) -> None:
         def publish(_: State, state: State = state) -> State:
             return state
 
-        channel.commit({f"simple/{project}": publish}, Order("made", AT))
+        channel.commit({f"simple/{project}": publish}, ChangeReason("made", AT))
 
 
 def write_all(url: str) -> None:
-    from torchyard.publish.channel import Channel  # noqa: PLC0415
-    from torchyard.publish.draft import ROOTS  # noqa: PLC0415
+    from torchyard.publish.channel.channel import Channel  # noqa: PLC0415
+    from torchyard.publish.channel.draft import ROOTS  # noqa: PLC0415
 
     channel = Channel.at(url)
     channel.mend([*channel.head().parts, ROOTS])
@@ -80,8 +80,8 @@ def write_all(url: str) -> None:
 
 def add_one(url: str, number: int) -> None:
     from torchyard.index.entry import Entry  # noqa: PLC0415
-    from torchyard.publish.channel import Channel  # noqa: PLC0415
-    from torchyard.publish.draft import Order  # noqa: PLC0415
+    from torchyard.publish.channel.channel import Channel  # noqa: PLC0415
+    from torchyard.publish.channel.draft import ChangeReason  # noqa: PLC0415
     from torchyard.publish.publish import publish  # noqa: PLC0415
     from torchyard.publish.staged import Package  # noqa: PLC0415
 
@@ -99,7 +99,7 @@ def add_one(url: str, number: int) -> None:
             metadata=b"Metadata-Version: 2.4",
         )
         channel = Channel.at(url, make=True)
-        publish(channel, channel.head(), [package], Order("one more", AT))
+        publish(channel, channel.head(), [package], ChangeReason("one more", AT))
 
 
 class BareEntry(msgspec.Struct, array_like=True):

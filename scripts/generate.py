@@ -17,22 +17,22 @@ from torchyard_farm.asking.schemas import SCHEMAS as FARMED
 from torchyard_farm.cli.main import command as farm
 from torchyard_farm.settings.farm import FarmSpec
 
-from torchyard.checks.rules import RULES
+from torchyard.checks.registry import RULES
 from torchyard.cli.main import INTERRUPTED, torchyard
 from torchyard.config.failures import load_failures
-from torchyard.config.load import load_yard
+from torchyard.config.load import load_config
 from torchyard.config.schema import Schema, file_schema
 from torchyard.config.tables import load_tables
 from torchyard.errors import all_errors
-from torchyard.inspect.diagram import svg
-from torchyard.inspect.fold import fold
-from torchyard.inspect.schemas import SCHEMAS as PRINTED
 from torchyard.model.failure import Failure
 from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, PLACES, places_of
 from torchyard.plan.build import make_plan
 from torchyard.plan.select import Selection
-from torchyard.report.console import CLOSED_PIPE
+from torchyard.reports.plan.diagram import svg
+from torchyard.reports.plan.diagram_model import fold
+from torchyard.reports.schemas import SCHEMAS as PRINTED
+from torchyard.terminal.console import CLOSED_PIPE
 
 ROOT = Path(__file__).parents[1]
 SCHEMAS = "src/torchyard/data/schemas"
@@ -69,7 +69,9 @@ def exit_codes() -> str:
 
 
 def commands() -> str:
-    vars(torchyard)["plug_ins"] = {}  # whatever is installed here: the reference is of our own
+    vars(torchyard)[
+        "entry_points_in"
+    ] = {}  # whatever is installed here: the reference is of our own
     return "\n".join([f"{NOTICE}# Commands\n", *helps(torchyard, top())])
 
 
@@ -289,8 +291,8 @@ def rules() -> str:
 
 
 def picture() -> str:
-    yard = load_yard(str(ROOT / "examples/pytorch/torchyard.toml"))
-    return svg(fold(make_plan(yard, load_tables(), Selection("release"))))
+    config = load_config(str(ROOT / "examples/pytorch/torchyard.toml"))
+    return svg(fold(make_plan(config, load_tables(), Selection("release"))))
 
 
 GENERATED: dict[str, Callable[[], str]] = {

@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 from tests.channels import Made, conda, libtorch, put, wheel
 
 from torchyard.errors import ElsewhereError, StoreError
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
-from torchyard.publish.promote import Route, gather, promote
-from torchyard.publish.prune import prune
-from torchyard.publish.retention import Keep
-from torchyard.publish.rollback import rollback
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.ops.promote import Route, gather, promote
+from torchyard.publish.ops.prune import prune
+from torchyard.publish.ops.retention import Keep
+from torchyard.publish.ops.rollback import rollback
+from torchyard.publish.ops.yank import yank
 from torchyard.publish.select import parse_selection
-from torchyard.publish.yank import yank
 
 FIRST = (
     wheel("helper"),
@@ -43,9 +43,9 @@ Place = str
 Do = Callable[[Place, Place], object]
 
 
-def order(day: int) -> Order:
+def order(day: int) -> ChangeReason:
     """Long after whatever a test writes: then nobody is thought to be at work still."""
-    return Order("a test", f"2099-01-{day:02}T00:00:00Z")
+    return ChangeReason("a test", f"2099-01-{day:02}T00:00:00Z")
 
 
 def _publish_later(url: Place, _other: Place) -> None:

@@ -14,10 +14,10 @@ from urllib.parse import unquote
 import msgspec
 
 from torchyard.index.entry import SHARED, WHOLE
-from torchyard.index.simple import serial_of
+from torchyard.index.simple.write import serial_of
 from torchyard.package.zstd import decompress
-from torchyard.publish.channel import Channel
-from torchyard.publish.head import Head
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.head import Head
 
 Records = dict[str, dict[str, str | bytes]]
 Fetch = Callable[[str], bytes | None]

@@ -14,18 +14,18 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import SHARED, Entry, State, order_of
-from torchyard.index.repodata import record_of
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Edit, Order
-from torchyard.publish.head import Head
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.publish import publish
-from torchyard.publish.shelves import key_of, parse_part
 from torchyard.publish.staged import Package
 from torchyard.store.objects import NO_HEADERS, Headers, Meta, Objects
 
 NOW = "2026-11-15T14:20:00Z"
-LATER = Order("a test", NOW)
+LATER = ChangeReason("a test", NOW)
 T = TypeVar("T")
 
 
@@ -155,7 +155,7 @@ def put(channel: Channel, *packages: Made, at: str = NOW) -> Head:
     """Publish packages, without any gate."""
     with TemporaryDirectory() as folder:
         staged = [_staged(one, Path(folder)) for one in packages]
-        return publish(channel, channel.head(), staged, Order("a test", at)).head
+        return publish(channel, channel.head(), staged, ChangeReason("a test", at)).head
 
 
 def _staged(made: Made, folder: Path) -> Package:

@@ -17,12 +17,12 @@ from tests.channels import LATER, NOW, adding
 from torchyard.checks.smoke.conda import UNSOLVABLE, index_channel
 from torchyard.checks.smoke.conda import solve as solve_for
 from torchyard.errors import HostError
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry
-from torchyard.index.repodata import record_of
-from torchyard.package.conda_index import INDEX, RUN_EXPORTS
+from torchyard.package.conda.index import INDEX, RUN_EXPORTS
 from torchyard.package.read import read_package
-from torchyard.publish.channel import Channel
-from torchyard.publish.shelves import PartName, key_of
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.layout import PartName, key_of
 
 SUBDIR = "linux-64"
 SYSTEM = {"__glibc": "2.36", "__unix": "0", "__linux": "6.1"}

@@ -9,9 +9,9 @@ import msgspec
 from torchyard.checks.check import check
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding
-from torchyard.package.archive import Written
 from torchyard.package.contents import Binary, Contents, Fault, File, Kind
-from torchyard.package.dist_info import record
+from torchyard.package.wheel.dist_info import record
+from torchyard.package.zip.writer import Written
 
 TODAY = date(2026, 11, 15)
 WHEEL_NAME = "tiny-1.2.0+cpu-cp312-cp312-manylinux_2_28_x86_64.whl"

@@ -27,11 +27,11 @@ from tests.channel_deeds import DEEDS
 
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.run.detached import run_detached
 from torchyard.run.job import Conditions, run_job
-from torchyard.store import sweep
-from torchyard.store.collect import collect
+from torchyard.store import gc_lease
+from torchyard.store.gc import collect
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 
@@ -68,7 +68,7 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     store: str = ""
     target: str = ""
-    order: Order | None = None
+    order: JobSpec | None = None
     file: str = ""
     copies: int = 0
     keep: frozenset[str] = frozenset()
@@ -234,7 +234,7 @@ def anything_runs() -> bool:
 
 
 def main() -> None:
-    sweep.DEAD, sweep.BEAT = 0.1, 0.02  # minutes that writers wait after a sweep was killed
+    gc_lease.DEAD, gc_lease.BEAT = 0.1, 0.02  # minutes that writers wait after a sweep was killed
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
     for line in sys.stdin.buffer:
         deed = msgspec.json.decode(line, type=Deed)

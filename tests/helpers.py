@@ -12,7 +12,7 @@ from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
 from torchyard.config.tables import load_tables
-from torchyard.model.yard import Yard
+from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import EVERYTHING, Selection
@@ -103,13 +103,13 @@ def call_main(
     return Output(code, out.decode(), err.decode())
 
 
-def yard_of(text: str, *changes: str, name: str = "torchyard.toml") -> Yard:
+def config_of(text: str, *changes: str, name: str = "torchyard.toml") -> Config:
     document = Document(name, text, changes)
     return evaluate(decode(document), document, load_tables())
 
 
 def plan_of(text: str, selection: Selection = EVERYTHING, *changes: str) -> Plan:
-    return make_plan(yard_of(text, *changes), load_tables(), selection)
+    return make_plan(config_of(text, *changes), load_tables(), selection)
 
 
 def fingerprints(plan: Plan) -> dict[tuple[str, str], str]:
@@ -175,7 +175,7 @@ CORE = "core:demo-1.0/linux-x86_64/cpu-openblas"
 PACKAGE = "package:demo-1.0/linux-x86_64/cpu-openblas/cp312/wheel"
 
 
-def make_yard(folder: Path, text: str = WORKS) -> Path:
+def make_project(folder: Path, text: str = WORKS) -> Path:
     """Write a project that can be built, and return its file."""
     (folder / "code").mkdir(parents=True)
     (folder / "code" / "a.txt").write_text("some code\n", encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.channels import LATER, NOW
 from tests.conda import make_package
 
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.publish.publish import publish
 from torchyard.publish.staged import read_staged
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.model.order import ORDER, Order
+from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
@@ -22,7 +22,7 @@ def make_wheel(
     tag: str = "py3-none-any",
     requires: Iterable[str] = (),
     more: str = "",
-    order: Order | None = None,
+    order: JobSpec | None = None,
     text: str = "x = 1\n",
 ) -> Path:
     """Write a wheel with one module; `more` are further lines of its METADATA."""
@@ -52,7 +52,7 @@ def _digest(content: str) -> str:
     return urlsafe_b64encode(sha256(content.encode()).digest()).rstrip(b"=").decode()
 
 
-def order_for(plan: Plan, glob: str) -> Order:
+def order_for(plan: Plan, glob: str) -> JobSpec:
     """The order of the one package of a plan whose path ends so."""
     jobs = (job for job in plan.jobs() if job.stage is Stage.PACKAGE)
     (job,) = [job for job in jobs if job.path.endswith(glob)]

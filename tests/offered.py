@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry, State, order_of
-from torchyard.index.repodata import record_of
 from torchyard.model.identifier import Cell
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
 
 AT = "2026-11-15T14:20:00Z"
 PYTHONS = ("cp310", "cp311", "cp312", "cp313")
@@ -105,7 +105,7 @@ def offer(folder: Path, version: str = "1.2.0", name: str = "tinytorch") -> list
     files = [published(cell, version, name) for cell in cells()]
     Channel.at(folder.as_uri(), make=True).commit(
         add(files),
-        Order("a test", AT),
+        ChangeReason("a test", AT),
         lambda head: msgspec.structs.replace(head, name="tiny nightly", grouping="compute-blas"),
     )
     return files

@@ -18,7 +18,7 @@ import pytest
 from tests.conda import SUBDIR, find_python, make_channel
 from tests.helpers import ROOT
 
-from torchyard.host.work import locked
+from torchyard.host.locks import locked
 
 SAMPLE = ROOT / "tests/projects/tinytorch"
 TORCHYARD = (sys.executable, "-m", "torchyard")

@@ -16,7 +16,7 @@ from tests.helpers import ROOT, Command
 from tests.services import PUBLIC, Asked, Nginx, S3Server
 from tests.smoke import make_wheel
 
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 
 EXAMPLES = ROOT / "examples/serve"
 JSON = "application/vnd.pypi.simple.v1+json"

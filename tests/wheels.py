@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.host.work import locked
+from torchyard.host.locks import locked
 
 CPU = "torch==2.13.0+cpu"
 NEWEST = "torch"

@@ -37,7 +37,7 @@ import msgspec
 import psutil
 import sqlalchemy as sa
 
-from benchmarks.million import tables, yard
+from benchmarks.million import config, tables
 from farm.tests.farms import postgres
 from tests.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan
@@ -267,7 +267,7 @@ def connect(url: str) -> sa.Connection:
 def big_plan(jobs: int) -> FarmPlan:
     """The first jobs of a matrix with one platform and as many blocks as it takes."""
     sizes = (1, -(-jobs // PER_BLOCK), 1, PYTHONS, PACKAGES)
-    plan = make_plan(yard(sizes, rules=False), tables(sizes))
+    plan = make_plan(config(sizes, rules=False), tables(sizes))
     whole = farm_plan(plan, (), name=PLAN, store="file:///nowhere")
     some = (msgspec.structs.replace(job, kind=PLATFORM) for job in whole.jobs[:jobs])
     return msgspec.structs.replace(whole, jobs=tuple(some))

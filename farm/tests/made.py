@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tests.helpers import WORKS, plan_of
+from torchyard.model.job_spec import Task
 from torchyard.model.matrix import Needs
-from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard_farm.jobs.booking import Amounts

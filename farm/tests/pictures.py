@@ -11,7 +11,7 @@ from pathlib import Path
 from farm.tests.farms import TrialFarm
 from farm.tests.shown import shown_text
 from tests.browser import Browser
-from tests.helpers import make_yard
+from tests.helpers import make_project
 from tests.services import LOOPBACK
 
 _CELL = "linux-x86_64/cpu-mkl/cp312/wheel"
@@ -57,7 +57,7 @@ def take_pictures(farm: TrialFarm, browser: Browser, folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="farm-") as name:
         base = Path(name)
-        file = make_yard(base / "project", shown_text(0))
+        file = make_project(base / "project", shown_text(0))
         with (
             TrialFarm(base / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm,
             Browser(base / "browser.log") as browser,

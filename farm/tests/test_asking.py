@@ -12,7 +12,7 @@ import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.test_schemas import validate
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK, reserved_port
 from torchyard.errors import ElsewhereError, HostError
 from torchyard_farm.asking.master import Master
@@ -58,7 +58,7 @@ def test_a_master_that_does_not_run_is_told_so() -> None:
 @pytest.mark.slow
 def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
     """Nor does it keep the master from its work: no worker is needed to see that."""
-    file = make_yard(tmp_path / "project", WORKS)
+    file = make_project(tmp_path / "project", WORKS)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
         folder = farm.master / "plans"
         folder.mkdir(exist_ok=True)

@@ -9,7 +9,7 @@ import pytest
 from farm.tests.farms import TrialFarm
 from farm.tests.shown import BROKEN, shown_text
 from tests.browser import Browser
-from tests.helpers import make_yard
+from tests.helpers import make_project
 from tests.services import LOOPBACK
 from torchyard_farm.pages.markup import mark_of
 from torchyard_farm.pages.progress import State
@@ -52,7 +52,7 @@ def farm(tmp_path: Path) -> Iterator[TrialFarm]:
     wait = f"until test $i != 60 -o -e {tmp_path}/go; do echo [$i/120]; sleep 0.2; done"
     assert "  sleep 0.01\n" in text
     text = text.replace("  sleep 0.01\n", f"  {wait}\n")
-    file = make_yard(tmp_path / "project", text)
+    file = make_project(tmp_path / "project", text)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
         farm.start_master()
         yield farm

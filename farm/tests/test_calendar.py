@@ -12,7 +12,7 @@ from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.sources import PUBLISHED, make_project
 from tests.served import directory_config
 from tests.services import Nginx
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard_farm.settings.dates import spell_moment
 
 pytestmark = pytest.mark.integration

@@ -16,7 +16,7 @@ from tests.publishing import PUBLISHES, make_publishing_yard
 from tests.services import Place, S3Server
 from torchyard.errors import HostError
 from torchyard.model.recipe import Stage
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
 from torchyard_farm.machine.credentials import take_worker_credentials

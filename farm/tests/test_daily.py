@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.served import directory_config
 from tests.services import Nginx
 from tests.smoke import make_wheel
@@ -32,7 +32,7 @@ def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -
     make_wheel(packages, version="1.0+cpu", dist="alone")
     make_wheel(packages, version="2.0", dist="shared")
     torchyard("publish", packages, "--to", channel)
-    file = make_yard(tmp_path / "project", SMOKED + f'[channel.nightly]\nurl = "{channel}"\n')
+    file = make_project(tmp_path / "project", SMOKED + f'[channel.nightly]\nurl = "{channel}"\n')
     with (
         Nginx(tmp_path / "nginx", directory_config(channel)) as nginx,
         TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm,

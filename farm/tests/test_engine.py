@@ -13,10 +13,10 @@ import pytest
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.test_schemas import validate
 from farm.tests.visitors import Visitor
-from tests.helpers import CORE, WORKS, make_yard
+from tests.helpers import CORE, WORKS, make_project
 from tests.publishing import torchyard
 from torchyard.errors import BuildError, UsageError
-from torchyard.model.event import Began, Ended, Finished, Happening, decode_event
+from torchyard.model.event import AnyEvent, Began, Ended, Finished, decode_event
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +28,7 @@ def farm(tmp_path: Path) -> Iterator[TrialFarm]:
     """A farm for a project whose core waits for a file, and then fails unless there is another."""
     gate = f"while ! test -e {tmp_path}/open; do sleep 0.1; done; test -e {tmp_path}/mended"
     text = WORKS.replace("mkdir -p {out}/lib", f"{gate}; mkdir -p {{out}}/lib")
-    file = make_yard(tmp_path / "project", text)
+    file = make_project(tmp_path / "project", text)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1", "w2")) as farm:
         farm.start_master()
         farm.start_workers()
@@ -52,7 +52,7 @@ def following(*words: object, until: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def events_of(text: str) -> list[Happening]:
+def events_of(text: str) -> list[AnyEvent]:
     return [decode_event(line.encode()) for line in text.splitlines()]
 
 
@@ -131,7 +131,7 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
 
 
 def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:
-    file = make_yard(tmp_path / "project")
+    file = make_project(tmp_path / "project")
     for words, said in (
         (("--engine", "buildbot"), "which farm?"),
         (("--engine", "buildbot", "--farm", tmp_path), "is no farm: it has no farm.toml"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK, Nginx, reserved_port
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -35,7 +35,7 @@ def test_nginx_serves_the_web_interface_over_tls(tmp_path: Path) -> None:
     if shutil.which("nginx", path="/usr/sbin:/usr/bin") is None:
         pytest.skip("there is no nginx: apt-get install nginx-light")
     text = (EXAMPLES / "nginx.conf").read_text(encoding="utf-8")
-    file = make_yard(tmp_path / "project", WORKS)
+    file = make_project(tmp_path / "project", WORKS)
     known = ssl.create_default_context(cafile=make_certificate(tmp_path))
     with (
         TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm,

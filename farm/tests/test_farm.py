@@ -16,7 +16,7 @@ from farm.tests.ordeals import (
     check_once,
     harm_often,
 )
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 
 pytestmark = pytest.mark.integration
 
@@ -26,7 +26,7 @@ SLOW = WORKS.replace("cat {core}", "sleep 1; cat {core}").replace(
 
 
 def start(stack: ExitStack, folder: Path, text: str, database: str) -> TrialFarm:
-    file = make_yard(folder / "project", text)
+    file = make_project(folder / "project", text)
     farm = TrialFarm(folder / "farm", file, database, WORKERS)
     stack.enter_context(farm)
     farm.start_master()

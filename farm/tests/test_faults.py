@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from torchyard.store.store import Store
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -38,7 +38,7 @@ def start(
     *,
     patience: int = 60,
 ) -> TrialFarm:
-    file = make_yard(folder / "project", text)
+    file = make_project(folder / "project", text)
     farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots)
     farm.patience = patience
     stack.enter_context(farm)
@@ -147,7 +147,7 @@ def test_memory_is_booked(stack: ExitStack, tmp_path: Path, memory: str, togethe
 
 def test_a_plan_that_no_machine_can_build_is_refused(stack: ExitStack, tmp_path: Path) -> None:
     text = WORKS + '[requirements.core]\nmemory = "64 GB"\ncapabilities = ["cuda"]\n'
-    file = make_yard(tmp_path / "project", text)
+    file = make_project(tmp_path / "project", text)
     farm = TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",))
     stack.enter_context(farm)
     with pytest.raises(AssertionError, match="no machine of the farm"):

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
 def test_a_master_forgets_old_plans_and_finishes_open_ones(tmp_path: Path) -> None:
-    file = make_yard(tmp_path / "project", WORKS)
+    file = make_project(tmp_path / "project", WORKS)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
         settings = farm.master / "farm.toml"
         settings.write_text(f'keep = "0 s"\n{settings.read_text(encoding="utf-8")}', "utf-8")

@@ -19,7 +19,7 @@ from buildbot.www.ws import WsProtocol
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.visitors import JSON, Visitor, whisper
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from torchyard_farm.settings.layout import secret_of
 from torchyard_farm.settings.roles import ADMIN
 
@@ -51,7 +51,7 @@ FIELDS = {
 def farm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialFarm]:
     """A farm with a job that runs for as long as the tests do."""
     folder = tmp_path_factory.mktemp("locked")
-    file = make_yard(folder / "project", WORKS.replace("mkdir -p", "sleep 3600; mkdir -p", 1))
+    file = make_project(folder / "project", WORKS.replace("mkdir -p", "sleep 3600; mkdir -p", 1))
     with TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=GUESTS) as farm:
         farm.start_master()
         farm.start_workers()

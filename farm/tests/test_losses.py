@@ -33,7 +33,7 @@ from farm.tests.ordeals import (
     long_text,
     small_disk,
 )
-from tests.helpers import make_yard
+from tests.helpers import make_project
 from torchyard_farm.settings.farm import parse_farm
 
 pytestmark = [
@@ -55,14 +55,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("site")
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
-        file = make_yard(folder / "project")
+        file = make_project(folder / "project")
         farm = TrialFarm(folder / "farm", file, server.url(), WORKERS, keys="attempts = 9\n")
         yield Site(farm, stack.enter_context(cabled(farm)), server)
 
 
 @pytest.fixture
 def ordeal(site: Site, tmp_path: Path) -> Ordeal:
-    site.farm.file = make_yard(tmp_path / "project", long_text(tmp_path))
+    site.farm.file = make_project(tmp_path / "project", long_text(tmp_path))
     ordeal = Ordeal(site.farm, tmp_path, site.cables)
     wait_until(ordeal.is_whole, LONG, site.farm.log)
     return ordeal
@@ -70,7 +70,7 @@ def ordeal(site: Site, tmp_path: Path) -> Ordeal:
 
 @pytest.fixture
 def busy(site: Site, tmp_path: Path) -> TrialFarm:
-    site.farm.file = make_yard(tmp_path / "project", busy_text(tmp_path, PYTHONS))
+    site.farm.file = make_project(tmp_path / "project", busy_text(tmp_path, PYTHONS))
     return site.farm
 
 

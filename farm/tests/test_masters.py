@@ -13,7 +13,7 @@ from farm.tests.cables import Cable
 from farm.tests.clocks import backdate
 from farm.tests.farms import LONG, TrialFarm, postgres, postgres_programs, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK, reserved_port
 from torchyard_farm.jobs.plans import Plans
 
@@ -60,7 +60,7 @@ def start(
     if postgres_programs() is None:
         pytest.skip("there is no PostgreSQL: apt-get install postgresql")
     database = stack.enter_context(postgres())
-    file = make_yard(folder / "project", text)
+    file = make_project(folder / "project", text)
     first = Master(folder / "farm", file, database, NAMES, slots)
     stack.enter_context(first)
     toml = first.master / "farm.toml"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 
 pytestmark = pytest.mark.integration
 
@@ -24,7 +24,7 @@ def farm_of(
     *,
     tables: str = "",
 ) -> TrialFarm:
-    file = make_yard(folder / "project", text)
+    file = make_project(folder / "project", text)
     farm = TrialFarm(folder / "farm", file, "sqlite:///state.sqlite", names, slots, tables=tables)
     return stack.enter_context(farm)
 

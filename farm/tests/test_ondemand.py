@@ -12,7 +12,7 @@ import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK
 from torchyard.host.detached import begin_record
 from torchyard_farm.machine.idle import Idleness
@@ -66,7 +66,7 @@ class OnDemandFarm(TrialFarm):
 
 
 def start(stack: ExitStack, folder: Path, text: str, idle: int) -> OnDemandFarm:
-    file = make_yard(folder / "project", text)
+    file = make_project(folder / "project", text)
     farm = stack.enter_context(OnDemandFarm(folder / "farm", file, idle))
     stack.callback(farm.end_machine)
     farm.write()

@@ -41,11 +41,11 @@ from farm.tests.ordeals import (
 )
 from farm.tests.test_credentials import UPLOADS
 from tests.faults import Fault, FaultyProxy, Request, no_fault
-from tests.helpers import CORE, make_yard
+from tests.helpers import CORE, make_project
 from tests.publishing import PUBLISHES, make_publishing_yard
 from tests.services import S3Server
 from torchyard.host.machine import python_name
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.store.claims import DEAD
 
 pytestmark = [
@@ -78,7 +78,7 @@ def ordeal(request: pytest.FixtureRequest, tmp_path: Path, server: Postgres) -> 
     has_hosts = getattr(request, "param", False)
     if has_hosts and os.geteuid() != 0:
         pytest.skip("only root can give each worker a name of its own")
-    file = make_yard(tmp_path / "project", long_text(tmp_path))
+    file = make_project(tmp_path / "project", long_text(tmp_path))
     farm = TrialFarm(tmp_path / "farm", file, server.make(), WORKERS)
     with cabled(farm, has_hosts=has_hosts) as cables:
         yield Ordeal(farm, tmp_path, cables)
@@ -170,7 +170,7 @@ def test_the_network_flaps_while_a_log_streams(ordeal: Ordeal) -> None:
 def test_postgresql_is_restarted_while_jobs_begin_and_end(
     tmp_path: Path, server: Postgres, how: signal.Signals
 ) -> None:
-    file = make_yard(tmp_path / "project", busy_text(tmp_path, 9))
+    file = make_project(tmp_path / "project", busy_text(tmp_path, 9))
     farm = TrialFarm(tmp_path / "farm", file, server.make(), WORKERS)
     with cabled(farm):
         plan = farm.submit()

@@ -7,7 +7,7 @@ from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
-from torchyard.model.order import ORDER
+from torchyard.model.job_spec import ORDER
 from torchyard_farm.machine.trust import entrust
 from torchyard_farm.master.follow import FollowCommand
 from torchyard_farm.pages.story import Story

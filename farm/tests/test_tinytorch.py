@@ -62,7 +62,7 @@ class _Build(msgspec.Struct):
     properties: _Properties
 
 
-class Yard(NamedTuple):
+class Config(NamedTuple):
     """A farm, the place that it publishes to, and the server where that is read."""
 
     farm: TrialFarm
@@ -83,7 +83,7 @@ class Yard(NamedTuple):
 
 
 @contextmanager
-def yard_for(project: Project, folder: Path) -> Iterator[Yard]:
+def yard_for(project: Project, folder: Path) -> Iterator[Config]:
     """Three workers, of which one publishes to a bucket, and only that one can."""
     with ExitStack() as stack:
         (folder / "s3").mkdir()
@@ -103,7 +103,7 @@ def yard_for(project: Project, folder: Path) -> Iterator[Yard]:
         words = ("--to", place.url, "--variants", "compute-blas")
         done = torchyard("publish", folder / "others", *words, env=place.environment)
         assert done.returncode == 0, done.stderr
-        yield Yard(farm, nginx, place.url)
+        yield Config(farm, nginx, place.url)
 
 
 class Packed(NamedTuple):
@@ -150,15 +150,15 @@ def test_a_part_of_the_sample_is_built_and_published_by_a_farm(
         channel_for(project, python_name())
         project.torchyard("build", "package:*", *part)
         ours = packages_in(project.store)
-    with yard_for(project, tmp_path) as yard:
-        yard.build(tmp_path / "store", *part, "--set", 'smoke.level="import"', subset="part")
+    with yard_for(project, tmp_path) as config:
+        config.build(tmp_path / "store", *part, "--set", 'smoke.level="import"', subset="part")
         theirs = packages_in(tmp_path / "store")
         assert sorted(made.job for made in theirs.values()) == sorted(
             f"package:{PREFIX}/{VIEW}/{cell}" for cell in CELLS
         )
         assert theirs == {name: ours[name] for name in theirs}
-        check_installed(yard.nginx.url, tmp_path / "installed")
-        check_published_by(yard.farm)
+        check_installed(config.nginx.url, tmp_path / "installed")
+        check_published_by(config.farm)
 
 
 @pytest.mark.slow
@@ -173,10 +173,10 @@ def test_the_whole_sample_is_built_and_published_by_a_farm(
         channel_for(project, "cp310", "cp311", "cp312", "cp313")
         project.torchyard("build", "package:*")
         ours = packages_in(project.store)
-    with yard_for(project, tmp_path) as yard:
-        yard.build(tmp_path / "store")
+    with yard_for(project, tmp_path) as config:
+        config.build(tmp_path / "store")
         theirs = packages_in(tmp_path / "store")
         assert len(theirs) == 35
         assert theirs == {name: ours[name] for name in theirs}
-        check_installed(yard.nginx.url, tmp_path / "installed")
-        check_published_by(yard.farm)
+        check_installed(config.nginx.url, tmp_path / "installed")
+        check_published_by(config.farm)

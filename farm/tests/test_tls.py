@@ -14,7 +14,7 @@ import pytest
 from cryptography import x509
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard_farm.settings.farm import Farm, parse_farm
@@ -201,7 +201,7 @@ def test_a_worker_without_an_authority_trusts_those_of_the_system(tmp_path: Path
 
 @pytest.mark.integration
 def test_a_plan_is_built_over_tls_by_those_who_know_the_password(tmp_path: Path) -> None:
-    file = make_yard(tmp_path / "project", WORKS)
+    file = make_project(tmp_path / "project", WORKS)
     with TrialFarm(
         tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), keys="tls = true\n"
     ) as farm:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from tests.helpers import CORE, WORKS, make_yard
+from tests.helpers import CORE, WORKS, make_project
 
 pytestmark = pytest.mark.integration
 
@@ -20,7 +20,7 @@ def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
     text = WORKS.replace("mkdir -p {out}/lib", f"{slow}; mkdir -p {{out}}/lib", 1).replace(
         "cat {core}", f"{_BROKEN}; cat {{core}}"
     )
-    file = make_yard(tmp_path / "project", text)
+    file = make_project(tmp_path / "project", text)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
         farm.start_master()
         farm.start_workers()

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farm.tests.made import KIND
-from tests.helpers import SMALL, yard_of
+from tests.helpers import SMALL, config_of
 from torchyard.index.entry import Entry
 from torchyard.publish.select import Chosen
 from torchyard.recipes import steps_of
@@ -64,7 +64,7 @@ EVERY = (KIND, "macos-arm64", "any")
 
 
 def plan_of(day: int, kinds: Collection[str] = EVERY) -> tuple[FarmPlan, dict[str, int]]:
-    trial = Trial(DAILY, yard_of(SMALL), f"2026-11-{day}T06:00:00Z", "file:///store")
+    trial = Trial(DAILY, config_of(SMALL), f"2026-11-{day}T06:00:00Z", "file:///store")
     return trial_plan(trial, CHOSEN, kinds)
 
 

@@ -16,7 +16,7 @@ from twisted.internet.task import Clock
 from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.made import made_plan
 from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
-from tests.helpers import CORE, WORKS, make_yard
+from tests.helpers import CORE, WORKS, make_project
 from torchyard.model.event import Ended
 from torchyard.store.store import Store
 from torchyard.store.verify import drop
@@ -48,7 +48,7 @@ def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) ->
         )
         + '\n[requirements.bindings]\ncapabilities = ["fast"]\n'
     )
-    file = make_yard(tmp_path / "project", text)
+    file = make_project(tmp_path / "project", text)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=FAST) as farm:
         farm.start_master()
         farm.start_worker("w1")

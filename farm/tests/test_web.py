@@ -11,7 +11,7 @@ import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.visitors import Visitor
-from tests.helpers import WORKS, make_yard
+from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK
 from torchyard_farm.settings.layout import secret_of
 from torchyard_farm.settings.roles import ADMIN
@@ -61,7 +61,7 @@ def test_a_long_answer_is_whole() -> None:
 @pytest.mark.slow
 def test_only_the_administrator_can_try_a_failed_job_again(tmp_path: Path) -> None:
     text = WORKS.replace("mkdir -p {out}/lib", f"mkdir -p {{out}}/lib; test -e {tmp_path}/mended")
-    file = make_yard(tmp_path / "project", text)
+    file = make_project(tmp_path / "project", text)
     with ExitStack() as stack:
         farm = stack.enter_context(
             TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",))

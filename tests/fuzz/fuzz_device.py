@@ -6,7 +6,7 @@ import zlib
 from tests.fuzz.choices import Choices
 
 from torchyard.package.contents import DeviceCode
-from torchyard.package.device_code import DeviceScan
+from torchyard.package.device.scan import DeviceScan
 
 _RAW = 255
 _PAGE = 4096

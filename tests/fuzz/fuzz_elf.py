@@ -11,11 +11,11 @@ from tests.fuzz.elves import build_elf
 from tests.fuzz.laws import SMALL, check_all, is_binary_within_limits
 
 from torchyard.errors import BuildError
-from torchyard.package import elf_stream
 from torchyard.package.contents import Binary, Fault
-from torchyard.package.elf import read_elf, section_names, symbols
-from torchyard.package.elf_image import MAGIC
-from torchyard.package.elf_stream import ElfStream
+from torchyard.package.elf import stream
+from torchyard.package.elf.file import read_elf, section_names, symbols
+from torchyard.package.elf.image import MAGIC
+from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import Faults
 from torchyard.package.members import Found
 
@@ -65,14 +65,14 @@ def _streamed(pieces: list[bytes]) -> tuple[Binary | None, tuple[Fault, ...]]:
 @contextmanager
 def _keeping(window: int) -> Iterator[None]:
     """Let the reader keep so little of a file that it has to pass again, as very large ones do."""
-    known = {name: getattr(elf_stream, name) for name in _CONSTANTS}
+    known = {name: getattr(stream, name) for name in _CONSTANTS}
     for name in _CONSTANTS:
-        setattr(elf_stream, name, max(window, _HEADER))
+        setattr(stream, name, max(window, _HEADER))
     try:
         yield
     finally:
         for name, value in known.items():
-            setattr(elf_stream, name, value)
+            setattr(stream, name, value)
 
 
 def _compare_with_mapped(content: bytes, streamed: Binary | None) -> None:

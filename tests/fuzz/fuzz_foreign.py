@@ -6,8 +6,8 @@ from tests.contents import GOOD_WHEEL, MODULE, wheel
 from tests.fuzz.choices import Choices
 from tests.fuzz.laws import SMALL, check_all
 
-from torchyard.package.foreign import ForeignStream, is_foreign
 from torchyard.package.limits import Faults
+from torchyard.package.macho_pe.stream import ForeignStream, is_foreign
 from torchyard.package.members import Found
 
 _RAW = 255

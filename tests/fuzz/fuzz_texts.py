@@ -7,8 +7,8 @@ from tests.fuzz.choices import Choices
 from tests.fuzz.laws import check_all
 
 from torchyard.errors import BuildError
-from torchyard.package.dist_info import parse_record
-from torchyard.package.wheel import parse_metadata
+from torchyard.package.wheel.dist_info import parse_record
+from torchyard.package.wheel.write import parse_metadata
 
 TEXTS = (
     f"{ABOUT}/RECORD",

@@ -8,8 +8,8 @@ from tests.fuzz.elves import build_elf
 from tests.fuzz.laws import check_all, is_within_limits, read_bytes
 from tests.fuzz.zips import build_zip
 
-from torchyard.package.archive import Written
-from torchyard.package.dist_info import record
+from torchyard.package.wheel.dist_info import record
+from torchyard.package.zip.writer import Written
 
 _FILES = (WHEEL_NAME, "libtorch-cxx11-abi-2.13.0%2Bcu130.zip", "odd.whl")
 _RAW = 255

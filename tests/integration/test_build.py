@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.helpers import WORKS, Command, make_yard
+from tests.helpers import WORKS, Command, make_project
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
@@ -47,7 +47,7 @@ def outcomes(text: str) -> Counter[object]:
 
 
 def test_a_plan_is_built_once_and_then_found(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     first = build(file, "-o", tmp_path / "dist")
     assert first.returncode == 0, first.stderr
     assert first.stderr.endswith(": 10 built\n")
@@ -65,7 +65,7 @@ def test_a_plan_is_built_once_and_then_found(tmp_path: Path) -> None:
 
 
 def test_only_what_is_asked_for_is_built(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     core = build(file, "core:*", "--json")
     assert outcomes(core.stdout) == {"built": 2}
     one = build(file, "cp312", "--skip", "smoke:*", "--json")
@@ -74,7 +74,7 @@ def test_only_what_is_asked_for_is_built(tmp_path: Path) -> None:
 
 def test_a_package_that_is_there_needs_no_core(tmp_path: Path) -> None:
     """Nothing is built for the sake of a result that exists already."""
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     build(file)
     store = Store.at(str(tmp_path / ".torchyard/store"))
     for result in list(store.results()):
@@ -84,7 +84,7 @@ def test_a_package_that_is_there_needs_no_core(tmp_path: Path) -> None:
 
 
 def test_events_follow_their_schema(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     told = events(build(file, "--json").stdout)
     for event in told:
         validate(event, "events")
@@ -99,7 +99,7 @@ FAILING = WORKS.replace(
 
 
 def test_after_a_failure_nothing_more_is_begun(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, FAILING)
+    file = make_project(tmp_path, FAILING)
     failed = build(file, "--jobs", "1", "--json")
     assert failed.returncode == 9
     told = [str(event.get("outcome", event["event"])) for event in events(failed.stdout)]
@@ -109,20 +109,20 @@ def test_after_a_failure_nothing_more_is_begun(tmp_path: Path) -> None:
 
 
 def test_who_keeps_going_does_all_that_can_be_done(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, FAILING)
+    file = make_project(tmp_path, FAILING)
     failed = build(file, "--keep-going", "--json")
     assert failed.returncode == 9
     assert outcomes(failed.stdout) == {"built": 6, "failed": 1, "skipped": 3}
-    mended = make_yard(tmp_path / "mended", WORKS)
+    mended = make_project(tmp_path / "mended", WORKS)
     assert build(mended, "--store", tmp_path / ".torchyard/store").returncode == 0
 
 
 def test_a_build_in_a_service_folds_logs(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, FAILING)
+    file = make_project(tmp_path, FAILING)
     github = build(file, "--keep-going", env={"GITHUB_ACTIONS": "true"})
     assert github.stderr.count("::group::log of ") == github.stderr.count("::endgroup::") == 7
     assert "== step 1/2: compile" in github.stderr
-    gitlab = build(make_yard(tmp_path / "lab"), env={"GITLAB_CI": "true"})
+    gitlab = build(make_project(tmp_path / "lab"), env={"GITLAB_CI": "true"})
     assert gitlab.stderr.count("section_start:") == gitlab.stderr.count("section_end:") == 10
 
 
@@ -130,7 +130,7 @@ def test_status_tells_from_another_terminal(torchyard: Command, tmp_path: Path) 
     text = WORKS.replace(
         "ls {out}/lib > {out}/listing", "echo '[7/9] Building'; sleep 300; ls > {out}/listing"
     )
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     nothing = torchyard("status", "-f", file)
     assert nothing.code == 5
     running = subprocess.Popen(
@@ -161,7 +161,7 @@ def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
         "ls {out}/lib >", "echo begun > {work}/../../begun; sleep $NAP; ls {out}/lib >"
     )
     text += '\n[[override]]\nstage = "core"\npass_env = ["NAP"]\n'
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     env = {**os.environ, "NAP": "600"}
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file], env=env, stderr=subprocess.PIPE, text=True
@@ -185,7 +185,7 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
         "ls {out}/lib > {out}/listing",
         "trap '' TERM; touch {work}/../../begun; while :; do sleep 1; done",
     )
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     running = subprocess.Popen([*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     wait_until((tmp_path / ".torchyard/begun").exists)
@@ -207,7 +207,7 @@ def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
         f"until test -e {tmp_path}/waits; do sleep 0.1; done; false; cat {{core}}/lib/core.bin >"
     )
     text = WORKS.replace("cat {core}/lib/core.bin >", wait)
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file, "--slots", "2", "--json"],
         stdout=subprocess.PIPE,
@@ -226,7 +226,7 @@ def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
 def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
     """Another collection removed a core that this build counted on."""
     wait = f'run = "until test -e {tmp_path}/go; do sleep 0.1; done; cat {{core}}'
-    file = make_yard(tmp_path, WORKS.replace('run = "cat {core}', wait))
+    file = make_project(tmp_path, WORKS.replace('run = "cat {core}', wait))
     build(file, "core:*")
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (core,) = [r for r in store.results() if r.order.task.stage == "core"]
@@ -255,7 +255,7 @@ def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
         "echo $MAKEFLAGS > {out}/listing; test -e ../../../survives"
         " || (touch ../../../survives; kill -9 $$)",
     )
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     done = build(file, "--slots", "4", "--json")
     assert done.returncode == 0, done.stderr
     (retry,) = [event for event in events(done.stdout) if event.get("outcome") == "retry"]
@@ -275,7 +275,7 @@ def test_slots_of_a_job_that_somebody_else_did_in_the_end_are_for_all(tmp_path: 
     )
     pools = f"ls $(dirname $(echo $MAKEFLAGS | sed s/.*fifo://)) >> {tmp_path}/pools; cat {{core}}"
     text = WORKS.replace("ls {out}/lib >", f"{dies} {{out}}/lib >").replace("cat {core}", pools)
-    theirs, ours = make_yard(other, text), make_yard(tmp_path / "ours", text)
+    theirs, ours = make_project(other, text), make_project(tmp_path / "ours", text)
     (other / ".torchyard").mkdir()
     (other / ".torchyard/survives").touch()
     assert build(theirs, "core:*").returncode == 0
@@ -288,7 +288,7 @@ def test_slots_of_a_job_that_somebody_else_did_in_the_end_are_for_all(tmp_path: 
 def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:
     """Hours of compiling are not lost with the process that watched them."""
     wait = f"until test -e {tmp_path}/go; do sleep 0.1; done; ls {{out}}/lib"
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", wait))
+    file = make_project(tmp_path, WORKS.replace("ls {out}/lib", wait))
     command = [*TORCHYARD, "build", "-f", str(file), "--json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
         assert running.stdout is not None
@@ -306,7 +306,7 @@ def test_jobs_go_on_when_the_engine_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_stage_that_nobody_explained_is_told_before_anything_runs(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.partition("[[steps.bindings]]")[0])
+    file = make_project(tmp_path, WORKS.partition("[[steps.bindings]]")[0])
     failed = build(file)
     assert failed.returncode == 4
     assert "nothing says with what" in failed.stderr
@@ -314,7 +314,7 @@ def test_a_stage_that_nobody_explained_is_told_before_anything_runs(tmp_path: Pa
 
 
 def test_damage_in_the_store_is_mended(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     build(file, "core:*")
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (core,) = [r for r in store.results() if r.order.task.stage == "core"]
@@ -327,7 +327,7 @@ def test_damage_in_the_store_is_mended(tmp_path: Path) -> None:
 
 
 def test_packages_of_one_name_are_not_delivered(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace("demo-{version}-{python}.whl", "demo.whl"))
+    file = make_project(tmp_path, WORKS.replace("demo-{version}-{python}.whl", "demo.whl"))
     failed = build(file, "-o", tmp_path / "dist")
     assert failed.returncode == 5
     assert "both have a file `demo.whl`, not the same" in failed.stderr
@@ -337,14 +337,14 @@ def test_packages_of_one_name_are_delivered_by_block(tmp_path: Path) -> None:
     text = WORKS.replace('blas = ["openblas"]', 'blas = ["mkl", "openblas"]')
     assert text != WORKS
     dist = tmp_path / "dist"
-    done = build(make_yard(tmp_path, text), "-o", dist)
+    done = build(make_project(tmp_path, text), "-o", dist)
     assert done.returncode == 0, done.stderr
     blocks = {path.parent.relative_to(dist).as_posix() for path in dist.rglob("*.whl")}
     assert blocks == {"linux-x86_64/cpu-mkl", "linux-x86_64/cpu-openblas"}
 
 
 def test_old_builds_are_forgotten(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     builds = tmp_path / ".torchyard/builds"
     for number in range(30):
         (builds / f"20200101T0000{number:02d}-{2**22 + 1}").mkdir(parents=True)
@@ -356,7 +356,7 @@ def test_a_job_whose_process_is_killed_is_begun_again(tmp_path: Path) -> None:
     text = WORKS.replace(
         "ls {out}/lib >", f"test -e {tmp_path}/once || {{ touch {tmp_path}/once; sleep 60; }}; ls >"
     )
-    file = make_yard(tmp_path, text.replace("{ touch", "{{ touch").replace("; }}", "; }}}}"))
+    file = make_project(tmp_path, text.replace("{ touch", "{{ touch").replace("; }}", "; }}}}"))
     running = subprocess.Popen(
         [*TORCHYARD, "build", "core:*", "-f", file, "--json"], stdout=subprocess.PIPE, text=True
     )
@@ -385,7 +385,7 @@ def sleepers(pid: int) -> list[psutil.Process]:
 
 
 def test_paused_compilers_go_on_when_the_engine_is_gone(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "sleep 5; ls >"))
+    file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", "sleep 5; ls >"))
     running = subprocess.Popen(
         [*TORCHYARD, "build", "core:*", "-f", file], stderr=subprocess.DEVNULL
     )
@@ -399,7 +399,7 @@ def test_paused_compilers_go_on_when_the_engine_is_gone(tmp_path: Path) -> None:
 
 
 def test_a_build_outlives_who_watches_it(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     running = subprocess.Popen(
         [*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL
     )
@@ -411,7 +411,7 @@ def test_a_build_outlives_who_watches_it(tmp_path: Path) -> None:
 
 
 def test_another_platform_is_not_built_here(tmp_path: Path) -> None:
-    file = make_yard(
+    file = make_project(
         tmp_path, WORKS.replace('["linux-x86_64"]', '["linux-x86_64", "linux-aarch64"]')
     )
     refused = build(file)
@@ -422,7 +422,7 @@ def test_another_platform_is_not_built_here(tmp_path: Path) -> None:
 
 
 def test_packages_do_not_go_into_the_source(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     refused = build(file, "-o", tmp_path / "code/dist")
     assert refused.returncode == 2
     assert "inside the source directory" in refused.stderr
@@ -443,7 +443,7 @@ def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:
     store = tmp_path / "store"
     builds = []
     for name in ("one", "two"):
-        file = make_yard(tmp_path / name, text)
+        file = make_project(tmp_path / name, text)
         command = [*TORCHYARD, "build", "-f", str(file), "--store", str(store), "--json"]
         builds.append(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
     said = [process.communicate()[0] for process in builds]
@@ -459,7 +459,7 @@ def test_two_builds_of_one_plan_share_the_work(tmp_path: Path) -> None:
 
 
 def test_a_build_on_s3(tmp_path: Path, s3_place: Place) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     done = build(file, "--store", s3_place.url, env=s3_place.environment)
     assert done.returncode == 0, done.stderr
     again = build(file, "--store", s3_place.url, env=s3_place.environment)

@@ -11,7 +11,7 @@ from tests.served import SHARED, Served, names, tiny
 
 from torchyard.checks.smoke.conda import solve
 from torchyard.errors import HostError
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 
 pytestmark = pytest.mark.integration
 

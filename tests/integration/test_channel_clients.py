@@ -18,7 +18,7 @@ from tests.smoke import make_wheel
 from torchyard.checks.smoke.conda import solve
 from torchyard.index.entry import package_key
 from torchyard.index.page import Media
-from torchyard.publish.shelves import headers
+from torchyard.publish.channel.layout import headers
 
 pytestmark = pytest.mark.integration
 

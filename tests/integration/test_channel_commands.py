@@ -15,8 +15,8 @@ from tests.helpers import Command, Output
 from tests.services import S3Server
 
 from torchyard.errors import SelectionError, UsageError
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import ROOTS
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ROOTS
 from torchyard.store.objects import Objects
 
 pytestmark = pytest.mark.integration

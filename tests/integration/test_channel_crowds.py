@@ -27,8 +27,8 @@ from tests.integration import test_crash as crash
 from tests.integration.test_crash import Stock, Zygote
 from tests.services import Nginx
 
-from torchyard.host.work import locked
-from torchyard.publish.channel import Channel
+from torchyard.host.locks import locked
+from torchyard.publish.channel.channel import Channel
 from torchyard.store import objects
 
 pytestmark = pytest.mark.integration

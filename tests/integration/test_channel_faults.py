@@ -30,7 +30,7 @@ from tests.integration import test_crash as crash
 from tests.integration.test_crash import Stock, Zygote
 from tests.services import Place
 
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.store import objects
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ from tests.served import Served, directory_config
 from tests.services import Nginx
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 
 pytestmark = pytest.mark.integration
 

@@ -13,9 +13,9 @@ import jsonschema
 import pytest
 from tests.helpers import ROOT, Command
 
-from torchyard.checks.rules import RULES
-from torchyard.package.archive import Written
-from torchyard.package.dist_info import record
+from torchyard.checks.registry import RULES
+from torchyard.package.wheel.dist_info import record
+from torchyard.package.zip.writer import Written
 
 pytestmark = pytest.mark.integration
 

@@ -22,8 +22,8 @@ from tests.smoke import compile_stub, extract
 from tests.wheels import NEWEST, shared_wheel
 
 from torchyard.errors import CheckError
-from torchyard.inspect.check_documents import CheckDocument, PackageDocument
-from torchyard.inspect.compare_documents import CompareDocument, TextDocument
+from torchyard.reports.check.document import CheckDocument, PackageDocument
+from torchyard.reports.compare.document import CompareDocument, TextDocument
 
 pytestmark = pytest.mark.integration
 

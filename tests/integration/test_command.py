@@ -58,10 +58,10 @@ def test_diff_against_a_git_revision(tmp_path: Path) -> None:
     git("commit", "-qam", "two")
     args = ("plan", "diff", "HEAD~1", "HEAD", "-f", str(file), "--fail-on-vanish")
     assert run(*args, cwd=tmp_path.parent).returncode == 8
-    git("mv", "torchyard.toml", "yard.toml")
-    moved = run("plan", "diff", "HEAD~1:torchyard.toml", "yard.toml", "--json", cwd=tmp_path)
+    git("mv", "torchyard.toml", "moved.toml")
+    moved = run("plan", "diff", "HEAD~1:torchyard.toml", "moved.toml", "--json", cwd=tmp_path)
     assert len(json.loads(moved.stdout)["vanished"]) == 2
-    git("mv", "yard.toml", "torchyard.toml")
+    git("mv", "moved.toml", "torchyard.toml")
     option = run("plan", "diff", "--", "--output=x", "torchyard.toml", cwd=tmp_path)
     assert option.returncode == 7
     assert not (tmp_path / "x").exists()

@@ -29,15 +29,15 @@ from tests.conda import (
     solve,
     solve_and_install,
 )
-from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
+from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
 from torchyard.errors import BuildError, StoreError
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.package.conda import Sources, assemble_conda
-from torchyard.package.conda_metadata import CondaBuild, CondaKind
-from torchyard.package.conda_table import load_conda_table
-from torchyard.package.elf import read_elf
+from torchyard.package.conda.metadata import CondaBuild, CondaKind
+from torchyard.package.conda.table import load_conda_table
+from torchyard.package.conda.write import Sources, assemble_conda
+from torchyard.package.elf.file import read_elf
 from torchyard.recipes.packing import pack
 from torchyard.run.rebuild import carried_order
 
@@ -490,7 +490,7 @@ def test_the_test_suite_is_that_of_the_source(made: Made, tmp_path: Path) -> Non
         )
     ]
     order, inputs = tmp_path / "torchyard-order.json", tmp_path / "inputs"
-    order.write_bytes(msgspec.json.encode(Order(tasks=tuple(tasks))))
+    order.write_bytes(msgspec.json.encode(JobSpec(tasks=tuple(tasks))))
     shutil.copytree(made.core, inputs / "core")
     shutil.copytree(made.bindings, inputs / "bindings")
     with pytest.raises(BuildError, match="demo has no directory of tests"):
@@ -536,8 +536,8 @@ PACK = """\
 import sys
 from pathlib import Path
 
-from torchyard.package.conda import About, write_conda
-from torchyard.package.conda_metadata import CondaMetadata
+from torchyard.package.conda.write import About, write_conda
+from torchyard.package.conda.metadata import CondaMetadata
 
 metadata = CondaMetadata(name="demo", version="1.0", build="h_0", number=0, subdir="linux-64")
 order, files, out = map(Path, sys.argv[1:])
@@ -549,7 +549,7 @@ def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_pa
     write(tmp_path / "pack.py", PACK)
     head, _, tail = WORKS.partition("[[steps.package]]")
     step = f'run = "{sys.executable} {tmp_path}/pack.py {{order}} {{bindings}} {{out}}"\n'
-    file = make_yard(
+    file = make_project(
         tmp_path, f"{head}[[steps.package]]\n{step}\n[steps]{tail.partition('[steps]')[2]}"
     )
     for job in ("source:demo-1.0", CORE, BINDINGS, PACKAGE):

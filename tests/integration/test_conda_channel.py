@@ -16,7 +16,7 @@ from tests.services import Nginx
 from torchyard.checks.smoke.conda import index_channel, solve
 from torchyard.errors import HostError
 from torchyard.index.entry import State
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 
 pytestmark = pytest.mark.integration
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.faults import FaultyProxy
-from tests.helpers import CORE, WORKS, Command, make_yard
+from tests.helpers import CORE, WORKS, Command, make_project
 from tests.services import Place
 
-from torchyard.store.copies import Copies
+from torchyard.store.local_cache import Copies
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 
@@ -43,7 +43,7 @@ def test_the_core_stays_on_a_machine_that_made_or_used_it(
     torchyard: Command, tmp_path: Path, far: str, s3_proxy: FaultyProxy, copies: bool
 ) -> None:
     limit = 'copies = "1 GB"' if copies else ""
-    file = make_yard(tmp_path, f'{LARGE}\n[store]\nurl = "{far}"\n{limit}\n')
+    file = make_project(tmp_path, f'{LARGE}\n[store]\nurl = "{far}"\n{limit}\n')
 
     def run(job: str, work: str) -> int:
         """How many blobs a job reads."""
@@ -65,7 +65,7 @@ def test_the_core_stays_on_a_machine_that_made_or_used_it(
 def test_a_build_hands_the_limit_to_its_jobs(
     torchyard: Command, tmp_path: Path, far: str, s3_proxy: FaultyProxy
 ) -> None:
-    file = make_yard(tmp_path, f'{LARGE}\n[store]\nurl = "{far}"\ncopies = "1 GB"\n')
+    file = make_project(tmp_path, f'{LARGE}\n[store]\nurl = "{far}"\ncopies = "1 GB"\n')
     done = torchyard("build", "core:*", "-f", file)
     assert done.code == 0, done.err
     assert blobs_read(s3_proxy) == 0

@@ -21,18 +21,18 @@ import msgspec
 import obstore
 import pytest
 from tests.crash_driver import Deed, Ended, Kill, Moment
-from tests.helpers import CORE, PACKAGE, ROOT, WORKS, make_yard
+from tests.helpers import CORE, PACKAGE, ROOT, WORKS, make_project
 from tests.services import S3Server
 
-from torchyard.config.load import load_yard
+from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.host.snapshot import EPOCH
 from torchyard.host.tree import tree_digest
 from torchyard.model.identifier import parse
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.plan.build import make_plan_with
 from torchyard.plan.order import order_of
-from torchyard.store.collect import collect
+from torchyard.store.gc import collect
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
@@ -173,11 +173,11 @@ def stock(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
     return in_bucket
 
 
-class Yard:
+class Config:
     """A project, its jobs, and a store with the results of those that are done."""
 
     def __init__(self, folder: Path, zygote: Zygote, text: str = TEXT) -> None:
-        self.file = make_yard(folder / "yard", text)
+        self.file = make_project(folder / "project", text)
         code = self.file.parent / "code"
         (code / "deep").mkdir()
         (code / "deep/tool").write_text("#!/bin/sh\n", encoding="utf-8")
@@ -187,10 +187,10 @@ class Yard:
         self._folder = folder
         self._zygote = zygote
 
-    def order(self, name: str) -> Order:
+    def order(self, name: str) -> JobSpec:
         job = parse(JOBS[name])
         assert job.stage is not None
-        plan = make_plan_with(load_yard(str(self.file)), load_tables(), job)
+        plan = make_plan_with(load_config(str(self.file)), load_tables(), job)
         return order_of(plan, plan.find(job.stage, job.path))
 
     def fingerprints(self, name: str) -> frozenset[str]:
@@ -273,14 +273,14 @@ def check_run(deed: Deed, expected: object) -> None:
 def test_a_job_that_is_killed(
     stock: Stock, zygote: Zygote, tmp_path: Path, point: Point, every: int
 ) -> None:
-    yard = Yard(tmp_path, zygote)
-    yard.build_until(point[1])
-    deed = yard.deed(point[1], stock(yard.store))
+    config = Config(tmp_path, zygote)
+    config.build_until(point[1])
+    deed = config.deed(point[1], stock(config.store))
     counted = zygote.succeed(deed)
     expected = contents(deed)
     check_run(deed, expected)
     for kill in kills(counted, point, every):
-        deed = msgspec.structs.replace(deed, store=stock(yard.store))
+        deed = msgspec.structs.replace(deed, store=stock(config.store))
         with told(kill):
             zygote.die(deed, kill)
             zygote.succeed(deed)
@@ -293,13 +293,13 @@ def test_a_job_that_is_killed_over_its_copies(
     stock: Stock, zygote: Zygote, tmp_path: Path, every: int
 ) -> None:
     """What it left of them by half does no harm to the next run, which uses them."""
-    yard = Yard(tmp_path, zygote)
-    yard.build_until("package")
-    deed = msgspec.structs.replace(yard.deed("package", stock(yard.store)), copies=10**9)
+    config = Config(tmp_path, zygote)
+    config.build_until("package")
+    deed = msgspec.structs.replace(config.deed("package", stock(config.store)), copies=10**9)
     counted = zygote.succeed(deed)
     expected, work = contents(deed), Path(deed.folder, "work")
     for number in range(1, counted.moments["file"] + 1, every):
-        deed = msgspec.structs.replace(deed, store=stock(yard.store))
+        deed = msgspec.structs.replace(deed, store=stock(config.store))
         shutil.rmtree(work / "copies", ignore_errors=True)
         with told(Kill("file", number)):
             zygote.die(deed, Kill("file", number))
@@ -314,20 +314,20 @@ def test_a_sweep_that_is_killed(
     stock: Stock, zygote: Zygote, tmp_path: Path, point: Point, every: int
 ) -> None:
     """Neither the next sweep minds, nor writers of what was about to be removed, or is new."""
-    yard = Yard(tmp_path, zygote)
-    yard.build_until("other")
-    deed = Deed(what="collect", folder=str(tmp_path / "collect"), store=stock(yard.store))
-    deed = msgspec.structs.replace(deed, keep=yard.fingerprints("core"))
+    config = Config(tmp_path, zygote)
+    config.build_until("other")
+    deed = Deed(what="collect", folder=str(tmp_path / "collect"), store=stock(config.store))
+    deed = msgspec.structs.replace(deed, keep=config.fingerprints("core"))
     counted = zygote.succeed(deed)
-    check_store(deed.store, yard.fingerprints("core"))
-    wanted = [yard.deed(name, deed.store) for name in ("bindings", "other")]
+    check_store(deed.store, config.fingerprints("core"))
+    wanted = [config.deed(name, deed.store) for name in ("bindings", "other")]
     for run in wanted:
         zygote.succeed(run)
     expected = [contents(run) for run in wanted]
     chosen = kills(counted, point, every)
     deaths = 0
     for number, kill in enumerate(chosen):
-        deed = msgspec.structs.replace(deed, store=stock(yard.store))
+        deed = msgspec.structs.replace(deed, store=stock(config.store))
         with told(kill):
             deaths += zygote.may_die(deed, kill)  # a sweep shows by the clock that it lives
             if number % 2:
@@ -345,12 +345,12 @@ def test_a_sweep_that_is_killed(
 def test_a_copy_that_is_killed(
     stock: Stock, zygote: Zygote, tmp_path: Path, point: Point, every: int
 ) -> None:
-    yard = Yard(tmp_path, zygote)
-    yard.build_until("other")
-    deed = Deed(what="copy", folder=str(tmp_path / "copy"), store=str(yard.store))
+    config = Config(tmp_path, zygote)
+    config.build_until("other")
+    deed = Deed(what="copy", folder=str(tmp_path / "copy"), store=str(config.store))
     deed = msgspec.structs.replace(deed, target=stock(tmp_path / "nothing"))
     counted = zygote.succeed(deed)
-    expected = yard.fingerprints("package")
+    expected = config.fingerprints("package")
     check_store(deed.target, expected)
     for kill in kills(counted, point, every):
         deed = msgspec.structs.replace(deed, target=stock(tmp_path / "nothing"))
@@ -363,20 +363,20 @@ def test_a_copy_that_is_killed(
 @pytest.mark.parametrize("stock", ["directory", "bucket"], indirect=True)
 def test_a_large_upload_that_is_killed(stock: Stock, zygote: Zygote, tmp_path: Path) -> None:
     """Its parts are on their way in threads of obstore's own."""
-    yard = Yard(tmp_path, zygote, LARGE)
-    yard.build("source")
-    deed = yard.deed("core", stock(yard.store))
+    config = Config(tmp_path, zygote, LARGE)
+    config.build("source")
+    deed = config.deed("core", stock(config.store))
     counted = zygote.succeed(deed)
     assert counted.moments["large"] == 1
     expected = contents(deed)
     uploads = [counted.upload]
     for _ in range(3):
-        again = msgspec.structs.replace(deed, store=stock(yard.store))
+        again = msgspec.structs.replace(deed, store=stock(config.store))
         uploads.append(zygote.succeed(again).upload)
     died = 0
     for tenth in range(1, 10):
         kill = Kill("large", 1, min(uploads) * tenth / 10)
-        deed = msgspec.structs.replace(deed, store=stock(yard.store), kill=kill)
+        deed = msgspec.structs.replace(deed, store=stock(config.store), kill=kill)
         with told(kill):
             died += zygote.do(deed).code == -signal.SIGKILL  # unless it was quicker this time
             deed = msgspec.structs.replace(deed, kill=None)
@@ -389,14 +389,14 @@ def test_a_large_upload_that_is_killed(stock: Stock, zygote: Zygote, tmp_path: P
 @pytest.mark.parametrize("stock", ["directory"], indirect=True)
 def test_a_job_that_is_killed_at_system_calls(stock: Stock, zygote: Zygote, tmp_path: Path) -> None:
     """Those of obstore are among them, which Python sees nothing of."""
-    yard = Yard(tmp_path, zygote)
-    yard.build("source")
-    deed = yard.deed("core", stock(yard.store))
+    config = Config(tmp_path, zygote)
+    config.build("source")
+    deed = config.deed("core", stock(config.store))
     zygote.succeed(deed)
     expected = contents(deed)
     died = 0
     for call, number in product(("link", "unlink", "rename", "write"), (1, 2, 3, 4)):
-        deed = msgspec.structs.replace(deed, store=stock(yard.store))
+        deed = msgspec.structs.replace(deed, store=stock(config.store))
         names = ",".join(f"?{call}{suffix}" for suffix in ("", "at", "at2"))
         inject = f"inject={names}:signal=KILL:when={number}"
         tracer = ("strace", "-f", "-o", os.devnull, "-e", f"trace={names}", "-e", inject)
@@ -411,17 +411,17 @@ def test_a_job_that_is_killed_at_system_calls(stock: Stock, zygote: Zygote, tmp_
 def test_a_run_that_is_killed_over_its_step(stock: Stock, zygote: Zygote, tmp_path: Path) -> None:
     """The step goes on for as long as nobody ends it, but not if nobody would know of it."""
     text = TEXT.replace("ls {out}", f"test -e {tmp_path}/awake || sleep 1000; ls {{out}}")
-    yard = Yard(tmp_path, zygote, text)
-    yard.build("source")
+    config = Config(tmp_path, zygote, text)
+    config.build("source")
     (tmp_path / "awake").touch()
-    deed = yard.deed("core", stock(yard.store))
+    deed = config.deed("core", stock(config.store))
     counted = zygote.succeed(deed)
     expected = contents(deed)
     last = counted.starts[-1] + 1
     unknown = [Kill("file", last + number) for number in range(3)]
     known = [Kill("process", 2, delay) for delay in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 2)]
     for kill in (*unknown, *known):
-        deed = msgspec.structs.replace(deed, store=stock(yard.store))
+        deed = msgspec.structs.replace(deed, store=stock(config.store))
         with told(kill):
             (tmp_path / "awake").unlink()
             left = zygote.die(deed, kill)
@@ -432,14 +432,14 @@ def test_a_run_that_is_killed_over_its_step(stock: Stock, zygote: Zygote, tmp_pa
 
 
 def test_a_copy_of_the_source_that_is_killed(zygote: Zygote, tmp_path: Path) -> None:
-    code = Yard(tmp_path, zygote).file.parent / "code"
+    code = Config(tmp_path, zygote).file.parent / "code"
     deed = Deed(what="snapshot", folder=str(tmp_path / "run"), file=str(code))
     check_snapshots(zygote, deed, code, 1)
 
 
 @pytest.mark.parametrize("every", [pytest.param(4, id="some"), ALL])
 def test_a_check_out_that_is_killed(zygote: Zygote, tmp_path: Path, every: int) -> None:
-    code = Yard(tmp_path, zygote).file.parent / "code"
+    code = Config(tmp_path, zygote).file.parent / "code"
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@example.org"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "one"]):
         subprocess.run([*git, *words], cwd=code, check=True)

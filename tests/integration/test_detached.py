@@ -18,16 +18,16 @@ import msgspec
 import psutil
 import pytest
 from tests.crash_driver import Deed, Kill
-from tests.helpers import CORE, ROOT, WORKS, make_yard
+from tests.helpers import CORE, ROOT, WORKS, make_project
 from tests.integration.test_crash import ALL, Zygote, contents, started, told
-from tests.integration.test_crash import Yard as Killed
+from tests.integration.test_crash import Config as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
 from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 
 from torchyard.errors import StoppedError
 from torchyard.model.matrix import Needs
 from torchyard.run.detached import detached_in, end_named
-from torchyard.run.here import jobs_here
+from torchyard.run.local_jobs import jobs_here
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
 
@@ -52,7 +52,7 @@ def supervisors_in(work: Path) -> list[psutil.Process]:
     return found
 
 
-class Yard:
+class Config:
     """A project with one job whose second step goes on until it is let go, well or not."""
 
     def __init__(self, folder: Path) -> None:
@@ -61,8 +61,8 @@ class Yard:
             f"test ! -e {folder}/bad || exit 1; ls {{out}}/lib >"
         )
         self.folder = folder
-        self.file = make_yard(folder / "yard", WORKS.replace("ls {out}/lib >", waits))
-        self.work = folder / "yard/.torchyard/work"
+        self.file = make_project(folder / "project", WORKS.replace("ls {out}/lib >", waits))
+        self.work = folder / "project/.torchyard/work"
         self.argv = [sys.executable, "-m", "torchyard", "run", CORE, "--detach"]
         self.argv += ["-f", str(self.file)]
         self._programs: list[Program] = []
@@ -127,28 +127,28 @@ class Yard:
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Iterator[Yard]:
-    yard = Yard(tmp_path)
-    yield yard
-    yard.end()
+def config(tmp_path: Path) -> Iterator[Config]:
+    config = Config(tmp_path)
+    yield config
+    config.end()
 
 
-def test_what_runs_on_a_machine_can_be_listed_and_ended(yard: Yard) -> None:
-    assert detached_in(yard.work) == {}
+def test_what_runs_on_a_machine_can_be_listed_and_ended(config: Config) -> None:
+    assert detached_in(config.work) == {}
     began = time.monotonic()
-    program = yard.start()
-    ((name, begun),) = detached_in(yard.work).items()
+    program = config.start()
+    ((name, begun),) = detached_in(config.work).items()
     assert begun is not None
     assert 0 <= begun.age <= time.monotonic() - began + 0.1
-    (here,) = jobs_here(yard.work)
+    (here,) = jobs_here(config.work)
     assert (here.name, here.fingerprint, here.takes) == (name, begun.fingerprint, Needs())
     assert here.fingerprint.startswith(name.removeprefix("core-"))
-    assert (yard.work / name).is_dir()
-    end_named(yard.work, name)
+    assert (config.work / name).is_dir()
+    end_named(config.work, name)
     assert end_of(program)[0] == 143
-    assert detached_in(yard.work) == {}
-    assert all(is_gone(pid) for pid in yard.tries)
-    end_named(yard.work, name)  # it is over: nothing is done
+    assert detached_in(config.work) == {}
+    assert all(is_gone(pid) for pid in config.tries)
+    end_named(config.work, name)  # it is over: nothing is done
 
 
 def end_of(program: Program) -> tuple[int, str]:
@@ -162,188 +162,188 @@ def is_gone(pid: int) -> bool:
     return True
 
 
-def test_it_is_told_as_if_it_ran_here(yard: Yard) -> None:
-    yard.let_go(well=False)
-    plain, detached = yard.run(), yard.detach()
+def test_it_is_told_as_if_it_ran_here(config: Config) -> None:
+    config.let_go(well=False)
+    plain, detached = config.run(), config.detach()
     assert plain.returncode == detached.returncode == 9
     assert "`list` failed with exit code 1" in detached.stderr
     first, *others = plain.stderr.splitlines()
     assert first.startswith("started")
     assert detached.stderr.splitlines()[0] == first
     assert detached.stderr.splitlines()[-1] == others[-1], "the hint"
-    (yard.folder / "bad").unlink()
-    done = yard.run(CORE, "--detach", "--json")
+    (config.folder / "bad").unlink()
+    done = config.run(CORE, "--detach", "--json")
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert [event["event"] for event in events] == ["started", "stepping", "stepped", "ended"]
     assert events[-1]["outcome"] == "built"
-    assert not list(yard.work.iterdir())
-    assert yard.detach().stderr.startswith("cached")
-    assert len(yard.tries) == 3
+    assert not list(config.work.iterdir())
+    assert config.detach().stderr.startswith("cached")
+    assert len(config.tries) == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
-def test_it_outlives_who_asked_for_it(yard: Yard, number: signal.Signals) -> None:
-    first = yard.start()
+def test_it_outlives_who_asked_for_it(config: Config, number: signal.Signals) -> None:
+    first = config.start()
     os.killpg(first.pid, number)
     code, err = end_of(first)
     assert code in {-number, 128 + number}
     assert (f"{CORE} goes on" in err) == (number in {signal.SIGTERM, signal.SIGINT})
-    second = yard.join()
-    yard.let_go()
+    second = config.join()
+    config.let_go()
     code, err = end_of(second)
     assert code == 0, err
     began, *_, last = err.splitlines()
     assert began == f"started  {CORE}", "from its beginning"
     assert last.startswith(f"built    {CORE}")
-    assert len(yard.tries) == 1
-    assert not list(yard.work.iterdir())
+    assert len(config.tries) == 1
+    assert not list(config.work.iterdir())
 
 
-def test_who_asks_in_a_directory_that_is_removed(yard: Yard) -> None:
+def test_who_asks_in_a_directory_that_is_removed(config: Config) -> None:
     """A step that fails is explained with the directory that one is in."""
-    gone = yard.folder / "gone"
+    gone = config.folder / "gone"
     gone.mkdir()
-    program = yard.start(cwd=gone)
+    program = config.start(cwd=gone)
     gone.rmdir()
-    yard.let_go(well=False)
+    config.let_go(well=False)
     code, err = end_of(program)
     assert code == 9
-    assert f"torchyard shell {CORE} -f {yard.file}" in err
+    assert f"torchyard shell {CORE} -f {config.file}" in err
 
 
-def test_an_end_that_nobody_heard_is_told_once(yard: Yard) -> None:
-    yard.start().kill()
-    supervisor = yard.supervisor()
-    yard.let_go(well=False)
+def test_an_end_that_nobody_heard_is_told_once(config: Config) -> None:
+    config.start().kill()
+    supervisor = config.supervisor()
+    config.let_go(well=False)
     wait_until(lambda: is_gone(supervisor.pid))
-    heard = yard.detach()
+    heard = config.detach()
     assert heard.returncode == 9
     assert "ended while nobody followed it" in heard.stderr
     assert "`list` failed with exit code 1" in heard.stderr
-    assert len(yard.tries) == 1
-    again = yard.detach()
+    assert len(config.tries) == 1
+    again = config.detach()
     assert again.returncode == 9
     assert "nobody followed" not in again.stderr
-    assert len(yard.tries) == 2
+    assert len(config.tries) == 2
 
 
-def test_the_store_knows_better_than_a_record(yard: Yard) -> None:
-    yard.start().kill()
-    supervisor = yard.supervisor()
-    yard.let_go(well=False)
+def test_the_store_knows_better_than_a_record(config: Config) -> None:
+    config.start().kill()
+    supervisor = config.supervisor()
+    config.let_go(well=False)
     wait_until(lambda: is_gone(supervisor.pid))
-    (yard.folder / "bad").unlink()
-    assert yard.run().returncode == 0
-    assert yard.detach().stderr == f"cached   {CORE}\n"
-    assert not list(yard.work.iterdir())
+    (config.folder / "bad").unlink()
+    assert config.run().returncode == 0
+    assert config.detach().stderr == f"cached   {CORE}\n"
+    assert not list(config.work.iterdir())
 
 
-def test_nobody_hears_for_a_reader_that_is_gone(yard: Yard) -> None:
+def test_nobody_hears_for_a_reader_that_is_gone(config: Config) -> None:
     """Its pipe broke: what it was told has reached nobody."""
-    program = yard.start()
+    program = config.start()
     assert program.stderr is not None
     program.stderr.close()
-    yard.let_go(well=False)
+    config.let_go(well=False)
     assert program.wait(timeout=120) == 141
-    assert "nobody followed it" in yard.detach().stderr
+    assert "nobody followed it" in config.detach().stderr
 
 
-def test_a_follower_ends_with_its_parent(yard: Yard) -> None:
-    line = f"{shlex.join(yard.argv)} 2> /dev/null & echo $!; wait"
+def test_a_follower_ends_with_its_parent(config: Config) -> None:
+    line = f"{shlex.join(config.argv)} 2> /dev/null & echo $!; wait"
     with subprocess.Popen(["sh", "-c", line], stdout=subprocess.PIPE, text=True) as shell:
         assert shell.stdout is not None
         follower = int(shell.stdout.readline())
-        wait_until(lambda: yard.tries)
+        wait_until(lambda: config.tries)
         shell.kill()
     wait_until(lambda: is_gone(follower))
-    yard.let_go(well=False)
-    supervisor = yard.supervisor()
+    config.let_go(well=False)
+    supervisor = config.supervisor()
     wait_until(lambda: is_gone(supervisor.pid))
-    assert "nobody followed it" in yard.detach().stderr
+    assert "nobody followed it" in config.detach().stderr
 
 
-def test_of_several_at_once_one_starts_it(yard: Yard) -> None:
-    programs = [yard.start(wait=False) for _ in range(6)]
-    wait_until(lambda: yard.tries)
-    wait_until(lambda: len(psutil.Process(yard.supervisor().pid).children()) == 1)
+def test_of_several_at_once_one_starts_it(config: Config) -> None:
+    programs = [config.start(wait=False) for _ in range(6)]
+    wait_until(lambda: config.tries)
+    wait_until(lambda: len(psutil.Process(config.supervisor().pid).children()) == 1)
     time.sleep(1)
-    yard.let_go()
+    config.let_go()
     ends = [end_of(program) for program in programs]
     assert [code for code, _ in ends] == [0] * 6, ends
     assert sum("already" not in err and "cached" not in err for _, err in ends) == 1
-    assert len(yard.tries) == 1
-    assert not list(yard.work.iterdir())
+    assert len(config.tries) == 1
+    assert not list(config.work.iterdir())
 
 
-def test_a_supervisor_that_is_killed_is_missed(yard: Yard) -> None:
-    first, second = yard.start(), yard.join()
+def test_a_supervisor_that_is_killed_is_missed(config: Config) -> None:
+    first, second = config.start(), config.join()
     time.sleep(1.5)  # until followers look seldom
-    yard.supervisor().kill()
+    config.supervisor().kill()
     began = time.monotonic()
     for program in (first, second):
         code, err = end_of(program)
         assert code == 75
         assert "the detached process that ran it is gone" in err
     assert time.monotonic() - began < 20
-    (left,) = yard.tries
+    (left,) = config.tries
     assert not is_gone(left)
-    third = yard.start(wait=False)
-    wait_until(lambda: len(yard.tries) == 2)
+    third = config.start(wait=False)
+    wait_until(lambda: len(config.tries) == 2)
     assert is_gone(left), "what it left was ended"
-    yard.let_go()
+    config.let_go()
     code, err = end_of(third)
     assert code == 0
     assert "already" not in err
     assert "compile" not in err, "it went on behind the first step"
-    assert not list(yard.work.iterdir())
+    assert not list(config.work.iterdir())
 
 
-def test_a_job_that_is_cancelled(yard: Yard) -> None:
-    program = yard.start("--json")
-    done = yard.cancel()
+def test_a_job_that_is_cancelled(config: Config) -> None:
+    program = config.start("--json")
+    done = config.cancel()
     assert done.returncode == 0
-    assert done.stderr.startswith(f"{CORE} was stopped; its directory is {yard.work}/core-")
+    assert done.stderr.startswith(f"{CORE} was stopped; its directory is {config.work}/core-")
     out, err = program.communicate(timeout=120)
     assert program.returncode == 143
     assert f"error: {CORE} was stopped" in err
     ended = json.loads(out.splitlines()[-1])
     assert (ended["event"], ended["code"]) == ("ended", 143)
-    (step,) = yard.tries
+    (step,) = config.tries
     assert is_gone(step)
-    (folder,) = (path for path in yard.work.iterdir() if path.is_dir())
+    (folder,) = (path for path in config.work.iterdir() if path.is_dir())
     assert (folder / "out/lib/core.bin").exists()
-    assert not list(yard.work.glob("*.detached"))
-    again = yard.cancel()
+    assert not list(config.work.glob("*.detached"))
+    again = config.cancel()
     assert again.returncode == 0
-    assert f"{CORE} does not run detached in {yard.work}" in again.stderr
-    yard.let_go()
-    next_run = yard.detach()
+    assert f"{CORE} does not run detached in {config.work}" in again.stderr
+    config.let_go()
+    next_run = config.detach()
     assert next_run.returncode == 0
     assert "compile" not in next_run.stderr
 
 
-def test_cancelling_ends_what_a_killed_supervisor_left(yard: Yard) -> None:
-    yard.start()
-    supervisor = yard.supervisor()
+def test_cancelling_ends_what_a_killed_supervisor_left(config: Config) -> None:
+    config.start()
+    supervisor = config.supervisor()
     supervisor.kill()
-    (step,) = yard.tries
+    (step,) = config.tries
     wait_until(lambda: is_gone(supervisor.pid))
     assert not is_gone(step)
-    assert "does not run detached" in yard.cancel().stderr
+    assert "does not run detached" in config.cancel().stderr
     assert is_gone(step)
 
 
-def test_old_records_are_removed(yard: Yard) -> None:
-    yard.start().kill()
-    supervisor = yard.supervisor()
-    kept = torchyard("store", "gc", "--grace", "0", "-f", yard.file)
-    assert list(yard.work.glob("*.detached")), kept.stdout
-    yard.let_go(well=False)
+def test_old_records_are_removed(config: Config) -> None:
+    config.start().kill()
+    supervisor = config.supervisor()
+    kept = torchyard("store", "gc", "--grace", "0", "-f", config.file)
+    assert list(config.work.glob("*.detached")), kept.stdout
+    config.let_go(well=False)
     wait_until(lambda: is_gone(supervisor.pid))
-    young = torchyard("store", "gc", "-f", yard.file)
-    (record,) = yard.work.glob("*.detached")
+    young = torchyard("store", "gc", "-f", config.file)
+    (record,) = config.work.glob("*.detached")
     assert str(record) not in young.stdout
-    gone = torchyard("store", "gc", "--grace", "0", "-f", yard.file)
+    gone = torchyard("store", "gc", "--grace", "0", "-f", config.file)
     assert f"removed {record}" in gone.stdout
     assert not record.exists()
 
@@ -462,6 +462,6 @@ def test_a_job_that_is_stopped_when_it_is_over_says_how_it_ended(
     (folder / "sitecustomize.py").write_text(STOPPED_LATE, encoding="utf-8")
     paths = (str(folder), str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
-    done = torchyard("run", CORE, "--detach", "-f", make_yard(tmp_path / "yard"))
+    done = torchyard("run", CORE, "--detach", "-f", make_project(tmp_path / "project"))
     assert done.returncode == StoppedError.exit_code, done.stderr
     assert "was stopped" in done.stderr

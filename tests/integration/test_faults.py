@@ -24,22 +24,22 @@ import msgspec
 import obstore
 import pytest
 from tests.faults import Fault, FaultyProxy, Plan, Request, no_fault
-from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_yard
+from tests.helpers import CORE, PACKAGE, ROOT, WORKS, Command, make_project
 from tests.services import Place, S3Server, reserved_port
 from tests.unit.test_store import NO_TIME, store_result, task_of
 
-from torchyard.cli import today
+from torchyard.app import clock
 from torchyard.errors import ElsewhereError
 from torchyard.host.process import capture, group_is_running
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
 from torchyard.model.canonical import canonical_json
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import Result
 from torchyard.run import job, log
-from torchyard.run.workplace import State, Workplace
-from torchyard.store import claims, objects, sweep
-from torchyard.store.collect import collect
+from torchyard.run.workdir import State, WorkDir
+from torchyard.store import claims, gc_lease, objects
+from torchyard.store.gc import collect
 from torchyard.store.keys import claim_key, result_key
 from torchyard.store.objects import PATIENCE, SILENCE
 from torchyard.store.store import Store
@@ -121,7 +121,7 @@ BYTES = {6: bytes(6_000_000), 12: bytes(12_000_000)}
 """More than a small disk holds: as much as is sent at once, and more than that."""
 
 
-def big_yard(folder: Path, megabytes: int, *changes: tuple[str, str]) -> Path:
+def big_project(folder: Path, megabytes: int, *changes: tuple[str, str]) -> Path:
     """A project whose core is too big for a small disk."""
     text = WORKS
     for old, new in (
@@ -130,14 +130,14 @@ def big_yard(folder: Path, megabytes: int, *changes: tuple[str, str]) -> Path:
     ):
         assert old in text
         text = text.replace(old, new)
-    return make_yard(folder, text)
+    return make_project(folder, text)
 
 
 @pytest.mark.parametrize("megabytes", [6, 12])
 def test_a_store_that_is_full(
     torchyard: Command, tmp_path: Path, small: Path, megabytes: int
 ) -> None:
-    file = big_yard(tmp_path / "yard", megabytes)
+    file = big_project(tmp_path / "project", megabytes)
     args = ("-f", file, "--store", small / "store")
     assert torchyard("run", SOURCE, *args).code == 0
     failed = torchyard("run", CORE, *args)
@@ -167,10 +167,12 @@ def test_a_work_directory_that_is_full(
     torchyard: Command, tmp_path: Path, small: Path, who: str
 ) -> None:
     """Whoever hits the end of the disk first: torchyard says that it is the disk."""
-    yard = tmp_path / "yard"
-    file = make_yard(yard, WORKS.replace(*NOISY)) if who == "the log" else big_yard(yard, 6)
+    config = tmp_path / "project"
+    file = (
+        make_project(config, WORKS.replace(*NOISY)) if who == "the log" else big_project(config, 6)
+    )
     if who == "the source":
-        (yard / "code/big.txt").write_bytes(BYTES[6])
+        (config / "code/big.txt").write_bytes(BYTES[6])
     failing = {"the input": BINDINGS, "the source": SOURCE}.get(who, CORE)
     for name in JOBS[: JOBS.index(failing)]:
         assert torchyard("run", name, "-f", file).code == 0
@@ -184,7 +186,7 @@ def test_a_work_directory_that_is_full(
     told = torchyard(*command, "--json")
     assert told.code == 75
     assert json.loads(told.out.splitlines()[-1])["reason"] == "disk"
-    store = Store.at(str(yard / ".torchyard/store"))
+    store = Store.at(str(config / ".torchyard/store"))
     assert verify(store).is_clean
     assert failing not in [found.id for found in store.results()]
 
@@ -200,7 +202,7 @@ def test_a_work_directory_that_is_full(
 
 
 def test_half_a_ninja_is_not_used(torchyard: Command, tmp_path: Path, small: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace(LIST, "ninja --version > {out}/listing"))
+    file = make_project(tmp_path, WORKS.replace(LIST, "ninja --version > {out}/listing"))
     assert torchyard("run", SOURCE, "-f", file).code == 0
     resize(small, "100k")
     assert torchyard("run", CORE, "-f", file, "--work", small).code == 75
@@ -212,7 +214,7 @@ def test_half_a_ninja_is_not_used(torchyard: Command, tmp_path: Path, small: Pat
 
 def test_a_step_on_a_disk_that_is_full(torchyard: Command, tmp_path: Path) -> None:
     """There is room where the job works, but not where its step writes."""
-    file = make_yard(tmp_path, WORKS.replace(LIST, "cat {out}/lib/core.bin > /dev/full"))
+    file = make_project(tmp_path, WORKS.replace(LIST, "cat {out}/lib/core.bin > /dev/full"))
     assert torchyard("run", SOURCE, "-f", file).code == 0
     failed = torchyard("run", CORE, "-f", file, "--json")
     assert failed.code == 75
@@ -225,17 +227,17 @@ def test_an_orphan_is_not_left_by_a_full_disk(
     torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full at the moment in which the step's process is written down."""
-    file = make_yard(tmp_path, WORKS.replace(LIST, "echo $$ > {out}/pid; sleep 100"))
+    file = make_project(tmp_path, WORKS.replace(LIST, "echo $$ > {out}/pid; sleep 100"))
     assert torchyard("run", SOURCE, "-f", file).code == 0
-    save, groups = Workplace.save, []
+    save, groups = WorkDir.save, []
 
-    def fail(place: Workplace, state: State) -> None:
+    def fail(place: WorkDir, state: State) -> None:
         if state.group is not None and state.steps:
             groups.append(state.group)
             raise OSError(errno.ENOSPC, "No space left on device")
         save(place, state)
 
-    monkeypatch.setattr(Workplace, "save", fail)
+    monkeypatch.setattr(WorkDir, "save", fail)
     assert torchyard("run", CORE, "-f", file).code == 75
     wait_for(lambda: not group_is_running(groups[0]))
 
@@ -261,14 +263,14 @@ def test_a_source_that_was_taken_by_half_is_taken_anew(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["store", "work", "home"])
 def test_a_build_on_a_full_disk_ends(tmp_path: Path, small: Path, what: str) -> None:
-    yard = small if what == "home" else tmp_path / "yard"
-    file = big_yard(yard, 6)
+    config = small if what == "home" else tmp_path / "project"
+    file = big_project(config, 6)
     place = ("--store", tmp_path / "store") if what == "home" else (f"--{what}", small / what)
     code, out, err = build(file, "core:*", *place)
     assert code == 75, err
     assert "No space left on device" in err
     assert outcomes(out)["retry"] == 0
-    where = {"store": small / "store", "work": yard / ".torchyard/store"}
+    where = {"store": small / "store", "work": config / ".torchyard/store"}
     store = Store.at(str(where.get(what, tmp_path / "store")))
     assert verify(store).is_clean
 
@@ -374,7 +376,7 @@ def test_faults_that_pass(torchyard: Command, tmp_path: Path, faulty: Faulty, na
     plan = (PLANS | SLOW_PLANS)[name]
     if "silence" in name:
         faulty.bear_silence(0.2)
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     faulty.proxy.plan = plan()
     for one in (SOURCE, CORE):
         done = torchyard("run", one, "-f", file, "--store", faulty.url)
@@ -414,7 +416,7 @@ def test_what_we_wrote_is_ours_even_if_nobody_says_so(
     def publish(number: int) -> bool:
         result = Result(
             fingerprint=other.fingerprint,
-            order=Order(tasks=(other,)),
+            order=JobSpec(tasks=(other,)),
             log=logs[number],
             run=f"{number}",
         )
@@ -456,7 +458,7 @@ def test_a_listing_that_breaks_off_hides_nothing_from_gc(tmp_path: Path, faulty:
         blob = tmp_path / f"{number}"
         blob.write_text(f"{number // 50}", encoding="utf-8")
         log = writer.add_file(blob, "log.gz")
-        result = Result(fingerprint=task.fingerprint, order=Order(tasks=(task,)), log=log)
+        result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
         direct.objects.write(result_key(task.fingerprint), canonical_json(result))
         return task.fingerprint
 
@@ -514,7 +516,7 @@ def test_a_store_that_is_gone(
 ) -> None:
     faulty.give_up_after(1)
     faulty.bear_silence(0.2)
-    command = ("run", SOURCE, "-f", make_yard(tmp_path), "--store", faulty.url)
+    command = ("run", SOURCE, "-f", make_project(tmp_path), "--store", faulty.url)
     lose(faulty, fault)
     began = time.monotonic()
     failed = torchyard(*command)
@@ -539,7 +541,7 @@ def lose(faulty: Faulty, fault: Fault | None) -> None:
 def test_what_will_not_pass_is_not_waited_for(
     torchyard: Command, tmp_path: Path, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     began = time.monotonic()
     nowhere = torchyard("store", "verify", "-f", file, "--store", "s3://no-such-bucket/x")
     assert (nowhere.code, "NoSuchBucket" in nowhere.err) == (75, True)
@@ -560,7 +562,7 @@ def test_a_store_that_goes_while_a_job_runs(
 ) -> None:
     """What was compiled is not lost: the next try only has to store it."""
     faulty.give_up_after(0.5)
-    file = make_yard(tmp_path, WORKS.replace(LIST, f"echo run >> {tmp_path}/runs; {LIST}"))
+    file = make_project(tmp_path, WORKS.replace(LIST, f"echo run >> {tmp_path}/runs; {LIST}"))
     args = ("-f", file, "--store", faulty.url)
     assert torchyard("run", SOURCE, *args).code == 0
     faulty.proxy.plan = always(fault, broken)
@@ -583,7 +585,7 @@ def test_a_result_counts_although_its_claim_cannot_be_given_up(
     faulty: Faulty,
 ) -> None:
     faulty.give_up_after(0.5)
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     faulty.proxy.plan = always(Fault.SLOW_DOWN, "POST delete")
     done = torchyard("run", SOURCE, "-f", file, "--store", faulty.url)
     assert done.code == 0, done.err
@@ -616,17 +618,17 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 def test_a_sweep_ends_before_others_take_it_for_dead() -> None:
     longest = objects.PATIENCE + objects.SILENCE
-    assert sweep.ASLEEP + longest < sweep.DEAD
+    assert gc_lease.ASLEEP + longest < gc_lease.DEAD
 
 
 def test_a_sweep_whose_sign_of_life_took_too_long_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store.at(str(tmp_path))
-    going = sweep.Sweep(store.objects)
+    going = gc_lease.Sweep(store.objects)
     with going:
-        monkeypatch.setattr(sweep, "BEAT", 0.0)
-        monkeypatch.setattr(sweep, "ASLEEP", 0.1)
+        monkeypatch.setattr(gc_lease, "BEAT", 0.0)
+        monkeypatch.setattr(gc_lease, "ASLEEP", 0.1)
         write = store.objects.write
 
         def slow(key: str, data: bytes | Path) -> None:
@@ -641,8 +643,8 @@ def test_a_sweep_whose_sign_of_life_took_too_long_gives_up(
 def test_a_gc_may_take_longer_than_a_sweep_may_be_silent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "BEAT", 0.05)
-    monkeypatch.setattr(sweep, "ASLEEP", 3.0)
+    monkeypatch.setattr(gc_lease, "BEAT", 0.05)
+    monkeypatch.setattr(gc_lease, "ASLEEP", 3.0)
     store = Store.at(str(tmp_path / "store"))
     lone = {store_result(store, tmp_path, task_of(f"{n}")).fingerprint for n in range(60)}
     find = store.find
@@ -664,7 +666,7 @@ def test_how_long_a_store_that_is_gone_is_waited_for(
     faulty.give_up_after(PATIENCE)
     lose(faulty, fault)
     began = time.monotonic()
-    command = ("run", SOURCE, "-f", make_yard(tmp_path), "--store", faulty.url)
+    command = ("run", SOURCE, "-f", make_project(tmp_path), "--store", faulty.url)
     assert torchyard(*command).code == 75
     assert 55 < time.monotonic() - began < 120
 
@@ -700,7 +702,7 @@ def started(
 def slow_yard(folder: Path) -> Path:
     """A project whose core tells that it begins, and then takes its time."""
     told = f"echo run >> {folder}/begun; sleep 2; {LIST}"
-    return make_yard(folder, WORKS.replace(LIST, told))
+    return make_project(folder, WORKS.replace(LIST, told))
 
 
 @pytest.fixture
@@ -735,7 +737,7 @@ def test_a_job_is_tried_again_whose_input_came_back_before_anybody_looked(
     tmp_path: Path, s3_proxy: FaultyProxy, s3_place: Place
 ) -> None:
     """Another job had found before that it was gone, and it was just made again."""
-    file, objects = make_yard(tmp_path), s3_place.store()
+    file, objects = make_project(tmp_path), s3_place.store()
     place = s3_place.behind(s3_proxy.endpoint)
     assert build(file, "core:*", "--store", place.url, env=place.environment)[0] == 0
     kept: list[tuple[str, bytes]] = []
@@ -807,7 +809,7 @@ def test_jobs_go_on_while_the_engine_cannot_reach_the_store(
     slow = (
         f"echo run >> {tmp_path}/begun; while test ! -e {tmp_path}/go; do sleep 0.1; done; {LIST}"
     )
-    file = make_yard(tmp_path, text.replace(LIST, slow))
+    file = make_project(tmp_path, text.replace(LIST, slow))
     place = s3_place.behind(s3_proxy.endpoint)
     args = ("core:*", "--slots", "2", "--jobs", "2")
     s3_proxy.plan = one_job_then_none()
@@ -827,7 +829,7 @@ def test_jobs_go_on_if_the_store_is_away_when_an_input_is_looked_for(
 ) -> None:
     """Two jobs need a core; one has it and runs, and when the other asks, it is gone."""
     wait = f"echo run >> {tmp_path}/begun; until test -e {tmp_path}/go; do sleep 0.1; done; cat"
-    file = make_yard(tmp_path, WORKS.replace("cat {core}", f"{wait} {{core}}"))
+    file = make_project(tmp_path, WORKS.replace("cat {core}", f"{wait} {{core}}"))
     place = s3_place.behind(s3_proxy.endpoint)
     assert build(file, "core:*", "--store", place.url, env=place.environment)[0] == 0
     key = result_key(result_of(CORE, s3_place).fingerprint)
@@ -883,7 +885,7 @@ def jumping(monkeypatch: pytest.MonkeyPatch) -> None:
             return cls.fromtimestamp(right(), tz) + next(jumps)
 
     monkeypatch.setattr(time, "time", lambda: right() + next(jumps).total_seconds())
-    for module in (job, log, today):
+    for module in (job, log, clock):
         monkeypatch.setattr(module, "datetime", Jumping)
 
 
@@ -902,22 +904,22 @@ def test_only_what_people_read_looks_at_the_wall_clock() -> None:
         )
     }
     assert found == {
-        "cli/status.py",  # how long ago that was
-        "cli/today.py",  # whether what was allowed up to a day still is
-        "report/folds.py",  # times that GitLab wants in its log
+        "cli/commands/status.py",  # how long ago that was
+        "app/clock.py",  # whether what was allowed up to a day still is
+        "terminal/folds.py",  # times that GitLab wants in its log
         "run/job.py",  # when a result's job started
         "run/log.py",  # times of lines
-        "run/tidy.py",  # how old the work of failed jobs is
+        "run/cleanup.py",  # how old the work of failed jobs is
     }
 
 
 def test_results_are_right_whatever_the_clock_says(
     torchyard: Command, tmp_path: Path, jumping: None
 ) -> None:
-    file = make_yard(tmp_path / "yard")
+    file = make_project(tmp_path / "project")
     for name in JOBS:
         assert torchyard("run", name, "-f", file).code == 0
-    store = Store.at(str(tmp_path / "yard/.torchyard/store"))
+    store = Store.at(str(tmp_path / "project/.torchyard/store"))
     assert verify(store).is_clean
     assert core_of(store, tmp_path / "got") == b"some code\nmore code\n"
     for found in store.results():
@@ -995,7 +997,7 @@ def test_gc_in_a_directory_whose_clock_jumped(
     leftover.write_text("half", encoding="utf-8")
     dead = claims.Owner(name="dead", host="elsewhere", pid=1)
     store.objects.write(claim_key("b" * 64), msgspec.json.encode(dead))
-    other = sweep.Sweep(store.objects)
+    other = gc_lease.Sweep(store.objects)
     with claims.Claim(store.objects, "a" * 64) as alive, other:
         assert alive.take() is None
         date_everything(tmp_path / "store", year)
@@ -1061,6 +1063,6 @@ def test_a_writer_heals_what_looked_old(tmp_path: Path, year: int) -> None:
     date_everything(tmp_path / "store", year)
     collect(store, set(), timedelta(hours=1))
     assert writer.publish(
-        Result(fingerprint=task.fingerprint, order=Order(tasks=(task,)), log=file)
+        Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=file)
     )
     assert verify(store).is_clean

@@ -14,7 +14,7 @@ from tests.helpers import Command
 from tests.indexes import WHEELS, ZIPS, Kind, good_channel, make_wheel
 from tests.web import FileServer
 
-from torchyard.index.read_repodata import read_shard_index
+from torchyard.index.conda.read import read_shard_index
 from torchyard.package.zstd import compress
 
 pytestmark = pytest.mark.integration

@@ -9,15 +9,15 @@ from tests.faults import FaultyProxy
 from tests.services import Place
 
 from torchyard.index.entry import Entry
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Edit, Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.layout import parse_part
 from torchyard.publish.publish import add, publish
-from torchyard.publish.shelves import parse_part
 from torchyard.publish.staged import Package
 
 pytestmark = pytest.mark.integration
 
-ORDER = Order("test", "2026-11-15T14:20:00Z")
+ORDER = ChangeReason("test", "2026-11-15T14:20:00Z")
 VARIANTS = ("cpu", "cu126", "cu130", "rocm7.2")
 
 

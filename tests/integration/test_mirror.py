@@ -19,11 +19,11 @@ from tests.indexes import CPU, CUDA, Kind, make_channel, make_wheel
 from tests.web import FileServer
 
 from torchyard.errors import ElsewhereError
-from torchyard.host.reach import address_of
+from torchyard.host.fetcher import address_of
 from torchyard.index.entry import Entry
-from torchyard.publish.channel import Channel
-from torchyard.publish.mirror import Mirror
-from torchyard.publish.mirror_select import Wanted
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.mirror.mirror import Mirror
+from torchyard.publish.mirror.select import Wanted
 
 pytestmark = pytest.mark.integration
 

@@ -21,21 +21,21 @@ from tests.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import python_name
-from torchyard.package.archive import Member, writing
-from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wheel
-from torchyard.package.collect import collect
-from torchyard.package.elf import (
+from torchyard.package.assemble.assemble import Assembled, assemble_libtorch, assemble_wheel
+from torchyard.package.assemble.collect import collect
+from torchyard.package.assemble.prepare import dynamic_files
+from torchyard.package.assemble.same_core import check_core
+from torchyard.package.assemble.vendor import find_vendored
+from torchyard.package.elf.edit import Rewrite, rewrite, strip
+from torchyard.package.elf.file import (
     read_elf,
     section_difference,
     section_names,
     symbol_difference,
     symbols,
 )
-from torchyard.package.elf_edit import Rewrite, rewrite, strip
 from torchyard.package.policy import Layout, policy_for
-from torchyard.package.prepare import dynamic_files
-from torchyard.package.same_core import check_core
-from torchyard.package.vendor import find_vendored
+from torchyard.package.zip.writer import Member, writing
 
 pytestmark = pytest.mark.integration
 

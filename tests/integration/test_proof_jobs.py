@@ -13,8 +13,8 @@ from tests.helpers import ROOT
 from tests.recipe import PREFIX, SAMPLE, TORCHYARD, Project, channel_for, run, shared_sample
 
 from torchyard.errors import CheckError, SmokeError
-from torchyard.inspect.check_documents import CheckDocument
-from torchyard.inspect.smoke_documents import SmokeDocument
+from torchyard.reports.check.document import CheckDocument
+from torchyard.reports.smoke.document import SmokeDocument
 
 pytestmark = [
     pytest.mark.integration,

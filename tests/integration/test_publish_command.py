@@ -12,7 +12,7 @@ from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
 
 pytestmark = pytest.mark.integration

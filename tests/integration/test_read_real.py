@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.package.archive import Member, writing
 from torchyard.package.contents import Binary
-from torchyard.package.elf_edit import Rewrite, rewrite
+from torchyard.package.elf.edit import Rewrite, rewrite
 from torchyard.package.read import read_package
+from torchyard.package.zip.writer import Member, writing
 
 pytestmark = pytest.mark.integration
 

@@ -17,10 +17,10 @@ import pytest
 from tests.helpers import ROOT, Command, Output
 from tests.services import LOOPBACK, reserved_port
 
-from torchyard.cli.run import find_order
+from torchyard.cli.commands.run import find_order
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
-from torchyard.model.order import short_name
+from torchyard.model.job_spec import short_name
 from torchyard.toolchain import cuda, rocm
 from torchyard.toolchain.blas import find_blas
 from torchyard.toolchain.compilers import find_compiler

@@ -21,9 +21,9 @@ from tests.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError, SelectionError, UsageError
 from torchyard.host.machine import python_name
-from torchyard.package.elf import Elf, read_elf, section_names
-from torchyard.package.elf_edit import Rewrite, rewrite
-from torchyard.package.operations import (
+from torchyard.package.elf.edit import Rewrite, rewrite
+from torchyard.package.elf.file import Elf, read_elf, section_names
+from torchyard.package.repair.operations import (
     Bundle,
     Operation,
     ReplaceNeeded,
@@ -32,8 +32,8 @@ from torchyard.package.operations import (
     SetRpath,
     Strip,
 )
-from torchyard.package.repair import Repaired, repair
-from torchyard.package.zip_reader import read_directory
+from torchyard.package.repair.repair import Repaired, repair
+from torchyard.package.zip.directory import read_directory
 
 pytestmark = pytest.mark.integration
 

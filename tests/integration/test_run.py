@@ -12,11 +12,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.helpers import CORE, PACKAGE, WORKS, Command, make_yard
+from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
-from torchyard.model.event import Happening
+from torchyard.model.event import AnyEvent
 from torchyard.run.job import Conditions, run_job
-from torchyard.run.workplace import Workplace
+from torchyard.run.workdir import WorkDir
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
@@ -51,7 +51,7 @@ def log_of(torchyard: Command, file: Path, job: str) -> str:
 
 
 def test_a_job_leaves_its_result_and_nothing_else(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     run_all(torchyard, file)
     assert not list((tmp_path / ".torchyard/work").iterdir())
     store = Store.at(str(tmp_path / ".torchyard/store"))
@@ -68,7 +68,7 @@ def test_a_job_leaves_its_result_and_nothing_else(torchyard: Command, tmp_path: 
 
 
 def test_a_job_without_its_inputs_says_which(torchyard: Command, tmp_path: Path) -> None:
-    result = torchyard("run", CORE, "-f", make_yard(tmp_path))
+    result = torchyard("run", CORE, "-f", make_project(tmp_path))
     assert result.code == 10
     assert "no result of source:demo-1.0" in result.err
     assert "`torchyard build` makes all that a job needs" in result.err
@@ -79,7 +79,7 @@ def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_
         "ls {out}/lib > {out}/listing",
         "test -e {base}/mended || (echo 'a.cc:3:1: error: no such thing' >&2; seq 50; exit 3)",
     ).replace("{base}", str(tmp_path))
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     failed = torchyard("run", CORE, "-f", file)
     assert failed.code == 9
@@ -102,18 +102,18 @@ def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_
 def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
     torchyard: Command, tmp_path: Path
 ) -> None:
-    file, url = make_yard(tmp_path), tmp_path / "store"
+    file, url = make_project(tmp_path), tmp_path / "store"
     torchyard("run", "source:demo-1.0", "-f", file, "--store", url)
     assert torchyard("run", CORE, "--keep", "-f", file, "--store", url).code == 0
     store = Store.at(str(url))
     (made,) = [result for result in store.results() if result.id == CORE]
     store.objects.delete([result_key(made.fingerprint)])  # it is not done yet
     work = tmp_path / ".torchyard/work"
-    place = Workplace(work, made.order)
+    place = WorkDir(work, made.order)
     with ExitStack() as other:
         other.enter_context(place.alone(wait=True))
 
-        def hear(event: Happening) -> None:
+        def hear(event: AnyEvent) -> None:
             assert "waiting for another process" in str(event)
             store.publish(made)
             other.close()
@@ -124,7 +124,9 @@ def test_who_waited_for_a_job_leaves_a_directory_that_is_to_be_kept(
 
 
 def test_a_step_that_makes_nothing_fails(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace('outputs = ["lib/*.bin"]', 'outputs = ["lib/*.so"]'))
+    file = make_project(
+        tmp_path, WORKS.replace('outputs = ["lib/*.bin"]', 'outputs = ["lib/*.so"]')
+    )
     torchyard("run", "source:demo-1.0", "-f", file)
     failed = torchyard("run", CORE, "-f", file)
     assert failed.code == 9
@@ -139,7 +141,7 @@ def test_nothing_of_the_caller_leaks(
     monkeypatch.setenv("LD_LIBRARY_PATH", "/nowhere")
     text = WORKS.replace('["sh", "-c", "ls {out}/lib > {out}/listing"]', '"env > {out}/env"')
     text += '\n[[override]]\nstage = "core"\npass_env = ["WANTED"]\nenv = { GIVEN = "1" }\n'
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 0
     torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
@@ -161,7 +163,7 @@ def test_programs_are_found_where_the_step_is(torchyard: Command, tmp_path: Path
     text = WORKS.replace(
         '["sh", "-c", "ls {out}/lib > {out}/listing"]', '["./tool"]\ncwd = "{source}"'
     )
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     (tmp_path / "code/tool").write_text("#!/bin/sh\necho works\n", encoding="utf-8")
     (tmp_path / "code/tool").chmod(0o755)
     torchyard("run", "source:demo-1.0", "-f", file)
@@ -172,7 +174,7 @@ def test_programs_are_found_where_the_step_is(torchyard: Command, tmp_path: Path
 
 def test_what_a_step_leaves_running_is_ended(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS.replace("ls {out}/lib >", f"(sleep 300 & echo $! > {tmp_path}/pid); ls >")
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 0
     pid = int((tmp_path / "pid").read_text(encoding="utf-8"))
@@ -186,7 +188,7 @@ def test_what_a_step_leaves_running_is_ended(torchyard: Command, tmp_path: Path)
 @needs_bwrap
 def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> None:
     text = WORKS.replace('name = "list"', 'name = "list"\nenv = { PLACE = "{out}/lib" }')
-    file = make_yard(tmp_path, text.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    file = make_project(tmp_path, text.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     command = [*TORCHYARD, "run", "-f", str(file)]
     subprocess.run([*command, "source:demo-1.0"], check=True)
     failed = subprocess.run([*command, CORE, "--sandbox", "bwrap"], check=False)
@@ -203,7 +205,7 @@ def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> No
 
 def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path) -> None:
     """As on a machine of a farm, which gets an order and nothing else."""
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     for job in ("source:demo-1.0", CORE):
         subprocess.run([*TORCHYARD, "run", "-f", str(file), job], check=False)
     (order,) = (tmp_path / ".torchyard/work").glob("core-*/torchyard-order.json")
@@ -226,7 +228,7 @@ def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path)
 
 
 def test_outdated_work_is_removed(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
     torchyard("run", "source:demo-1.0", "-f", file)
     torchyard("run", CORE, "-f", file)
     work = tmp_path / ".torchyard/work"
@@ -244,7 +246,7 @@ def test_outdated_work_is_removed(torchyard: Command, tmp_path: Path) -> None:
 
 def test_a_secret_cannot_be_passed(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS + '\n[[override]]\nstage = "core"\npass_env = ["PYPI_TOKEN"]\n'
-    result = torchyard("plan", "-f", make_yard(tmp_path, text))
+    result = torchyard("plan", "-f", make_project(tmp_path, text))
     assert result.code == 3
     assert "`PYPI_TOKEN` looks like a secret" in result.err
 
@@ -267,7 +269,7 @@ def test_mistakes_in_steps(
     torchyard: Command, tmp_path: Path, written: str, instead: str, what: str
 ) -> None:
     assert written in WORKS
-    result = torchyard("plan", "-f", make_yard(tmp_path, WORKS.replace(written, instead)))
+    result = torchyard("plan", "-f", make_project(tmp_path, WORKS.replace(written, instead)))
     assert result.code == 3
     assert what.lower() in result.err.lower()
 
@@ -275,7 +277,7 @@ def test_mistakes_in_steps(
 def test_braces_of_a_shell_stay(torchyard: Command, tmp_path: Path) -> None:
     words = """x=1; echo "${x} {{y}}" > {out}/listing"""
     text = WORKS.replace("""["sh", "-c", "ls {out}/lib > {out}/listing"]""", f"'''{words}'''")
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 0
     torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
@@ -283,7 +285,7 @@ def test_braces_of_a_shell_stay(torchyard: Command, tmp_path: Path) -> None:
 
 
 def test_the_steps_are_part_of_the_fingerprint(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     changed = tmp_path / "changed.toml"
     changed.write_text(WORKS.replace("echo {python}", "echo py{python}"), encoding="utf-8")
     told = torchyard("plan", "diff", file, changed)
@@ -295,7 +297,7 @@ def test_a_line_for_the_shell_stops_at_what_goes_wrong_in_a_pipe(
     torchyard: Command, tmp_path: Path
 ) -> None:
     text = WORKS.replace("cat {source}/*.txt >", "cta {source}/*.txt | cat >")
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     failed = torchyard("run", CORE, "-f", file)
     assert failed.code == 9
@@ -304,7 +306,7 @@ def test_a_line_for_the_shell_stops_at_what_goes_wrong_in_a_pipe(
 
 def test_directories_may_have_any_name(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS.replace('["sh", "-c", "ls {out}/lib > {out}/listing"]', '["touch", "{out}/x y"]')
-    file = make_yard(tmp_path / "sp ace ü $(touch no) '", text)
+    file = make_project(tmp_path / "sp ace ü $(touch no) '", text)
     run_all(torchyard, file)
     assert not (tmp_path / "no").exists()
     assert [path.name for path in tmp_path.iterdir()] == [file.parent.name]
@@ -312,7 +314,7 @@ def test_directories_may_have_any_name(torchyard: Command, tmp_path: Path) -> No
 
 def test_a_package_job_makes_a_package(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS[: WORKS.index("[[steps.package]]")] + "[steps]\npackage = []\n"
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     for job in ("source:demo-1.0", CORE, "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp312"):
         torchyard("run", job, "-f", file)
     result = torchyard("run", PACKAGE, "-f", file)
@@ -321,7 +323,7 @@ def test_a_package_job_makes_a_package(torchyard: Command, tmp_path: Path) -> No
 
 
 def test_a_damaged_input_is_taken_out(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     torchyard("run", "source:demo-1.0", "-f", file)
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (source,) = store.results()
@@ -338,7 +340,7 @@ def test_files_of_two_results_never_hide_each_other(torchyard: Command, tmp_path
     text = WORKS.replace(
         "> {out}/{python}.bin; echo {python} >> {out}/{python}.bin", "> {out}/x.bin"
     )
-    file = make_yard(tmp_path, text.replace("cat {core}/lib/core.bin", "echo {python}"))
+    file = make_project(tmp_path, text.replace("cat {core}/lib/core.bin", "echo {python}"))
     run_all(torchyard, file)
     torchyard("run", "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp311", "-f", file)
     result = torchyard("store", "get", "bindings:*", "--to", tmp_path / "got", "-f", file)
@@ -353,7 +355,7 @@ def test_rebuilding_never_takes_the_package_from_the_store(
     text = WORKS.replace(
         "cp {bindings}/*.bin {order} .", "cp {bindings}/*.bin {order} .; date +%N > t"
     )
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     wheel = made_wheel(torchyard, file)
     store = tmp_path / ".torchyard/store"
     result = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
@@ -365,7 +367,7 @@ def test_rebuilding_never_takes_the_package_from_the_store(
 
 
 def test_only_what_builds_makes_a_store(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     for words in (["ls"], ["verify"], ["gc"], ["push", tmp_path / "other"]):
         result = torchyard("store", *words, "--store", tmp_path / "typo", "-f", file)
         assert result.code == 5, words
@@ -380,7 +382,7 @@ def test_only_what_builds_makes_a_store(torchyard: Command, tmp_path: Path) -> N
 def test_a_package_is_checked_by_us_unless_the_file_has_steps(
     torchyard: Command, tmp_path: Path
 ) -> None:
-    file = make_yard(tmp_path, WORKS.replace("check = []", ""))
+    file = make_project(tmp_path, WORKS.replace("check = []", ""))
     run_all(torchyard, file)
     result = torchyard("run", PACKAGE.replace("package:", "check:"), "-f", file)
     assert result.code == 13
@@ -389,13 +391,13 @@ def test_a_package_is_checked_by_us_unless_the_file_has_steps(
 
 
 def test_a_cell_is_not_a_job(torchyard: Command, tmp_path: Path) -> None:
-    result = torchyard("run", PACKAGE.partition(":")[2], "-f", make_yard(tmp_path))
+    result = torchyard("run", PACKAGE.partition(":")[2], "-f", make_project(tmp_path))
     assert result.code == 2
     assert "name one of them, such as package:demo" in result.err
 
 
 def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     wheel = made_wheel(torchyard, file)
     with zipfile.ZipFile(wheel) as archive:
         order = archive.read("torchyard-order.json")
@@ -406,7 +408,7 @@ def test_a_changed_order_is_refused(torchyard: Command, tmp_path: Path) -> None:
 
 
 def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     wheel = made_wheel(torchyard, file)
     (tmp_path / "code/a.txt").write_text("changed\n", encoding="utf-8")
     result = torchyard("rebuild", wheel, "-f", file)
@@ -414,7 +416,7 @@ def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path
 
 
 def test_the_shell_is_where_the_job_works(tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     words = [*TORCHYARD, "shell", CORE, "-f", str(file), "--"]
     script = "pwd; cat ../inputs/source/a.txt; echo $SOURCE_DATE_EPOCH $SECRET; ninja --version"
@@ -429,7 +431,7 @@ def test_the_shell_is_where_the_job_works(tmp_path: Path) -> None:
 
 
 def test_a_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     wheel = made_wheel(torchyard, file)
     same = torchyard("rebuild", wheel, "-f", file)
     assert same.code == 0, same.err
@@ -457,7 +459,7 @@ def test_a_commit_is_checked_out(torchyard: Command, tmp_path: Path) -> None:
         ["git", "rev-parse", "HEAD"], cwd=repository, capture_output=True, text=True, check=True
     ).stdout.strip()
     text = WORKS.replace('path = "code"', f'git = "file://{repository}"\nrev = "v1"')
-    file = make_yard(tmp_path / "yard", text)
+    file = make_project(tmp_path / "project", text)
     moving = torchyard("run", "source:demo-1.0", "-f", file)
     assert moving.code == 7
     assert f'write commit = "{head}" beside it' in moving.err
@@ -469,7 +471,7 @@ def test_a_commit_is_checked_out(torchyard: Command, tmp_path: Path) -> None:
 
 def test_two_runs_of_one_job_at_once(tmp_path: Path) -> None:
     text = WORKS.replace("ls {out}/lib", "echo run >> {base}/runs; sleep 1; ls {out}/lib")
-    file = make_yard(tmp_path, text.replace("{base}", str(tmp_path)))
+    file = make_project(tmp_path, text.replace("{base}", str(tmp_path)))
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     command = [*TORCHYARD, "run", CORE, "-f", str(file), "--work"]
     runs = [
@@ -485,7 +487,7 @@ def test_two_runs_of_one_job_at_once(tmp_path: Path) -> None:
 
 
 def test_who_does_not_wait_is_told(tmp_path: Path) -> None:
-    file = make_yard(tmp_path, WORKS.replace("ls {out}/lib", "sleep 600; ls {out}/lib"))
+    file = make_project(tmp_path, WORKS.replace("ls {out}/lib", "sleep 600; ls {out}/lib"))
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     command = [*TORCHYARD, "run", CORE, "-f", str(file)]
     first = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE)
@@ -511,7 +513,7 @@ def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
     """A run is killed while its step goes on; the next run must not share a place with it."""
     sleeps = f"test -e {tmp_path}/begun || (touch {tmp_path}/begun; sleep 1000)"
     text = WORKS.replace("ls {out}/lib", f"{sleeps}; ls {{out}}/lib")
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     command = [*TORCHYARD, "run", CORE, "-f", str(file)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as first:
@@ -530,7 +532,7 @@ def test_an_orphan_of_a_killed_run_is_ended_first(tmp_path: Path) -> None:
 def test_a_number_that_another_process_has_now_is_left_alone(tmp_path: Path) -> None:
     """After a restart of the machine, the group of a killed run's step may be anybody's."""
     text = WORKS.replace("ls {out}/lib", "exit 1")
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     subprocess.run([*TORCHYARD, "run", "source:demo-1.0", "-f", file], check=True)
     command = [*TORCHYARD, "run", CORE, "-f", str(file)]
     assert subprocess.run(command, check=False).returncode == 9
@@ -544,7 +546,7 @@ def test_a_number_that_another_process_has_now_is_left_alone(tmp_path: Path) -> 
 
 
 def test_a_directory_that_was_kept_is_left_alone(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     torchyard("run", "source:demo-1.0", "-f", file)
     torchyard("run", CORE, "-f", file, "--keep")
     assert torchyard("run", CORE, "-f", file).err.startswith("cached")
@@ -562,7 +564,7 @@ touch /tmp/mine && echo temporary; ls /mnt; cat {source}/a.txt"""
     text = WORKS.replace(
         """["sh", "-c", "ls {out}/lib > {out}/listing"]""", f"'''({script}) > {{out}}/listing'''"
     )
-    file = make_yard(tmp_path, text + '\n[sandbox]\nkind = "bwrap"\n')
+    file = make_project(tmp_path, text + '\n[sandbox]\nkind = "bwrap"\n')
     torchyard("run", "source:demo-1.0", "-f", file)
     ran = torchyard("run", CORE, "-f", file)
     assert ran.code == 0, ran.err
@@ -576,7 +578,7 @@ touch /tmp/mine && echo temporary; ls /mnt; cat {source}/a.txt"""
 def test_a_sandboxed_job_that_wants_the_network_is_told(torchyard: Command, tmp_path: Path) -> None:
     script = "import urllib.request as r; r.urlopen('http://example.org')"
     text = WORKS.replace("ls {out}/lib > {out}/listing", f'python3 -c \\"{script}\\"')
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     result = torchyard("run", CORE, "-f", file, "--sandbox", "bwrap")
     assert result.code == 9
@@ -588,7 +590,7 @@ def test_a_sandboxed_job_that_wants_the_network_is_told(torchyard: Command, tmp_
 def test_work_of_another_sandbox_is_not_gone_on_with(torchyard: Command, tmp_path: Path) -> None:
     """What was made at one path is of no use at another."""
     text = WORKS.replace("ls {out}/lib >", "test {work} = /mnt/torchyard && pwd >")
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     assert torchyard("run", CORE, "-f", file).code == 9
     assert torchyard("run", CORE, "-f", file, "--sandbox", "bwrap").code == 0
@@ -601,7 +603,7 @@ def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     """Here it is the machine's own, by a way around; any tree of a system will do."""
     (tmp_path / "root").symlink_to("/")
     text = WORKS + '\n[sandbox]\nkind = "bwrap"\nroot = "root"\n'
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     command = [*TORCHYARD, "build", "core:*", "-f", str(file)]
     subprocess.run(command, check=True, cwd="/")
     (core,) = [
@@ -617,7 +619,7 @@ def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
 @needs_bwrap
 def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
     text = WORKS + f'\n[sandbox]\nkind = "bwrap"\nroot = "{tmp_path}"\n'
-    file = make_yard(tmp_path, text)
+    file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
     result = torchyard("run", CORE, "-f", file)
     assert result.code == 7
@@ -627,7 +629,7 @@ def test_a_root_that_is_none(torchyard: Command, tmp_path: Path) -> None:
 def test_a_machine_refuses_jobs_of_stages_that_it_does_not_do(
     torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     assert torchyard("run", "source:demo-1.0", "-f", file, "--stages", "core, source").code == 0
     monkeypatch.setenv("TORCHYARD_STAGES", "publish,smoke")
     for detach in ((), ("--detach",)):

@@ -9,7 +9,7 @@ from tests.services import Place
 from tests.smoke import make_wheel
 
 from torchyard.config.credentials import load_credentials
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
 

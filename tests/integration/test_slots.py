@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.host.slots import Slots, makeflags
-from torchyard.host.workers import find_workers
+from torchyard.host.jobserver import Slots, makeflags
+from torchyard.host.process_tree import find_workers
 
 NINJA = shutil.which("ninja", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
 

@@ -6,7 +6,7 @@ from tests.services import Place
 from tests.unit import test_channel, test_store, test_swap
 
 from torchyard.errors import ElsewhereError
-from torchyard.publish.channel import Channel
+from torchyard.publish.channel.channel import Channel
 from torchyard.store.objects import Objects
 from torchyard.store.store import Store
 from torchyard.store.tags import tag_of

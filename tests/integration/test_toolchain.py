@@ -19,17 +19,17 @@ from tests.services import LOOPBACK, S3Server, reserved_port
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, ElsewhereError, HostError
 from torchyard.host.snapshot import EPOCH
+from torchyard.model.config import Sandbox
 from torchyard.model.step import Step
 from torchyard.model.tables import Rocm as RocmRow
 from torchyard.model.toolchain import Toolchain
-from torchyard.model.yard import Sandbox
 from torchyard.run.sandbox import INSIDE, enclose
 from torchyard.toolchain import blas, cache, cuda, rocm
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.equip import equip
 from torchyard.toolchain.identity import identify
 from torchyard.toolchain.interpreters import best_of, find_interpreters, interpreter_for
+from torchyard.toolchain.provision import equip
 from torchyard.toolchain.pypi import install, make_environment, parse_lock, read_lock
 from torchyard.toolchain.variables import compose
 

@@ -18,7 +18,7 @@ from tests.services import Place
 
 from torchyard.errors import PublishError
 from torchyard.index.entry import Entry
-from torchyard.publish.shelves import headers, key_of, parse_part
+from torchyard.publish.channel.layout import headers, key_of, parse_part
 from torchyard.publish.staged import Package, digests_of, read_staged
 from torchyard.publish.upload import upload
 from torchyard.store.objects import LARGEST_COPY, NO_HEADERS, Headers, Objects

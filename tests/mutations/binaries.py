@@ -26,8 +26,8 @@ from tests.mutations.mutation import (
     rewritten,
 )
 
-from torchyard.package.elf import read_elf
-from torchyard.package.elf_edit import Rewrite, rewrite
+from torchyard.package.elf.edit import Rewrite, rewrite
+from torchyard.package.elf.file import read_elf
 
 LIB = "tinytorch/lib"
 C10_SO, CPU_SO, CUDA_SO = f"{LIB}/libc10.so", f"{LIB}/libtt_cpu.so", f"{LIB}/libtt_cuda.so"

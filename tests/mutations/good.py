@@ -15,14 +15,14 @@ import msgspec
 from tests.mutations.zstd import decompress
 
 from torchyard.model.canonical import fingerprint
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
-from torchyard.package.assemble import assemble_libtorch, assemble_wheel
-from torchyard.package.conda import Sources, assemble_conda
-from torchyard.package.conda_metadata import CondaBuild, CondaKind
+from torchyard.package.assemble.assemble import assemble_libtorch, assemble_wheel
+from torchyard.package.conda.metadata import CondaBuild, CondaKind
+from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.versions import Tags
-from torchyard.package.wheel import write_wheel
+from torchyard.package.wheel.write import write_wheel
 
 MACHINE = platform.machine()
 PLATFORM = f"manylinux_2_28_{MACHINE}"
@@ -156,7 +156,7 @@ def make_order(folder: Path, compute: str, python: str, kind: str) -> Path:
     )
     task = msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
     path = written(folder / "torchyard-order.json", "")
-    path.write_bytes(msgspec.json.encode(Order(tasks=(task,))))
+    path.write_bytes(msgspec.json.encode(JobSpec(tasks=(task,))))
     return path
 
 

@@ -12,8 +12,8 @@ from zipfile import ZIP_STORED, ZipFile
 
 from tests.mutations.zstd import compress, decompress
 
-from torchyard.package.archive import Member, writing
-from torchyard.package.dist_info import record
+from torchyard.package.wheel.dist_info import record
+from torchyard.package.zip.writer import Member, writing
 
 Break = Callable[[Path, Path], Path]
 """Makes of a good package a broken one, in an empty folder."""

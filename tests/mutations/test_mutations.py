@@ -12,8 +12,8 @@ from tests.mutations.texts import TEXTS
 
 from torchyard.checks.check import check
 from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Finding
-from torchyard.checks.rules import RULES
 from torchyard.package.read import read_package
 
 pytestmark = pytest.mark.integration

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torchyard.config.tables import load_tables
 from torchyard.model.matrix import any_match
 
-Config = dict[str, Any]  # type: ignore[explicit-any] # what a TOML file holds
+Toml = dict[str, Any]  # type: ignore[explicit-any] # what a TOML file holds
 
 TABLES = load_tables()
 VALUES = {
@@ -33,25 +33,25 @@ def globs(values: list[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(words, min_size=1, max_size=2, unique=True)
 
 
-def partial_cells(*, without: tuple[str, ...] = ()) -> st.SearchStrategy[Config]:
+def partial_cells(*, without: tuple[str, ...] = ()) -> st.SearchStrategy[Toml]:
     keys = [key for key in VALUES if key not in without]
     return st.fixed_dictionaries({}, optional={key: globs(VALUES[key]) for key in keys}).filter(
         bool
     )
 
 
-def rules() -> st.SearchStrategy[list[Config]]:
+def rules() -> st.SearchStrategy[list[Toml]]:
     return st.lists(partial_cells().map(lambda cell: {**cell, "reason": "because"}), max_size=3)
 
 
-def inclusions() -> st.SearchStrategy[list[Config]]:
+def inclusions() -> st.SearchStrategy[list[Toml]]:
     plain = {key: some(values) for key, values in VALUES.items()}
     full = st.one_of(st.fixed_dictionaries({}, optional=plain), partial_cells())
     rule = full.filter(bool).map(lambda cell: {**cell, "reason": "wanted"})
     return st.lists(rule, max_size=2)
 
 
-def finds_something(rule: Config, listed: dict[str, list[str]]) -> bool:
+def finds_something(rule: Toml, listed: dict[str, list[str]]) -> bool:
     """Whether each dimension of an inclusion names a value, or matches one of the matrix."""
     return all(
         any(v in rule[key] or (v in values and any_match(v, rule[key])) for v in VALUES[key])
@@ -60,7 +60,7 @@ def finds_something(rule: Config, listed: dict[str, list[str]]) -> bool:
     )
 
 
-def overrides() -> st.SearchStrategy[list[Config]]:
+def overrides() -> st.SearchStrategy[list[Toml]]:
     """Overrides that commute: each sets a variable of its own."""
     core = partial_cells(without=("python", "package")).map(lambda c: {**c, "stage": "core"})
     bound = partial_cells(without=("package",)).map(lambda c: {**c, "stage": "bindings"})
@@ -69,16 +69,16 @@ def overrides() -> st.SearchStrategy[list[Config]]:
     return several.map(lambda found: [{**o, "env": {f"V{n}": str(n)}} for n, o in enumerate(found)])
 
 
-def subsets() -> st.SearchStrategy[Config]:
+def subsets() -> st.SearchStrategy[Toml]:
     cells = st.lists(st.sampled_from(["cpu", "cp31*", "*/linux-*", "*wheel"]), min_size=1)
     named = cells.map(lambda found: {"cells": found})
     return st.one_of(partial_cells(), named)
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> Config:
+def configs(draw: st.DrawFn) -> Toml:
     """A whole configuration; it may well be an empty matrix."""
-    matrix: Config = {key: draw(some(values)) for key, values in VALUES.items()}
+    matrix: Toml = {key: draw(some(values)) for key, values in VALUES.items()}
     if draw(st.booleans()):
         first, second = draw(
             st.sampled_from([("platform", "blas"), ("compute", "python"), ("python", "blas")])

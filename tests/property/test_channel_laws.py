@@ -19,11 +19,11 @@ from tests.channels import LATER, Death, Made, Mortal, die, put, wheel, without
 from torchyard.errors import ElsewhereError, PublishError, SelectionError
 from torchyard.index.entry import SHARED, State
 from torchyard.publish import upload
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import ROOTS, Edit, Order
-from torchyard.publish.prune import prune
-from torchyard.publish.retention import Keep
-from torchyard.publish.rollback import rollback
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ROOTS, ChangeReason, Edit
+from torchyard.publish.ops.prune import prune
+from torchyard.publish.ops.retention import Keep
+from torchyard.publish.ops.rollback import rollback
 
 NOW = datetime(2099, 1, 1, tzinfo=UTC)
 """Long after whatever is written here: all that is hidden may be deleted, and nobody is busy."""
@@ -149,10 +149,10 @@ class Life(RuleBasedStateMachine):
     def _prune(self, channel: Channel) -> None:
         prune(channel, Keep(versions=1, grace=timedelta(0)), self._order())
 
-    def _order(self) -> Order:
+    def _order(self) -> ChangeReason:
         """Every change comes a day after the last one."""
         self.day += 1
-        return Order("a test", f"{NOW + timedelta(days=self.day):%Y-%m-%dT%H:%M:%SZ}")
+        return ChangeReason("a test", f"{NOW + timedelta(days=self.day):%Y-%m-%dT%H:%M:%SZ}")
 
     @rule()
     def mend(self) -> None:

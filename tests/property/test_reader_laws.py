@@ -16,13 +16,13 @@ from tests.fuzz import fuzz_device, fuzz_elf, fuzz_foreign, fuzz_texts, fuzz_zip
 from tests.fuzz.laws import check_all, read_bytes
 
 from torchyard.errors import BuildError
-from torchyard.package.archive import Written
 from torchyard.package.contents import Contents, FaultKind
-from torchyard.package.dist_info import parse_record, record
-from torchyard.package.inflate import BadDataError, pieces, whole
 from torchyard.package.read import read_package
-from torchyard.package.wheel import Field, parse_metadata
-from torchyard.package.zip_reader import Entry, read_directory
+from torchyard.package.wheel.dist_info import parse_record, record
+from torchyard.package.wheel.write import Field, parse_metadata
+from torchyard.package.zip.directory import Entry, read_directory
+from torchyard.package.zip.inflate import BadDataError, pieces, whole
+from torchyard.package.zip.writer import Written
 
 WHEEL = "tiny-1.0-py3-none-any.whl"
 

@@ -4,12 +4,11 @@ import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
-from torchyard.inspect.build_report import build_report
 from torchyard.model.event import (
+    AnyEvent,
     Began,
     Ended,
     Finished,
-    Happening,
     Noted,
     Progress,
     SlotsChanged,
@@ -18,15 +17,16 @@ from torchyard.model.event import (
     Stepping,
 )
 from torchyard.model.result import Usage
-from torchyard.report.board import Board, Picture, clock, shorten
-from torchyard.report.events import line_of
+from torchyard.reports.build.text import build_report
+from torchyard.terminal.board import Board, Picture, clock, shorten
+from torchyard.terminal.events import line_of
 
 CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
 BINDINGS = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp313t"
 SOURCE = "source:torch-2.14.0"
 USED = Usage(step="copy", seconds=2.0, cpu=1.0, memory=10**6, disk=10**6)
 
-STORY: list[Happening] = [
+STORY: list[AnyEvent] = [
     Began(
         project="torch-2.14.0",
         store="s3://builds",
@@ -57,7 +57,7 @@ STORY: list[Happening] = [
     Started(at=3400.0, job=BINDINGS, fingerprint="2" * 64, work="w", pid=3, attempt=2),
     Stepping(at=3400.0, job=BINDINGS, step="compile for one Python", number=1, of=2),
 ]
-END: list[Happening] = [
+END: list[AnyEvent] = [
     Ended(
         at=4000.0,
         job=BINDINGS,

@@ -10,11 +10,11 @@ from torchyard.checks.check import Checked
 from torchyard.checks.compare import Answer, compare
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
-from torchyard.inspect.check_documents import check_document
-from torchyard.inspect.check_reports import check_report, rule_report, rules_report
-from torchyard.inspect.compare_reports import compare_report, shown_symbols
 from torchyard.package.contents import Contents, DeviceCode
-from torchyard.report.console import show
+from torchyard.reports.check.document import check_document
+from torchyard.reports.check.text import check_report, rule_report, rules_report
+from torchyard.reports.compare.text import compare_report, shown_symbols
+from torchyard.terminal.console import show
 
 DEVICE = (
     DeviceCode("cubin", "sm_90", 544, 60_100_000),

@@ -11,8 +11,8 @@ import pytest
 from tests.contents import ABOUT, METADATA, WHEEL, contents, findings, wheel
 
 from torchyard.package.contents import Fault, Kind
-from torchyard.package.device_code import DeviceScan
-from torchyard.package.elf_stream import ElfStream
+from torchyard.package.device.scan import DeviceScan
+from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS, Faults, Limits
 from torchyard.package.members import Found
 from torchyard.package.read import read_package

@@ -10,15 +10,15 @@ from tests.channels import LATER, Death, Mortal, adding, conda, libtorch, put, w
 
 from torchyard.errors import SelectionError, StoreError
 from torchyard.index.entry import WHOLE, State
-from torchyard.index.simple import serial_of
+from torchyard.index.simple.write import serial_of
 from torchyard.package.zstd import compress
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Edit, Order
-from torchyard.publish.head import HEAD, Head, state_key
-from torchyard.publish.prune import prune
-from torchyard.publish.retention import Keep
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.head import HEAD, Head, state_key
+from torchyard.publish.ops.prune import prune
+from torchyard.publish.ops.retention import Keep
+from torchyard.publish.ops.yank import yank
 from torchyard.publish.select import parse_selection
-from torchyard.publish.yank import yank
 from torchyard.store.objects import NO_HEADERS, Headers, Objects
 
 HELPER = wheel("helper")
@@ -129,7 +129,7 @@ def test_an_edit_has_no_say_in_pages(channel: Channel) -> None:
     put(channel, CPU)
     old = channel.state(channel.head(), CPU.part)
     put(channel, CU130)
-    head = channel.commit({CPU.part: lambda _: old}, Order("back", LATER.at))
+    head = channel.commit({CPU.part: lambda _: old}, ChangeReason("back", LATER.at))
     assert reader_of(channel).project("cu130", "torch") == set()
     assert serial_of(channel.objects.read("cu130/torch/index.html")) == head.generation
     assert_right(channel)
@@ -293,7 +293,7 @@ def test_lists_of_projects_wait_for_pages_that_a_dead_writer_owes(channel: Chann
 def test_the_head_remembers_so_many_changes(
     channel: Channel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchyard.publish.draft.HISTORY", 3)
+    monkeypatch.setattr("torchyard.publish.channel.draft.HISTORY", 3)
     for number in range(5):
         put(channel, wheel("torch", f"1.{number}", "cpu"))
     assert [change.generation for change in channel.head().log] == [3, 4, 5]
@@ -309,7 +309,7 @@ def test_an_amendment_is_a_change_of_its_own(channel: Channel) -> None:
 
 def test_a_state_that_a_dead_writer_left_is_not_relied_upon(tmp_path: Path) -> None:
     """Somebody deletes what nothing leads to, while another tries again what came to nothing."""
-    long_after = Order("prune", "2099-01-01T00:00:00Z")
+    long_after = ChangeReason("prune", "2099-01-01T00:00:00Z")
     everything = parse_selection(["torch"])
     for at in range(1, 1000):
         channel = Channel.at(str(tmp_path / str(at)), make=True)

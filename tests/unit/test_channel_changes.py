@@ -21,21 +21,21 @@ from tests.helpers import Command
 from tests.unit.test_schemas import validate
 
 from torchyard.errors import PublishError, SelectionError, UsageError
+from torchyard.index.availability import offers
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import Entry, State, order_of
-from torchyard.index.offer import offers
-from torchyard.index.repodata import record_of
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
-from torchyard.publish.head import Head, Pin
-from torchyard.publish.pin import pin, unpin
-from torchyard.publish.prune import prune
-from torchyard.publish.retention import Keep, outdated
-from torchyard.publish.rollback import restored, rollback
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.head import Head, Pin
+from torchyard.publish.channel.layout import PartName, key_of, parse_part
+from torchyard.publish.ops.pin import pin, unpin
+from torchyard.publish.ops.prune import prune
+from torchyard.publish.ops.retention import Keep, outdated
+from torchyard.publish.ops.rollback import restored, rollback
+from torchyard.publish.ops.status import set_status
+from torchyard.publish.ops.yank import yank
 from torchyard.publish.select import choose, parse_selection
-from torchyard.publish.shelves import PartName, key_of, parse_part
-from torchyard.publish.status import set_status
 from torchyard.publish.upload import sending_key
-from torchyard.publish.yank import yank
 from torchyard.store.objects import Objects
 
 TORCH = PartName("simple", "torch")
@@ -46,8 +46,8 @@ def moment(days: float = 0) -> str:
     return f"{NOW + timedelta(days=days):%Y-%m-%dT%H:%M:%SZ}"
 
 
-def order(why: str, days: float = 0) -> Order:
-    return Order(why, moment(days))
+def order(why: str, days: float = 0) -> ChangeReason:
+    return ChangeReason(why, moment(days))
 
 
 def wheel(version: str, variant: str = "cpu", day: float = 0, project: str = "torch") -> Entry:
@@ -544,10 +544,10 @@ def _doom(channel: Channel, days: float) -> str:
 def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
     doomed = _doom(nightly, 8)
     now = f"{datetime.now(tz=UTC):%Y-%m-%dT%H:%M:%SZ}"
-    busy = prune(nightly, Keep(grace=timedelta()), Order("prune", now))
+    busy = prune(nightly, Keep(grace=timedelta()), ChangeReason("prune", now))
     assert (busy.deleted, nightly.objects.head(doomed) is None) == ([], False)
     later = f"{datetime.now(tz=UTC) + timedelta(hours=3):%Y-%m-%dT%H:%M:%SZ}"
-    done = prune(nightly, Keep(), Order("prune", later))
+    done = prune(nightly, Keep(), ChangeReason("prune", later))
     assert doomed in done.deleted
     state = nightly.state(nightly.head(), "simple/torch")
     assert (state.hidden, state.doomed, nightly.objects.head(doomed)) == ((), (), None)
@@ -588,7 +588,7 @@ def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) 
             read_all(Reader(channel.objects.read), channel.head())
             for days in (30, 31):
                 late = datetime.now(tz=UTC) + timedelta(days=days)
-                when = Order("prune", f"{late:%Y-%m-%dT%H:%M:%SZ}")
+                when = ChangeReason("prune", f"{late:%Y-%m-%dT%H:%M:%SZ}")
                 prune(Channel(Watched(channel.url)), Keep(versions=2), when)
             state = channel.state(channel.head(), "simple/torch")
             assert state.doomed == ()
@@ -609,10 +609,12 @@ def test_of_two_who_take_over_one_deletes(nightly: Channel) -> None:
         def commit(self, *args: object, **kwargs: object) -> Head:
             if not rival:
                 rival.append([])
-                rival[0] += prune(Channel.at(self.url), Keep(), Order("prune", later)).deleted
+                rival[0] += prune(
+                    Channel.at(self.url), Keep(), ChangeReason("prune", later)
+                ).deleted
             return super().commit(*args, **kwargs)  # type: ignore[arg-type]
 
-    done = prune(Late.at(nightly.url), Keep(), Order("prune", later))
+    done = prune(Late.at(nightly.url), Keep(), ChangeReason("prune", later))
     assert doomed in rival[0]
     assert done.deleted == []
 
@@ -646,10 +648,10 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
     (folder / "packages/x.whl#1").write_bytes(b"torn")
     (folder / "notes#old").write_bytes(b"somebody's own")
     now = datetime.now(tz=UTC)
-    young = prune(nightly, Keep(), Order("prune", f"{now:%Y-%m-%dT%H:%M:%SZ}"), orphans=True)
+    young = prune(nightly, Keep(), ChangeReason("prune", f"{now:%Y-%m-%dT%H:%M:%SZ}"), orphans=True)
     assert young.orphans.parts == {}
     later = f"{now + timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
-    done = prune(nightly, Keep(), Order("prune", later), orphans=True)
+    done = prune(nightly, Keep(), ChangeReason("prune", later), orphans=True)
     assert done.deleted == [key_of(TORCH, lost)]
     assert nightly.objects.head(key_of(TORCH, lost)) is None
     assert nightly.objects.head("states/ab/abcd.json.zst") is None
@@ -680,7 +682,7 @@ def test_only_what_somebody_could_publish_again_is_an_orphan(
     put(channel, made("torch"), conda("torch", "1.0"), libtorch("1.0", "cpu"))
     channel.objects.create(key, b"left")
     later = f"{datetime.now(tz=UTC) + timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
-    done = prune(channel, Keep(), Order("prune", later), orphans=True)
+    done = prune(channel, Keep(), ChangeReason("prune", later), orphans=True)
     assert done.deleted == ([key] if goes else [])
     assert (channel.objects.head(key) is None) is goes
     read_all(Reader(channel.objects.read), channel.head())
@@ -715,9 +717,9 @@ def test_old_shards_are_removed(channel: Channel) -> None:
     shards = [meta.key for meta in channel.objects.list("conda/linux-64/shards/")]
     assert len(shards) == 3
     later = f"{datetime.now(tz=UTC) + timedelta(days=8):%Y-%m-%dT%H:%M:%SZ}"
-    prune(channel, Keep(grace=timedelta(days=300)), Order("prune", later), orphans=True)
+    prune(channel, Keep(grace=timedelta(days=300)), ChangeReason("prune", later), orphans=True)
     assert len(list(channel.objects.list("conda/linux-64/shards/"))) == 3
-    prune(channel, Keep(), Order("prune", later), orphans=True)
+    prune(channel, Keep(), ChangeReason("prune", later), orphans=True)
     assert len(list(channel.objects.list("conda/linux-64/shards/"))) == 2
     yank(channel, parse_selection(["some==2.0"]), "", order("yank"))
     state = channel.state(channel.head(), "conda/linux-64")

@@ -10,12 +10,12 @@ from tests.channel_reader import assert_right
 from tests.channels import Death, Mortal, conda, put, wheel
 
 from torchyard.errors import ElsewhereError
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
-from torchyard.publish.prune import prune
-from torchyard.publish.retention import Keep
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.ops.prune import prune
+from torchyard.publish.ops.retention import Keep
+from torchyard.publish.ops.yank import yank
 from torchyard.publish.select import parse_selection
-from torchyard.publish.yank import yank
 from torchyard.store.objects import Objects
 
 Deed = Callable[[Channel], object]
@@ -28,15 +28,15 @@ def moment(days: float = 0) -> str:
 
 
 def clean(channel: Channel) -> None:
-    prune(channel, Keep(), Order("prune", moment()), orphans=True)
+    prune(channel, Keep(), ChangeReason("prune", moment()), orphans=True)
 
 
 def take_back(channel: Channel, days: float = 0) -> None:
-    yank(channel, parse_selection(["some"]), BAD, Order("yank", moment(days)))
+    yank(channel, parse_selection(["some"]), BAD, ChangeReason("yank", moment(days)))
 
 
 def offer_again(channel: Channel) -> None:
-    yank(channel, parse_selection(["some"]), None, Order("offer again", moment()))
+    yank(channel, parse_selection(["some"]), None, ChangeReason("offer again", moment()))
 
 
 def grow_old(channel: Channel) -> None:
@@ -110,7 +110,7 @@ def test_a_shard_that_hiding_brings_back_is_no_orphan(tmp_path: Path) -> None:
     put(channel, conda("some", "2.0"), at=moment(-8))
     put(channel, conda("some", "1.0"), at=moment(-8))
     grow_old(channel)
-    done = prune(channel, Keep(versions=1), Order("prune", moment()), orphans=True)
+    done = prune(channel, Keep(versions=1), ChangeReason("prune", moment()), orphans=True)
     assert [one.entry.version for one in done.hidden] == ["1.0"]
     assert_right(channel)
 
@@ -120,7 +120,7 @@ def test_what_was_staged_just_now_is_no_orphan(tmp_path: Path) -> None:
 
     def hasty(channel: Channel) -> None:
         keep = Keep(grace=timedelta())
-        prune(channel, keep, Order("prune", moment(1 / 86400)), orphans=True)
+        prune(channel, keep, ChangeReason("prune", moment(1 / 86400)), orphans=True)
 
     def prepare(channel: Channel) -> None:
         put(channel, wheel("some"))
@@ -148,7 +148,7 @@ def test_a_conda_package_is_sent_again_if_another_one_is_deleted(tmp_path: Path)
 def test_two_who_prune_at_once_both_succeed(tmp_path: Path) -> None:
     def prepare(channel: Channel) -> None:
         put(channel, wheel("some", "1.0"), wheel("some", "2.0"), conda("some"), at=moment(-30))
-        prune(channel, Keep(versions=1), Order("prune", moment(-20)))
+        prune(channel, Keep(versions=1), ChangeReason("prune", moment(-20)))
         take_back(channel, -19)
         grow_old(channel)
 

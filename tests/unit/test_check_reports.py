@@ -17,18 +17,18 @@ from tests.shapes import library, package, text
 from torchyard.checks.check import Checked
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import RULES, Finding, Severity
-from torchyard.inspect.check_documents import CheckDocument, check_document, natural
-from torchyard.inspect.check_html import check_page
-from torchyard.inspect.check_reports import (
+from torchyard.package.contents import Contents, DeviceCode
+from torchyard.reports.check.document import CheckDocument, check_document, natural
+from torchyard.reports.check.html import check_page
+from torchyard.reports.check.library_graph import library_graph
+from torchyard.reports.check.text import (
     check_report,
     grouped,
     shown_symbols,
     things,
 )
-from torchyard.inspect.library_graph import library_graph
-from torchyard.inspect.treemap import Rect, squarify, treemap
-from torchyard.package.contents import Contents, DeviceCode
-from torchyard.report.console import show
+from torchyard.reports.check.treemap import Rect, squarify, treemap
+from torchyard.terminal.console import show
 
 TODAY = date(2026, 11, 15)
 NASTY = "<script>alert('&')</script>\x1b[31m\u2028"

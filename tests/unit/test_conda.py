@@ -10,11 +10,11 @@ from rattler import MatchSpec
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, DataError, HostError, PlanError
 from torchyard.host.files import read_data
-from torchyard.package.conda import About, write_conda
-from torchyard.package.conda_layout import lay_out_linalg, lay_out_package
-from torchyard.package.conda_metadata import CondaBuild, CondaKind, CondaMetadata, describe
-from torchyard.package.conda_requirements import requirements_of
-from torchyard.package.conda_table import load_conda_table, parse_conda_table
+from torchyard.package.conda.layout import lay_out_linalg, lay_out_package
+from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
+from torchyard.package.conda.requirements import requirements_of
+from torchyard.package.conda.table import load_conda_table, parse_conda_table
+from torchyard.package.conda.write import About, write_conda
 
 TORCH = CondaBuild(
     name="torch",

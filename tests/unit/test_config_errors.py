@@ -1,14 +1,14 @@
 """Mistakes in torchyard.toml are found, placed and answered."""
 
 import pytest
-from tests.helpers import SMALL, yard_of
+from tests.helpers import SMALL, config_of
 
 from torchyard.errors import ConfigError, Diagnostic
 
 
 def problems(text: str, *changes: str) -> tuple[Diagnostic, ...]:
     with pytest.raises(ConfigError) as caught:
-        yard_of(text, *changes)
+        config_of(text, *changes)
     return caught.value.diagnostics
 
 

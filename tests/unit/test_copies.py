@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from torchyard.model.result import Tree
-from torchyard.store.copies import Copies
 from torchyard.store.keys import BLOBS
+from torchyard.store.local_cache import Copies
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 

@@ -11,8 +11,8 @@ from tests.helpers import SMALL, Command
 
 from torchyard.errors import PublishError
 from torchyard.index.entry import Entry, State
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
 
 CELLS = (
     "linux-x86_64/cpu-mkl/cp311/wheel",
@@ -46,7 +46,7 @@ def put(place: Path, part: str, entries: Iterable[Entry]) -> None:
     def edit(state: State) -> State:
         return msgspec.structs.replace(state, entries=(*state.entries, *entries))
 
-    order = Order("test", "2026-11-15T14:20:00Z")
+    order = ChangeReason("test", "2026-11-15T14:20:00Z")
     Channel.at(str(place), make=True).commit({part: edit}, order)
 
 

@@ -13,15 +13,15 @@ from tests.helpers import CORE, WORKS, plan_of
 from torchyard.host import secrets
 from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
 from torchyard.host.process import birth_of
+from torchyard.model.config import Sandbox
 from torchyard.model.event import Noted, encode_event
 from torchyard.model.identifier import parse
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.model.yard import Sandbox
 from torchyard.plan.order import order_of
 from torchyard.run.detached import Assignment, Begun, Over, end_named, follow
 from torchyard.run.job import Conditions
-from torchyard.run.trust import entrusted
+from torchyard.run.permissions import entrusted
 from torchyard.store.store import Store
 
 PROGRAM = """\
@@ -37,7 +37,7 @@ os._exit(0)
 
 
 @pytest.fixture
-def order() -> Order:
+def order() -> JobSpec:
     plan, job = plan_of(WORKS), parse(CORE)
     assert job.stage is not None
     return order_of(plan, plan.find(job.stage, job.path))
@@ -103,7 +103,7 @@ def test_a_supervisor_may_end_just_when_it_is_asked_to(
     assert not is_written(tmp_path / "core-0123.detached")
 
 
-def test_what_a_supervisor_is_told_is_whole_or_nothing(order: Order) -> None:
+def test_what_a_supervisor_is_told_is_whole_or_nothing(order: JobSpec) -> None:
     conditions = Conditions(work=Path("/work"), file="/f.toml", sandbox=Sandbox(kind="view"))
     whole = Assignment(order=order, store="/store", conditions=conditions, secrets={"A": "b"})
     data = whole.encode()

@@ -11,8 +11,8 @@ from torchyard.config.tables import dump, header_of, parse
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.failure import Failure, Kind, Severity, literals
-from torchyard.run.known import Known, best, stems
-from torchyard.run.telling import telling_lines
+from torchyard.run.diagnose import telling_lines
+from torchyard.run.failure_patterns import Known, best, stems
 
 FAILURES = load_failures()
 KNOWN = Known(FAILURES)

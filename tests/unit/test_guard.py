@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from torchyard.engines.guard import Change, Guard
+from torchyard.host.jobserver import Slots
 from torchyard.host.memory import Memory
-from torchyard.host.slots import Slots
-from torchyard.host.workers import Worker, find_workers
+from torchyard.host.process_tree import Worker, find_workers
 
 GB = 10**9
 

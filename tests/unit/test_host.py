@@ -16,9 +16,9 @@ from torchyard.errors import HostError
 from torchyard.host.child import Child
 from torchyard.host.demangle import demangled
 from torchyard.host.files import write_text
+from torchyard.host.locks import locked
 from torchyard.host.machine import platform_name, python_name
 from torchyard.host.process import birth_of, capture, is_running, may_be
-from torchyard.host.work import locked
 
 
 def test_a_missing_program(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from torchyard import __version__
 from torchyard.errors import ElsewhereError, UsageError
+from torchyard.host.fetcher import Fetcher, address_of
 from torchyard.host.http import Web, shown
-from torchyard.host.reach import Reach, address_of
-from torchyard.publish.audit_simple import read_pages
+from torchyard.publish.index_check.simple import read_pages
 
 DATA = bytes(range(256)) * 40
 
@@ -155,13 +155,13 @@ def test_a_password_is_told_wherever_the_host_is_the_same(
 ) -> None:
     """Links on a page may be absolute, and never have a password."""
     login = f"Basic {base64.b64encode('me:päß€'.encode()).decode()}"
-    reach = Reach(f"http://me:p%C3%A4%C3%9F%E2%82%AC@{host}/simple/")
-    reach.get(f"http://{host}/data")
-    reach.head(f"http://{host}/data")
-    list(reach.pieces(f"http://{host}/data"))
+    fetcher = Fetcher(f"http://me:p%C3%A4%C3%9F%E2%82%AC@{host}/simple/")
+    fetcher.get(f"http://{host}/data")
+    fetcher.head(f"http://{host}/data")
+    list(fetcher.pieces(f"http://{host}/data"))
     assert [seen[2] for seen in handler.seen] == [login] * 3
     handler.seen.clear()
-    reach.get(f"http://localhost:{host.partition(':')[2]}/data")
+    fetcher.get(f"http://localhost:{host.partition(':')[2]}/data")
     assert [seen[2] for seen in handler.seen] == [""]
 
 
@@ -195,7 +195,7 @@ def test_servers_are_told_who_asks(host: str, handler: type[_Handler]) -> None:
 
 
 def test_a_page_for_everything_is_no_json(host: str) -> None:
-    pages = read_pages(Reach(f"http://{host}/"), "thing", f"http://{host}/thing/")
+    pages = read_pages(Fetcher(f"http://{host}/"), "thing", f"http://{host}/thing/")
     assert pages.html is not None
     assert pages.json is None
 
@@ -208,7 +208,7 @@ def test_files_are_in_reach_only_from_files(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_bytes(DATA)
     url = address_of(str(tmp_path))
     assert url == f"{tmp_path.as_uri()}/" == address_of(tmp_path.as_uri())
-    here, web = Reach(url), Reach("https://example.org/")
+    here, web = Fetcher(url), Fetcher("https://example.org/")
     assert (here.get(url).data, here.head(f"{url}index.html").size) == (DATA, len(DATA))
     assert b"".join(here.pieces(f"{url}index.html", 9)) == DATA[9:]
     assert here.get(url, most=9).status == 413
@@ -221,11 +221,11 @@ def test_files_are_in_reach_only_from_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev", "/proc/self/none", "/%00", f"/{'x' * 999}"])
 def test_only_files_are_read(path: str, tmp_path: Path) -> None:
-    reach = Reach(tmp_path.as_uri())
-    assert not reach.get(f"file://{path}").found
-    assert not reach.head(f"file://{path}").found
+    fetcher = Fetcher(tmp_path.as_uri())
+    assert not fetcher.get(f"file://{path}").found
+    assert not fetcher.head(f"file://{path}").found
     with pytest.raises(FileNotFoundError):
-        next(reach.pieces(f"file://{path}"))
+        next(fetcher.pieces(f"file://{path}"))
 
 
 @pytest.mark.parametrize(

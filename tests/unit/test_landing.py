@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from tests.offered import AT, add, cells, offer, published
 
+from torchyard.index.availability import Offer, age, offers
 from torchyard.index.entry import Entry, State
 from torchyard.index.landing import LANDING, landing_page
-from torchyard.index.offer import Offer, age, offers
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
 
 
 def entry(file: str, version: str = "1.0", variant: str = "cpu", cell: str = "") -> Entry:
@@ -140,7 +140,7 @@ def test_one_more_version_does_not_write_the_page(tmp_path: Path) -> None:
     channel = Channel.at(tmp_path.as_uri())
     first = channel.head()
     one = published(next(cells()), "1.3.0.dev20261116")
-    channel.commit(add([one]), Order("one wheel of the next", AT))
+    channel.commit(add([one]), ChangeReason("one wheel of the next", AT))
     offer(tmp_path, "1.4.0")
     assert (tmp_path / LANDING).read_bytes() == page
     assert channel.head().landing == first.landing == 1
@@ -156,10 +156,10 @@ def test_a_page_that_comes_again_is_another(tmp_path: Path) -> None:
         kept = tuple(one for one in state.entries if not one.variant.startswith("rocm"))
         return msgspec.structs.replace(state, entries=kept)
 
-    channel.commit({"simple/tinytorch": without}, Order("take ROCm away", AT))
+    channel.commit({"simple/tinytorch": without}, ChangeReason("take ROCm away", AT))
     assert b"rocm5.2" not in (tmp_path / LANDING).read_bytes()
     back = {"simple/tinytorch": lambda state: msgspec.structs.replace(state, entries=wheels)}
-    channel.commit(back, Order("bring it back", AT))
+    channel.commit(back, ChangeReason("bring it back", AT))
     after = (tmp_path / LANDING).read_bytes()
     assert after == before.replace(b"<!--SERIAL 1-->", b"<!--SERIAL 3-->") != before
     assert channel.mend([""]) == []
@@ -169,7 +169,7 @@ def test_a_quarantined_project_has_nothing_to_offer(tmp_path: Path) -> None:
     offer(tmp_path)
     channel = Channel.at(tmp_path.as_uri())
     edits = {"simple/tinytorch": lambda state: msgspec.structs.replace(state, status="quarantined")}
-    head = channel.commit(edits, Order("bad news", AT))
+    head = channel.commit(edits, ChangeReason("bad news", AT))
     assert head.parts["simple/tinytorch"].offers == ()
     assert b"pip install" not in (tmp_path / LANDING).read_bytes()
 

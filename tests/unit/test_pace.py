@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from torchyard.engines.pace import Decision, Pace
+from torchyard.engines.throttle import Decision, Pace
 from torchyard.host.memory import Memory
-from torchyard.host.workers import Worker
+from torchyard.host.process_tree import Worker
 
 GB = 10**9
 TICK = 0.25
@@ -111,7 +111,7 @@ class Unit(NamedTuple):
     seconds: float
 
 
-class Yard:
+class Config:
     """Simulates a build on some processors: compilers grow evenly until they end."""
 
     def __init__(self, slots: int, total: float, cores: int, units: Sequence[Unit]) -> None:
@@ -155,32 +155,34 @@ class Yard:
 
 
 def test_a_build_beyond_memory_takes_little_longer_than_the_best_possible() -> None:
-    yard = Yard(slots=16, total=3, cores=2, units=[Unit(1, 6)] * 12)
-    seconds = yard.run()
-    assert yard.most == 2
-    assert yard.pauses == 0
+    config = Config(slots=16, total=3, cores=2, units=[Unit(1, 6)] * 12)
+    seconds = config.run()
+    assert config.most == 2
+    assert config.pauses == 0
     assert seconds <= 1.25 * 12 * 6 / 2
 
 
 def test_a_surprise_after_many_small_ones_is_survived() -> None:
-    yard = Yard(slots=16, total=3, cores=2, units=[Unit(0.01, 1)] * 80 + [Unit(1, 6)] * 12)
-    yard.run()
-    assert yard.most == 16
-    assert yard.pauses > 0
+    config = Config(slots=16, total=3, cores=2, units=[Unit(0.01, 1)] * 80 + [Unit(1, 6)] * 12)
+    config.run()
+    assert config.most == 16
+    assert config.pauses > 0
 
 
 def test_all_slots_are_used_where_memory_suffices() -> None:
-    yard = Yard(slots=8, total=20, cores=8, units=[Unit(0.8, 6), Unit(2, 10), Unit(0.3, 3)] * 20)
-    yard.run()
-    assert yard.most == 8
-    assert yard.pauses == 0
+    config = Config(
+        slots=8, total=20, cores=8, units=[Unit(0.8, 6), Unit(2, 10), Unit(0.3, 3)] * 20
+    )
+    config.run()
+    assert config.most == 8
+    assert config.pauses == 0
 
 
 @pytest.mark.parametrize("total", [2, 4, 8, 16])
 @pytest.mark.parametrize("cores", [2, 8, 32])
 def test_mixed_units_never_exceed_memory(total: float, cores: int) -> None:
     units = [Unit(0.2 + (n * 7 % 10) / 6, 3 + n * 3 % 8) for n in range(60)]
-    Yard(slots=cores, total=total, cores=cores, units=units).run()
+    Config(slots=cores, total=total, cores=cores, units=units).run()
 
 
 def test_memory_that_is_about_to_come_back_costs_no_slot() -> None:

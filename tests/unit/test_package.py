@@ -19,13 +19,10 @@ from packaging.utils import parse_wheel_filename
 
 from torchyard.errors import BuildError, CheckError, ConfigError, DataError, HostError
 from torchyard.host.files import link_or_copy, read_data
-from torchyard.package.archive import Member, ZipWriter, members_of, writing
-from torchyard.package.elf import read_elf, section_names, symbols
+from torchyard.package.assemble.vendor import vendored_name
+from torchyard.package.elf.file import read_elf, section_names, symbols
 from torchyard.package.libtorch import write_libtorch
-from torchyard.package.manylinux import parse_manylinux, true_tag
 from torchyard.package.policy import Layout, parse_layouts, policy_for
-from torchyard.package.unpacked import unpack
-from torchyard.package.vendor import vendored_name
 from torchyard.package.versions import (
     Tags,
     libtorch_name,
@@ -34,7 +31,10 @@ from torchyard.package.versions import (
     wheel_name,
     wheel_tags,
 )
-from torchyard.package.wheel import metadata, write_wheel
+from torchyard.package.wheel.manylinux import parse_manylinux, true_tag
+from torchyard.package.wheel.write import metadata, write_wheel
+from torchyard.package.zip.unpack import unpack
+from torchyard.package.zip.writer import Member, ZipWriter, members_of, writing
 
 METADATA = """\
 Metadata-Version: 2.4

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.helpers import make_yard
+from tests.helpers import make_project
 
 COMMAND = """
 import click
@@ -58,7 +58,7 @@ def test_one_that_cannot_be_loaded_is_told(plug_in: Path) -> None:
 
 
 def test_an_engine_of_another_distribution_builds(plug_in: Path) -> None:
-    file = str(make_yard(plug_in / "project"))
+    file = str(make_project(plug_in / "project"))
     built = run(plug_in, "build", "-f", file, "--engine", "dig")
     assert (built.returncode, built.stderr) == (0, "note     digs 10 holes\n")
     refused = run(plug_in, "build", "-f", file, "--engine", "digg")

@@ -10,22 +10,22 @@ from tests.channels import Death, Made, Mortal, put, wheel
 from tests.helpers import Command
 
 from torchyard.errors import PublishError, StoreError
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.gates import Demands, judge_all
-from torchyard.publish.promote import (
+from torchyard.publish.ops.promote import (
     Route,
     gather,
     head_for,
     promote,
     without_local,
 )
+from torchyard.publish.ops.status import set_status
+from torchyard.publish.ops.yank import yank
 from torchyard.publish.publish import Published
 from torchyard.publish.select import parse_selection
-from torchyard.publish.status import set_status
-from torchyard.publish.yank import yank
 
-NOW = Order("promote", "2026-12-01T00:00:00Z")
+NOW = ChangeReason("promote", "2026-12-01T00:00:00Z")
 FILES = (
     wheel("torch", "2.14.0", "cpu"),
     wheel("torch", "2.14.0", "cu130"),

@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.channels import conda, put
-from tests.helpers import SMALL, Command, plan_of, yard_of
+from tests.helpers import SMALL, Command, config_of, plan_of
 from tests.made_wheel import make_wheel, order_for
 from tests.unit.test_schemas import validate
 
 from torchyard.checks.policy import Allowance, CheckPolicy, load_policy
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError
 from torchyard.index.entry import Hidden, State
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.evidence import judge_by, proven
 from torchyard.publish.gates import Demands, judge_all, unproven
 from torchyard.publish.publish import Published, in_order, publish
-from torchyard.publish.shelves import key_of, parse_part
 from torchyard.publish.staged import Grouping, Package, conda_requires, read_staged
 from torchyard.store.objects import Objects
 
@@ -44,7 +44,7 @@ def staged(folder: Path, grouping: Grouping = "compute", now: str = FIRST) -> li
 
 
 def send(channel: Channel, packages: Sequence[Package], at: str = FIRST) -> Published:
-    return publish(channel, channel.head(), packages, Order("test", at))
+    return publish(channel, channel.head(), packages, ChangeReason("test", at))
 
 
 def refusals(channel: Channel, packages: Sequence[Package], demands: Demands) -> list[str]:
@@ -53,7 +53,7 @@ def refusals(channel: Channel, packages: Sequence[Package], demands: Demands) ->
 
 
 def edit(channel: Channel, part: str, change: Callable[[State], State]) -> None:
-    channel.commit({part: change}, Order("somebody else", LATER))
+    channel.commit({part: change}, ChangeReason("somebody else", LATER))
 
 
 # ------------------------------------------------------------------------------ what is read
@@ -238,7 +238,7 @@ def test_what_is_deleted_while_it_is_published_is_sent_again(
         other.objects.delete(keys)
         edit(other, "simple/demo", lambda s: replace(s, doomed=()))
 
-    publish(channel, channel.head(), packages, Order("test", LATER), prune)
+    publish(channel, channel.head(), packages, ChangeReason("test", LATER), prune)
     assert channel.objects.read(key) == packages[0].path.read_bytes()
     assert channel.objects.read(keys[1]) == packages[0].metadata
 
@@ -274,12 +274,12 @@ def test_what_is_needed_comes_before_what_needs_it(tmp_path: Path) -> None:
 def test_a_channel_keeps_to_its_variants(tmp_path: Path, channel: Channel) -> None:
     make_wheel(tmp_path / "dist")
     head = msgspec.structs.replace(channel.head(), name="nightly", grouping="compute-blas")
-    publish(channel, head, staged(tmp_path / "dist"), Order("test", FIRST))
+    publish(channel, head, staged(tmp_path / "dist"), ChangeReason("test", FIRST))
     assert (channel.head().name, channel.head().grouping) == ("nightly", "compute-blas")
     make_wheel(tmp_path / "dist", version="1.1")
     wrong = msgspec.structs.replace(channel.head(), grouping="compute")
     with pytest.raises(PublishError, match="called after `compute-blas`"):
-        publish(channel, wrong, staged(tmp_path / "dist"), Order("test", FIRST))
+        publish(channel, wrong, staged(tmp_path / "dist"), ChangeReason("test", FIRST))
 
 
 # -------------------------------------------------------------------------------------- gates
@@ -495,7 +495,7 @@ def test_a_report_counts_only_for_the_same_bytes_policy_and_day(
 
 def test_a_channel_says_what_is_external_and_what_its_variants_are() -> None:
     text = SMALL + 'external = ["numpy", "nvidia-*"]\nvariants = "compute-blas"\n'
-    channel = yard_of(text).channels["nightly"]
+    channel = config_of(text).channels["nightly"]
     assert (channel.external, channel.variants) == (("numpy", "nvidia-*"), "compute-blas")
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.made_elf import Made, make_elf
 
 from torchyard.package.contents import DeviceCode
-from torchyard.package.device_code import DeviceScan
-from torchyard.package.elf_stream import ElfStream
+from torchyard.package.device.scan import DeviceScan
+from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS
 from torchyard.package.read import read_package
 from torchyard.package.zstd import compress

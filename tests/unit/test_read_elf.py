@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from msgspec import _core
 from tests.made_elf import DT, Made, make_elf
 
-from torchyard.package import elf_stream, members
+from torchyard.package import members
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind, VersionNeed
-from torchyard.package.elf import read_elf
-from torchyard.package.elf_image import DAMAGED
-from torchyard.package.elf_stream import ElfStream, NotKept
+from torchyard.package.elf import stream
+from torchyard.package.elf.file import read_elf
+from torchyard.package.elf.image import DAMAGED
+from torchyard.package.elf.stream import ElfStream, NotKept
 from torchyard.package.library import read_library
 from torchyard.package.limits import LIMITS, Limits
 from torchyard.package.read import read_package
@@ -236,7 +237,7 @@ def test_tables_far_from_both_ends_are_found_in_a_few_passes(
     """As in wheels whose symbols lie behind 20 MB of code: they were once called damaged."""
     library = Path(_core.__file__)
     wanted = read_library(library)
-    monkeypatch.setattr(elf_stream, "_HEAD", 512)
-    monkeypatch.setattr(elf_stream, "_TAIL", 512)
+    monkeypatch.setattr(stream, "_HEAD", 512)
+    monkeypatch.setattr(stream, "_TAIL", 512)
     monkeypatch.setattr(members, "_AROUND", around)
     assert read_library(library) == wanted

@@ -178,6 +178,6 @@ def test_lief_is_not_imported_without_need(tmp_path: Path) -> None:
 import sys, pathlib
 from torchyard.package.read import read_package
 read_package(pathlib.Path({os.fspath(tmp_path / "x.zip")!r}))
-assert not {{"lief", "tempfile", "torchyard.package.conda_reader"}} & set(sys.modules)
+assert not {{"lief", "tempfile", "torchyard.package.conda.read"}} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -14,10 +14,10 @@ from tests.unit.test_read_conda import GOOD as CONDA
 from tests.unit.test_read_conda import OLD as OLD_CONDA
 from typing_extensions import Buffer
 
-from torchyard.package.archive import Member, writing
 from torchyard.package.contents import Contents
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
+from torchyard.package.zip.writer import Member, writing
 
 anywhere = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.channels import wheel
 
-from torchyard.index.entry import State
-from torchyard.index.read_repodata import (
+from torchyard.index.conda.read import (
     LARGEST_SHARD,
     Record,
     read_packed,
@@ -19,8 +18,9 @@ from torchyard.index.read_repodata import (
     read_shard,
     read_shard_index,
 )
-from torchyard.index.read_simple import Link, Listing, read_listing
-from torchyard.index.simple import ProjectIndex, root_pages
+from torchyard.index.entry import State
+from torchyard.index.simple.read import Link, Listing, read_listing
+from torchyard.index.simple.write import ProjectIndex, root_pages
 from torchyard.package.zstd import compress
 
 URL = "https://example.org/simple/thing/"

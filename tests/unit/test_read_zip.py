@@ -11,11 +11,11 @@ from tests.made_zip import MAX_16, MAX_32, End, Made, make_zip
 
 from torchyard.errors import HostError, UsageError
 from torchyard.package.contents import Contents, FaultKind, Kind
-from torchyard.package.inflate import SMALL
 from torchyard.package.limits import Limits
 from torchyard.package.members import is_kept
 from torchyard.package.read import read_package
-from torchyard.package.zip_reader import read_directory
+from torchyard.package.zip.directory import read_directory
+from torchyard.package.zip.inflate import SMALL
 
 A = Made()
 B = Made(name=b"b.txt", content=b"another text", method=0)

@@ -10,7 +10,7 @@ import pytest
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
-from torchyard.package.collect import collect
+from torchyard.package.assemble.collect import collect
 from torchyard.package.policy import Layout, policy_for
 from torchyard.toolchain.cmake import Configured, Fragment, Link, ask, install_script, repoint
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import EXTENSION, plan_of, yard_of
+from tests.helpers import EXTENSION, config_of, plan_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError
-from torchyard.model.order import Order
+from torchyard.model.config import Sandbox
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of, words_in_braces
-from torchyard.model.yard import Sandbox
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
@@ -65,13 +65,13 @@ LINUX = "linux-x86_64"
 
 def plan_with(parts: Mapping[str, str] = PARTS, text: str = TOOLED, *changes: str) -> Plan:
     """Plan as a machine does that has these parts."""
-    yard = yard_of(text, *changes)
-    assert yard.toolchain is not None
-    toolchain = msgspec.structs.replace(yard.toolchain, platform=LINUX, parts=dict(parts))
-    return make_plan(msgspec.structs.replace(yard, toolchain=toolchain), TABLES, EVERYTHING)
+    config = config_of(text, *changes)
+    assert config.toolchain is not None
+    toolchain = msgspec.structs.replace(config.toolchain, platform=LINUX, parts=dict(parts))
+    return make_plan(msgspec.structs.replace(config, toolchain=toolchain), TABLES, EVERYTHING)
 
 
-def order_in(plan: Plan, stage: Stage, *scope: str) -> Order:
+def order_in(plan: Plan, stage: Stage, *scope: str) -> JobSpec:
     return order_of(plan, plan.find(stage, "/".join((LINUX, *scope))))
 
 
@@ -97,10 +97,10 @@ def test_another_cuda_changes_what_is_for_cuda() -> None:
 
 
 def test_a_toolchain_of_another_platform_says_nothing_of_this_one() -> None:
-    yard = yard_of(TOOLED)
-    assert yard.toolchain is not None
-    toolchain = msgspec.structs.replace(yard.toolchain, platform="macos-arm64", parts=PARTS)
-    plan = make_plan(msgspec.structs.replace(yard, toolchain=toolchain), TABLES, EVERYTHING)
+    config = config_of(TOOLED)
+    assert config.toolchain is not None
+    toolchain = msgspec.structs.replace(config.toolchain, platform="macos-arm64", parts=PARTS)
+    plan = make_plan(msgspec.structs.replace(config, toolchain=toolchain), TABLES, EVERYTHING)
     assert order_in(plan, Stage.CORE, "cpu-openblas").task.settings["identity"] == {}
 
 
@@ -156,7 +156,7 @@ def test_where_the_cache_is_does_not_count() -> None:
 )
 def test_a_requirement_without_a_version_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match="is not pinned"):
-        yard_of(TOOLED, f'build.requires=["ninja==1.13.0", "{text}"]')
+        config_of(TOOLED, f'build.requires=["ninja==1.13.0", "{text}"]')
 
 
 @pytest.mark.parametrize("stage", [Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE])
@@ -250,7 +250,7 @@ def test_steps_name_only_places_that_their_stage_has() -> None:
 
 def test_without_a_toolchain_there_are_no_steps() -> None:
     text = TOOLED.replace('[toolchain]\ncompiler = "gcc"\ncache = "/cache"\n', "")
-    plan = make_plan(yard_of(text), TABLES, EVERYTHING)
+    plan = make_plan(config_of(text), TABLES, EVERYTHING)
     with pytest.raises(PlanError, match="nothing says with what"):
         steps_of(order_in(plan, Stage.CORE, "cpu-openblas"))
 
@@ -274,7 +274,7 @@ def test_stages_without_steps_are_told() -> None:
 )
 def test_a_plan_ends_with_publishing(url: str, place: str) -> None:
     text = f'{TOOLED}\n[channel.nightly]\nurl = "{url}"\n'
-    plan = make_plan(yard_of(text), TABLES, EVERYTHING)
+    plan = make_plan(config_of(text), TABLES, EVERYTHING)
     (job,) = [job for job in plan.jobs() if job.stage is Stage.PUBLISH]
     (step,) = steps_of(order_of(plan, job))
     assert place in step.run

@@ -21,15 +21,15 @@ from tests.helpers import ROOT, Command
 from tests.made_zip import MAX_32, Made, make_zip
 
 from torchyard.errors import BuildError, CheckError, UsageError
-from torchyard.package.archive import Written
-from torchyard.package.dist_info import updated_record
 from torchyard.package.limits import LIMITS
-from torchyard.package.operations import Operation, Retag, Reversion, SetRpath, Strip
-from torchyard.package.platform_tags import refuse_unknown_platforms
-from torchyard.package.raw_copy import _row
-from torchyard.package.relabel import WheelName, metadata_text, version_text, wheel_text
-from torchyard.package.repair import new_name, repair
-from torchyard.package.zip_reader import read_directory
+from torchyard.package.repair.operations import Operation, Retag, Reversion, SetRpath, Strip
+from torchyard.package.repair.repair import new_name, repair
+from torchyard.package.repair.retag import WheelName, metadata_text, version_text, wheel_text
+from torchyard.package.wheel.dist_info import updated_record
+from torchyard.package.wheel.platform_tags import refuse_unknown_platforms
+from torchyard.package.zip.directory import read_directory
+from torchyard.package.zip.raw_copy import _row
+from torchyard.package.zip.writer import Written
 
 HOME = "tiny-1.2.0+cpu.dist-info/"
 FILES: Mapping[str, bytes] = {

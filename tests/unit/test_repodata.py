@@ -12,12 +12,12 @@ import pytest
 from tests.channels import LATER, NOW, adding, without
 
 from torchyard.errors import BuildError
+from torchyard.index.conda.repodata import name_of, record_of
 from torchyard.index.entry import WHOLE, Entry, State
-from torchyard.index.repodata import name_of, record_of
 from torchyard.package.zstd import decompress
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Edit, Order
-from torchyard.publish.shelves import PartName, key_of, pages, parse_part
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.layout import PartName, key_of, pages, parse_part
 
 PART = "conda/linux-64"
 FOLDER = PART
@@ -293,12 +293,14 @@ def test_what_people_write_is_shown_as_text() -> None:
 
 def test_the_first_shards_are_read_by_many_threads(channel: Channel) -> None:
     """In a process that has read none before: how msgspec reads a class is found out then."""
-    channel.commit({PART: adding(*(package(name) for name in "abcdefgh"))}, Order("first", NOW))
+    channel.commit(
+        {PART: adding(*(package(name) for name in "abcdefgh"))}, ChangeReason("first", NOW)
+    )
     script = """\
 import os, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from torchyard.index.read_repodata import read_shard
+from torchyard.index.conda.read import read_shard
 sys.setswitchinterval(1e-6)
 paths = list(Path(sys.argv[1]).glob("*.msgpack.zst"))
 for _ in range(20):

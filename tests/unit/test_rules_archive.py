@@ -21,13 +21,13 @@ from tests.contents import (
 )
 
 from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Severity
-from torchyard.checks.rules import RULES
 from torchyard.checks.table import parse_rule_table
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind, File, Kind
-from torchyard.package.dist_info import parse_record
+from torchyard.package.wheel.dist_info import parse_record
 
 RECORD = f"{ABOUT}/RECORD"
 

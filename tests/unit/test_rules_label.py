@@ -21,7 +21,7 @@ from tests.contents import (
 
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.rule import Severity
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Binary, Fault, FaultKind, Kind
 
@@ -265,7 +265,7 @@ def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
 
     core = task(Stage.CORE, "linux-x86_64/cu130-mkl", archs=("8.0", "9.0+PTX"), cudnn="9.20.0.48")
     package = task(Stage.PACKAGE, scope, nccl="2.29.7", format="wheel")
-    return msgspec.json.encode(Order(tasks=(core, package)))
+    return msgspec.json.encode(JobSpec(tasks=(core, package)))
 
 
 @pytest.mark.parametrize("folder", [ABOUT, "libtorch"])

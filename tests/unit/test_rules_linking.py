@@ -2,9 +2,8 @@ import msgspec
 import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
 
-from torchyard.checks import linking, rpaths  # noqa: F401 - they register the rules
+from torchyard.checks.loader.resolve import How, folders, links_of
 from torchyard.checks.policy import CheckPolicy
-from torchyard.checks.resolve import How, folders, links_of
 from torchyard.package.contents import Binary, Contents, Kind
 
 CONDA_INDEX = (

@@ -2,14 +2,13 @@ import msgspec
 import pytest
 from tests.made import EXPECTED, hits, library, package, subject_of
 
-from torchyard.checks import python_symbols, symbols  # noqa: F401 - they register the rules
-from torchyard.checks.python_symbols import stable_abi
+from torchyard.checks.rules.python_symbols import stable_abi
+from torchyard.checks.rules.symbols import parse_symbols, strings_in
 from torchyard.checks.subject import Subject
-from torchyard.checks.symbols import parse_symbols, strings_in
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.package.contents import Binary, Contents
-from torchyard.package.manylinux import promised_glibc
+from torchyard.package.wheel.manylinux import promised_glibc
 
 OLD = "_ZN3c104takeERKSs"
 NEW = "_ZN3c104takeERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE"

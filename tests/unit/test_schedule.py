@@ -2,7 +2,7 @@
 
 from tests.helpers import WORKS, plan_of
 
-from torchyard.engines.demand import Graph, demanded, graph_of, urgency
+from torchyard.engines.pending import Graph, demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan

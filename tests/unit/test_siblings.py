@@ -3,8 +3,7 @@ import pytest
 from tests.contents import INDEX
 from tests.made import hits, library, package, subject_of
 
-from torchyard.checks import linking  # noqa: F401 - it registers the rules
-from torchyard.checks.siblings import is_vendors, name_of, requirements_of, siblings_of
+from torchyard.checks.loader.companions import is_vendors, name_of, requirements_of, siblings_of
 from torchyard.package.contents import Binary, Contents, Kind
 
 CUBLAS = "nvidia_cublas-13.0.0-py3-none-manylinux_2_27_x86_64.whl"

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media
-from torchyard.index.simple import ProjectIndex, root_pages
+from torchyard.index.simple.write import ProjectIndex, root_pages
 
 SITE = "https://example.org/nightly"
 WHEEL = Entry(
@@ -269,8 +269,8 @@ def test_projects_are_listed_by_name() -> None:
 SEEDED = """
 from hashlib import sha256
 from torchyard.index.entry import Entry, State
-from torchyard.index.offer import offers
-from torchyard.index.simple import ProjectIndex
+from torchyard.index.availability import offers
+from torchyard.index.simple.write import ProjectIndex
 entries = [
     Entry(file=f"a-{v}.whl", version=v, variant="cpu", sha256="0" * 64, size=1, uploaded="")
     for v in ("2.0", "2.0.0", "1", "2", "1.0", "1.1", "nonsense", "other")

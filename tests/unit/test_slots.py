@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.errors import HostError
-from torchyard.host.slots import Slots, makeflags
+from torchyard.host.jobserver import Slots, makeflags
 
 
 @pytest.fixture

@@ -21,16 +21,16 @@ from torchyard.checks.smoke.installation import (
     libraries_in,
     modules_in,
 )
-from torchyard.checks.smoke.known import Known, judge, load_known, tell_unused
+from torchyard.checks.smoke.known_failures import Known, judge, load_known, tell_unused
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
-from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
 from torchyard.checks.smoke.surroundings import Environment, plain
 from torchyard.errors import ConfigError, UsageError
-from torchyard.host.trial import try_out
-from torchyard.inspect.smoke_documents import smoke_document
-from torchyard.inspect.smoke_reports import smoke_report
+from torchyard.host.timed_run import run_with_timeout
 from torchyard.package.contents import Kind
+from torchyard.reports.smoke.document import smoke_document
+from torchyard.reports.smoke.text import smoke_report
 
 GOOD = "# level: ops\n# about: it is good\n"
 TODAY = date(2027, 1, 1)
@@ -257,8 +257,8 @@ def test_modules_are_what_can_be_imported() -> None:
 
 
 def test_a_conda_package_for_another_system_does_not_fit() -> None:
-    def package(subdir: str) -> Specimen:
-        return Specimen(path="x.conda", kind=Kind.CONDA, name="x", subdir=subdir)
+    def package(subdir: str) -> PackageUnderTest:
+        return PackageUnderTest(path="x.conda", kind=Kind.CONDA, name="x", subdir=subdir)
 
     refuse_other_subdirs(package("noarch"))
     with pytest.raises(UnfitError, match="it is for plan9-386, and this is "):
@@ -268,8 +268,8 @@ def test_a_conda_package_for_another_system_does_not_fit() -> None:
 # ------------------------------------------------------------------------- conditions
 
 
-def surroundings_of(compute: str, tmp_path: Path) -> tuple[Specimen, Installation]:
-    specimen = Specimen(path="x.zip", kind=Kind.ZIP, name="x", compute=compute)
+def surroundings_of(compute: str, tmp_path: Path) -> tuple[PackageUnderTest, Installation]:
+    specimen = PackageUnderTest(path="x.zip", kind=Kind.ZIP, name="x", compute=compute)
     (tmp_path / "env").mkdir()
     return specimen, Installation(installer=Installer.UNZIP, prefix=str(tmp_path / "env"))
 
@@ -300,7 +300,7 @@ def test_wrong_libraries_have_the_names_that_users_met(tmp_path: Path) -> None:
 
 def test_what_a_package_can_not_survive_together_is_done_in_turns() -> None:
     def conditions(compute: str, environment: Environment) -> frozenset[Condition]:
-        wheel = Specimen(path="x.whl", kind=Kind.WHEEL, name="x", compute=compute)
+        wheel = PackageUnderTest(path="x.whl", kind=Kind.WHEEL, name="x", compute=compute)
         return conditions_of(environment, wheel)
 
     assert conditions("cpu", Environment.HOSTILE) == set(Condition)
@@ -329,7 +329,9 @@ PYTHON = (sys.executable, "-I", "-X", "faulthandler", "-c")
 def tried(tmp_path: Path, code: str, seconds: float = 20.0, *wrapper: str) -> tuple[str, int, bool]:
     env = {"PATH": os.defpath}
     argv = [*PYTHON, code]
-    trial = try_out(argv, cwd=tmp_path, env=env, seconds=seconds, wrapper=wrapper, is_python=True)
+    trial = run_with_timeout(
+        argv, cwd=tmp_path, env=env, seconds=seconds, wrapper=wrapper, is_python=True
+    )
     return "\n".join(trial.lines), trial.code, trial.late
 
 
@@ -377,7 +379,7 @@ def test_a_hang_is_told_with_the_stacks_of_all_threads(
 def test_a_crash_names_the_signal_and_the_place(tmp_path: Path, wrapper: tuple[str, ...]) -> None:
     code = "import ctypes\ndef fall(): ctypes.string_at(0)\nfall()\n"
     env = {"PATH": os.defpath}
-    trial = try_out(
+    trial = run_with_timeout(
         [*PYTHON, code], cwd=tmp_path, env=env, seconds=20, wrapper=wrapper, is_python=True
     )
     assert trial.signal == "SIGSEGV"
@@ -391,7 +393,7 @@ def test_an_exit_code_that_is_no_signal_stays_one(tmp_path: Path) -> None:
 
 def test_a_signal_without_a_name_has_a_number(tmp_path: Path) -> None:
     argv = [*PYTHON, "import os; os.kill(os.getpid(), 40)"]
-    trial = try_out(argv, cwd=tmp_path, env={"PATH": os.defpath}, seconds=20)
+    trial = run_with_timeout(argv, cwd=tmp_path, env={"PATH": os.defpath}, seconds=20)
     assert trial.signal == "signal 40"
 
 
@@ -420,18 +422,20 @@ def test_a_large_exit_code_is_no_signal(tmp_path: Path, code: int) -> None:
     wrapper = ("bwrap", "--die-with-parent", "--dev-bind", "/", "/", "--")
     env = {"PATH": os.defpath}
     argv = ["/bin/sh", "-c", f"exit {code}"]
-    trial = try_out(argv, cwd=tmp_path, env=env, seconds=20, wrapper=wrapper)
+    trial = run_with_timeout(argv, cwd=tmp_path, env=env, seconds=20, wrapper=wrapper)
     assert (trial.code, trial.signal) == (code, "")
 
 
 def test_a_signal_without_a_name_is_told_by_its_number(tmp_path: Path) -> None:
     argv = ["/bin/sh", "-c", "kill -40 $$"]
-    trial = try_out(argv, cwd=tmp_path, env={"PATH": os.defpath}, seconds=20)
+    trial = run_with_timeout(argv, cwd=tmp_path, env={"PATH": os.defpath}, seconds=20)
     assert trial.signal == "signal 40"
 
 
 def test_where_another_program_hangs_is_told(tmp_path: Path) -> None:
-    trial = try_out(["/bin/sleep", "600"], cwd=tmp_path, env={"PATH": os.defpath}, seconds=2)
+    trial = run_with_timeout(
+        ["/bin/sleep", "600"], cwd=tmp_path, env={"PATH": os.defpath}, seconds=2
+    )
     assert trial.late
     told = "\n".join(trial.lines)
     assert "nanosleep" in told

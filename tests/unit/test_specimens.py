@@ -4,7 +4,7 @@ from msgspec import Raw
 
 from torchyard.index.entry import Entry
 from torchyard.publish.select import Chosen
-from torchyard.publish.specimens import newest, specimens
+from torchyard.publish.smoke_targets import newest, specimens
 
 
 def chosen(

@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.helpers import Command, make_yard
+from tests.helpers import Command, make_project
 
 from torchyard.host.detached import Record, begin_record, find_record
 from torchyard.model.event import Began, encode_event
@@ -26,7 +26,7 @@ def record_of(file: Path, pid: int) -> Path:
 def test_a_build_is_over_even_if_its_number_is_that_of_another_process(
     torchyard: Command, tmp_path: Path
 ) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     record_of(file, os.getpid())
     shown = torchyard("status", "-f", file)
     assert "0 of 7 jobs" in shown.out
@@ -34,7 +34,7 @@ def test_a_build_is_over_even_if_its_number_is_that_of_another_process(
 
 
 def test_a_line_that_is_just_written_is_not_read(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     handle = begin_record(record_of(file, 1))
     os.write(handle, BEGAN + BEGAN[:20])
     shown = torchyard("status", "-f", file)
@@ -46,7 +46,7 @@ def test_a_line_that_is_just_written_is_not_read(torchyard: Command, tmp_path: P
 
 
 def test_a_line_that_a_full_disk_cut_is_left_out(torchyard: Command, tmp_path: Path) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     record_of(file, 1).write_bytes(BEGAN[:20] + BEGAN + BEGAN)
     assert "0 of 7 jobs" in torchyard("status", "-f", file).out
 
@@ -54,12 +54,12 @@ def test_a_line_that_a_full_disk_cut_is_left_out(torchyard: Command, tmp_path: P
 def test_a_build_that_is_forgotten_meanwhile_is_left_out(
     torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file = make_yard(tmp_path)
+    file = make_project(tmp_path)
     record_of(file, 1)
 
     def forgotten(path: Path) -> Record | None:
         shutil.rmtree(path.parent)
         return find_record(path)
 
-    monkeypatch.setattr("torchyard.cli.status.find_record", forgotten)
+    monkeypatch.setattr("torchyard.cli.commands.status.find_record", forgotten)
     assert "nothing was built yet" in torchyard("status", "-f", file).err

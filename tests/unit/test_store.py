@@ -15,11 +15,11 @@ import pytest
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
 from torchyard.host.process import birth_of
 from torchyard.model.canonical import fingerprint
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Part, Result, Tree
-from torchyard.store import claims, sweep
-from torchyard.store.collect import collect
+from torchyard.store import claims, gc_lease
+from torchyard.store.gc import collect
 from torchyard.store.keys import blob_key, claim_key, result_key
 from torchyard.store.objects import Meta
 from torchyard.store.pins import pin, pins, unpin
@@ -64,7 +64,7 @@ def store_result(store: Store, folder: Path, task: Task, **files: str) -> Result
     writer = Writer(store)
     result = Result(
         fingerprint=task.fingerprint,
-        order=Order(tasks=(task,)),
+        order=JobSpec(tasks=(task,)),
         tree=writer.add_tree(out),
         log=writer.add_file(log, "log.gz"),
         run=os.urandom(8).hex(),
@@ -357,7 +357,7 @@ def test_a_writer_notices_a_sweep_that_ran_meanwhile(store: Store, tmp_path: Pat
     assert collect(store, set(), NO_TIME).results == {old.fingerprint: old.id}
     assert store.objects.head(blob_key(stored.files[0].digest)) is None
     result = Result(
-        fingerprint=task.fingerprint, order=Order(tasks=(task,)), tree=stored, log=log, run="r"
+        fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), tree=stored, log=log, run="r"
     )
     assert writer.publish(result)
     assert verify(store).is_clean
@@ -367,8 +367,8 @@ def test_a_writer_waits_for_a_sweep_that_goes_on(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The sweep has read the manifests already, and deletes after the writer looked."""
-    monkeypatch.setattr(sweep, "BEAT", 0.05)
-    announced = sweep.Sweep(store.objects)
+    monkeypatch.setattr(gc_lease, "BEAT", 0.05)
+    announced = gc_lease.Sweep(store.objects)
     going = announced.__enter__()
     assert going.tzinfo is not None
     digests: list[str] = []
@@ -385,15 +385,15 @@ def test_a_writer_waits_for_a_sweep_that_goes_on(
     digests.append(blob_key(log.digest))
     thread = threading.Thread(target=delete_later)
     thread.start()
-    writer.publish(Result(fingerprint=task.fingerprint, order=Order(tasks=(task,)), log=log))
+    writer.publish(Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log))
     thread.join()
     assert verify(store).is_clean
 
 
 def test_a_writer_looks_again_after_a_sweep_has_ended(store: Store) -> None:
     """The sweep deletes and ends just after the writer has put everything back."""
-    watch = sweep.Watch(store.objects)
-    announced = sweep.Sweep(store.objects)
+    watch = gc_lease.Watch(store.objects)
+    announced = gc_lease.Sweep(store.objects)
     announced.__enter__()
     healed: list[int] = []
 
@@ -409,16 +409,16 @@ def test_a_writer_looks_again_after_a_sweep_has_ended(store: Store) -> None:
 def test_a_dead_sweep_is_not_waited_for_long(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "DEAD", 0.2)
-    monkeypatch.setattr(sweep, "BEAT", 0.05)
-    sweep.Sweep(store.objects).__enter__()
+    monkeypatch.setattr(gc_lease, "DEAD", 0.2)
+    monkeypatch.setattr(gc_lease, "BEAT", 0.05)
+    gc_lease.Sweep(store.objects).__enter__()
     store_result(store, tmp_path, task_of("new"), one="1")
     assert not list(store.objects.list("sweeps/active/"))
 
 
 def test_a_sweep_that_slept_gives_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "ASLEEP", -1.0)
-    going = sweep.Sweep(store.objects)
+    monkeypatch.setattr(gc_lease, "ASLEEP", -1.0)
+    going = gc_lease.Sweep(store.objects)
     with going, pytest.raises(ElsewhereError, match="stood still"):
         going.beat()
 
@@ -442,7 +442,7 @@ def test_a_pin_that_comes_too_late_is_refused(
 ) -> None:
     """A sweep that has read the pins before removes the result, and ends."""
     result = store_result(store, tmp_path, task_of("a"))
-    announced = sweep.Sweep(store.objects)
+    announced = gc_lease.Sweep(store.objects)
     announced.__enter__()
     known = store.known
 
@@ -530,7 +530,7 @@ def test_logs_are_read_back(store: Store, tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"a line\n" * 1000))
     task = task_of("a")
     log = Writer(store).add_file(path, "log.gz")
-    result = Result(fingerprint=task.fingerprint, order=Order(tasks=(task,)), log=log)
+    result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
     assert b"".join(read_log(store, result)) == b"a line\n" * 1000
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from torchyard.config.failures import load_failures
 from torchyard.model.failure import Found, Kind, Telling
-from torchyard.run.telling import LIMIT, telling_lines
+from torchyard.run.diagnose import LIMIT, telling_lines
 
 FAILURES = load_failures()
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError, PlanError
 from torchyard.toolchain import cache
+from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.blas import Blas, root_of, variables
-from torchyard.toolchain.equip import compare
+from torchyard.toolchain.provision import compare
 from torchyard.toolchain.pypi import locks, parse_lock, read_lock
 from torchyard.toolchain.variables import LISTS, compose
-from torchyard.toolchain.whole import make_whole
 
 NAMES = st.sampled_from([*sorted(LISTS), "CC", "BLAS"])
 VALUES = st.lists(st.sampled_from(["/a", "/b/bin", "/c", ""]), max_size=4).map(":".join)

@@ -12,9 +12,9 @@ from tests.helpers import Command
 from torchyard.errors import SelectionError, UsageError
 from torchyard.host.machine import nvidia_driver, rocm_version
 from torchyard.index.entry import Entry, State
-from torchyard.inspect.which_documents import WhichDocument
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import Order
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.reports.which.document import WhichDocument
 
 LINUX = "manylinux_2_28_x86_64"
 URL = "https://example.org/nightly"
@@ -76,7 +76,7 @@ def put(place: Path, part: str, *entries: Entry) -> None:
     def edit(state: State) -> State:
         return msgspec.structs.replace(state, entries=(*state.entries, *entries))
 
-    order = Order("test", "2026-11-15T14:20:00Z")
+    order = ChangeReason("test", "2026-11-15T14:20:00Z")
     Channel.at(str(place), make=True).commit({part: edit}, order)
 
 

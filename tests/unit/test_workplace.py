@@ -13,15 +13,15 @@ import msgspec
 import pytest
 
 from torchyard.host.detached import Record
+from torchyard.host.locks import locked
 from torchyard.host.process import birth_of, is_running
-from torchyard.host.work import locked
-from torchyard.run.tidy import tidy
-from torchyard.run.workplace import State, remove_work
+from torchyard.run.cleanup import tidy
+from torchyard.run.workdir import State, remove_work
 
 DIES = """\
 import os, signal, sys
 from pathlib import Path
-from torchyard.run.workplace import remove_work
+from torchyard.run.workdir import remove_work
 
 def dies(folder, moment):
     left = moment
@@ -125,7 +125,7 @@ def test_a_directory_stays_that_was_used_a_moment_ago(
         os.utime(work)
         return locked(path, wait=wait)
 
-    monkeypatch.setattr("torchyard.run.tidy.locked", used)
+    monkeypatch.setattr("torchyard.run.cleanup.locked", used)
     assert not tidy(tmp_path, (), 60.0)
     assert work.exists()
 

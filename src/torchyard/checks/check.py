@@ -9,8 +9,8 @@ import msgspec
 
 from torchyard.checks.expected import order_of
 from torchyard.checks.policy import Allowance, CheckPolicy
+from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Finding, Rule, Severity
-from torchyard.checks.rules import RULES
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import matches
 from torchyard.package.contents import Contents

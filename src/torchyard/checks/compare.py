@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard.checks.about import about_text, conda_index, fields_of
 from torchyard.checks.expected import Expected, expected_of
+from torchyard.checks.metadata_reader import about_text, conda_index, fields_of
 from torchyard.model.values import Value
 from torchyard.package.contents import Binary, Contents, File, Kind, VersionNeed, is_library
 

@@ -10,9 +10,9 @@ from packaging.requirements import Requirement
 from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from torchyard.checks.about import conda_index, metadata_fields, values
+from torchyard.checks.metadata_reader import conda_index, metadata_fields, values
 from torchyard.config.tables import load_tables
-from torchyard.model.order import ORDER, Order
+from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents, Kind
 
@@ -23,7 +23,7 @@ _BUILD = re.compile(r"(?P<cpu>cpu)_|cuda(?P<cuda>\d{3})")
 _PYTHON_ABI = re.compile(r"python_abi .* \*_(?P<abi>cp\d+t?)")
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
-_ORDER = msgspec.json.Decoder(Order)
+_ORDER = msgspec.json.Decoder(JobSpec)
 
 _TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
 """Wheels whose version begins as that of the toolkit they belong to, the surest first."""
@@ -127,7 +127,7 @@ def _required_compute(contents: Contents) -> str:
     return next((pinned[name] for name in _TOOLKIT if name in pinned), "")
 
 
-def order_of(contents: Contents) -> Order | None:
+def order_of(contents: Contents) -> JobSpec | None:
     """The order from which torchyard made a package, if it carries one that can be read."""
     text = order_text(contents)
     if text is None:
@@ -145,7 +145,7 @@ def order_text(contents: Contents) -> bytes | None:
     return None if place is None else contents.texts[place]
 
 
-def _as_ordered(expected: Expected, order: Order) -> Expected:
+def _as_ordered(expected: Expected, order: JobSpec) -> Expected:
     """Lay what was ordered over what the name says."""
     if not order.tasks:
         return expected

@@ -90,7 +90,7 @@ def load_policies() -> dict[str, CheckPolicy]:
 
 
 def _rules() -> Collection[str]:
-    from torchyard.checks.rules import RULES  # noqa: PLC0415 - rules know what a policy is
+    from torchyard.checks.registry import RULES  # noqa: PLC0415 - rules know what a policy is
 
     return RULES
 

@@ -67,7 +67,7 @@ class Finding(Value, kw_only=True):
 
 
 RULES: dict[str, Rule] = {}
-"""All rules, in the order in which they run; see `torchyard.checks.rules`."""
+"""All rules, in the order in which they run; see `torchyard.checks.registry`."""
 
 
 def rule(

@@ -2,27 +2,27 @@
 
 from collections.abc import Callable
 
-from torchyard.cli.run import carry_out
+from torchyard.cli.commands.run import carry_out
 from torchyard.errors import TorchyardError
-from torchyard.model.event import Happening, encode_event
-from torchyard.model.order import Order
-from torchyard.report.console import say, write, write_error
+from torchyard.model.event import AnyEvent, encode_event
+from torchyard.model.job_spec import JobSpec
 from torchyard.run.detached import forget_detached, is_detached, run_detached
 from torchyard.run.job import Conditions
-from torchyard.run.workplace import Workplace
+from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
+from torchyard.terminal.console import say, write, write_error
 
 
-def write_event(event: Happening) -> None:
+def write_event(event: AnyEvent) -> None:
     """Tell who listens; should nobody do so any more, this command ends, and the job goes on."""
     write(encode_event(event))
 
 
 def follow_job(
-    order: Order, store: Store, conditions: Conditions, listen: Callable[[Happening], None]
+    order: JobSpec, store: Store, conditions: Conditions, listen: Callable[[AnyEvent], None]
 ) -> None:
     """Start a job or follow the one that runs, print what it tells, and end as it does."""
-    place, job = Workplace(conditions.work, order), order.task.id
+    place, job = WorkDir(conditions.work, order), order.task.id
     if not is_detached(place) and store.has(order.task.fingerprint):
         forget_detached(place)
         carry_out(order, store, conditions, listen)

@@ -23,7 +23,7 @@ INTERRUPTED = 130
 class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is called."""
 
-    room: ClassVar[str] = "torchyard.cli"
+    room: ClassVar[str] = "torchyard.cli.commands"
     lazy: ClassVar[Mapping[str, str]] = {}
     """Which module in the room has each command."""
 
@@ -79,22 +79,22 @@ class _Commands(LazyGroup):
     }
 
     @cached_property
-    def plug_ins(self) -> "dict[str, EntryPoint]":
+    def entry_points_in(self) -> "dict[str, EntryPoint]":
         """Commands of other distributions; looked for if one is none of ours, and for help."""
-        from torchyard.cli.plug_ins import plug_ins
+        from torchyard.host.entry_points import entry_points_in
 
-        found = plug_ins("torchyard.commands")
+        found = entry_points_in("torchyard.commands")
         return {name: point for name, point in found.items() if name not in self.lazy}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *self.plug_ins]
+        return [*super().list_commands(ctx), *self.entry_points_in]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self.lazy or cmd_name not in self.plug_ins:
+        if cmd_name in self.lazy or cmd_name not in self.entry_points_in:
             return super().get_command(ctx, cmd_name)
-        from torchyard.cli.plug_ins import load
+        from torchyard.host.entry_points import load
 
-        return cast("click.Command", load(self.plug_ins[cmd_name], f"torchyard {cmd_name}"))
+        return cast("click.Command", load(self.entry_points_in[cmd_name], f"torchyard {cmd_name}"))
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -140,7 +140,7 @@ def refusal(error: OSError) -> TorchyardError:
 
 
 def _fail(error: TorchyardError) -> NoReturn:
-    from torchyard.report.console import print_error
+    from torchyard.terminal.console import print_error
 
     if "--traceback" in sys.argv[1:]:
         from traceback import format_exception

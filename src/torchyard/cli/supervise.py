@@ -10,7 +10,7 @@ from torchyard.host.detached import part
 
 if TYPE_CHECKING:
     from torchyard.errors import TorchyardError
-    from torchyard.model.order import Task
+    from torchyard.model.job_spec import Task
     from torchyard.run.detached import Assignment, Over
 
 
@@ -18,7 +18,7 @@ def main() -> None:
     """Run the job that standard input tells of, and write to standard output what happens."""
     record, lock = Path(sys.argv[1]), int(sys.argv[2])
     part(lock)
-    from torchyard.cli.run import print_event
+    from torchyard.cli.commands.run import print_event
     from torchyard.errors import StoppedError
     from torchyard.host.process import birth_of
     from torchyard.host.secrets import give
@@ -46,14 +46,14 @@ def main() -> None:
 
 def _carry_out(assignment: "Assignment") -> "Over":
     """Run the job, and tell how it ended, whatever happened; SystemExit if it has to end now."""
+    from torchyard.app.redact import redacting
+    from torchyard.cli.commands.run import carry_out, print_event
     from torchyard.cli.main import refusal
-    from torchyard.cli.quiet import quietly
-    from torchyard.cli.run import carry_out, print_event
     from torchyard.errors import TorchyardError
     from torchyard.run.detached import Over
     from torchyard.store.store import Store
 
-    listen, task = quietly(print_event), assignment.order.task
+    listen, task = redacting(print_event), assignment.order.task
     try:
         carry_out(assignment.order, Store.at(assignment.store), assignment.conditions, listen)
     except TorchyardError as error:
@@ -68,13 +68,13 @@ def _carry_out(assignment: "Assignment") -> "Over":
 
 def _stopped(task: "Task") -> "Over":
     """Tell that somebody wanted the job to end."""
-    from torchyard.cli.quiet import quietly
-    from torchyard.cli.run import print_event
+    from torchyard.app.redact import redacting
+    from torchyard.cli.commands.run import print_event
     from torchyard.errors import StoppedError
     from torchyard.model.event import Ended
 
     stopped = StoppedError(f"{task.id} was stopped", hint="the next run goes on from there")
-    quietly(print_event)(
+    redacting(print_event)(
         Ended(
             job=task.id,
             fingerprint=task.fingerprint,

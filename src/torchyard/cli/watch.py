@@ -8,21 +8,21 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
+from torchyard.app.clock import current_moment
+from torchyard.app.locations import EVENTS, home_of
+from torchyard.app.redact import redacting
 from torchyard.cli.main import INTERRUPTED
-from torchyard.cli.places import EVENTS, home_of
-from torchyard.cli.quiet import quietly
-from torchyard.cli.today import current_moment
 from torchyard.engines.engine import Build, Listen
 from torchyard.errors import BuildError, TorchyardError, all_errors
 from torchyard.host.detached import begin_record, is_written
-from torchyard.model.event import Ended, Happening, encode_event
-from torchyard.model.order import short_name
+from torchyard.model.event import AnyEvent, Ended, encode_event
+from torchyard.model.job_spec import short_name
 from torchyard.model.quantity import show_count
-from torchyard.report.console import say, show, write, write_error
-from torchyard.report.events import printer
-from torchyard.report.folds import Fold, fold_style
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
+from torchyard.terminal.console import say, show, write, write_error
+from torchyard.terminal.events import printer
+from torchyard.terminal.folds import Fold, fold_style
 
 _REMEMBERED = 20
 """So many builds are known to `status`, with what their jobs said."""
@@ -52,14 +52,14 @@ def watch(
     with ExitStack() as stack:
         listeners = list(_listeners(stack, folder, work, store, as_json=as_json))
 
-        def listen(event: Happening) -> None:
+        def listen(event: AnyEvent) -> None:
             for listener in list(listeners):
                 try:
                     listener(event)
                 except (OSError, TorchyardError, SystemExit):
                     listeners.remove(listener)  # hours of work do not end with who watches them
 
-        done = build(quietly(listen))
+        done = build(redacting(listen))
     if not as_json:
         _print_table(store, done)
     _raise_failures(done, folder)
@@ -71,7 +71,7 @@ def _listeners(
     """Everybody who wants to hear of events: the file for `status`, and people or programs."""
     record: list[Callable[[bytes], object]] = []
 
-    def keep(event: Happening) -> None:
+    def keep(event: AnyEvent) -> None:
         if not record:
             _forget(folder.parent)
             folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def _listeners(
         yield lambda event: write(encode_event(event))
     elif sys.stderr.isatty():
         from torchyard.host.child import memory_of
-        from torchyard.report.live import LiveBoard
+        from torchyard.terminal.live import LiveBoard
 
         yield stack.enter_context(LiveBoard(memory_of))
     else:
@@ -101,7 +101,7 @@ def _forget(builds: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _fold(style: Fold, work: Path | None, store: Store, event: Happening) -> None:
+def _fold(style: Fold, work: Path | None, store: Store, event: AnyEvent) -> None:
     """Print the log of a job that ended, folded away."""
     if isinstance(event, Ended) and event.outcome in ("built", "failed"):
         lines: list[str] = []
@@ -135,7 +135,7 @@ def _print_table(store: Store, done: Build) -> None:
     if len(packages) <= _DETAILED:
         rows += [(r.id, "cached", 0.0, r.size, r.tree.digest) for r in store.results(packages)]
     if rows:
-        from torchyard.inspect.build_report import build_report
+        from torchyard.reports.build.text import build_report
 
         show(build_report(done.project, sorted(rows)))
     if len(packages) > _DETAILED:

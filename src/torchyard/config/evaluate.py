@@ -23,6 +23,7 @@ from torchyard.config.spec import (
 )
 from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
+from torchyard.model.config import Channel, Config, Project, Sandbox, Source, own_release
 from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
@@ -31,7 +32,6 @@ from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain
-from torchyard.model.yard import Channel, Project, Sandbox, Source, Yard, own_release
 
 _NO_RELEASE = "none"
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
@@ -43,12 +43,12 @@ _ARCH = re.compile(r"\d+\.\d[af]?(?:\+PTX)?|gfx[0-9a-f]+(?::(?:xnack|sramecc)[+-
 _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
 
 
-def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
-    """Turn a spec into a yard, or tell everything that is wrong with it."""
+def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
+    """Turn a spec into a config, or tell everything that is wrong with it."""
     problems = Problems(document)
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
-    yard = Yard(
+    config = Config(
         project=project,
         source=_source(spec.source, problems),
         matrix=reader.matrix(spec.matrix),
@@ -78,7 +78,7 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Yard:
     )
     if problems.found:
         raise ConfigError.of(problems.found)
-    return yard
+    return config
 
 
 def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:

@@ -1,4 +1,4 @@
-"""From a file to a yard."""
+"""From a file to a config."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from torchyard.host.files import (
     read_text,
     realpath,
 )
-from torchyard.model.yard import Yard
+from torchyard.model.config import Config
 
 
 def read_document(path: str, changes: Sequence[str] = ()) -> Document:
@@ -27,9 +27,9 @@ def read_document(path: str, changes: Sequence[str] = ()) -> Document:
     return Document(basename(path), _read(path), changes)
 
 
-def load_yard(path: str, changes: Sequence[str] = (), *, others: Sequence[str] = ()) -> Yard:
+def load_config(path: str, changes: Sequence[str] = (), *, others: Sequence[str] = ()) -> Config:
     """Read a file and evaluate it; it and the others are no part of its source directory."""
-    return yard_of(path, read_document(path, changes), others=others)
+    return config_of(path, read_document(path, changes), others=others)
 
 
 def _read(path: str) -> str:
@@ -46,9 +46,9 @@ def _read(path: str) -> str:
         raise HostError(msg, hint=hint) from error
 
 
-def _with_proof(yard: Yard, base: str) -> Yard:
+def _with_proof(config: Config, base: str) -> Config:
     """Read what proves packages: tests of the project's own, and a policy if it is a file."""
-    check, smoke = yard.check, yard.smoke
+    check, smoke = config.check, config.smoke
     if check.policy.endswith(".toml"):
         text = read_text(join(base, check.policy))
         check = msgspec.structs.replace(check, policy=basename(check.policy), text=text)
@@ -57,15 +57,17 @@ def _with_proof(yard: Yard, base: str) -> Yard:
         name = basename(folder)  # which tests are called after
         tests = {f"{name}/{path}": text for path, text in read_folder(folder).items()}
         smoke = msgspec.structs.replace(smoke, tests=tests)
-    return msgspec.structs.replace(yard, check=check, smoke=smoke)
+    return msgspec.structs.replace(config, check=check, smoke=smoke)
 
 
-def yard_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Yard:
+def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Config:
     """Evaluate what was read from a path; a source directory is relative to it."""
-    yard = _with_proof(evaluate(decode(document), document, load_tables()), dirname(path))
-    if yard.source.path is None:
-        return yard
+    config = _with_proof(evaluate(decode(document), document, load_tables()), dirname(path))
+    if config.source.path is None:
+        return config
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits
 
-    digest = tree_digest(join(dirname(path), yard.source.path), leave_out=[path, *others])
-    return msgspec.structs.replace(yard, source=msgspec.structs.replace(yard.source, digest=digest))
+    digest = tree_digest(join(dirname(path), config.source.path), leave_out=[path, *others])
+    return msgspec.structs.replace(
+        config, source=msgspec.structs.replace(config.source, digest=digest)
+    )

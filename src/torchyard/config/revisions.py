@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from torchyard.config.document import Document
-from torchyard.config.load import yard_of
+from torchyard.config.load import config_of
 from torchyard.errors import UsageError
 from torchyard.host.files import exists, isdir, read_text
 from torchyard.host.git import file_at
-from torchyard.model.yard import Yard
+from torchyard.model.config import Config
 
 
-def load_yard_of(name: str, path: str, *, others: Sequence[str] = ()) -> Yard:
+def load_yard_of(name: str, path: str, *, others: Sequence[str] = ()) -> Config:
     """Read what `name` means: a file if there is one, else that git revision of `path`.
 
     `REVISION:PATH` names a file that had another path. Origins say which of these it was, so that
@@ -20,6 +20,6 @@ def load_yard_of(name: str, path: str, *, others: Sequence[str] = ()) -> Yard:
         msg = "an empty name is neither a file nor a git revision"
         raise UsageError(msg)
     if exists(name) and not isdir(name):
-        return yard_of(name, Document(name, read_text(name)), others=others)
+        return config_of(name, Document(name, read_text(name)), others=others)
     shown = name if ":" in name else f"{name}:{path}"
-    return yard_of(path, Document(shown, file_at(name, path)), others=others)
+    return config_of(path, Document(shown, file_at(name, path)), others=others)

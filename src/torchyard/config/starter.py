@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import msgspec
 
 from torchyard.host.files import read_data
+from torchyard.model.config import own_release
 from torchyard.model.recipe import RECIPES, Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
-from torchyard.model.yard import own_release
 
 
 class Answers(Value, kw_only=True):

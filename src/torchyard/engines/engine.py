@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard.model.event import Ended, Finished, Happening
+from torchyard.model.event import AnyEvent, Ended, Finished
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 
-Listen = Callable[[Happening], None]
+Listen = Callable[[AnyEvent], None]
 
 
 class Options(NamedTuple):
@@ -51,7 +51,7 @@ def clocked(listen: Listen) -> Listen:
     """Let somebody hear of events with the seconds that have passed since now."""
     began = time.monotonic()
 
-    def tell(event: Happening) -> None:
+    def tell(event: AnyEvent) -> None:
         listen(msgspec.structs.replace(event, at=round(time.monotonic() - began, 3)))
 
     return tell

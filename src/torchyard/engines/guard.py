@@ -5,11 +5,11 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from torchyard.engines.pace import Pace
-from torchyard.engines.peaks import DEFAULT_PEAK
+from torchyard.engines.memory_forecast import DEFAULT_PEAK
+from torchyard.engines.throttle import Pace
+from torchyard.host.jobserver import Slots
 from torchyard.host.memory import Memory, read_memory
-from torchyard.host.slots import Slots
-from torchyard.host.workers import Worker, find_workers, pause, resume
+from torchyard.host.process_tree import Worker, find_workers, pause, resume
 from torchyard.model.quantity import show_count
 
 # Seconds between two looks: when memory may run short, and when there is plenty.

@@ -3,8 +3,8 @@
 import time
 from collections import Counter
 
-from torchyard.engines.demand import demanded, graph_of, urgency
 from torchyard.engines.engine import Build, Listen, Options, clocked, expected, finished
+from torchyard.engines.pending import demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.event import Began, Ended
 from torchyard.model.recipe import Stage

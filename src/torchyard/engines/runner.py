@@ -14,15 +14,15 @@ from torchyard.engines.engine import Listen, Options
 from torchyard.engines.guard import Change, Guard
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
+from torchyard.host.jobserver import Slots
 from torchyard.host.memory import read_memory
 from torchyard.host.pool import Heard, Pool
 from torchyard.host.signals import Stops
-from torchyard.host.slots import Slots
 from torchyard.model import event as events
-from torchyard.model.order import short_name
+from torchyard.model.job_spec import short_name
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.order import order_of
-from torchyard.run.trust import entrusted
+from torchyard.run.permissions import entrusted
 from torchyard.store.claims import Patience
 from torchyard.store.store import Store
 
@@ -184,7 +184,7 @@ class Runner:
         (self._options.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
         self._judge(number, heard.code)
 
-    def _hear_event(self, number: int, event: events.Happening) -> None:
+    def _hear_event(self, number: int, event: events.AnyEvent) -> None:
         """Pass on what a job tells; how it ended is not told before its process has."""
         if isinstance(event, events.Ended):
             self._said[number] = event

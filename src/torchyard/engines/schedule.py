@@ -4,7 +4,7 @@ import heapq
 import random
 from collections.abc import Callable, Collection, Iterable
 
-from torchyard.engines.demand import Graph, demanded
+from torchyard.engines.pending import Graph, demanded
 
 
 class Schedule:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from torchyard.host.files import read_data
+from torchyard.index.availability import Offer
 from torchyard.index.entry import WHOLE
-from torchyard.index.offer import Offer
 from torchyard.index.page import Media, Page
 from torchyard.model.quantity import show_count
 

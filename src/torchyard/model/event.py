@@ -150,11 +150,9 @@ class Finished(Event, kw_only=True):
     interrupted: bool = False
 
 
-Happening = (
-    Began | Started | Stepping | Progress | Stepped | Noted | SlotsChanged | Ended | Finished
-)
+AnyEvent = Began | Started | Stepping | Progress | Stepped | Noted | SlotsChanged | Ended | Finished
 
-_DECODER = msgspec.json.Decoder(Happening)
+_DECODER = msgspec.json.Decoder(AnyEvent)
 
 
 def encode_event(event: Event) -> bytes:
@@ -162,6 +160,6 @@ def encode_event(event: Event) -> bytes:
     return msgspec.json.encode(event) + b"\n"
 
 
-def decode_event(line: bytes) -> Happening:
-    event: Happening = _DECODER.decode(line)
+def decode_event(line: bytes) -> AnyEvent:
+    event: AnyEvent = _DECODER.decode(line)
     return event

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Value
 
 
@@ -60,7 +60,7 @@ class Result(Value, kw_only=True):
 
     version: Literal[1] = 1
     fingerprint: str
-    order: Order
+    order: JobSpec
     tree: Tree = Tree()
     log: File
     steps: tuple[Usage, ...] = ()

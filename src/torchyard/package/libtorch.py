@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from torchyard.package.archive import Member, members_of, writing
 from torchyard.package.versions import libtorch_name
+from torchyard.package.zip.writer import Member, members_of, writing
 
 
 def write_libtorch(  # noqa: PLR0913 - what a zip says of itself

@@ -8,13 +8,13 @@ from hashlib import sha256
 import deflate
 import msgspec
 
-from torchyard.model.order import ORDER
+from torchyard.model.job_spec import ORDER
 from torchyard.package.contents import Binary, FaultKind, File
-from torchyard.package.device_code import DeviceScan, is_likely_in, may_be_in
-from torchyard.package.elf_image import DAMAGED, MAGIC
-from torchyard.package.elf_stream import ElfStream, NotKept, Part
-from torchyard.package.foreign import ForeignStream, is_foreign
+from torchyard.package.device.scan import DeviceScan, is_likely_in, may_be_in
+from torchyard.package.elf.image import DAMAGED, MAGIC
+from torchyard.package.elf.stream import ElfStream, NotKept, Part
 from torchyard.package.limits import Faults, Limits
+from torchyard.package.macho_pe.stream import ForeignStream, is_foreign
 
 _KEPT = re.compile(
     r".*\.(cmake|pc|la|pth)|_?version\.py|.*config.*\.py|build-version|build-hash|"

@@ -11,10 +11,10 @@ from typing import BinaryIO
 
 from torchyard.errors import HostError, UsageError
 from torchyard.package.contents import Contents, Kind
-from torchyard.package.inflate import Progress, nobody
 from torchyard.package.limits import LIMITS, Limits
 from torchyard.package.members import Found
-from torchyard.package.zip_members import read_zip
+from torchyard.package.zip.inflate import Progress, nobody
+from torchyard.package.zip.members import read_zip
 
 _KINDS = {".whl": Kind.WHEEL, ".zip": Kind.ZIP, ".conda": Kind.CONDA, ".tar.bz2": Kind.CONDA}
 
@@ -31,7 +31,7 @@ def kind_of(name: str) -> Kind:
 def _reader(kind: Kind) -> Callable[[BinaryIO, str, Limits, Progress], Found]:
     if kind is not Kind.CONDA:
         return read_zip
-    from torchyard.package.conda_reader import read_conda  # noqa: PLC0415 - with two more libraries
+    from torchyard.package.conda.read import read_conda  # noqa: PLC0415 - with two more libraries
 
     return read_conda
 

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 
+from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Identifier, scope_path
 from torchyard.model.recipe import CELL_STAGES, Stage
 from torchyard.model.tables import Format, Tables
-from torchyard.model.yard import Yard
+from torchyard.plan.constraints import Head
 from torchyard.plan.expand import Block, Expansion, expand
 from torchyard.plan.graph import Columns, Plan, Scope
-from torchyard.plan.possible import Head
 from torchyard.plan.select import EVERYTHING, Selection, select_blocks
 from torchyard.plan.select_jobs import select_jobs
 from torchyard.plan.settings import Settings, SettingsMaker
@@ -34,9 +34,9 @@ Endings = tuple[tuple[Settings, ...], list[str]]
 """The settings of some stages' jobs, and how the JSON of their payloads ends."""
 
 
-def make_plan(yard: Yard, tables: Tables, selection: Selection = EVERYTHING) -> Plan:
-    """Plan a yard, or the part of it that is selected."""
-    expansion = expand(yard, tables)
+def make_plan(config: Config, tables: Tables, selection: Selection = EVERYTHING) -> Plan:
+    """Plan a config, or the part of it that is selected."""
+    expansion = expand(config, tables)
     builder = _Builder(expansion)
     with _uncollected():
         builder.add_source()
@@ -49,10 +49,10 @@ def make_plan(yard: Yard, tables: Tables, selection: Selection = EVERYTHING) -> 
     return select_jobs(plan, selection)
 
 
-def make_plan_with(yard: Yard, tables: Tables, identifier: Identifier) -> Plan:
+def make_plan_with(config: Config, tables: Tables, identifier: Identifier) -> Plan:
     """Make the plan that an identifier belongs to: a channel publishes the plan of its subset."""
-    channel = yard.channels.get(identifier.path) if identifier.stage is Stage.PUBLISH else None
-    return make_plan(yard, tables, Selection(channel.subset if channel else None))
+    channel = config.channels.get(identifier.path) if identifier.stage is Stage.PUBLISH else None
+    return make_plan(config, tables, Selection(channel.subset if channel else None))
 
 
 @contextmanager
@@ -74,13 +74,13 @@ class _Builder:
     """Appends jobs to the columns of a plan. An input is known by its number."""
 
     def __init__(self, expansion: Expansion) -> None:
-        self.yard = expansion.yard
+        self.config = expansion.config
         self.columns = Columns([], [], [], [], [])
-        self._recipe = f'"],"recipe":"{self.yard.project.recipe.name}","scope":"'
-        self._has_core = Stage.CORE in self.yard.project.recipe.stages
-        self._smokes = Stage.SMOKE not in self.yard.steps
-        self._settings = SettingsMaker(self.yard, expansion.tables)
-        self._overrides = [expansion.matcher(o.pattern) for o in self.yard.overrides]
+        self._recipe = f'"],"recipe":"{self.config.project.recipe.name}","scope":"'
+        self._has_core = Stage.CORE in self.config.project.recipe.stages
+        self._smokes = Stage.SMOKE not in self.config.steps
+        self._settings = SettingsMaker(self.config, expansion.tables)
+        self._overrides = [expansion.matcher(o.pattern) for o in self.config.overrides]
         kinds = expansion.tables.packages
         self._formats = [(pair, kinds[pair[1]].format) for pair in expansion.pairs]
         self._profiles: dict[Profile, int] = {}
@@ -91,7 +91,7 @@ class _Builder:
 
     def add_publish(self, subset: str | None) -> None:
         """Add a job for each channel that receives exactly this plan."""
-        channels = [c for c in self.yard.channels.values() if c.receives(subset)]
+        channels = [c for c in self.config.channels.values() if c.receives(subset)]
         if channels:
             stages = enumerate(self.columns.stages)
             proven = tuple(number for number, stage in stages if stage in CELL_STAGES)
@@ -180,7 +180,7 @@ class _Builder:
         form, overrides = profile
         made = []
         for stage in stages:
-            matching = tuple(i for i in overrides if stage in self.yard.overrides[i].stages)
+            matching = tuple(i for i in overrides if stage in self.config.overrides[i].stages)
             made.append(self._settings.of(stage, head, form, matching))
         return tuple(made), [self._end(s, stage) for s, stage in zip(made, stages, strict=True)]
 
@@ -202,7 +202,7 @@ class _Builder:
         return f'{{"inputs":["{listed}'
 
     def _end(self, settings: Settings, stage: Stage) -> str:
-        revision = self.yard.project.recipe.revision(stage)
+        revision = self.config.project.recipe.revision(stage)
         return (
             f'","settings":{settings.encoded},"stage":"{stage.value}","stage_revision":{revision}}}'
         )

@@ -3,14 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import CELL_STAGES, Stage
 from torchyard.model.values import Origin
-from torchyard.model.yard import Yard
+from torchyard.plan.admission import verdict
 from torchyard.plan.explain import value_origin
 from torchyard.plan.graph import Job, Plan, Scope
 from torchyard.plan.settings import Said
-from torchyard.plan.verdict import verdict
 
 
 class Cause(NamedTuple):
@@ -56,7 +56,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
 
     A new version makes the same packages anew; another name makes other packages.
     """
-    renamed = old.yard.project.name != new.yard.project.name
+    renamed = old.config.project.name != new.config.project.name
     before = dict.fromkeys(old.cells())
     after = dict.fromkeys(new.cells())
     common = [] if renamed else [cell for cell in after if cell in before]
@@ -87,29 +87,29 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
 
 def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Cause:
     """Find the line because of which only one of two plans has a cell."""
-    names = having.yard.project.name, lacking.yard.project.name
+    names = having.config.project.name, lacking.config.project.name
     if names[0] != names[1]:
-        return Cause(f"the name is `{names[0]}`", str(having.yard.origin("project.name")))
-    inclusion = next((rule for rule in having.yard.matrix.include if rule.matches(cell)), None)
-    for field, dimension in enumerate(having.yard.project.recipe.dimensions):
-        origin = value_origin(having.yard, field, cell[field])
+        return Cause(f"the name is `{names[0]}`", str(having.config.origin("project.name")))
+    inclusion = next((rule for rule in having.config.matrix.include if rule.matches(cell)), None)
+    for field, dimension in enumerate(having.config.project.recipe.dimensions):
+        origin = value_origin(having.config, field, cell[field])
         listed = origin and not (inclusion and field in inclusion.named)
-        if listed and value_origin(lacking.yard, field, cell[field]) is None:
+        if listed and value_origin(lacking.config, field, cell[field]) is None:
             return Cause(words.value.format(f"matrix.{dimension}", cell[field]), str(origin))
-    if inclusion and not any(rule.matches(cell) for rule in lacking.yard.matrix.include):
+    if inclusion and not any(rule.matches(cell) for rule in lacking.config.matrix.include):
         return Cause(f"{words.inclusion}: {inclusion.reason}", str(inclusion.origin))
-    row = _row_only_in(having.yard, lacking.yard, cell)
+    row = _row_only_in(having.config, lacking.config, cell)
     if row:
         return Cause(words.value.format("a couple", row[0]), str(row[1]))
-    absence = verdict(cell, lacking.yard, lacking.tables)
+    absence = verdict(cell, lacking.config, lacking.tables)
     if absence:
         return Cause(f"{words.rule}: {absence.reason}", str(absence.origin))
     new = having if words is _NEW else lacking
-    return Cause(f"{words.subset}: {new.subset}", str(new.yard.origin(f"subset.{new.subset}")))
+    return Cause(f"{words.subset}: {new.subset}", str(new.config.origin(f"subset.{new.subset}")))
 
 
-def _row_only_in(having: Yard, lacking: Yard, cell: Cell) -> tuple[str, Origin] | None:
-    """The row of a couple that admits a cell in one yard and has no like in the other."""
+def _row_only_in(having: Config, lacking: Config, cell: Cell) -> tuple[str, Origin] | None:
+    """The row of a couple that admits a cell in one config and has no like in the other."""
     if all(couple.admits(cell) for couple in lacking.matrix.couples):
         return None
     for index, couple in enumerate(having.matrix.couples):
@@ -179,25 +179,27 @@ class Differences:
 
     def _other_subset(self, name: str) -> Cause | None:
         """Whether a channel receives another subset than it used to."""
-        old, new = self.old.yard.channels[name].subset, self.new.yard.channels[name].subset
+        old, new = self.old.config.channels[name].subset, self.new.config.channels[name].subset
         what = f"channel.{name} subset: {old or 'everything'} → {new or 'everything'}"
         side = self.new if new else self.old
-        return Cause(what, str(side.yard.origin(f"channel.{name}.subset"))) if old != new else None
+        return (
+            Cause(what, str(side.config.origin(f"channel.{name}.subset"))) if old != new else None
+        )
 
     def _other_channel(self, name: str, having: Plan, lacking: Plan) -> Cause:
         """Why only one plan publishes to a channel: the other has none, or promotes to it."""
-        other = lacking.yard.channels.get(name)
+        other = lacking.config.channels.get(name)
         if other is not None and other.promote_from:
-            origin = lacking.yard.origin(f"channel.{name}.promote_from")
+            origin = lacking.config.origin(f"channel.{name}.promote_from")
             return Cause(f"channel.{name} is promoted from {other.promote_from}", str(origin))
-        return Cause(f"channel.{name}", str(having.yard.origin(f"channel.{name}")))
+        return Cause(f"channel.{name}", str(having.config.origin(f"channel.{name}")))
 
     def _own(self, old: Job, new: Job) -> Iterator[Cause]:
         """What a job's own settings do to its fingerprint."""
-        recipes = self.old.yard.project.recipe, self.new.yard.project.recipe
+        recipes = self.old.config.project.recipe, self.new.config.project.recipe
         if recipes[0].name != recipes[1].name:
             what = f"recipe: {recipes[0].name} → {recipes[1].name}"
-            yield Cause(what, str(self.new.yard.origin("project.recipe")))
+            yield Cause(what, str(self.new.config.origin("project.recipe")))
         was, now = old.settings.history, new.settings.history
         for name in dict.fromkeys((*was, *now)):
             before, after = was.get(name, ()), now.get(name, ())

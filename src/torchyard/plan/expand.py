@@ -12,13 +12,13 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from torchyard.errors import PlanError
+from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Couple, Matrix, Pattern, any_match
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import Tables
-from torchyard.model.yard import Yard
-from torchyard.plan.possible import Head, impossible, unreleased
-from torchyard.plan.verdict import TABLES, Absence
+from torchyard.plan.admission import TABLES, Absence
+from torchyard.plan.constraints import Head, impossible, unreleased
 
 OUTER: Final = 3
 """How many fields of a cell, from the left, name its block."""
@@ -75,10 +75,10 @@ def bits(flags: Iterable[bool]) -> int:
 class Expansion:
     """The cells of a matrix, block by block, in the order in which the file lists the values."""
 
-    def __init__(self, yard: Yard, tables: Tables) -> None:
-        self.yard = yard
+    def __init__(self, config: Config, tables: Tables) -> None:
+        self.config = config
         self.tables = tables
-        matrix = yard.matrix
+        matrix = config.matrix
         self.values = _universe(matrix)
         pythons, packages = self.values[OUTER:]
         kinds = tables.packages
@@ -146,16 +146,16 @@ class Expansion:
     def _leave_out(self, index: int, head: Head, mask: int) -> None:
         """Note what an exclusion leaves out."""
         if mask:
-            rule = self.yard.matrix.exclude[index]
+            rule = self.config.matrix.exclude[index]
             self.absent.append(Absent(Absence(rule.reason, rule.origin), head, mask))
             self.left_out[index] += mask.bit_count()
 
     def _can_not_be(self, head: Head, wanted: int) -> int:
         """The wanted pairs of a block that the tables rule out."""
-        reason = impossible(head, self.yard, self.tables)
+        reason = impossible(head, self.config, self.tables)
         ruled_out = wanted
-        if not reason and self.yard.project.recipe.variant is Dimension.TORCH:
-            reason = unreleased(head, self.yard, self.tables)
+        if not reason and self.config.project.recipe.variant is Dimension.TORCH:
+            reason = unreleased(head, self.config, self.tables)
             ruled_out &= self._pinned
         if not reason or not ruled_out:
             return 0
@@ -165,7 +165,7 @@ class Expansion:
     def check_pins(self) -> None:
         """Fail if the project's own release says nothing of a compute that packages need."""
         for block in self.blocks:
-            reason = unreleased(block.head, self.yard, self.tables)
+            reason = unreleased(block.head, self.config, self.tables)
             if reason and block.mask & self._pinned:
                 pair = self.pairs_of(block.mask & self._pinned)[0]
                 compute = block.head[1]
@@ -223,9 +223,9 @@ def _literal(values: Sequence[tuple[str, ...]]) -> Pattern:
     return Pattern(**named)
 
 
-def expand(yard: Yard, tables: Tables) -> Expansion:
-    """Expand a yard's matrix, and complain if that leads to nothing usable."""
-    expansion = Expansion(yard, tables)
+def expand(config: Config, tables: Tables) -> Expansion:
+    """Expand a config's matrix, and complain if that leads to nothing usable."""
+    expansion = Expansion(config, tables)
     if not expansion.blocks:
         reasons = dict.fromkeys(absent.absence.reason for absent in expansion.absent)
         msg = "the matrix is empty: every cell is left out"

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
+from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, Identifier, scope_of
 from torchyard.model.matrix import Override
 from torchyard.model.recipe import CELL_STAGES, DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Origin
-from torchyard.model.yard import Yard
+from torchyard.plan.admission import Absence, verdict
 from torchyard.plan.graph import Job, Plan, Scope
 from torchyard.plan.select import in_subset
-from torchyard.plan.verdict import Absence, verdict
 
 _PLAN = Origin("plan")
 
@@ -57,27 +57,27 @@ def explain(plan: Plan, identifier: Identifier) -> Story:
 
 
 def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Story:
-    yard = plan.yard
+    config = plan.config
     return Story(
         identifier,
         (),
-        admitted_by=tuple(_admission(yard, cell)),
-        subsets=tuple(name for name, s in yard.subsets.items() if in_subset(cell, yard, s)),
-        overrides=tuple(o for o in yard.overrides if o.pattern.matches(cell)),
+        admitted_by=tuple(_admission(config, cell)),
+        subsets=tuple(name for name, s in config.subsets.items() if in_subset(cell, config, s)),
+        overrides=tuple(o for o in config.overrides if o.pattern.matches(cell)),
         jobs=tuple(_jobs_of(plan, cell)),
     )
 
 
 def _explain_publish(plan: Plan, identifier: Identifier) -> Story:
-    yard = plan.yard
-    channel = yard.channels.get(identifier.path)
+    config = plan.config
+    channel = config.channels.get(identifier.path)
     if channel is None:
         msg = f"there is no channel `{identifier.path}`"
-        hint = did_you_mean(identifier.path, yard.channels) if yard.channels else None
+        hint = did_you_mean(identifier.path, config.channels) if config.channels else None
         raise SelectionError(msg, hint=hint or "the file has no [channel.…]")
     if channel.promote_from:
         reason = f"it takes packages from channel {channel.promote_from}, not from a build"
-        origin = yard.origin(f"channel.{channel.name}.promote_from")
+        origin = config.origin(f"channel.{channel.name}.promote_from")
         return Story(identifier, (Absence(reason, origin),))
     return Story(identifier, (), jobs=(plan.find(Stage.PUBLISH, channel.name),))
 
@@ -85,7 +85,7 @@ def _explain_publish(plan: Plan, identifier: Identifier) -> Story:
 def _check_values(plan: Plan, scope: Scope) -> None:
     """Complain of a value that means nothing, as opposed to one that is not in the matrix."""
     for (dimension, known), value in zip(
-        plan.tables.known(plan.yard.project.recipe).items(), scope, strict=False
+        plan.tables.known(plan.config.project.recipe).items(), scope, strict=False
     ):
         if value not in known and not (dimension is Dimension.PYTHON and value == ANY_PYTHON):
             msg = f"unknown {dimension} `{value}`"
@@ -96,15 +96,15 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
     """Why there is no such job: the verdicts on all cells that it would be for."""
     if plan.get(stage, scope) is not None:
         return
-    recipe = plan.yard.project.recipe
+    recipe = plan.config.project.recipe
     if stage not in recipe.stages:
         yield Absence(
-            f"recipe {recipe.name} has no stage {stage}", plan.yard.origin("project.recipe")
+            f"recipe {recipe.name} has no stage {stage}", plan.config.origin("project.recipe")
         )
         return
     cells = [Cell(*scope)] if len(scope) == DEPTH[Stage.PACKAGE] else _cells_under(plan, scope)
     for cell in cells:
-        absence = verdict(cell, plan.yard, plan.tables)
+        absence = verdict(cell, plan.config, plan.tables)
         if absence:
             yield absence
 
@@ -112,36 +112,36 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
 def _cells_under(plan: Plan, scope: Scope) -> Iterator[Cell]:
     """The cells that a job of this scope would be shared by."""
     platform, compute, variant, *rest = scope
-    packages = plan.yard.matrix.values[-1]
+    packages = plan.config.matrix.values[-1]
     pairs = [p for p in plan.expansion.pairs if p[1] in packages and (not rest or p[0] in rest)]
     for pair in pairs or [(rest[0], packages[0])]:
         yield Cell(platform, compute, variant, *pair)
 
 
-def _admission(yard: Yard, cell: Cell) -> Iterator[Ingredient]:
+def _admission(config: Config, cell: Cell) -> Iterator[Ingredient]:
     """The lines of the file that admit a cell."""
-    for rule in yard.matrix.include:
+    for rule in config.matrix.include:
         if rule.matches(cell):
             yield Ingredient("included", rule.reason, rule.origin)
             return
-    dimensions = yard.project.recipe.dimensions
+    dimensions = config.project.recipe.dimensions
     for field, dimension in enumerate(dimensions):
-        origin = value_origin(yard, field, cell[field])
+        origin = value_origin(config, field, cell[field])
         if origin:
             yield Ingredient(dimension.value, cell[field], origin)
 
 
-def value_origin(yard: Yard, field: int, value: str) -> Origin | None:
+def value_origin(config: Config, field: int, value: str) -> Origin | None:
     """The line that lists a value of a field, if the matrix itself does."""
-    dimension = yard.project.recipe.dimensions[field]
-    for index, couple in enumerate(yard.matrix.couples):
+    dimension = config.project.recipe.dimensions[field]
+    for index, couple in enumerate(config.matrix.couples):
         for row, values in enumerate(couple.rows):
             if field in couple.fields and values[couple.fields.index(field)] == value:
-                return yard.origin(f"matrix.couple[{index}].{dimension}[{row}]")
-    if value in yard.matrix.values[field]:
-        index = yard.matrix.values[field].index(value)
+                return config.origin(f"matrix.couple[{index}].{dimension}[{row}]")
+    if value in config.matrix.values[field]:
+        index = config.matrix.values[field].index(value)
         path = f"matrix.{dimension}"
-        return yard.origins.get(f"{path}[{index}]", yard.origin(path))
+        return config.origins.get(f"{path}[{index}]", config.origin(path))
     return None
 
 
@@ -158,11 +158,11 @@ def _jobs_of(plan: Plan, cell: Cell) -> Iterator[Job]:
 
 def ingredients(plan: Plan, job: Job) -> Iterator[Ingredient]:
     """Everything that a job's fingerprint is made of, in words."""
-    recipe = plan.yard.project.recipe
+    recipe = plan.config.project.recipe
     revision = f"{job.stage}, revision {recipe.revision(job.stage)}"
     yield Ingredient("stage", revision, Origin("torchyard"))
     yield Ingredient("scope", job.path or "everything", _PLAN)
-    yield Ingredient("recipe", recipe.name, plan.yard.origin("project.recipe"))
+    yield Ingredient("recipe", recipe.name, plan.config.origin("project.recipe"))
     for name, said in job.settings.history.items():
         yield Ingredient(name, said[-1].text, said[-1].origin)
     for number in job.inputs:

@@ -6,15 +6,15 @@ from functools import cached_property
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
+from torchyard.model.config import Config
 from torchyard.model.identifier import Cell, job_identifier, scope_of, scope_path
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.suggest import nearest
-from torchyard.model.yard import Yard
 from torchyard.plan.expand import Absent, Expansion, bits
-from torchyard.plan.idle import warnings
 from torchyard.plan.select import find_subset, in_subset
 from torchyard.plan.settings import Settings
+from torchyard.plan.unused_rules import warnings
 
 _COMPARED = 300
 """Up to so many jobs it takes no time to look for the one that was meant."""
@@ -54,7 +54,7 @@ class Plan:
     def __init__(
         self, expansion: Expansion, columns: Columns, *, subset: str | None, partial: bool
     ) -> None:
-        self.yard: Yard = expansion.yard
+        self.config: Config = expansion.config
         self.tables = expansion.tables
         self.expansion = expansion
         self.subset = subset
@@ -71,7 +71,7 @@ class Plan:
 
     @property
     def label(self) -> str:
-        return self.yard.project.label
+        return self.config.project.label
 
     def job(self, number: int) -> Job:
         stages, scopes, fingerprints, inputs, settings = self.columns
@@ -105,10 +105,10 @@ class Plan:
         if self.subset is None:
             yield from self.expansion.absent
             return
-        subset = find_subset(self.yard, self.subset)
+        subset = find_subset(self.config, self.subset)
         for absence, head, mask in self.expansion.absent:
             cells = (Cell(*head, *pair) for pair in self.expansion.pairs)
-            inside = mask & bits(in_subset(cell, self.yard, subset) for cell in cells)
+            inside = mask & bits(in_subset(cell, self.config, subset) for cell in cells)
             if inside:
                 yield Absent(absence, head, inside)
 

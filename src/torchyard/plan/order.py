@@ -1,11 +1,11 @@
 """Jobs of a plan → orders that can be carried out without it."""
 
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Job, Plan
 
 
-def order_of(plan: Plan, job: Job) -> Order:
+def order_of(plan: Plan, job: Job) -> JobSpec:
     """Spell out a job and all that it is made from.
 
     A publish job stands on the whole plan; it names its inputs, which the store knows.
@@ -17,14 +17,14 @@ def order_of(plan: Plan, job: Job) -> Order:
             inputs = set(plan.job(waiting.pop()).inputs) - numbers
             numbers |= inputs
             waiting += inputs
-    return Order(
+    return JobSpec(
         tasks=tuple(task_of(plan, plan.job(number)) for number in sorted(numbers)),
-        sandbox=plan.yard.sandbox,
+        sandbox=plan.config.sandbox,
     )
 
 
 def task_of(plan: Plan, job: Job) -> Task:
-    recipe = plan.yard.project.recipe
+    recipe = plan.config.project.recipe
     return Task(
         id=job.identifier,
         stage=job.stage,
@@ -35,5 +35,5 @@ def task_of(plan: Plan, job: Job) -> Task:
         inputs=tuple(plan.job(number).fingerprint for number in job.inputs),
         settings=job.settings.values,
         needs=job.settings.needs,
-        source=plan.yard.source if job.stage is Stage.SOURCE else None,
+        source=plan.config.source if job.stage is Stage.SOURCE else None,
     )

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
+from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.matrix import Subset, matches
 from torchyard.model.suggest import did_you_mean
-from torchyard.model.yard import Yard
+from torchyard.plan.constraints import Head
 from torchyard.plan.expand import Block, Expansion, bits
-from torchyard.plan.possible import Head
 
 _SEE = "`torchyard plan --identifiers` lists what there is"
 
@@ -50,16 +50,18 @@ def cell_matches(cell: Cell, label: str, selector: str) -> bool:
     return any(matches(word, selector) for word in (*cell, f"{cell.compute}-{cell.variant}"))
 
 
-def find_subset(yard: Yard, name: str) -> Subset:
-    if name not in yard.subsets:
+def find_subset(config: Config, name: str) -> Subset:
+    if name not in config.subsets:
         msg = f"there is no subset `{name}`"
-        hint = did_you_mean(name, yard.subsets) if yard.subsets else "the file has no [subset.…]"
+        hint = (
+            did_you_mean(name, config.subsets) if config.subsets else "the file has no [subset.…]"
+        )
         raise SelectionError(msg, hint=hint)
-    return yard.subsets[name]
+    return config.subsets[name]
 
 
-def in_subset(cell: Cell, yard: Yard, subset: Subset) -> bool:
-    label = yard.project.label
+def in_subset(cell: Cell, config: Config, subset: Subset) -> bool:
+    label = config.project.label
     named = any(cell_matches(cell, label, selector) for selector in subset.cells)
     return subset.pattern.matches(cell) and (named or not subset.cells)
 
@@ -68,7 +70,7 @@ def select_blocks(expansion: Expansion, selection: Selection) -> Sequence[Block]
     """Narrow the cells down to a selection, and complain of a selector that finds nothing."""
     blocks: Sequence[Block] = expansion.blocks
     if selection.subset is not None:
-        subset = find_subset(expansion.yard, selection.subset)
+        subset = find_subset(expansion.config, selection.subset)
         blocks = _within(expansion, blocks, expansion.matcher(subset.pattern).at)
         if subset.cells:
             blocks = _within(expansion, blocks, _masks(expansion, subset.cells).__getitem__)
@@ -98,7 +100,7 @@ def select_cells(expansion: Expansion, selection: Selection) -> Iterator[Cell]:
 
 def _masks(expansion: Expansion, selectors: Iterable[str]) -> dict[Head, int]:
     """What the selectors find in each block. One that finds nothing anywhere is a mistake."""
-    label = expansion.yard.project.label
+    label = expansion.config.project.label
     masks = dict.fromkeys((block.head for block in expansion.blocks), 0)
     for selector in selectors:
         found = False

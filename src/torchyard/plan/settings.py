@@ -4,14 +4,14 @@ from typing import NamedTuple, assert_never
 
 from torchyard import __version__
 from torchyard.model.canonical import canonical_json, fingerprint
+from torchyard.model.config import Channel, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
 from torchyard.model.tables import Format, Release, Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
-from torchyard.model.yard import Channel, Yard
-from torchyard.plan.possible import Head, is_release_bound, release_of
+from torchyard.plan.constraints import Head, is_release_bound, release_of
 
 _DIGITS = 16
 
@@ -39,35 +39,35 @@ class Settings(NamedTuple):
 class SettingsMaker:
     """Makes settings once for all the jobs that have the same."""
 
-    def __init__(self, yard: Yard, tables: Tables) -> None:
-        self.yard = yard
+    def __init__(self, config: Config, tables: Tables) -> None:
+        self.config = config
         self.tables = tables
-        self._compiling = yard.project.recipe.compiling
+        self._compiling = config.project.recipe.compiling
         self._made: dict[tuple[Stage, Head | None, Format | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
         """A source is its commit if that is known, whatever repository it is taken from."""
         draft = self._draft(Stage.SOURCE)
-        source = self.yard.source
+        source = self.config.source
         if source.digest is not None:
-            draft.say("digest", source.digest, self.yard.origin("source.path"))
+            draft.say("digest", source.digest, self.config.origin("source.path"))
         elif source.commit is not None:
-            key = "commit" if "source.commit" in self.yard.origins else "rev"
-            draft.say("commit", source.commit, self.yard.origin(f"source.{key}"))
+            key = "commit" if "source.commit" in self.config.origins else "rev"
+            draft.say("commit", source.commit, self.config.origin(f"source.{key}"))
         else:
-            draft.say("git", source.git or "", self.yard.origin("source.git"))
-            draft.say("rev", source.rev or "", self.yard.origin("source.rev"))
-        draft.say("submodules", source.submodules, self.yard.origin("source.submodules"))
+            draft.say("git", source.git or "", self.config.origin("source.git"))
+            draft.say("rev", source.rev or "", self.config.origin("source.rev"))
+        draft.say("submodules", source.submodules, self.config.origin("source.submodules"))
         return draft.finish(self._all_for(Stage.SOURCE))
 
     def of_publish(self, channel: Channel) -> Settings:
         draft = self._draft(Stage.PUBLISH)
         path = f"channel.{channel.name}"
-        draft.say("channel", channel.name, self.yard.origin(path))
-        draft.say("url", channel.url, self.yard.origin(f"{path}.url"))
-        if Stage.PUBLISH not in self.yard.steps:
-            draft.say("external", channel.external, self.yard.origin(f"{path}.external"))
-            draft.say("variants", channel.variants, self.yard.origin(f"{path}.variants"))
+        draft.say("channel", channel.name, self.config.origin(path))
+        draft.say("url", channel.url, self.config.origin(f"{path}.url"))
+        if Stage.PUBLISH not in self.config.steps:
+            draft.say("external", channel.external, self.config.origin(f"{path}.external"))
+            draft.say("variants", channel.variants, self.config.origin(f"{path}.variants"))
             self._say_check(draft)
         return draft.finish(self._all_for(Stage.PUBLISH))
 
@@ -85,17 +85,17 @@ class SettingsMaker:
                 self._say_compiling(draft, *head)
             if packs and form is not None:
                 self._say_packaging(draft, form, *head)
-            if stage is Stage.CHECK and stage not in self.yard.steps:
+            if stage is Stage.CHECK and stage not in self.config.steps:
                 self._say_check(draft)
-            if stage is Stage.SMOKE and stage not in self.yard.steps:
+            if stage is Stage.SMOKE and stage not in self.config.steps:
                 self._say_smoke(draft, form)
             made = self._made[key] = draft.finish(overrides)
         return made
 
     def _say_compiling(self, draft: "_Draft", platform: str, compute: str, variant: str) -> None:
-        project = self.yard.project
-        draft.say("name", project.name, self.yard.origin("project.name"))
-        draft.say("version", project.version, self.yard.origin("project.version"))
+        project = self.config.project
+        draft.say("name", project.name, self.config.origin("project.name"))
+        draft.say("version", project.version, self.config.origin("project.version"))
         for kind, table in (("cuda", self.tables.cuda), ("rocm", self.tables.rocm)):
             toolkit = table.get(compute)
             if toolkit is not None:
@@ -103,8 +103,8 @@ class SettingsMaker:
                 draft.say(kind, toolkit.version, origin)
                 draft.say("archs", toolkit.archs[platform], origin)
         self._say_libraries(draft, compute, variant)
-        if self.yard.toolchain is not None:
-            self._say_build(draft, self.yard.toolchain, (platform, compute, variant))
+        if self.config.toolchain is not None:
+            self._say_build(draft, self.config.toolchain, (platform, compute, variant))
 
     def _say_build(self, draft: "_Draft", toolchain: Toolchain, head: Head) -> None:
         """What a recipe's own steps want to know: with what the project is built, and how."""
@@ -112,7 +112,7 @@ class SettingsMaker:
         wishes = {"compiler": toolchain.compiler, "blas": toolchain.blas}
         if compute in self.tables.cuda:
             wishes["cuda"] = toolchain.cuda
-        build, origin = self.yard.build, self.yard.origin
+        build, origin = self.config.build, self.config.origin
         draft.say("toolchain", wishes, origin("toolchain"))
         draft.say("identity", toolchain.parts_of(*head), Origin("this machine"))
         draft.say("backend", build.backend, origin("build.backend"))
@@ -120,7 +120,7 @@ class SettingsMaker:
         if build.linalg is not None and self.tables.pinned(compute):
             draft.say("linalg", build.linalg, origin("build.linalg"))
         if toolchain.cache is not None:
-            bound = is_release_bound(self.yard, head)
+            bound = is_release_bound(self.config, head)
             draft.say("cache", not bound, origin("channel" if bound else "toolchain.cache"))
 
     def _say_packaging(
@@ -143,7 +143,7 @@ class SettingsMaker:
                 assert_never(form)
 
     def _say_check(self, draft: "_Draft") -> None:
-        check, origin = self.yard.check, self.yard.origin("check.policy")
+        check, origin = self.config.check, self.config.origin("check.policy")
         self._say_version(draft)
         if check.text:
             draft.say_files("policy", {check.policy: check.text}, origin)
@@ -151,13 +151,13 @@ class SettingsMaker:
             draft.say("policy", check.policy, origin)
 
     def _say_smoke(self, draft: "_Draft", form: Format | None) -> None:
-        smoke = self.yard.smoke
+        smoke = self.config.smoke
         self._say_version(draft)
-        draft.say("level", smoke.level, self.yard.origin("smoke.level"))
+        draft.say("level", smoke.level, self.config.origin("smoke.level"))
         if smoke.tests:
-            draft.say_files("tests", smoke.tests, self.yard.origin("smoke.tests"))
+            draft.say_files("tests", smoke.tests, self.config.origin("smoke.tests"))
         if form is Format.CONDA and smoke.channels:
-            draft.say("channels", smoke.channels, self.yard.origin("smoke.channels"))
+            draft.say("channels", smoke.channels, self.config.origin("smoke.channels"))
 
     def _say_version(self, draft: "_Draft") -> None:
         """Rules, policies and tests that are shipped are those of one torchyard."""
@@ -170,30 +170,30 @@ class SettingsMaker:
                 draft.say(library, version, self._release_origin())
 
     def _release(self, variant: str) -> Release | None:
-        return self.tables.releases.get(release_of(self.yard, variant) or "")
+        return self.tables.releases.get(release_of(self.config, variant) or "")
 
     def _release_origin(self) -> Origin:
         """The line that chose the torch release whose libraries are taken."""
-        if self.yard.project.recipe.variant is Dimension.TORCH:
-            return self.yard.origin("matrix.torch")
-        key = "release" if "project.release" in self.yard.origins else "version"
-        return self.yard.origin(f"project.{key}")
+        if self.config.project.recipe.variant is Dimension.TORCH:
+            return self.config.origin("matrix.torch")
+        key = "release" if "project.release" in self.config.origins else "version"
+        return self.config.origin(f"project.{key}")
 
     def _all_for(self, stage: Stage) -> tuple[int, ...]:
-        overrides = enumerate(self.yard.overrides)
+        overrides = enumerate(self.config.overrides)
         return tuple(index for index, override in overrides if stage in override.stages)
 
     def _draft(self, stage: Stage) -> "_Draft":
-        return _Draft(self.yard, stage)
+        return _Draft(self.config, stage)
 
 
 class _Draft:
     """Settings while things are still being said about them."""
 
-    def __init__(self, yard: Yard, stage: Stage) -> None:
-        self.yard = yard
+    def __init__(self, config: Config, stage: Stage) -> None:
+        self.config = config
         self.stage = stage
-        self.needs = yard.requirements.get(stage, Needs())
+        self.needs = config.requirements.get(stage, Needs())
         self.values: dict[str, Setting] = {}
         self.history: dict[str, tuple[Said, ...]] = {}
 
@@ -212,9 +212,9 @@ class _Draft:
 
     def _say_steps(self) -> None:
         """Steps that the file gives stand in place of the recipe's."""
-        if self.stage in self.yard.steps:
-            origin = self.yard.origin(f"steps.{self.stage.value}")
-            self.say("steps", self.yard.steps[self.stage], origin)
+        if self.stage in self.config.steps:
+            origin = self.config.origin(f"steps.{self.stage.value}")
+            self.say("steps", self.config.steps[self.stage], origin)
 
     def finish(self, overrides: tuple[int, ...]) -> Settings:
         """Lay the overrides over everything, in the order of the file: the last one wins."""
@@ -222,21 +222,21 @@ class _Draft:
         tables: dict[str, dict[str, str]] = {"cmake": {}, "env": {}}
         passed: dict[str, None] = {}
         for index in overrides:
-            override = self.yard.overrides[index]
+            override = self.config.overrides[index]
             path = f"override[{index}]"
             if override.archs and "archs" in self.values:
-                self.say("archs", override.archs, self.yard.origin(f"{path}.archs"))
+                self.say("archs", override.archs, self.config.origin(f"{path}.archs"))
             for name, word in (("backend", override.backend), ("cache", override.cache)):
                 if word is not None and name in self.values:
-                    self.say(name, word, self.yard.origin(f"{path}.{name}"))
+                    self.say(name, word, self.config.origin(f"{path}.{name}"))
             if override.pass_env:
                 passed.update(dict.fromkeys(override.pass_env))
-                origin = self.yard.origin(f"{path}.pass_env")
+                origin = self.config.origin(f"{path}.pass_env")
                 self.say("pass_env", tuple(sorted(passed)), origin)
             for name, given in (("cmake", override.cmake), ("env", override.env)):
                 tables[name].update(given)
                 for key, value in given.items():
-                    origin = self.yard.origin(f"{path}.{name}.{key}")
+                    origin = self.config.origin(f"{path}.{name}.{key}")
                     self._remember(f"{name}.{key}", value, origin)
             self.needs = override.needs.over(self.needs)
         values = {**self.values, **{name: table for name, table in tables.items() if table}}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Origin
+from torchyard.plan.admission import TABLES, Absence
 from torchyard.plan.graph import Plan
-from torchyard.plan.verdict import TABLES, Absence
 
 
 class Summary(NamedTuple):
@@ -48,7 +48,7 @@ def inclusions(plan: Plan) -> list[RuleCount]:
     """What takes cells in beyond the product; like exclusions, told of whole plans."""
     if plan.partial or plan.subset:
         return []
-    rules = zip(plan.yard.matrix.include, plan.expansion.taken_in, strict=True)
+    rules = zip(plan.config.matrix.include, plan.expansion.taken_in, strict=True)
     return [RuleCount(rule.reason, rule.origin, count) for rule, count in rules]
 
 
@@ -60,7 +60,7 @@ def summarize(plan: Plan) -> Summary:
     dimensions = {
         dimension.value: {value: counts[value] for value in (*known, ANY_PYTHON) if counts[value]}
         for dimension, known, counts in zip(
-            plan.yard.project.recipe.dimensions, plan.expansion.values, columns, strict=False
+            plan.config.project.recipe.dimensions, plan.expansion.values, columns, strict=False
         )
     }
     packages = dimensions.get("package", {})
@@ -77,5 +77,5 @@ def summarize(plan: Plan) -> Summary:
         },
         dimensions=dimensions,
         stages=stages,
-        compilations=stages.get(plan.yard.project.recipe.compiling, 0),
+        compilations=stages.get(plan.config.project.recipe.compiling, 0),
     )

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from torchyard.index.availability import age
 from torchyard.index.entry import Entry
-from torchyard.index.offer import age
 from torchyard.model.identifier import Cell, parse
-from torchyard.publish.reader import ChannelReader
+from torchyard.publish.channel.reader import ChannelReader
 
 
 class Presence(StrEnum):

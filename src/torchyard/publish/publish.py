@@ -8,11 +8,11 @@ import msgspec
 
 from torchyard.errors import ElsewhereError, PublishError
 from torchyard.index.entry import SHARED, Entry, State, order_of
-from torchyard.package.inflate import Progress, nobody
-from torchyard.publish.channel import Channel
-from torchyard.publish.draft import AGAIN, Edit, Order
-from torchyard.publish.head import Head
-from torchyard.publish.shelves import TAKEN, PartName, key_of, parse_part
+from torchyard.package.zip.inflate import Progress, nobody
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import AGAIN, ChangeReason, Edit
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import TAKEN, PartName, key_of, parse_part
 from torchyard.publish.staged import Package
 from torchyard.publish.upload import restore, upload
 
@@ -32,7 +32,7 @@ def publish(
     channel: Channel,
     head: Head,
     packages: Sequence[Package],
-    order: Order,
+    order: ChangeReason,
     progress: Progress = nobody,
 ) -> Published:
     """Publish packages that have passed all gates.
@@ -54,7 +54,7 @@ def switch(
     channel: Channel,
     head: Head,
     packages: Sequence[Package],
-    order: Order,
+    order: ChangeReason,
     again: Callable[[Sequence[Package]], None],
 ) -> Published:
     """Show packages that have been sent; `again` sends what was deleted since the head was read."""

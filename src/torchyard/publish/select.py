@@ -15,12 +15,12 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError, UsageError
+from torchyard.index.conda.repodata import name_of
 from torchyard.index.entry import Entry
-from torchyard.index.repodata import name_of
 from torchyard.model.suggest import did_you_mean
-from torchyard.publish.head import Head
-from torchyard.publish.reader import ChannelReader
-from torchyard.publish.shelves import PartName, parse_part
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import PartName, parse_part
+from torchyard.publish.channel.reader import ChannelReader
 
 _SELECTOR = re.compile(r"([A-Za-z0-9*?][A-Za-z0-9._*?-]*)\s*(.*)")
 _GLOB = re.compile(r"==\s*([A-Za-z0-9._+!*?\[\]-]+)")

@@ -11,16 +11,16 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.about import about_text, conda_index, fields_of, values
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.expected import order_of as carried_order
+from torchyard.checks.metadata_reader import about_text, conda_index, fields_of, values
 from torchyard.checks.rule import Finding
 from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import SHARED, Entry, order_of
-from torchyard.index.repodata import record_of
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.package.conda_index import INDEX, RUN_EXPORTS
+from torchyard.package.conda.index import INDEX, RUN_EXPORTS
 from torchyard.package.contents import Contents, Kind
 from torchyard.package.read import kind_of, read_package
 from torchyard.recipes.pytorch import commit_of
@@ -165,11 +165,11 @@ def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, m
             assert_never(contents.kind)
 
 
-def _has_source(order: Order) -> bool:
+def _has_source(order: JobSpec) -> bool:
     return any(task.stage is Stage.SOURCE for task in order.tasks)
 
 
-def _variant(expected: Expected, order: Order | None, grouping: Grouping) -> str:
+def _variant(expected: Expected, order: JobSpec | None, grouping: Grouping) -> str:
     """The variant that a package is for; one that says nothing of a compute fits all."""
     if not expected.compute:
         return SHARED

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from torchyard.errors import PublishError
 from torchyard.index.page import Media
 from torchyard.model.quantity import show_size
-from torchyard.package.inflate import Progress, nobody
-from torchyard.publish.shelves import headers, key_of, parse_part
+from torchyard.package.zip.inflate import Progress, nobody
+from torchyard.publish.channel.layout import headers, key_of, parse_part
 from torchyard.publish.staged import METADATA, PROVENANCE, Package
 from torchyard.store.objects import CHUNK, LARGEST_COPY, Objects
 

@@ -1,7 +1,7 @@
 """How jobs are carried out: an order in, steps as values out."""
 
 from torchyard.errors import PlanError
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Step
 from torchyard.recipes import pytorch
@@ -10,7 +10,7 @@ from torchyard.recipes.publishing import publishing
 from torchyard.recipes.source import snapshot
 
 
-def steps_of(order: Order) -> tuple[Step, ...]:
+def steps_of(order: JobSpec) -> tuple[Step, ...]:
     """The steps of a job: the file's own if it gives some, else the recipe's."""
     task = order.task
     given = task.settings.get("steps")

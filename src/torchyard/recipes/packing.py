@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 
 from torchyard.errors import BuildError
-from torchyard.model.order import Order
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.tables import Format
-from torchyard.package.assemble import Assembled, assemble_libtorch, assemble_wheel
-from torchyard.package.conda import Sources, assemble_conda
-from torchyard.package.conda_metadata import CondaBuild, CondaKind
+from torchyard.package.assemble.assemble import Assembled, assemble_libtorch, assemble_wheel
+from torchyard.package.conda.metadata import CondaBuild, CondaKind
+from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.versions import local_version
 from torchyard.recipes.pytorch import commit_of, core_of
 
@@ -30,7 +30,7 @@ _BESIDE = {
 
 def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make the package that an order asks for; return the files that were written."""
-    asked = msgspec.json.decode(order.read_bytes(), type=Order)
+    asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
     task, facts = asked.task, asked.task.facts
     core = inputs / Stage.CORE
     match task.text("format"):
@@ -80,7 +80,7 @@ def _files(made: Assembled) -> list[Path]:
 
 def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     """Make the other conda packages of a build that an order's package can't do without."""
-    asked = msgspec.json.decode(order.read_bytes(), type=Order)
+    asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
     if package.text("format") != Format.CONDA or package.recipe != "pytorch":
         return []
@@ -93,7 +93,7 @@ def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Pat
 
 
 def _conda(  # noqa: PLR0913 - what is made, of what, and where
-    order: Order, kind: CondaKind, carried: Path, inputs: Path, *, scratch: Path, out: Path
+    order: JobSpec, kind: CondaKind, carried: Path, inputs: Path, *, scratch: Path, out: Path
 ) -> list[Path]:
     """Make a conda package; the plugin for linear algebra is one with MAGMA, and one without."""
     task, core = order.task, core_of(order)

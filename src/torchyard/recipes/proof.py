@@ -1,6 +1,6 @@
 """The stages that prove a package, the same for every recipe."""
 
-from torchyard.model.order import Task
+from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, beside
 

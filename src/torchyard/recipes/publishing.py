@@ -1,6 +1,6 @@
 """The stage that publishes what was built and proven, the same for every recipe."""
 
-from torchyard.model.order import Task
+from torchyard.model.job_spec import Task
 from torchyard.model.step import OWN, Step, beside
 
 PUBLISHED = "published.json"

@@ -8,7 +8,7 @@ at the same path with the same times, tells CMake of its Python, and builds what
 from shlex import quote
 
 from torchyard.errors import PlanError
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
@@ -53,7 +53,7 @@ _INSTALL = f"""\
 cmake -P build/install-core.cmake"""
 
 
-def steps(order: Order) -> tuple[Step, ...] | None:
+def steps(order: JobSpec) -> tuple[Step, ...] | None:
     """The steps of a job, if it is one of those that this recipe knows."""
     match order.task.stage:
         case Stage.CORE:
@@ -66,18 +66,18 @@ def steps(order: Order) -> tuple[Step, ...] | None:
             return None
 
 
-def core_of(order: Order) -> Task:
+def core_of(order: JobSpec) -> Task:
     """The core that a job is, or stands on."""
     return next(task for task in order.tasks if task.stage is Stage.CORE)
 
 
-def commit_of(order: Order) -> str:
+def commit_of(order: JobSpec) -> str:
     """The commit that a job is made from; a directory's digest stands for the one it has not."""
     source = next(task for task in order.tasks if task.stage is Stage.SOURCE)
     return (source.text("commit") or source.text("digest"))[:_COMMIT]
 
 
-def _core(order: Order) -> tuple[Step, ...]:
+def _core(order: JobSpec) -> tuple[Step, ...]:
     task = order.task
     return (
         Step(run=(*SHELL, _lay_out(order)), name="lay the source out"),
@@ -97,7 +97,7 @@ def _core(order: Order) -> tuple[Step, ...]:
     )
 
 
-def _bindings(order: Order) -> tuple[Step, ...]:
+def _bindings(order: JobSpec) -> tuple[Step, ...]:
     backend = _backend(core_of(order))
     return (
         Step(run=(*SHELL, f"{_EMPTY}\ncp -al {{core}}/tree/. ."), name="restore the core's build"),
@@ -108,7 +108,7 @@ def _bindings(order: Order) -> tuple[Step, ...]:
     )
 
 
-def _lay_out(order: Order) -> str:
+def _lay_out(order: JobSpec) -> str:
     """Copy the source; let git say its commit, if that is known."""
     lines = [_EMPTY, "cp -a {source}/. ."]
     commit = commit_of(order)
@@ -138,7 +138,7 @@ def _linalg(task: Task) -> tuple[Step, ...]:
     return (Step(run=(*SHELL, line), name=f"compile {target} without MAGMA"),)
 
 
-def environment(order: Order) -> dict[str, str]:
+def environment(order: JobSpec) -> dict[str, str]:
     """What a project's build is told by variables; what the file says of its core comes last."""
     core = core_of(order)
     facts = core.facts

@@ -1,7 +1,7 @@
 """The source stage: one snapshot, the same for every recipe."""
 
 from torchyard.errors import StoreError
-from torchyard.model.order import Task
+from torchyard.model.job_spec import Task
 from torchyard.model.step import OWN, Step, beside
 
 _SELF = (*OWN, "snapshot", "--to", "{out}")

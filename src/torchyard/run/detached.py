@@ -20,12 +20,12 @@ from torchyard.errors import BusyError, Diagnostic, ElsewhereError
 from torchyard.host.child import GRACE, family, kill_all
 from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
 from torchyard.host.process import age_of, may_be
-from torchyard.model.event import Event, Happening, Noted
-from torchyard.model.order import Order
+from torchyard.model.event import AnyEvent, Event, Noted
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Value
 from torchyard.run.job import Conditions
-from torchyard.run.trust import entrusted
-from torchyard.run.workplace import RECORD, Workplace
+from torchyard.run.permissions import entrusted
+from torchyard.run.workdir import RECORD, WorkDir
 from torchyard.store.store import Store
 
 _SUPERVISOR = (sys.executable, "-m", "torchyard.cli.supervise")
@@ -68,7 +68,7 @@ class Over(Event, kw_only=True):
 class Assignment(Value, kw_only=True):
     """What a supervisor is told, secrets among it, by a way that nobody else sees."""
 
-    order: Order
+    order: JobSpec
     store: str
     conditions: Conditions
     secrets: dict[str, str]
@@ -84,10 +84,10 @@ class Assignment(Value, kw_only=True):
         return None
 
 
-_LINES = msgspec.json.Decoder(Happening | Begun | Over)
+_LINES = msgspec.json.Decoder(AnyEvent | Begun | Over)
 
 
-def is_detached(place: Workplace) -> bool:
+def is_detached(place: WorkDir) -> bool:
     """Whether a job runs detached on this machine."""
     if not place.record.exists():
         return False
@@ -96,14 +96,14 @@ def is_detached(place: Workplace) -> bool:
 
 
 def run_detached(
-    order: Order,
+    order: JobSpec,
     store: Store,
     conditions: Conditions,
-    report: Callable[[Happening], None],
+    report: Callable[[AnyEvent], None],
     print_stray: Callable[[bytes], None],
 ) -> Over:
     """Follow a job that runs detached, or start it; tell how it ended."""
-    place = Workplace(conditions.work, order)
+    place = WorkDir(conditions.work, order)
     secrets = dict(entrusted(order.task.stage, store))
     assignment = Assignment(order=order, store=store.url, conditions=conditions, secrets=secrets)
     while True:
@@ -121,20 +121,20 @@ def run_detached(
             record.close()
 
 
-def _lost(order: Order) -> ElsewhereError:
+def _lost(order: JobSpec) -> ElsewhereError:
     msg = f"{order.task.id}: the detached process that ran it is gone, and did not say how it ended"
     hint = "it was killed, or the machine's disk is full; the same command goes on with the job"
     return ElsewhereError(msg, hint=hint)
 
 
-def _find(place: Workplace) -> Record | None:
+def _find(place: WorkDir) -> Record | None:
     if not place.record.exists():
         return None
     with in_turn(place.record.parent):
         return find_record(place.record)
 
 
-def forget_detached(place: Workplace) -> None:
+def forget_detached(place: WorkDir) -> None:
     """Remove the record of a job that has ended since, however it did."""
     record = _find(place)
     if record is not None:
@@ -143,7 +143,7 @@ def forget_detached(place: Workplace) -> None:
         record.close()
 
 
-def _join(place: Workplace, assignment: Assignment) -> tuple[Record, Role]:
+def _join(place: WorkDir, assignment: Assignment) -> tuple[Record, Role]:
     """Open the record of a job; of several who ask for it at once, one starts it."""
     path = place.record
     with in_turn(path.parent):
@@ -161,16 +161,16 @@ def _join(place: Workplace, assignment: Assignment) -> tuple[Record, Role]:
     return record, "starts"
 
 
-def _read(line: bytes) -> Happening | Begun | Over | None:
+def _read(line: bytes) -> AnyEvent | Begun | Over | None:
     """What a line says; None if a library or Python itself wrote it."""
     with suppress(msgspec.DecodeError):
-        read: Happening | Begun | Over = _LINES.decode(line)
+        read: AnyEvent | Begun | Over = _LINES.decode(line)
         return read
     return None
 
 
 def follow(
-    record: Record, report: Callable[[Happening], None], print_stray: Callable[[bytes], None]
+    record: Record, report: Callable[[AnyEvent], None], print_stray: Callable[[bytes], None]
 ) -> Over | None:
     """Pass on what a record tells, up to the end; None if there is none, and nobody to tell it.
 
@@ -205,7 +205,7 @@ def _stay_with(parent: int) -> None:
         raise ElsewhereError(msg, hint="the same command follows it again")
 
 
-def end_detached(place: Workplace) -> bool:
+def end_detached(place: WorkDir) -> bool:
     """End a job that runs detached, and all its processes; whether there was one.
 
     Its directory stays. What a supervisor left that was killed is ended, too.

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from torchyard.config.credentials import credentials
 from torchyard.host.process import bring_program
 from torchyard.host.snapshot import EPOCH
-from torchyard.model.order import Task
+from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.toolchain.variables import SYSTEM_PATH
 from torchyard.toolchain.variables import compose as in_front

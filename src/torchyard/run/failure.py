@@ -12,11 +12,11 @@ import msgspec
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
 from torchyard.model.failure import Kind, Telling
-from torchyard.model.order import ORDER
+from torchyard.model.job_spec import ORDER
 from torchyard.model.step import OWN
+from torchyard.run.diagnose import telling_lines
 from torchyard.run.log import Log, lines_before, lines_since
-from torchyard.run.steps import Bench, StepError
-from torchyard.run.telling import telling_lines
+from torchyard.run.steps import StepContext, StepError
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
 """How a program ends that was killed, and how a shell does that ran one."""
@@ -25,7 +25,7 @@ _FULL = 50 << 20
 """A disk with less room than this is full: no compiler gets far with it."""
 
 
-def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
+def explained(error: StepError, bench: StepContext, log: Log) -> TorchyardError:
     """Turn the failure of a step into what the log tells, whose fault it is, and how to go on."""
     path = bench.place.log
     told = telling_lines(lines_since(path, error.mark), load_failures())
@@ -42,7 +42,7 @@ def explained(error: StepError, bench: Bench, log: Log) -> TorchyardError:
     return _error(bench, error, told, kind)
 
 
-def _kind(bench: Bench, error: StepError, told: Telling) -> Kind:
+def _kind(bench: StepContext, error: StepError, told: Telling) -> Kind:
     """What the failure is the fault of: what happened to the machine counts more than words."""
     if error.ended.code in _KILLED:
         return Kind.MEMORY  # nobody but the kernel kills compilers
@@ -56,7 +56,7 @@ def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
     return BuildError if kind is Kind.BUILD else ElsewhereError
 
 
-def _flags(bench: Bench) -> str:
+def _flags(bench: StepContext) -> str:
     """What the command needs besides the job's name to find the same place."""
     file, work = Path(bench.file), bench.place.folder.parent
     if not file.exists():  # somebody has sent the order, and nothing else
@@ -70,7 +70,7 @@ def _flags(bench: Bench) -> str:
     return flags if work == usual else f"{flags} --work {shlex.quote(str(work))}"
 
 
-def _look_around(bench: Bench) -> str:
+def _look_around(bench: StepContext) -> str:
     job = bench.place.order.task.id
     return f"look around: torchyard shell {job}{_flags(bench)}  (log: {bench.place.log})"
 
@@ -81,7 +81,7 @@ def _killed(told: Telling) -> Telling:
     return msgspec.structs.replace(told, title=known.title, cause=known.cause, fix=known.fix)
 
 
-def _error(bench: Bench, error: StepError, told: Telling, kind: Kind) -> TorchyardError:
+def _error(bench: StepContext, error: StepError, told: Telling, kind: Kind) -> TorchyardError:
     before = lines_before(bench.place.log, error.mark)
     lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in told.lines)
     more = [Diagnostic(told.title, hint=f"{told.cause} {told.fix}")] if told.title else []

@@ -19,21 +19,21 @@ import msgspec
 
 from torchyard import __version__
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
-from torchyard.host.work import room_in
+from torchyard.host.locks import room_in
+from torchyard.model.config import Sandbox
 from torchyard.model.event import Noted, Started
-from torchyard.model.order import Order, Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
-from torchyard.model.yard import Sandbox
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
 from torchyard.run.environment import bring_ninja
-from torchyard.run.equipment import end_cache, equip_job
 from torchyard.run.log import Log
-from torchyard.run.steps import Bench, Report, StepError, run_steps
-from torchyard.run.workplace import Workplace
+from torchyard.run.provision import end_cache, equip_job
+from torchyard.run.steps import Report, StepContext, StepError, run_steps
+from torchyard.run.workdir import WorkDir
 from torchyard.store.claims import Claim, Owner, Patience
-from torchyard.store.copies import Copies
+from torchyard.store.local_cache import Copies
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import drop
@@ -70,14 +70,14 @@ class Outcome(NamedTuple):
     built: bool
 
 
-def run_job(order: Order, store: Store, conditions: Conditions, report: Report) -> Outcome:
+def run_job(order: JobSpec, store: Store, conditions: Conditions, report: Report) -> Outcome:
     """Make the result of a job, unless the store has it."""
     order = _made_in(order, conditions.sandbox)
     task = order.task
     if not order.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
         raise StoreError(msg, hint="take it from `torchyard plan` anew")
-    place = Workplace(conditions.work, order)
+    place = WorkDir(conditions.work, order)
     found = store.find(task.fingerprint)
     if found is not None:
         place.tidy()
@@ -94,7 +94,7 @@ def run_job(order: Order, store: Store, conditions: Conditions, report: Report) 
             return _claim_and_run(place, store, conditions, report)
 
 
-def _made_in(order: Order, sandbox: Sandbox) -> Order:
+def _made_in(order: JobSpec, sandbox: Sandbox) -> JobSpec:
     """An order that says in what kind of sandbox it was carried out; a root's path is nobody's.
 
     A core's build is of use elsewhere only if it was made at a path that it has there, too.
@@ -103,9 +103,7 @@ def _made_in(order: Order, sandbox: Sandbox) -> Order:
     return msgspec.structs.replace(order, sandbox=Sandbox(kind=kind, root=order.sandbox.root))
 
 
-def _claim_and_run(
-    place: Workplace, store: Store, conditions: Conditions, report: Report
-) -> Outcome:
+def _claim_and_run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> Outcome:
     """Do a job that nobody else does; wait for whoever does it."""
     task = place.order.task
     patience = Patience(store.objects)
@@ -133,9 +131,9 @@ def _busy(task: Task, holder: Owner) -> BusyError:
     return BusyError(msg, hint="wait for it, or leave --no-wait out")
 
 
-def open_job(order: Order, store: Store, conditions: Conditions, report: Report) -> Bench:
+def open_job(order: JobSpec, store: Store, conditions: Conditions, report: Report) -> StepContext:
     """Make the place where a job works, with everything that it needs, and run nothing."""
-    place = Workplace(conditions.work, order)
+    place = WorkDir(conditions.work, order)
     if place.folder.exists():  # as it was left, and not as it would be made now
         kind = place.state().sandbox
         conditions = conditions._replace(sandbox=Sandbox(kind=kind, root=order.sandbox.root))
@@ -149,7 +147,7 @@ def open_job(order: Order, store: Store, conditions: Conditions, report: Report)
         return bench
 
 
-def _open(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Bench:
+def _open(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> StepContext:
     place.prepare()
     _fetch_inputs(place, store, conditions.kept(place.order.task), report)
     bring_ninja(place.folder / "tools")
@@ -158,10 +156,10 @@ def _open(place: Workplace, store: Store, conditions: Conditions, report: Report
     if runs_only_ours(place.order.task):
         sandbox = Sandbox()
     tools = equip_job(place, sandbox, conditions.cache, report)
-    return Bench(place, sandbox, conditions.slots, conditions.file, tools, store.url)
+    return StepContext(place, sandbox, conditions.slots, conditions.file, tools, store.url)
 
 
-def _run(place: Workplace, store: Store, conditions: Conditions, report: Report) -> Outcome:
+def _run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> Outcome:
     order, task = place.order, place.order.task
     began, started = time.monotonic(), datetime.now(UTC)
     steps = steps_of(order)
@@ -211,7 +209,7 @@ def _run(place: Workplace, store: Store, conditions: Conditions, report: Report)
     return Outcome(result, built=True)
 
 
-def _fetch_inputs(place: Workplace, store: Store, copies: Copies | None, report: Report) -> None:
+def _fetch_inputs(place: WorkDir, store: Store, copies: Copies | None, report: Report) -> None:
     """Lay out the results that a job needs, each of them whole or not at all."""
     size = fetched = 0
     order = place.order

@@ -11,7 +11,7 @@ import msgspec
 from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
 from torchyard.model.event import Noted
-from torchyard.model.order import ORDER, Order
+from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.result import File, Result
 from torchyard.package.read import read_package
 from torchyard.run.job import Conditions, run_job
@@ -33,14 +33,14 @@ class Comparison(NamedTuple):
     differences: tuple[str, ...]
 
 
-def carried_order(package: Path) -> Order:
+def carried_order(package: Path) -> JobSpec:
     """The order that a package carries, whatever kind of package it is."""
     contents = read_package(package)
     text = order_text(contents)
     hint = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
     if text is not None:
         try:
-            return msgspec.json.decode(text, type=Order)
+            return msgspec.json.decode(text, type=JobSpec)
         except msgspec.DecodeError as error:
             msg = f"the order that `{package}` carries can't be read: {error}"
             raise StoreError(msg, hint=hint) from error
@@ -52,7 +52,7 @@ def carried_order(package: Path) -> Order:
 
 
 def rebuild(
-    package: Path, order: Order, scratch: Store, conditions: Conditions, report: Report
+    package: Path, order: JobSpec, scratch: Store, conditions: Conditions, report: Report
 ) -> Comparison:
     """Run every job that a package was made by; only what is in the scratch store is taken."""
     for task in order.tasks[:-1]:
@@ -72,7 +72,7 @@ def rebuild(
     return Comparison(path, made.digest, () if same else tuple(_differences(package, path)))
 
 
-def borrow(order: Order, store: Store, scratch: Store, report: Report) -> None:
+def borrow(order: JobSpec, store: Store, scratch: Store, report: Report) -> None:
     """Take from a store what a package was made from, but never the package itself."""
     for task in order.tasks[:-1]:
         result = store.find(task.fingerprint)

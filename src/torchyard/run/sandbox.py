@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from torchyard.errors import HostError
+from torchyard.model.config import Sandbox
 from torchyard.model.step import Step
-from torchyard.model.yard import Sandbox
 
 INSIDE = "/mnt/torchyard"
 """Where a job finds its directory, on every machine. `/mnt` is there in every root."""

@@ -13,19 +13,19 @@ import msgspec
 from torchyard.config.credentials import load_credentials
 from torchyard.errors import BuildError
 from torchyard.host.child import Child, Ended
+from torchyard.host.jobserver import is_old_make, makeflags
+from torchyard.host.locks import disk_of
 from torchyard.host.process import birth_of
-from torchyard.host.slots import is_old_make, makeflags
-from torchyard.host.work import disk_of
-from torchyard.model.event import Happening, Progress, Stepped, Stepping
-from torchyard.model.order import ORDER
+from torchyard.model.config import Sandbox
+from torchyard.model.event import AnyEvent, Progress, Stepped, Stepping
+from torchyard.model.job_spec import ORDER
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
-from torchyard.model.yard import Sandbox
 from torchyard.run.environment import compose
 from torchyard.run.log import Log
 from torchyard.run.sandbox import enclose, slots_path, work_path
-from torchyard.run.workplace import State, Workplace
+from torchyard.run.workdir import State, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
@@ -34,7 +34,7 @@ _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
 _OFTEN = 0.5
 """Seconds between two tellings of how far a step is."""
 
-Report = Callable[[Happening], None]
+Report = Callable[[AnyEvent], None]
 
 
 class StepError(Exception):
@@ -50,14 +50,14 @@ class StepError(Exception):
         self.mark = mark
 
 
-class Bench(NamedTuple):
+class StepContext(NamedTuple):
     """What steps need to run: where, shut in by what, with which slots, and from which file.
 
     `tools` are the variables by which they find a recipe's toolchain; `store` is where their
     inputs come from.
     """
 
-    place: Workplace
+    place: WorkDir
     sandbox: Sandbox
     slots: str | None
     file: str
@@ -102,7 +102,9 @@ class Bench(NamedTuple):
         return compose(self.place.order.task, work, flags, self.tools)
 
 
-def run_steps(bench: Bench, steps: tuple[Step, ...], log: Log, report: Report) -> tuple[Usage, ...]:
+def run_steps(
+    bench: StepContext, steps: tuple[Step, ...], log: Log, report: Report
+) -> tuple[Usage, ...]:
     """Run all steps that have not been run; what each cost is remembered at once."""
     place, job = bench.place, bench.place.order.task.id
     state = place.state()
@@ -131,7 +133,7 @@ def run_steps(bench: Bench, steps: tuple[Step, ...], log: Log, report: Report) -
     return state.steps
 
 
-def _run(bench: Bench, step: Step, state: State, log: Log, report: Report) -> Ended:
+def _run(bench: StepContext, step: Step, state: State, log: Log, report: Report) -> Ended:
     """Run one step, whose environment is all that it gets."""
     place = bench.place
     job = place.order.task

@@ -25,8 +25,8 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, S3Store
 
 from torchyard.errors import ElsewhereError, SelectionError, UsageError
+from torchyard.host.locks import locked
 from torchyard.host.secrets import taken
-from torchyard.host.work import locked
 from torchyard.store.places import PLACES, bucket_of, folder_of, path_of
 from torchyard.store.refusals import plain, unreachable
 from torchyard.store.tags import file_tag, tag_of

@@ -10,9 +10,9 @@ from torchyard.model.identifier import fits_identifier
 from torchyard.model.quantity import show_count
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
+from torchyard.store.gc_lease import Watch
 from torchyard.store.keys import PINS, name_of, pin_key
 from torchyard.store.store import Store
-from torchyard.store.sweep import Watch
 
 
 class Pin(Value, kw_only=True):

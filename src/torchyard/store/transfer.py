@@ -7,9 +7,9 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from torchyard.model.result import Part, Result
+from torchyard.store.gc_lease import Watch
 from torchyard.store.keys import blob_key
 from torchyard.store.store import THREADS, Store
-from torchyard.store.sweep import Watch
 from torchyard.store.trees import fetch_blob
 
 

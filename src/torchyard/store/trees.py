@@ -12,10 +12,10 @@ from uuid import uuid4
 from torchyard.errors import HostError, SelectionError, StoreError
 from torchyard.host.files import is_full
 from torchyard.model.result import File, Part, Result, Tree
-from torchyard.store.copies import Copies
+from torchyard.store.gc_lease import Watch
 from torchyard.store.keys import blob_key
+from torchyard.store.local_cache import Copies
 from torchyard.store.store import THREADS, Store
-from torchyard.store.sweep import Watch
 
 _SMALL = 8 << 20
 """Up to this size a file is sent at once, which costs one request whether it is there or not."""

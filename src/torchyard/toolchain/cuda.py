@@ -12,11 +12,11 @@ from torchyard.host.process import capture
 from torchyard.model.tables import Cuda, Tables
 from torchyard.model.toolchain import Origin
 from torchyard.model.values import Value
+from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.compilers import Compiler, ask
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.pypi import Lock, locks, read_lock, unpack
 from torchyard.toolchain.variables import search
-from torchyard.toolchain.whole import make_whole
 
 _PLACES = ("usr/local/cuda*", "opt/cuda*")
 _PROGRAMS = (

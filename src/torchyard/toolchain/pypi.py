@@ -15,8 +15,8 @@ from torchyard.host.files import list_data, read_data
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
+from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.interpreters import Interpreter
-from torchyard.toolchain.whole import make_whole
 
 _ENTRY = re.compile(
     r"(?P<name>[a-z0-9-]+)==(?P<version>[a-z0-9.]+)(\s+--hash=sha256:[0-9a-f]{64})+\s*"

@@ -7,7 +7,7 @@ from itertools import islice
 from rich.console import RenderableType
 from rich.table import Table
 
-from torchyard.inspect.document import Document
+from torchyard.reports.document import Document
 from torchyard_farm.asking.master import FAILED, GOOD, Master, board_of
 from torchyard_farm.asking.runs import newest_builds
 from torchyard_farm.jobs.plans import FarmPlan, Plans

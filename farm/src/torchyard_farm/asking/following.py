@@ -5,7 +5,7 @@ from itertools import dropwhile
 from typing import NamedTuple
 
 from torchyard.model.recipe import Stage
-from torchyard.report.console import printable
+from torchyard.terminal.console import printable
 from torchyard_farm.asking.master import GOOD, Going, Sent
 from torchyard_farm.jobs.plans import FarmPlan
 

@@ -9,8 +9,8 @@ import msgspec
 from rich.console import RenderableType
 from rich.table import Table
 
-from torchyard.inspect.document import Document
-from torchyard.report.console import printable
+from torchyard.reports.document import Document
+from torchyard.terminal.console import printable
 from torchyard_farm.asking.master import GOOD
 from torchyard_farm.settings.dates import next_run, parse_moment, spell_moment
 from torchyard_farm.settings.occasions import Occasion, page_of, verb_of

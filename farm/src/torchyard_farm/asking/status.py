@@ -9,9 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 from torchyard.errors import HostError
-from torchyard.inspect.document import Document
 from torchyard.model.quantity import show_count
-from torchyard.report.console import printable
+from torchyard.reports.document import Document
+from torchyard.terminal.console import printable
 from torchyard_farm.asking.failing import FailingState, failing_report, read_failing
 from torchyard_farm.asking.master import FAILED, Master, board_of
 from torchyard_farm.asking.runs import RunState, read_runs, runs_report

@@ -17,15 +17,15 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     Each file of the channel is a job: it is installed as its users do, and tried. The master does
     this by itself when it is time.
     """
-    from torchyard.cli.places import open_channel, open_store
-    from torchyard.cli.today import current_moment
+    from torchyard.app.clock import current_moment
+    from torchyard.app.locations import open_channel, open_store
     from torchyard.config.credentials import take_credentials
-    from torchyard.config.load import load_yard
+    from torchyard.config.load import load_config
     from torchyard.host.detached import in_turn
     from torchyard.model.quantity import show_count
     from torchyard.publish.select import choose, parse_selection
-    from torchyard.publish.specimens import newest
-    from torchyard.report.console import say, write
+    from torchyard.publish.smoke_targets import newest
+    from torchyard.terminal.console import say, write
     from torchyard_farm.cli.submission import refuse_impossible
     from torchyard_farm.jobs.kinds import machines_by_kind
     from torchyard_farm.jobs.plans import FOLDER, Plans, moment_of
@@ -37,7 +37,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     daily = find_occasion(name, farm.dailies, "daily")
     file, moment, plans = str(folder / farm.file), due or current_moment(), Plans(folder)
     take_credentials()
-    yard = load_yard(file)
+    config = load_config(file)
     with in_turn(folder / FOLDER):
         for last in plans.of(name)[:1]:
             if moment_of(last) == moment.replace("-", "").replace(":", ""):
@@ -45,7 +45,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
                 return
         channel = open_channel(daily.channel, file)
         chosen = newest(choose(channel, channel.head(), parse_selection(daily.select)))
-        trial = Trial(daily, yard, moment, open_store(None, file, yard).url)
+        trial = Trial(daily, config, moment, open_store(None, file, config).url)
         plan, left_out = trial_plan(trial, chosen, machines_by_kind(farm.machines))
         refuse_impossible(plan, farm)
         for kind, count in left_out.items():

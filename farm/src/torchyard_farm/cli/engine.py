@@ -5,7 +5,7 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from torchyard.cli.today import current_moment
+from torchyard.app.clock import current_moment
 from torchyard.engines.engine import (
     Build,
     Listen,
@@ -17,7 +17,7 @@ from torchyard.engines.engine import (
 from torchyard.errors import ElsewhereError, UsageError
 from torchyard.host.signals import Stops
 from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_well
-from torchyard.model.order import short_name
+from torchyard.model.job_spec import short_name
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 from torchyard_farm.asking.following import Begun, Course, Over, found, last_words

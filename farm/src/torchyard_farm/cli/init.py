@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from torchyard.cli.options import file_option
-from torchyard.report.console import say
+from torchyard.terminal.console import say
 from torchyard_farm.cli.options import farm_argument
 
 
@@ -25,16 +25,16 @@ def command(*, folder: Path, file: str, database: str) -> None:
     Edit farm.toml in it; passwords of workers are in the directory `secrets`. Where there is a
     farm.toml, it is kept, and no other file is read; all else is brought up to date.
     """
-    from torchyard.cli.places import absolute
-    from torchyard.cli.today import now
-    from torchyard.config.load import load_yard
+    from torchyard.app.clock import now
+    from torchyard.app.locations import absolute
+    from torchyard.config.load import load_config
     from torchyard_farm.master.database import reach
     from torchyard_farm.settings.farm import FILE
     from torchyard_farm.settings.layout import farm_text, make_master, run_buildbot
 
     text = ""
     if not (folder / FILE).exists():
-        text = farm_text(absolute(file), database, load_yard(file).matrix.values[0])
+        text = farm_text(absolute(file), database, load_config(file).matrix.values[0])
     farm = make_master(folder, text, now())
     reach(farm.database)
     run_buildbot(folder, "upgrade-master", "--quiet")

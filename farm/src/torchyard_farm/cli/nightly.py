@@ -23,11 +23,11 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     The branch of the source is resolved to a commit once. One that was built already is not built
     again. The master does this by itself when it is time.
     """
-    from torchyard.cli.today import current_moment
+    from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.host.detached import in_turn
     from torchyard.model.quantity import show_count
-    from torchyard.report.console import say, write
+    from torchyard.terminal.console import say, write
     from torchyard_farm.cli.submission import hand_in
     from torchyard_farm.jobs.plans import FOLDER
     from torchyard_farm.settings.farm import load_farm
@@ -92,10 +92,10 @@ def _other_commit(last: str, source: str) -> SelectionError:
 
 def _commit_change(file: str) -> tuple[str, ...]:
     """The change that names the commit which a file's branch or tag means now."""
-    from torchyard.config.load import load_yard
+    from torchyard.config.load import load_config
     from torchyard.host.git import commit_of, is_commit
 
-    source = load_yard(file).source
+    source = load_config(file).source
     if source.git is None or source.rev is None or is_commit(source.rev):
         return ()
     commit = commit_of(source.git, source.rev)

@@ -16,10 +16,10 @@ _PATIENCE = 300
 @click.option("--foreground", is_flag=True, help="Stay in the foreground, as services do.")
 def command(*, folder: Path, foreground: bool) -> None:
     """Start the master in DIR."""
-    from torchyard.cli.today import now
+    from torchyard.app.clock import now
     from torchyard.host.child import replace_process
     from torchyard.host.process import own_program
-    from torchyard.report.console import say
+    from torchyard.terminal.console import say
     from torchyard_farm.master.database import reach
     from torchyard_farm.settings.farm import load_farm
     from torchyard_farm.settings.layout import (

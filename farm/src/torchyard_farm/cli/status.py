@@ -15,8 +15,8 @@ def command(*, folder: Path, as_json: bool) -> None:
     """Show which workers are there, and how far each plan is."""
     import msgspec
 
-    from torchyard.cli.today import current_moment
-    from torchyard.report.console import show, write
+    from torchyard.app.clock import current_moment
+    from torchyard.terminal.console import show, write
     from torchyard_farm.asking.status import read_status, status_report
     from torchyard_farm.jobs.looking import read_looks
     from torchyard_farm.jobs.plans import Plans

@@ -14,7 +14,7 @@ def command(*, folder: Path) -> None:
 
     One that was started with --foreground ends by SIGTERM.
     """
-    from torchyard.report.console import say
+    from torchyard.terminal.console import say
     from torchyard_farm.settings.farm import load_farm
     from torchyard_farm.settings.layout import find_master, run_buildbot
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.cli.identified import identified
-from torchyard.cli.places import open_store
-from torchyard.cli.run import conditions_of
-from torchyard.config.load import load_yard
+from torchyard.app.locations import open_store
+from torchyard.app.toolchain_id import with_toolchain_id
+from torchyard.cli.commands.run import conditions_of
+from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
@@ -14,10 +14,10 @@ from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
 from torchyard.plan.select import EVERYTHING, Selection
-from torchyard.report.console import say
-from torchyard.report.events import printer
 from torchyard.run.job import run_job
 from torchyard.store.store import Store
+from torchyard.terminal.console import say
+from torchyard.terminal.events import printer
 from torchyard_farm.jobs.kinds import machines_by_kind, why_not
 from torchyard_farm.jobs.plans import FarmPlan, Plans, farm_plan, name_of
 from torchyard_farm.settings.farm import Farm
@@ -42,9 +42,9 @@ class Draft(NamedTuple):
 
 def draft(wanted: Wanted, moment: str, occasion: str = "") -> Draft:
     """Plan, and leave out what the store has."""
-    yard = identified(load_yard(wanted.file, wanted.changes), wanted.file)
-    plan = make_plan(yard, load_tables(), wanted.selection)
-    store = open_store(wanted.store_url, wanted.file, yard)
+    config = with_toolchain_id(load_config(wanted.file, wanted.changes), wanted.file)
+    plan = make_plan(config, load_tables(), wanted.selection)
+    store = open_store(wanted.store_url, wanted.file, config)
     return draft_of(plan, store, moment, occasion)
 
 
@@ -71,7 +71,7 @@ def hand_in(made: Draft, wanted: Wanted, folder: Path, farm: Farm) -> FarmPlan:
 def _brings_source(made: Draft, file: str) -> bool:
     """Put the source into the store if it is a directory, which no worker can see."""
     plan, farmed, store = made
-    if plan.yard.source.path is None:
+    if plan.config.source.path is None:
         return False
     for number in range(len(farmed.jobs)):
         if farmed.task(number).stage is Stage.SOURCE:

@@ -42,11 +42,11 @@ def command(
     Jobs whose results the store has are left out. The master builds it when it runs; until then
     the plan waits. With --wait and --json, events are printed as they happen.
     """
-    from torchyard.cli.today import current_moment
+    from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.model.quantity import show_count
     from torchyard.plan.select import Selection
-    from torchyard.report.console import say, write
+    from torchyard.terminal.console import say, write
     from torchyard_farm.cli.follow import follow_and_tell
     from torchyard_farm.cli.submission import Wanted, draft, hand_in
     from torchyard_farm.settings.farm import load_farm

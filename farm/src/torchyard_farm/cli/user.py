@@ -25,7 +25,7 @@ def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
 
     The master knows the user when it is started again. Everybody may look, without any user.
     """
-    from torchyard.report.console import say, write
+    from torchyard.terminal.console import say, write
     from torchyard_farm.settings.farm import FILE, SECRETS, load_farm, parse_farm
     from torchyard_farm.settings.layout import make_secrets
     from torchyard_farm.settings.names import wrong_names

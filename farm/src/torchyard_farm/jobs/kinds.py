@@ -7,7 +7,7 @@ Buildbot's, whose workers are the machines that can fulfil it.
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from torchyard.model.order import Task
+from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard_farm.settings.farm import Machine
 from torchyard_farm.settings.occasions import CALENDAR

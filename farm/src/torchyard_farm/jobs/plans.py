@@ -14,14 +14,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from torchyard.engines.demand import demanded, graph_of, urgency
+from torchyard.engines.pending import demanded, graph_of, urgency
 from torchyard.errors import HostError, SelectionError
-from torchyard.host.work import replace_bytes
+from torchyard.host.locks import replace_bytes
 from torchyard.model.canonical import fingerprint
-from torchyard.model.order import Order, Task
+from torchyard.model.config import Sandbox
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
-from torchyard.model.yard import Sandbox
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import task_of
 from torchyard_farm.jobs.kinds import kind_of
@@ -62,11 +62,11 @@ class FarmPlan(Value, kw_only=True):
     def task(self, job: int) -> Task:
         return self.tasks[self.jobs[job].task]
 
-    def order(self, job: int) -> Order:
+    def order(self, job: int) -> JobSpec:
         """What a worker needs to carry out a job; a publish job names its inputs only."""
         task = self.task(job)
         tasks = (task,) if task.stage is Stage.PUBLISH else self.tasks
-        return Order(tasks=tasks, sandbox=self.sandbox).of(task)
+        return JobSpec(tasks=tasks, sandbox=self.sandbox).of(task)
 
     @property
     def source(self) -> str:
@@ -126,7 +126,7 @@ def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> F
         )
         for number in left
     )
-    return FarmPlan(id=name, store=store, tasks=tasks, jobs=jobs, sandbox=plan.yard.sandbox)
+    return FarmPlan(id=name, store=store, tasks=tasks, jobs=jobs, sandbox=plan.config.sandbox)
 
 
 def page_of(web: str, plan: str) -> str:

@@ -6,7 +6,7 @@ that here are guesses: a wrong one costs a download.
 
 from collections.abc import Iterable, Mapping
 
-from torchyard.model.order import Task
+from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 
 _TYPICAL = {Stage.SOURCE: 2000, Stage.CORE: 8000, Stage.BINDINGS: 1000, Stage.PACKAGE: 500}

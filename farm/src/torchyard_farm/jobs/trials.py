@@ -7,18 +7,18 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard import __version__
-from torchyard.checks.smoke.specimen import Specimen
-from torchyard.index.offer import ANY_PLATFORM, cell_of, fits_of
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
+from torchyard.index.availability import ANY_PLATFORM, cell_of, fits_of
 from torchyard.model.canonical import fingerprint
+from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, job_identifier, parse
+from torchyard.model.job_spec import Task
 from torchyard.model.matrix import Needs
-from torchyard.model.order import Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
-from torchyard.model.yard import Yard
 from torchyard.package.contents import Kind
 from torchyard.publish.select import Chosen
-from torchyard.publish.specimens import specimens
+from torchyard.publish.smoke_targets import specimens
 from torchyard.recipes.proof import PUBLISHED
 from torchyard_farm.jobs.kinds import kind_of
 from torchyard_farm.jobs.plans import FarmPlan, Planned, spell
@@ -40,7 +40,7 @@ class Trial(NamedTuple):
     """What is the same for all jobs of one day."""
 
     daily: Daily
-    yard: Yard
+    config: Config
     moment: str
     store: str
 
@@ -57,7 +57,7 @@ def trial_plan(
         store=trial.store,
         tasks=tasks,
         jobs=tuple(Planned(task=n, kind=kind_of(task)) for n, task in enumerate(tasks)),
-        sandbox=trial.yard.sandbox,
+        sandbox=trial.config.sandbox,
         trial=name,
     )
     return plan, dict(Counter(kind for task in every if (kind := kind_of(task)) not in kinds))
@@ -72,15 +72,15 @@ def _tasks(trial: Trial, chosen: list[Chosen]) -> Iterator[Task]:
             stage=Stage.SMOKE,
             stage_revision=1,
             scope=cell.path,
-            recipe=trial.yard.project.recipe.name,
+            recipe=trial.config.project.recipe.name,
             fingerprint="",
             settings=_settings(trial, one, specimen),
-            needs=trial.yard.requirements.get(Stage.SMOKE, Needs()),
+            needs=trial.config.requirements.get(Stage.SMOKE, Needs()),
         )
         yield msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
-def _cell(one: Chosen, specimen: Specimen) -> Cell:
+def _cell(one: Chosen, specimen: PackageUnderTest) -> Cell:
     """What a file is for: the cell it was built for, or what its name says."""
     cell = cell_of(one.entry)
     if cell is not None:
@@ -92,8 +92,8 @@ def _cell(one: Chosen, specimen: Specimen) -> Cell:
     )
 
 
-def _settings(trial: Trial, one: Chosen, specimen: Specimen) -> dict[str, Setting]:
-    smoke = trial.yard.smoke
+def _settings(trial: Trial, one: Chosen, specimen: PackageUnderTest) -> dict[str, Setting]:
+    smoke = trial.config.smoke
     settings: dict[str, Setting] = {
         PUBLISHED: msgspec.to_builtins(specimen),
         "due": trial.moment,
@@ -104,7 +104,7 @@ def _settings(trial: Trial, one: Chosen, specimen: Specimen) -> dict[str, Settin
     }
     if specimen.kind is Kind.CONDA and smoke.channels:
         settings["channels"] = smoke.channels
-    if smoke.tests and one.entry.cell and _project(one.entry.cell) == trial.yard.project.name:
+    if smoke.tests and one.entry.cell and _project(one.entry.cell) == trial.config.project.name:
         settings["tests"] = smoke.tests
     return settings
 

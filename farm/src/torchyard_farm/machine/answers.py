@@ -12,7 +12,7 @@ from twisted.python import log
 
 from torchyard.host.memory import read_memory
 from torchyard.run.detached import end_named
-from torchyard.run.here import disk_here, jobs_here
+from torchyard.run.local_jobs import disk_here, jobs_here
 from torchyard_farm.jobs.booking import Look, Running, booked_for
 from torchyard_farm.jobs.looking import LOOK
 from torchyard_farm.notes import note

@@ -9,7 +9,7 @@ from twisted.python.failure import Failure
 from twisted.spread import pb
 
 from torchyard.errors import HostError
-from torchyard.report.console import say
+from torchyard.terminal.console import say
 
 _PATIENCE = 20
 """Seconds after which a worker says that it still waits."""

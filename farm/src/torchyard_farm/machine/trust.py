@@ -13,9 +13,9 @@ from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
-from torchyard.model.order import ORDER
+from torchyard.model.job_spec import ORDER
 from torchyard.model.recipe import Stage
-from torchyard.run.trust import STAGES
+from torchyard.run.permissions import STAGES
 
 
 def entrust(

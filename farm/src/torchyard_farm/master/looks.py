@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from twisted.python import log
 
-from torchyard.host.work import replace_bytes
+from torchyard.host.locks import replace_bytes
 from torchyard_farm.jobs.booking import Amounts, Look, strays
 from torchyard_farm.jobs.looking import LOOK, LOOKS, read_look
 

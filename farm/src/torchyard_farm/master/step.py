@@ -14,7 +14,7 @@ from buildbot.process.results import CANCELLED, FAILURE, RETRY, SUCCESS
 from twisted.internet import defer
 
 from torchyard.errors import MISSING
-from torchyard.model.order import ORDER, short_name
+from torchyard.model.job_spec import ORDER, short_name
 from torchyard_farm.jobs.attempts import (
     CONCLUSIONS,
     Limits,

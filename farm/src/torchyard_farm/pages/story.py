@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from torchyard.model.event import (
+    AnyEvent,
     Ended,
-    Happening,
     Progress,
     Stepped,
     Stepping,
@@ -14,7 +14,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import Usage
-from torchyard.report.events import line_of
+from torchyard.terminal.events import line_of
 
 _BEGIN = '{"event":'
 _LONGEST = 1 << 20
@@ -64,7 +64,7 @@ class Story:
         if isinstance(event, Ended):
             yield from self._facts(event)
 
-    def _remember(self, event: Happening) -> None:
+    def _remember(self, event: AnyEvent) -> None:
         match event:
             case Stepping():
                 self.now = f"step {event.number}/{event.of}: {event.step}"

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from torchyard.errors import HostError
-from torchyard.host.doors import why_shut
+from torchyard.host.ports import bind_error
 from torchyard.host.process import capture, own_program
 from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
 from torchyard_farm.settings.tls import make_identity
@@ -125,7 +125,7 @@ def refuse_running(folder: Path) -> None:
 def refuse_taken(farm: Farm) -> None:
     """Refuse to start a master where it could not listen."""
     for key, address in (("listen", farm.listen), ("web", farm.web)):
-        why = why_shut(address.host, address.port)
+        why = bind_error(address.host, address.port)
         if why is not None:
             msg = f"the master can't listen at {address.host}:{address.port}: {why}"
             raise HostError(msg, hint=f"end what listens there, or change `{key}` in {FILE}")

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from torchyard.errors import HostError, UsageError
-from torchyard.host.work import replace_bytes
+from torchyard.host.locks import replace_bytes
 from torchyard_farm.settings.farm import Farm, escaped
 
 FOLDER = "tls"

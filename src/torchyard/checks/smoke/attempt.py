@@ -7,11 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from torchyard.checks.smoke.outcome import Attempt, Outcome
-from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import BUILD_FILE, Need, Test
 from torchyard.checks.smoke.surroundings import Surroundings
 from torchyard.host.process import own_program
-from torchyard.host.trial import Trial, try_out
+from torchyard.host.timed_run import TimedRun, run_with_timeout
 from torchyard.package.policy import load_layouts
 from torchyard.toolchain.variables import SYSTEM_PATH
 
@@ -37,7 +37,7 @@ _DEVICES = {"cu": "nvidia[0-9]*", "rocm": "kfd", "xpu": "dri/renderD*"}
 """The device files by which a kind of GPU is seen."""
 
 
-def facts(specimen: Specimen, around: Surroundings) -> dict[str, str]:
+def facts(specimen: PackageUnderTest, around: Surroundings) -> dict[str, str]:
     """What a test may ask for, as variables; what is not known is empty."""
     drivers = (name for row in specimen.rules for name in row.drivers)
     known = {
@@ -54,7 +54,7 @@ def facts(specimen: Specimen, around: Surroundings) -> dict[str, str]:
     return {FACT + name: value for name, value in known.items()}
 
 
-def lacking(test: Test, specimen: Specimen, around: Surroundings) -> str:
+def lacking(test: Test, specimen: PackageUnderTest, around: Surroundings) -> str:
     """Why a test can't be run here, if so."""
     installation = around.installation
     if test.language == "python" and not installation.python:
@@ -89,7 +89,7 @@ def not_run(test: Test, around: Surroundings, why: str) -> Attempt:
     )
 
 
-def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) -> Attempt:
+def attempt(test: Test, specimen: PackageUnderTest, around: Surroundings, folder: Path) -> Attempt:
     """Run a test, or tell why not."""
 
     def told(outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = "") -> Attempt:
@@ -115,7 +115,7 @@ def attempt(test: Test, specimen: Specimen, around: Surroundings, folder: Path) 
     seconds = 0.0
     env = around.env | facts(specimen, around)
     for argv in _commands(test, around, folder):
-        trial = try_out(
+        trial = run_with_timeout(
             argv,
             cwd=folder,
             env=env,
@@ -159,7 +159,7 @@ def _cmake() -> str:
     return beside if os.sep in beside else ""
 
 
-def _verdict(trial: Trial, test: Test) -> tuple[Outcome, str]:
+def _verdict(trial: TimedRun, test: Test) -> tuple[Outcome, str]:
     if trial.late:
         return Outcome.TIMED_OUT, f"not done after {test.timeout} s"
     if trial.signal:
@@ -167,7 +167,7 @@ def _verdict(trial: Trial, test: Test) -> tuple[Outcome, str]:
     return Outcome.FAILED, _reason(trial, test)
 
 
-def _reason(trial: Trial, test: Test) -> str:
+def _reason(trial: TimedRun, test: Test) -> str:
     """The line that says most: the last one, or a compiler's, linker's or CMake's first error."""
     said = [line.strip() for line in trial.lines if line.strip()]
     if test.language != "python":

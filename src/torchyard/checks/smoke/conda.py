@@ -16,7 +16,7 @@ from torchyard.checks.smoke.installation import (
     modules_in,
     site_of,
 )
-from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy
 from torchyard.host.process import capture_done
@@ -84,7 +84,10 @@ def _child(*words: str) -> str:
 
 
 def install_conda(
-    specimen: Specimen, beside: Sequence[Specimen], channels: Sequence[str], folder: Path
+    specimen: PackageUnderTest,
+    beside: Sequence[PackageUnderTest],
+    channels: Sequence[str],
+    folder: Path,
 ) -> Installation:
     """Install a package from a channel made of all that were given, and others' channels.
 
@@ -97,7 +100,7 @@ def install_conda(
     return _installed(specimen, folder)
 
 
-def _channel_of(beside: Sequence[Specimen], channel: Path) -> str:
+def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
     """Make a channel of packages, and return its address."""
     for one in beside:
         place = channel / one.subdir
@@ -120,7 +123,7 @@ def _driver(compute: str) -> dict[str, str]:
     return {}
 
 
-def _installed(specimen: Specimen, prefix: Path) -> Installation:
+def _installed(specimen: PackageUnderTest, prefix: Path) -> Installation:
     """What a package left in a prefix."""
     name = f"{specimen.name}-{specimen.version}-{specimen.build}.json"
     record = msgspec.json.decode((prefix / "conda-meta" / name).read_bytes(), type=_Record)

@@ -15,7 +15,7 @@ import msgspec
 
 from torchyard.checks.smoke.installation import Installer, dist_infos, recorded
 from torchyard.checks.smoke.overlay import make_overlay
-from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.surroundings import Environment, Surroundings
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy, read_data
@@ -57,7 +57,7 @@ def _problems(table: Hostility) -> Iterator[str]:
         yield "has libraries that are not in order"
 
 
-def conditions_of(environment: Environment, specimen: Specimen) -> frozenset[Condition]:
+def conditions_of(environment: Environment, specimen: PackageUnderTest) -> frozenset[Condition]:
     """What is wrong in an environment, such that a package can still work.
 
     A wheel that finds libraries in other wheels does so by RPATH, which goes before
@@ -73,7 +73,10 @@ def conditions_of(environment: Environment, specimen: Specimen) -> frozenset[Con
 
 
 def hostile(
-    around: Surroundings, specimen: Specimen, folder: Path, conditions: Collection[Condition]
+    around: Surroundings,
+    specimen: PackageUnderTest,
+    folder: Path,
+    conditions: Collection[Condition],
 ) -> Surroundings:
     """Make some of what is around an installation wrong."""
     makers: dict[Condition, _Make] = {
@@ -99,10 +102,10 @@ def hostile(
     return around
 
 
-_Make = Callable[[Surroundings, Specimen, Path], tuple[Surroundings, str]]
+_Make = Callable[[Surroundings, PackageUnderTest, Path], tuple[Surroundings, str]]
 
 
-def _split(around: Surroundings, _: Specimen, folder: Path) -> tuple[Surroundings, str]:
+def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
     """Pure distributions in one folder, compiled ones in another, as where lib64 is not lib."""
     installation = around.installation
     if installation.installer not in {Installer.PIP, Installer.UV}:
@@ -143,7 +146,9 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
             shutil.copytree(compiled, there / "__pycache__", copy_function=link_or_copy)
 
 
-def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Surroundings, str]:
+def _mislead(
+    around: Surroundings, specimen: PackageUnderTest, folder: Path
+) -> tuple[Surroundings, str]:
     """Put libraries with well-known names where the loader looks first, or nearly so."""
     names = load_hostility().libraries
     if specimen.uses_other_wheels:
@@ -165,7 +170,7 @@ def _mislead(around: Surroundings, specimen: Specimen, folder: Path) -> tuple[Su
     return msgspec.structs.replace(around, env=env), f"{len(names)} names in LD_LIBRARY_PATH"
 
 
-def _preload(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+def _preload(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surroundings, str]:
     found = [path for pattern in load_hostility().preloads for path in glob(pattern)]  # noqa: PTH207
     if not found:
         msg = "the system has no libgomp"
@@ -174,7 +179,7 @@ def _preload(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings,
     return msgspec.structs.replace(around, env=env), f"{found[0]} in LD_PRELOAD"
 
 
-def _evict(around: Surroundings, _: Specimen, folder: Path) -> tuple[Surroundings, str]:
+def _evict(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
     """Take the home away, and not only its name: else the caller's own would be found and used."""
     env = {name: value for name, value in around.env.items() if name != "HOME"}
     around = msgspec.structs.replace(around, env=env)
@@ -187,12 +192,12 @@ def _evict(around: Surroundings, _: Specimen, folder: Path) -> tuple[Surrounding
     return around, "HOME is not set, and bwrap lets the user have none"
 
 
-def _freeze(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+def _freeze(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surroundings, str]:
     prefix = around.installation.prefix
     return _shut_in(around, "--ro-bind", prefix, prefix), "bwrap binds the environment read-only"
 
 
-def _cut_off(around: Surroundings, _: Specimen, __: Path) -> tuple[Surroundings, str]:
+def _cut_off(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surroundings, str]:
     return _shut_in(around, "--unshare-net"), "bwrap gives it a network without any other machine"
 
 

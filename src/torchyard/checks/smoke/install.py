@@ -17,13 +17,13 @@ from torchyard.checks.smoke.installation import (
     recorded,
     site_of,
 )
-from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.host.http import Web
 from torchyard.host.machine import platform_name
 from torchyard.host.process import capture, own_program
-from torchyard.package.unpacked import unpack
+from torchyard.package.zip.unpack import unpack
 from torchyard.toolchain.interpreters import Interpreter, ask, find_interpreters
 
 _UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
@@ -39,7 +39,7 @@ class UnfitError(Exception):
     """A package is for another Python or another system."""
 
 
-def interpreter_of(specimen: Specimen, wanted: Path | None) -> Interpreter:
+def interpreter_of(specimen: PackageUnderTest, wanted: Path | None) -> Interpreter:
     """The Python that was asked for, or the newest of this machine that the wheel is for."""
     if wanted is not None:
         chosen = ask(wanted.absolute())
@@ -55,7 +55,7 @@ def interpreter_of(specimen: Specimen, wanted: Path | None) -> Interpreter:
     raise UnfitError(msg)
 
 
-def refuse_other_subdirs(specimen: Specimen) -> None:
+def refuse_other_subdirs(specimen: PackageUnderTest) -> None:
     """Refuse a conda package that is for another system than this."""
     here = load_tables().platforms.get(platform_name())
     if here and specimen.subdir not in {"noarch", here.conda_subdir}:
@@ -63,7 +63,7 @@ def refuse_other_subdirs(specimen: Specimen) -> None:
         raise UnfitError(msg)
 
 
-def _fits(specimen: Specimen, one: Interpreter) -> bool:
+def _fits(specimen: PackageUnderTest, one: Interpreter) -> bool:
     major, minor, _ = map(int, one.version.split("."))
     platforms = list(platform_tags())
     abis = [one.tag] if one.free_threaded else None
@@ -75,7 +75,7 @@ def _fits(specimen: Specimen, one: Interpreter) -> bool:
 
 
 def install_wheel(
-    specimen: Specimen,
+    specimen: PackageUnderTest,
     interpreter: Interpreter,
     installer: Installer,
     others: Sequence[str],
@@ -111,7 +111,7 @@ def install_wheel(
     )
 
 
-def _wanted(specimen: Specimen, installer: Installer, others: Sequence[str]) -> list[str]:
+def _wanted(specimen: PackageUnderTest, installer: Installer, others: Sequence[str]) -> list[str]:
     """What an installer is told to install: a file; or a version, without what it remembers."""
     if not specimen.index:
         return [specimen.path]
@@ -139,7 +139,7 @@ def unmet_requirements(installation: Installation) -> HostError | None:
     return None
 
 
-def unzip(specimen: Specimen, folder: Path) -> Installation:
+def unzip(specimen: PackageUnderTest, folder: Path) -> Installation:
     """Unpack a zip, whose files are in one folder or at the top."""
     path = Path(specimen.path)
     if specimen.index:

@@ -20,10 +20,10 @@ from torchyard.checks.smoke.install import (
     unzip,
 )
 from torchyard.checks.smoke.installation import Installation, Installer
-from torchyard.checks.smoke.known import Known, judge, tell_unused
+from torchyard.checks.smoke.known_failures import Known, judge, tell_unused
 from torchyard.checks.smoke.numpy import with_numpy
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
-from torchyard.checks.smoke.specimen import Specimen
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, Test, built_in
 from torchyard.checks.smoke.surroundings import Environment, Surroundings, plain
 from torchyard.errors import CheckError, HostError, TorchyardError
@@ -55,7 +55,11 @@ class Request(Value, kw_only=True):
 
 
 def smoke(
-    specimen: Specimen, request: Request, beside: Sequence[Specimen], folder: Path, tell: Tell
+    specimen: PackageUnderTest,
+    request: Request,
+    beside: Sequence[PackageUnderTest],
+    folder: Path,
+    tell: Tell,
 ) -> Smoked:
     """Try one package; `beside` are all those that may be installed with it."""
     runs: list[Run] = []
@@ -94,13 +98,13 @@ def smoke(
 
 
 def _judged(
-    found: Attempt, specimen: Specimen, environment: Environment, request: Request
+    found: Attempt, specimen: PackageUnderTest, environment: Environment, request: Request
 ) -> Attempt:
     """What came out of a test today, in view of the failures that are known."""
     return judge(found, specimen.title, environment, request.known, request.today)
 
 
-def _installers(specimen: Specimen, request: Request) -> tuple[Installer, ...]:
+def _installers(specimen: PackageUnderTest, request: Request) -> tuple[Installer, ...]:
     match specimen.kind:
         case Kind.WHEEL:
             return request.installers
@@ -111,7 +115,10 @@ def _installers(specimen: Specimen, request: Request) -> tuple[Installer, ...]:
 
 
 def _installing(
-    specimen: Specimen, request: Request, installer: Installer, beside: Sequence[Specimen]
+    specimen: PackageUnderTest,
+    request: Request,
+    installer: Installer,
+    beside: Sequence[PackageUnderTest],
 ) -> Callable[[Path], Installation]:
     """What installs the package into a folder, if it is for this machine and a Python of it."""
     match installer:
@@ -149,7 +156,7 @@ class _Trier:
 
     def __init__(
         self,
-        specimen: Specimen,
+        specimen: PackageUnderTest,
         request: Request,
         installation: Installation,
         folder: Path,

@@ -1,0 +1,1 @@
+"""Use cases: what the command line, plug-ins and scripts call."""

@@ -1,0 +1,125 @@
+"""Where things are: the store, and the directory that torchyard works in."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+from torchyard.errors import SelectionError
+from torchyard.host.files import dirname, join
+from torchyard.model.config import Config
+from torchyard.model.quantity import parse_size
+from torchyard.model.suggest import did_you_mean
+from torchyard.store.store import Store
+
+if TYPE_CHECKING:
+    from torchyard.publish.channel.channel import Channel
+    from torchyard.publish.channel.reader import ChannelReader
+
+HOME = ".torchyard"
+"""The directory beside the file in which everything is that torchyard itself writes."""
+
+EVENTS = "events.jsonl"
+"""The record that a build writes to in a directory of its own: what has happened so far."""
+
+
+def absolute(path: str) -> str:
+    return os.path.abspath(path)  # noqa: PTH100 - strings, see host.files
+
+
+def home_of(file: str) -> str:
+    return join(dirname(absolute(file)), HOME)
+
+
+def open_store(
+    url: str | None, file: str, config: Config | None = None, *, make: bool = True
+) -> Store:
+    """Open the store that is named on the command line, else the file's."""
+    if url is None:
+        from torchyard.config.load import load_config
+
+        url = (config or load_config(file)).store
+        if "://" not in url:
+            url = join(dirname(absolute(file)), url)
+    return Store.at(url, make=make)
+
+
+def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
+    """Open a channel: one of the file, by its name, or any, by its address or directory."""
+    from torchyard.publish.channel.channel import Channel
+
+    return Channel.at(place_of(place, file), make=make)
+
+
+def read_channel(place: str, file: str) -> "ChannelReader":
+    """Open a channel only to look at it: also one that is known by its address on the web."""
+    url = place_of(place, file)
+    if not url.startswith(("https://", "http://")):
+        return open_channel(place, file)
+    from torchyard.publish.channel.website import read_website
+
+    return read_website(url)
+
+
+@contextmanager
+def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
+    """Open a channel that is made if it is not there; a dry run takes it for an empty one then."""
+    from tempfile import TemporaryDirectory
+
+    from torchyard.publish.channel.channel import Channel
+
+    if not dry_run or Channel.is_at(url):
+        yield Channel.at(url, make=not dry_run)
+        return
+    with TemporaryDirectory(prefix="dry-run-") as empty:
+        yield Channel.at(empty, make=True)
+
+
+def place_of(place: str, file: str) -> str:
+    """The address of a channel; directories that the file names are beside it."""
+    if "/" in place or place in (".", ".."):
+        return place
+    from torchyard.config.load import load_config
+
+    directory = f"for a directory write ./{place}"
+    if not os.path.exists(file):  # noqa: PTH110 - strings, see host.files
+        msg = f"`{place}` would be a channel of `{file}`, and there is no such file"
+        raise SelectionError(msg, hint=f"{directory}; `-f FILE` names another file")
+    channels = load_config(file).channels
+    if place not in channels:
+        msg = f"`{file}` has no channel `{place}`"
+        hint = f"{directory}; {did_you_mean(place, channels)}" if channels else directory
+        raise SelectionError(msg, hint=hint)
+    url = channels[place].url
+    return url if "://" in url else join(dirname(absolute(file)), url)
+
+
+def address_of(place: str) -> str:
+    """A channel's address as installers take it."""
+    from pathlib import Path
+
+    return place if "://" in place else Path(absolute(place)).as_uri()
+
+
+def is_same(one: str, other: str) -> bool:
+    """Whether two addresses mean one place, however they are written."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(url: str) -> str:
+    scheme, separator, rest = url.partition("://")
+    if separator and scheme != "file":
+        return url.rstrip("/")
+    return os.path.realpath(unquote(rest) if separator else url)
+
+
+def copies_of(config: Config | None) -> int:
+    """How many bytes of the store stay on this machine."""
+    return parse_size(config.copies) if config and config.copies else 0
+
+
+def cache_of(file: str, config: Config | None) -> str | None:
+    """The compile cache of a file; a directory is beside it."""
+    cache = config.toolchain.cache if config and config.toolchain else None
+    return join(dirname(absolute(file)), cache) if cache and "://" not in cache else cache

@@ -1,0 +1,32 @@
+"""From a config to one that knows the toolchain of this machine."""
+
+import msgspec
+
+from torchyard.model.config import Config
+
+
+def with_toolchain_id(config: Config, file: str) -> Config:
+    """Find out what a config compiles with: every fingerprint depends on it.
+
+    A config that says nothing of a toolchain is as it is, on every machine.
+    """
+    if config.toolchain is None:
+        return config
+    from pathlib import Path
+
+    from torchyard.app.locations import home_of
+    from torchyard.config.tables import load_tables
+    from torchyard.toolchain.digests import DIGESTS, Digests
+    from torchyard.toolchain.identity import identify
+
+    included = [rule.pattern for rule in config.matrix.include]
+    computes = {*config.matrix.values[1], *(c for rule in included for c in rule.compute)}
+    variants = {*config.matrix.values[2], *(v for rule in included for v in rule.variant)}
+    toolchain = identify(
+        config.toolchain,
+        computes=computes,
+        variants=variants,
+        tables=load_tables(),
+        digests=Digests(Path(home_of(file), DIGESTS)),
+    )
+    return msgspec.structs.replace(config, toolchain=toolchain)

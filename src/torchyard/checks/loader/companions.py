@@ -1,0 +1,198 @@
+"""The packages that lie beside a package once it is installed, and what they bring."""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property, lru_cache
+from typing import NamedTuple
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from torchyard.checks.metadata_reader import conda_index, installed, metadata_fields, values
+from torchyard.checks.subject import Subject
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.policy import ImportedRow, WheelRow, load_layouts
+
+TOOLKIT = "cuda-toolkit"
+"""NVIDIA's metapackage: each of its extras stands for a wheel with libraries."""
+
+_DIGEST = re.compile(r"-[0-9a-f]{8}(?=\.so)")
+"""What is added to the name of a library that a package brings along."""
+
+_LINUX = {"os_name": "posix", "platform_system": "Linux", "sys_platform": "linux", "extra": ""}
+
+
+class Brought(NamedTuple):
+    """A library that other packages bring: the names of those, any of which will do."""
+
+    distributions: tuple[str, ...]
+    declared: bool
+
+
+class Siblings:
+    """What a package may rely on: what it declares, the tables, and packages given with it."""
+
+    def __init__(self, subject: Subject) -> None:
+        contents = subject.contents
+        self.kind = contents.kind
+        self.requirements = requirements_of(contents, _environment(subject))
+        self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
+        self.given: dict[str, list[Contents]] = {}
+        self._places: dict[str, set[str]] = {}
+        for other in subject.others:
+            if other.kind == self.kind:
+                self.given.setdefault(name_of(other), []).append(other)
+                self._places.setdefault(name_of(other), set()).update(installed(other))
+        self._rows: list[WheelRow] = []
+        self._imported: list[ImportedRow] = []
+        if self.kind == Kind.WHEEL:
+            known = {*self.given, name_of(contents)}  # what they have need not be looked up
+            layouts = load_layouts()
+            self._rows = [row for row in layouts.wheels if row.distribution not in known]
+            self._imported = [r for r in layouts.imported if r.distribution != name_of(contents)]
+
+    def at(self, folder: str, library: str) -> Brought | None:
+        """Who brings a library to a folder."""
+        names = [name for name in self.given if self._is_given(name, f"{folder}/{library}")]
+        names += [
+            row.distribution
+            for row in self._rows
+            if row.folder == folder and any_match(library, row.libraries)
+        ]
+        if not names and (owner := self._owner(folder)):
+            names.append(owner)
+        if not names and self.kind == Kind.CONDA and self.trusts_dependencies and folder == "lib":
+            return Brought(tuple(sorted(self.requirements)), declared=True)
+        return self._brought(names)
+
+    def _owner(self, folder: str) -> str:
+        """A required wheel of which nothing is known but that a folder has its name."""
+        if self.kind != Kind.WHEEL:
+            return ""
+        name = canonicalize_name(folder.partition("/")[0])
+        known = {*self.given, *(row.distribution for row in self._rows)}
+        known.update(row.distribution for row in self._imported)
+        return name if name in self.requirements and name not in known else ""
+
+    def imported(self, library: str) -> Brought | None:
+        """Who has loaded a library before anybody can ask for it."""
+        own = self._brought([r.distribution for r in self._imported if self._has(r, library)])
+        needed = self._brought([r.distribution for r in self._imported if self._needs(r, library)])
+        return own or (needed if needed and needed.declared else None)
+
+    def _has(self, row: ImportedRow, library: str) -> bool:
+        if row.distribution in self.given:
+            return self._is_given(row.distribution, f"{row.folder}/{library}")
+        return any_match(library, row.libraries)
+
+    def _needs(self, row: ImportedRow, library: str) -> bool:
+        """Whether a wheel has loaded what it needs of others, too."""
+        binaries = (
+            f.binary for c in self.given.get(row.distribution, ()) for f in c.files.values()
+        )
+        if row.distribution in self.given:
+            return any(binary is not None and library in binary.needed for binary in binaries)
+        return any_match(library, row.needed)
+
+    def _is_given(self, name: str, path: str) -> bool:
+        """Whether one of the packages of a name that are given together has a file."""
+        return path in self._places[name]
+
+    def anywhere(self, library: str) -> list[WheelRow]:
+        """The wheels of the tables that have a library, wherever it is looked for."""
+        return [row for row in self._rows if any_match(library, row.libraries)]
+
+    @cached_property
+    def libraries(self) -> dict[str, Binary]:
+        """The libraries of required packages that are given together, by their file names."""
+        return {
+            posixpath.basename(name): file.binary
+            for distribution, packages in self.given.items()
+            if distribution in self.requirements
+            for other in packages
+            for name, file in other.files.items()
+            if file.binary is not None
+        }
+
+    @property
+    def trusts_dependencies(self) -> bool:
+        """Whether a conda package's dependencies may bring anything, as not all of them are here.
+
+        Python itself brings nothing that others are linked with.
+        """
+        return bool(self.requirements.keys() - self.given.keys() - {"python", "python-abi"})
+
+    def _brought(self, names: list[str]) -> Brought | None:
+        if not names:
+            return None
+        declared = tuple(name for name in names if name in self.declared)
+        return Brought(declared or tuple(dict.fromkeys(names)), bool(declared))
+
+
+@lru_cache(maxsize=1)
+def siblings_of(subject: Subject) -> Siblings:
+    """Look around once for all rules about a package."""
+    return Siblings(subject)
+
+
+@cache
+def is_vendors(library: str) -> bool:
+    """Whether a library is one of NVIDIA's, wherever it lies and however it was renamed."""
+    plain = _DIGEST.sub("", library)
+    return any(any_match(plain, row.libraries) for row in load_layouts().wheels)
+
+
+def name_of(contents: Contents) -> str:
+    """The normalised name of a package, by the name of its file."""
+    if contents.kind == Kind.CONDA:
+        return contents.file_name.rsplit("-", 2)[0]
+    return canonicalize_name(contents.file_name.partition("-")[0])
+
+
+def requirements_of(
+    contents: Contents, environment: Mapping[str, str] = _LINUX
+) -> dict[str, Requirement]:
+    """What a package asks for on Linux, by normalised names; extras are nobody's promise."""
+    found: dict[str, Requirement] = {}
+    for line in _required(contents):
+        try:
+            requirement = Requirement(line)
+            marker = requirement.marker
+            holds = marker is None or marker.evaluate(dict(environment))
+        except (ValueError, RecursionError):
+            continue  # what METADATA may say is for another rule
+        if holds:
+            found[canonicalize_name(requirement.name)] = requirement
+    return found
+
+
+def _required(contents: Contents) -> Iterator[str]:
+    yield from values(metadata_fields(contents), "Requires-Dist")
+    index = conda_index(contents)
+    for depend in index.depends if index else ():
+        name, *_ = depend.split() or [""]
+        if not name.startswith("_"):  # what the machine must have: __glibc, __cuda
+            yield name
+
+
+def _environment(subject: Subject) -> dict[str, str]:
+    """The markers' values where the package is made to be installed, as far as it tells."""
+    environment = dict(_LINUX)
+    python = subject.expected.python
+    if python.startswith("cp") and python[2:3] == "3" and python[3:].isdigit():
+        environment["python_version"] = f"3.{python[3:]}"
+    machines = {tag.rpartition("linux_")[2] for tag in subject.expected.platforms}
+    machines = {"x86_64" if m.endswith("x86_64") else m.rpartition("_")[2] for m in machines}
+    if len(machines) == 1:
+        environment["platform_machine"] = machines.pop()
+    return environment
+
+
+def _toolkit_wheels(requirements: Mapping[str, Requirement]) -> Iterator[str]:
+    toolkit = requirements.get(TOOLKIT)
+    if toolkit is not None:
+        for row in load_layouts().wheels:
+            if row.extra and row.extra in toolkit.extras:
+                yield row.distribution

@@ -1,0 +1,218 @@
+"""Which file each library that a package needs comes from, as the loader would find it.
+
+Every program of a package is a process, and so is every extension module and every library that is
+opened by name, after what Python code loads before it. In a process the loader takes, for each
+library that is needed,
+
+- one of that name that is in the process already; so is an extension module that a plugin needs,
+- a file in the directories of the one that needs it: its RUNPATH, or, if it has none, its RPATH
+  and those of whoever loaded it,
+- what the system has.
+"""
+
+import posixpath
+import re
+from collections import deque
+from collections.abc import Iterator
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from torchyard.checks.loader.companions import Siblings, siblings_of
+from torchyard.checks.metadata_reader import PREFIX, installed
+from torchyard.checks.subject import Subject
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Binary
+from torchyard.package.policy import load_layouts
+
+_MODULE = re.compile(r"\.(?:abi3|cpython-[\w-]+)\.so$")
+_ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
+_LIB = re.compile(r"^\.\./\.\.(?=$|/(?!\.\.))")
+"""The environment's `lib`, from site-packages, which has this name and a longer one."""
+
+_LINKS = 8
+"""How many links in a row are followed."""
+
+
+class How(StrEnum):
+    """How a library is found, or why it is not."""
+
+    PACKAGE = "package"
+    LOADED = "loaded"
+    SIBLING = "sibling"
+    SYSTEM = "system"
+    UNDECLARED = "undeclared"
+    """In a package that is not asked for."""
+    ELSEWHERE = "elsewhere"
+    """In the package, where nobody looks."""
+    MISSING = "missing"
+
+
+NOT_FOUND = frozenset((How.UNDECLARED, How.ELSEWHERE, How.MISSING))
+_MISSING = How.MISSING, ""
+
+
+class Link(NamedTuple):
+    """That a file needs a library, and what comes of it.
+
+    `where` is a path, or names of packages; `searched` the folders that the loader looks into. If
+    these depend on who has loaded the file, `process` is what it began with.
+    """
+
+    file: str
+    library: str
+    how: How
+    where: str
+    searched: tuple[str, ...]
+    process: str
+
+
+class Loaded(NamedTuple):
+    """A file in a process, and the folders of its RPATH, followed by those of who loaded it."""
+
+    path: str
+    inherited: tuple[str, ...]
+
+
+def is_program(path: str) -> bool:
+    return ".so" not in posixpath.basename(path)
+
+
+def is_module(path: str, binary: Binary) -> bool:
+    """Whether Python can import a file."""
+    name = posixpath.basename(path)
+    named = _MODULE.search(name) or (".so" in name and not name.startswith("lib"))
+    return bool(named) or b"PyInit_" in binary.exports
+
+
+def folders(path: str, directories: str) -> tuple[str, ...]:
+    """The folders that a list of directories stands for, for a file that is installed at a path.
+
+    What does not begin where the file lies can't be in a package.
+    """
+    here = posixpath.dirname(path) or "."
+    found = (
+        _LIB.sub(f"{PREFIX}/lib", posixpath.normpath(here + entry[match.end() :]))
+        for entry in directories.split(":")
+        if (match := _ORIGIN.match(entry))
+    )
+    return tuple(dict.fromkeys(found))
+
+
+class Resolver:
+    """The loader, for one package."""
+
+    def __init__(self, subject: Subject, siblings: Siblings) -> None:
+        layouts = load_layouts()
+        self.siblings = siblings
+        is_musl = any(tag.startswith("musllinux_") for tag in subject.expected.platforms)
+        system = layouts.musl if is_musl else layouts.system
+        self.system = (*system, *layouts.drivers, *subject.policy.system)
+        self.names = installed(subject.contents)
+        self.files = subject.contents.files
+        self.binaries: dict[str, Binary] = {}
+        self.by_name: dict[str, str] = {}
+        for path, name in self.names.items():
+            binary = self.files[name].binary
+            if binary is not None and binary.format == "elf" and binary.dynamic:
+                self.binaries[path] = binary
+                self.by_name[posixpath.basename(path)] = path
+        self._runpaths = {path: folders(path, b.runpath) for path, b in self.binaries.items()}
+        self._rpaths = {
+            path: () if b.runpath else folders(path, b.rpath) for path, b in self.binaries.items()
+        }
+        self._known: dict[tuple[tuple[str, ...], str], tuple[How, str]] = {}
+        preloads = (n for n in self.by_name if any_match(n, layouts.preloads))
+        self._preloads = [self.by_name[name] for name in sorted(preloads)]
+
+    def links(self) -> Iterator[Link]:
+        """What becomes of everything that is needed, one process after the other."""
+        needed = {library for binary in self.binaries.values() for library in binary.needed}
+        roots = [path for path in self.binaries if posixpath.basename(path) not in needed]
+        others = [path for path in self.binaries if posixpath.basename(path) in needed]
+        seen: set[str] = set()
+        for root in (*roots, *others):
+            if root not in seen:
+                for link in self._process(root):
+                    seen.add(link.file)
+                    yield link
+
+    def _process(self, root: str) -> Iterator[Link]:
+        names: set[str] = set()
+        before = [] if is_program(root) else [path for path in self._preloads if path != root]
+        for start in (*before, root):
+            waiting = deque([Loaded(start, self._rpaths[start])])
+            names.update(self._names_of(start))
+            while waiting:
+                user = waiting.popleft()
+                for library in self.binaries[user.path].needed:
+                    link = self._link(user, library, names, root)
+                    if link.how not in NOT_FOUND:
+                        names.add(library)
+                    if link.how is How.PACKAGE and link.where in self.binaries:
+                        names.update(self._names_of(link.where))
+                        inherited = dict.fromkeys((*self._rpaths[link.where], *user.inherited))
+                        waiting.append(Loaded(link.where, tuple(inherited)))
+                    yield link
+
+    def _names_of(self, path: str) -> tuple[str, ...]:
+        return posixpath.basename(path), self.binaries[path].soname
+
+    def _link(self, user: Loaded, library: str, names: set[str], root: str) -> Link:
+        runpath = self.binaries[user.path].runpath
+        searched = self._runpaths[user.path] if runpath else user.inherited
+        process = "" if runpath or root == user.path else root
+        if library in names:
+            return Link(user.path, library, How.LOADED, "", searched, process)
+        key = searched, library
+        if key not in self._known:
+            self._known[key] = self._find(searched, library)
+        how, where = self._known[key]
+        if how is How.ELSEWHERE and self._is_plugin(user.path, where):
+            how, where = How.LOADED, ""
+        return Link(user.path, library, how, where, searched, process)
+
+    def _is_plugin(self, path: str, owner: str) -> bool:
+        """Whether only an extension module can have opened a library, which so is loaded."""
+        is_used_alone = is_program(path) or is_module(path, self.binaries[path])
+        return not is_used_alone and is_module(owner, self.binaries[owner])
+
+    def _find(self, searched: tuple[str, ...], library: str) -> tuple[How, str]:
+        brought = []
+        for folder in searched:
+            path = self._followed(posixpath.normpath(f"{folder}/{library}"))
+            if path in self.names:
+                return How.PACKAGE, path
+            brought.append(self.siblings.at(*posixpath.split(path)))
+        system = any_match(library, self.system)
+        brought.append(self.siblings.imported(library))
+        for found in filter(None, brought):
+            if found.declared and not system:
+                return How.SIBLING, " or ".join(found.distributions)
+        if system:
+            return How.SYSTEM, ""
+        if library in self.by_name:
+            return How.ELSEWHERE, self.by_name[library]
+        undeclared = next(filter(None, brought), None)
+        return (How.UNDECLARED, " or ".join(undeclared.distributions)) if undeclared else _MISSING
+
+    def _followed(self, path: str) -> str:
+        """Where a path leads to, if it is a link; maybe to where another package has a file."""
+        for _ in range(_LINKS):
+            name = self.names.get(path)
+            link = self.files[name].link if name else ""
+            if not link:
+                break
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(path), link))
+        return path
+
+
+@lru_cache(maxsize=1)
+def resolver_of(subject: Subject) -> Resolver:
+    return Resolver(subject, siblings_of(subject))
+
+
+@lru_cache(maxsize=1)
+def links_of(subject: Subject) -> tuple[Link, ...]:
+    """Everything that the package's files need, and what becomes of it, once for all rules."""
+    return tuple(resolver_of(subject).links())

@@ -1,0 +1,1 @@
+"""The rules for packages, one module per subject."""

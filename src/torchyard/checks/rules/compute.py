@@ -1,0 +1,182 @@
+"""Rules about GPUs: which of them there is code for, and which libraries are asked for."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+
+from torchyard.checks.loader.companions import TOOLKIT, is_vendors, siblings_of
+from torchyard.checks.loader.resolve import resolver_of
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.subject import Subject
+from torchyard.model.archs import device_codes
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.policy import load_layouts
+
+_CUDA = re.compile(r"cu(\d\d)(\d)")
+_CUDART = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
+_VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
+_FEATURES = re.compile(r"(?<=\d)[af]$|:.*")
+"""What follows an architecture whose own features are used: `sm_90a`, `gfx90a:xnack+`."""
+
+
+def architectures(contents: Contents) -> dict[str, dict[str, int]]:
+    """The architectures that there is code for, and the bytes it takes in each file."""
+    found: dict[str, dict[str, int]] = {}
+    for name, file in contents.files.items():
+        for code in file.binary.device if file.binary else ():
+            sizes = found.setdefault(code.arch, {})
+            sizes[name] = sizes.get(name, 0) + code.size
+    return found
+
+
+@rule("compute-archs", Severity.ERROR, "it does not run on a GPU that it is for")
+def archs(subject: Subject) -> Iterator[Hit]:
+    """A library's code is not for the GPUs that the package should be for.
+
+    Each library with code for GPUs must have it for every architecture of the order, and for no
+    other: what is missing fails on that GPU with "no kernel image is available", or is compiled
+    from PTX for minutes at the first use; what is too much makes the package larger by hundreds of
+    megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is asked for, or
+    `gfx90a:xnack+` where gfx90a is) may be there as well, and libraries of NVIDIA's are not
+    measured. Packages without an order promise
+    nothing.
+
+    Compile with the right list: TORCH_CUDA_ARCH_LIST, or PYTORCH_ROCM_ARCH.
+    """
+    if not subject.expected.archs:
+        return
+    wanted = set(device_codes(subject.expected.archs))
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        if not binary.device or is_vendors(posixpath.basename(path)):
+            continue
+        present = {code.arch for code in binary.device}
+        missing = sorted(wanted - present)
+        more = sorted(a for a in present - wanted if _FEATURES.sub("", a) not in wanted)
+        parts = [f"lacks code for {', '.join(missing)}"] if missing else []
+        parts += [f"has code for {', '.join(more)}, which nobody asked for"] if more else []
+        if parts:
+            what = f"{' and '.join(parts)}; asked for: {', '.join(subject.expected.archs)}"
+            yield Hit(what, resolver.names[path], "compile with that list of architectures")
+    if _is_whole(subject) and not any(b.device for b in resolver.binaries.values()):
+        yield Hit(f"no file has code for GPUs; asked for: {', '.join(subject.expected.archs)}")
+
+
+def _is_whole(subject: Subject) -> bool:
+    """Whether all libraries of a project are in one package; conda packages are parts of it."""
+    return bool(resolver_of(subject).binaries) and subject.contents.kind != Kind.CONDA
+
+
+@rule("compute-versions", Severity.ERROR, "another version of CUDA's libraries was tested")
+def versions(subject: Subject) -> Iterator[Hit]:
+    """The versions of CUDA's libraries are not those of the table.
+
+    A torch release is made and tested with one version of cuDNN, NCCL and the others. A wheel that
+    carries its order must require exactly these, and libraries that it brings along must be of
+    them. The version of `cuda-toolkit` must be that of the compute platform: 13.0 for cu130; and
+    wheels that are for another one (`nvidia-cudnn-cu12`) must not be required at all.
+
+    Mend the requirements, or the table that the release was planned with.
+    """
+    required = siblings_of(subject).requirements
+    pins = subject.expected.pins
+    for row in load_layouts().wheels:
+        pin = pins.get(row.pin)
+        requirement = required.get(row.distribution)
+        if pin and requirement and not _is_pinned(requirement, pin):
+            what = f"requires `{requirement}`, but {row.pin} {pin} is in the table"
+            yield Hit(what, "", f"require {row.distribution}=={pin}")
+        for name, path in resolver_of(subject).by_name.items() if pin else ():
+            told = _VERSION.search(name)
+            if told and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{told[1]}."):
+                what = f"is version {told[1]}, but {row.pin} {pin} is in the table"
+                yield Hit(what, resolver_of(subject).names[path], f"bring along {row.pin} {pin}")
+    for name in sorted(required.keys() & _wheels_of_others(subject.expected.compute)):
+        what = f"requires `{required[name]}`, but is for {subject.expected.compute}"
+        yield Hit(what, "", "require the wheels of the right CUDA")
+    compute, toolkit = _CUDA.fullmatch(subject.expected.compute), required.get(TOOLKIT)
+    if compute and toolkit and not _is_toolkit(toolkit.specifier, f"{compute[1]}.{compute[2]}"):
+        what = f"requires `{toolkit}`, but is for {subject.expected.compute}"
+        yield Hit(what, "", f"require {TOOLKIT}=={compute[1]}.{compute[2]}.*")
+
+
+def _wheels_of_others(compute: str) -> set[str]:
+    """Wheels with libraries that no package for a compute platform needs, if it is known."""
+    rows = load_layouts().compute.values()
+    own = [row for row in rows if any_match(compute, row.names)]
+    wheels = {wheel.distribution for wheel in load_layouts().wheels} if own else set()
+    return wheels - {wheel.distribution for row in own for wheel in row.wheels}
+
+
+def _is_pinned(requirement: Requirement, version: str) -> bool:
+    return str(requirement.specifier) == f"=={version}"
+
+
+def _is_toolkit(specifier: SpecifierSet, version: str) -> bool:
+    """Whether all versions that are asked for are releases of one toolkit."""
+    return any(
+        each.operator in ("==", "===", "~=") and f"{each.version}.".startswith(f"{version}.")
+        for each in specifier
+    )
+
+
+@rule("label-compute", Severity.ERROR, "the package is not for the GPUs that its label says")
+def label(subject: Subject) -> Iterator[Hit]:
+    """What the package is made of does not fit its compute platform.
+
+    A package for the CPU needs no library of CUDA or ROCm and has no code for GPUs. One for cu130
+    needs the runtime of CUDA 13, or has it linked in, and no other; one for ROCm needs AMD's
+    runtime and none of CUDA's. The compute platform is that of the version (`2.13.0+cu130`), or of
+    the order that the package carries.
+
+    Give it the right label: `torchyard repair --local`; or find out what got mixed up.
+    """
+    compute = subject.expected.compute
+    resolver = resolver_of(subject)
+    cuda = _CUDA.fullmatch(compute)
+    for path, binary in resolver.binaries.items():
+        for wrong in _unfit(compute, path, binary):
+            yield Hit(f"{wrong}, but the package is for {compute}", resolver.names[path])
+    if (cuda or compute.startswith("rocm")) and _is_whole(subject):
+        kind = "cuda" if cuda else "rocm"
+        if not any(kind in platforms_of(path, b) for path, b in resolver.binaries.items()):
+            yield Hit(f"nothing in the package uses a GPU, but it is for {compute}")
+
+
+def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
+    """What a file has or needs that packages for a compute platform should not."""
+    found = platforms_of(path, binary)
+    cuda = _CUDA.fullmatch(compute)
+    if cuda:
+        for library in (posixpath.basename(path), *binary.needed):
+            runtime = _CUDART.match(library)
+            if runtime and runtime[1] != cuda[1]:
+                yield f"is, or needs, `{library}`" if library in path else f"needs `{library}`"
+    right = "cuda" if cuda else "rocm" if compute.startswith("rocm") else "cpu"
+    if right != "cpu" or compute == "cpu":
+        yield from (what for platform, what in found.items() if platform != right)
+
+
+def platforms_of(path: str, binary: Binary) -> dict[str, str]:
+    """Which of `cuda` and `rocm` a file is for, and by what one sees it."""
+    found: dict[str, str] = {}
+    for library in (posixpath.basename(path), *binary.needed):
+        if is_vendors(library) or any_match(library, _drivers("cuda*")):
+            found.setdefault("cuda", f"needs `{library}`")
+        elif any_match(library, _drivers("rocm*")):
+            found.setdefault("rocm", f"needs `{library}`")
+    for code in binary.device:
+        platform = "rocm" if code.kind == "hsaco" else "cuda"
+        found.setdefault(platform, f"has code for {code.arch}")
+    return found
+
+
+@cache
+def _drivers(computes: str) -> tuple[str, ...]:
+    rows = load_layouts().compute.items()
+    return tuple(d for name, row in rows if any_match(name, [computes]) for d in row.drivers)

@@ -1,0 +1,233 @@
+"""Rules about how the libraries of a package find each other, and those of others."""
+
+import posixpath
+from collections.abc import Iterable, Iterator
+
+from torchyard.checks.loader.companions import siblings_of
+from torchyard.checks.loader.resolve import (
+    How,
+    Link,
+    Resolver,
+    is_module,
+    is_program,
+    links_of,
+    resolver_of,
+)
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.subject import Subject
+from torchyard.model.matrix import any_match
+from torchyard.package.conda.table import load_conda_table
+from torchyard.package.contents import Kind
+from torchyard.package.policy import load_layouts
+
+_OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
+"""What an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
+
+
+@rule("linking-unresolved", Severity.ERROR, "what needs it can't be imported or started")
+def unresolved(subject: Subject) -> Iterator[Hit]:
+    """A library that a file needs is nowhere to be found.
+
+    The loader looks for each library that a file needs in the directories of the file's RUNPATH or
+    RPATH, and then where the system has its own. It is found if it is in the package; in a package
+    that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), that is checked
+    together with this one, or that is not, and whose folder the file looks into; or if every system
+    has it: glibc and the others of the manylinux lists (musl and zlib for a wheel with a musllinux
+    tag), the GPU's driver, and what the policy adds under `system`. A library of the same name that
+    is in the process already will do, too: one that was loaded on the way from the same program or
+    extension module, or before it by Python code: the package's own, as torch does with
+    `libtorch_global_deps.so`, or by importing a `torch` that it requires. The files of a conda
+    package's dependencies are not known: unless all of them are checked together with it, they are
+    trusted to bring what is looked for in `lib`.
+
+    Whoever imports the module, or starts the program, gets "cannot open shared object file". That
+    is not always the whole package: a module may be one that is only tried.
+
+    Put the library into the package (`torchyard repair --bundle`), require the package that has it,
+    or do not link with it.
+    """
+    layouts = load_layouts()
+    for link, others in _grouped(links_of(subject), How.MISSING):
+        why = "nothing that the package requires brings it, and not every system has it"
+        rows = siblings_of(subject).anywhere(link.library)
+        if rows:
+            names = sorted({f"`{row.distribution}` (in {row.folder})" for row in rows})
+            why = f"{' and '.join(names)} would have it, but its rpath does not lead there"
+        elif any_match(link.library, (g for globs in layouts.opens.values() for g in globs)):
+            why = f"{why}; it is one that others open by name"
+        yield Hit(
+            f"needs `{link.library}`, which is not in {_searched(link)}: {why}"
+            f"{_failing(resolver_of(subject), link)}{others}",
+            resolver_of(subject).names[link.file],
+            "bring it along, require the package that has it, or do not link with it",
+        )
+
+
+@rule("linking-undeclared", Severity.ERROR, "pip would not install what is needed")
+def undeclared(subject: Subject) -> Iterator[Hit]:
+    """A library comes with another wheel, which the package does not require.
+
+    The directories in the file lead to where another wheel puts the library, but no Requires-Dist
+    names that wheel (for CUDA 13, an extra of `cuda-toolkit` does as well). It works only for those
+    who happen to have it.
+
+    Add the wheel to the requirements of the package.
+    """
+    for link, others in _grouped(links_of(subject), How.UNDECLARED):
+        yield Hit(
+            f"needs `{link.library}` of `{link.where}`, which the package does not require{others}",
+            resolver_of(subject).names[link.file],
+            f"add a Requires-Dist for {link.where}",
+        )
+
+
+@rule("linking-environment", Severity.ERROR, "it works only with LD_LIBRARY_PATH, or by luck")
+def environment(subject: Subject) -> Iterator[Hit]:
+    """A library is in the package, but not where the loader looks for it.
+
+    The file has no directory in its RUNPATH or RPATH that leads to the library, and nothing that is
+    certain to be loaded before brings it into the process. So it works only if LD_LIBRARY_PATH
+    leads there, or if something else happens to be imported first. A plugin that needs an extension
+    module is not meant: only that module opens it.
+
+    Give the file an rpath that leads to the library, such as `$ORIGIN/lib`: `torchyard repair
+    --rpath` does it.
+    """
+    for link, others in _grouped(links_of(subject), How.ELSEWHERE):
+        yield Hit(
+            f"needs `{link.library}`, which is not in {_searched(link)} but at "
+            f"`{link.where}`{others}",
+            resolver_of(subject).names[link.file],
+            "give it an rpath that leads there",
+        )
+
+
+def _grouped(links: Iterable[Link], how: How) -> Iterator[tuple[Link, str]]:
+    """The links that ended like this: one for each library and each list of folders."""
+    groups: dict[tuple[str, str, tuple[str, ...]], dict[str, Link]] = {}
+    for link in links:
+        if link.how is how:
+            groups.setdefault((link.library, link.where, link.searched), {})[link.file] = link
+    for group in groups.values():
+        yield next(iter(group.values())), and_others(len(group) - 1)
+
+
+def and_others(count: int) -> str:
+    """Say that a finding is about more files than the one that it names."""
+    return f"; so do {count} others" if count > 1 else "; so does 1 other" if count else ""
+
+
+def _failing(resolver: Resolver, link: Link) -> str:
+    """Say what can't be done without a library, if it is a module or a program that needs it."""
+    path = link.process or link.file
+    if is_program(path):
+        return f"; starting `{path}` would fail"
+    if is_module(path, resolver.binaries[path]):
+        module = path.partition(".")[0].replace("/", ".")
+        return f"; importing `{module}` would fail"
+    return ""
+
+
+def _searched(link: Link) -> str:
+    where = ", ".join(f"`{folder}`" for folder in link.searched)
+    where = where or "any folder, as its rpath leads to none"
+    return f"{where} (when `{link.process}` loads it)" if link.process else where
+
+
+@rule(
+    "linking-orphan",
+    Severity.NOTE,
+    "unless it is opened by name, it is of no use",
+    own=Severity.WARNING,
+)
+def orphan(subject: Subject) -> Iterator[Hit]:
+    """A shared library is in the package that nothing in it needs or is known to open.
+
+    Either Python code or another library opens it by name, which can't be seen from outside; or it
+    was brought along by mistake, or for something that is not linked with it any more. Then all who
+    install the package pay for it, and its own defects go unnoticed, as nobody ever loads it.
+    Extension modules and programs are not meant, nor a library that needs others of the package:
+    that is one of the project's own, for those who link with it or open it. Some libraries that
+    others open by name are listed in torchyard's `layouts.toml`. In a package with libraries alone,
+    all are there for others.
+
+    Look for its name in the sources. If nothing opens it, remove it.
+    """
+    if subject.contents.faults:
+        return  # what a file that can't be read needs is not known
+    layouts = load_layouts()
+    resolver = resolver_of(subject)
+    if not any(is_program(path) or is_module(path, b) for path, b in resolver.binaries.items()):
+        return
+    needed = {library for binary in resolver.binaries.values() for library in binary.needed}
+    opened = [*layouts.preloads, load_conda_table().linalg.library]
+    for library in {*needed, *resolver.by_name}:
+        opened += layouts.opened_by(library)
+    for path, binary in resolver.binaries.items():
+        name = posixpath.basename(path)
+        if is_program(path) or is_module(path, binary) or needed & {name, binary.soname}:
+            continue
+        if resolver.by_name.keys().isdisjoint(binary.needed) and not any_match(name, opened):
+            yield Hit(
+                "nothing in the package needs this library, nor is known to open it",
+                resolver.names[path],
+                "remove it, unless something opens it by name",
+            )
+
+
+@rule("linking-opened", Severity.WARNING, "something fails as soon as it is used")
+def opened(subject: Subject) -> Iterator[Hit]:
+    """A library is in the package without those that it opens while it runs.
+
+    Some libraries open others by name when they are first needed: cuDNN its parts, NVRTC its
+    built-in functions, torch its linear algebra for CUDA. No rpath or list of needed libraries
+    shows it; torchyard knows those of its `layouts.toml`. Importing works, and the first
+    convolution fails. A conda package's dependencies are trusted to bring them.
+
+    Bring them along, too, or take both from the wheel that has both.
+    """
+    layouts = load_layouts()
+    resolver = resolver_of(subject)
+    if subject.contents.kind == Kind.CONDA and siblings_of(subject).trusts_dependencies:
+        return
+    for name, path in resolver.by_name.items():
+        for glob in layouts.opened_by(name):
+            if not any(any_match(other, [glob]) for other in resolver.by_name):
+                what = f"opens `{glob}` while it runs, which the package lacks"
+                yield Hit(what, resolver.names[path], "bring along what it opens")
+
+
+@rule("linking-openmp", Severity.ERROR, "two OpenMP runtimes in one process: slow, or it hangs")
+def openmp(subject: Subject) -> Iterator[Hit]:
+    """The package brings more than one OpenMP runtime into a process.
+
+    Each has its own threads: they fight for the processors, settings reach only one of them, and
+    with fork or nested regions the process hangs. It happens if two runtimes are in the package; if
+    libraries need them under different names (`libgomp.so.1` and the `libgomp-a34b3233.so.1` that
+    auditwheel makes of it); or if one is linked into a library that shows its functions to all.
+
+    Let all libraries use one runtime, under one name.
+    """
+    globs = load_layouts().openmp
+    users: dict[str, str] = {}
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        name = posixpath.basename(path)
+        for runtime in (name, *binary.needed):
+            if any_match(runtime, globs):
+                users.setdefault(_loaded_as(resolver, runtime), path)
+        if not any_match(name, globs) and _defines_openmp(binary.exports):
+            users.setdefault(f"the one inside {name}", path)
+    if len(users) > 1:
+        told = ", ".join(f"`{name}` ({path})" for name, path in sorted(users.items()))
+        yield Hit(f"there are {len(users)} OpenMP runtimes: {told}", "", "let all use one of them")
+
+
+def _defines_openmp(exports: bytes) -> bool:
+    return exports.startswith(_OPENMP) or any(b"\0" + name in exports for name in _OPENMP)
+
+
+def _loaded_as(resolver: Resolver, library: str) -> str:
+    """What a library is known as in a process: its soname, if it has one."""
+    path = resolver.by_name.get(library)
+    return (resolver.binaries[path].soname if path else "") or library

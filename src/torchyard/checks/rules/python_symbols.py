@@ -1,0 +1,171 @@
+"""Rules about the functions of Python that a package uses."""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from torchyard.checks.loader.companions import siblings_of
+from torchyard.checks.loader.resolve import is_module, is_program, resolver_of
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.rules.symbols import load_symbols
+from torchyard.checks.subject import Subject
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.matrix import any_match
+from torchyard.package.contents import Binary, Kind
+
+_PYTHON = re.compile(rb"\0(_?Py[^\0]*)(?=\0)")
+_PYTHONS = re.compile(r"python|\.abi3\.", re.IGNORECASE)
+_INTERPRETER = re.compile(r"cp3(\d+)t?")
+_STABLE = re.compile(r"(_?Py\w+) 3\.(\d+)")
+_SHOWN = 4
+
+
+@cache
+def stable_abi() -> dict[str, int]:
+    """The names of the stable ABI, with the minor version of Python 3 that each arrived in."""
+    found: dict[str, int] = {}
+    for line in read_data("stable_abi.txt").splitlines():
+        if line.startswith("#"):
+            continue
+        match = _STABLE.fullmatch(line)
+        if match is None:
+            msg = f"the table data/stable_abi.txt has a line that is no name and version: `{line}`"
+            raise DataError(msg)
+        found[match[1]] = int(match[2])
+    return found
+
+
+def python_names(binary: Binary) -> set[str]:
+    """The names of Python's that a file needs."""
+    if b"Py" not in binary.imports:
+        return set()
+    return {name.decode(errors="replace") for name in _PYTHON.findall(b"\0" + binary.imports)}
+
+
+@rule("symbols-python", Severity.ERROR, "it does not load in the Python that the tag promises")
+def python(subject: Subject) -> Iterator[Hit]:
+    """A file was compiled for another Python than the tags say.
+
+    - A wheel with the tag `abi3`, or a module called `….abi3.so`, may only use the stable ABI, and
+      of that only what the oldest Python of its tag has; else it fails, or crashes, with another.
+      What a library of the package defines, or one of a package that it requires and that is
+      checked together with it, is not Python's.
+    - A free-threaded Python (`cp313t`) has other objects than one with a lock (`cp313`): what was
+      compiled for one crashes in the other. The same goes for debug builds of Python.
+    - A wheel must not need `libpython`: many Pythons have none, and where there is one, a second
+      interpreter is loaded beside the one that runs.
+
+    Compile with the headers of the right Python; for `abi3` with `Py_LIMITED_API`.
+    """
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        member = resolver.names[path]
+        for library in binary.needed:
+            if library.startswith("libpython") and subject.contents.kind == Kind.WHEEL:
+                what = f"needs `{library}`, which a wheel must not"
+                yield Hit(what, member, "do not link with libpython")
+        names = python_names(binary)
+        if not names:
+            continue
+        if _is_stable(subject, path) and not _stranger(subject, binary):
+            yield from _unstable(subject, member, names)
+        yield from _other_kind(subject.expected.abi, member, names)
+
+
+@rule("symbols-python-unsure", Severity.WARNING, "it may not load in the Python of its tag")
+def python_unsure(subject: Subject) -> Iterator[Hit]:
+    """A file of the stable ABI uses functions that are not in it, and may be another library's.
+
+    Their names begin like those of Python, but the file also needs a library that is not at hand
+    and may define them: `libshiboken6` has functions called `Py…`. If it does not, this is what
+    `symbols-python` tells.
+
+    Check the package together with the one that has the library.
+    """
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        if _is_stable(subject, path) and (library := _stranger(subject, binary)):
+            for hit in _unstable(subject, resolver.names[path], python_names(binary)):
+                what = f"{hit.what}, unless `{library}` has it"
+                yield Hit(what, hit.member, "check it together with the package that has it")
+
+
+def _is_stable(subject: Subject, path: str) -> bool:
+    return subject.expected.abi == "abi3" or path.endswith(".abi3.so")
+
+
+def _stranger(subject: Subject, binary: Binary) -> str:
+    """A library that a file needs and of which nothing is known; empty if there is none."""
+    resolver, siblings = resolver_of(subject), siblings_of(subject)
+    for library in binary.needed:
+        is_known = (
+            library in resolver.by_name
+            or library.startswith("libpython")
+            or any_match(library, resolver.system)
+            or siblings.anywhere(library)
+            or siblings.imported(library)
+            or library in siblings.libraries
+        )
+        if not is_known:
+            return library
+    return ""
+
+
+def _unstable(subject: Subject, member: str, names: set[str]) -> Iterator[Hit]:
+    match = _INTERPRETER.fullmatch(subject.expected.python)
+    oldest = int(match[1]) if match else max(stable_abi().values())
+    binaries = resolver_of(subject).binaries.values()
+    blocks = [b.exports for b in (*binaries, *siblings_of(subject).libraries.values())]
+    foreign = [
+        name
+        for name in sorted(names)
+        if stable_abi().get(name, oldest + 1) > oldest
+        and not any(f"{name}\0".encode() in block for block in blocks)
+    ]
+    if foreign:
+        more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
+        told = ", ".join(foreign[:_SHOWN])
+        what = f"uses {told}{more}, not in the stable ABI of Python 3.{oldest}"
+        yield Hit(what, member, "define Py_LIMITED_API, or do not promise abi3")
+
+
+def _other_kind(abi: str, member: str, names: set[str]) -> Iterator[Hit]:
+    """Tell what was compiled for another kind of CPython than the abi tag says."""
+    if not _INTERPRETER.fullmatch(abi):
+        return
+    hints = load_symbols().python
+    free = names.intersection(hints.free_threaded)
+    if free and not abi.endswith("t"):
+        what = f"uses {min(free)}, which only a free-threaded Python has, but is for {abi}"
+        yield Hit(what, member, f"compile it with the headers of {abi}")
+    locked = names.intersection(hints.locked)
+    if locked and not free and abi.endswith("t"):
+        what = f"uses {min(locked)} as for a Python with a lock, but is for {abi}"
+        yield Hit(what, member, f"compile it with the headers of {abi}")
+    debug = names.intersection(hints.debug)
+    if debug:
+        what = f"uses {min(debug)}, which only a debug build of Python has"
+        yield Hit(what, member, f"compile it with the headers of a release build of {abi}")
+
+
+@rule("symbols-python-core", Severity.WARNING, "the library can't be used without Python")
+def python_core(subject: Subject) -> Iterator[Hit]:
+    """A library that should not know of Python uses its functions.
+
+    Libraries that are neither extension modules nor called after Python (`libtorch_python.so`,
+    `libpyside6.abi3.so.6.9`) are for C++ programs as well, and the same for every version of
+    Python. One that needs functions of Python can be loaded only by an interpreter, and has to be
+    compiled for each of them.
+
+    Move what needs Python to the extension module.
+    """
+    resolver = resolver_of(subject)
+    for path, binary in resolver.binaries.items():
+        name = posixpath.basename(path)
+        if is_program(path) or is_module(path, binary) or _PYTHONS.search(name):
+            continue
+        if names := python_names(binary):
+            what = f"uses {len(names)} functions of Python: {min(names)} …"
+            yield Hit(what, resolver.names[path], "move what needs Python to an extension module")

@@ -1,0 +1,167 @@
+"""Rules about lists of files: RECORD of a wheel, and `info/paths.json` of a conda package."""
+
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from torchyard.checks.metadata_reader import dist_info, is_torn
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.subject import Subject
+from torchyard.errors import BuildError
+from torchyard.package.conda.index import PATHS, CondaPath, parse_paths
+from torchyard.package.contents import Contents, File, Kind
+from torchyard.package.wheel.dist_info import Recorded, parse_record
+
+_STRONG = frozenset(("sha256", "sha384", "sha512"))
+_REWRITE = "write RECORD last, when no file changes any more"
+
+
+def _record(contents: Contents) -> tuple[list[Recorded], list[str]]:
+    """The rows of a wheel's RECORD, and what is wrong with those that are none."""
+    return _parsed(contents.texts.get(f"{dist_info(contents)}/RECORD", b""))
+
+
+@lru_cache(maxsize=1)
+def _parsed(text: bytes) -> tuple[list[Recorded], list[str]]:
+    """Three rules want the same, and a list of 13,000 files takes a while to read."""
+    return parse_record(text.decode(errors="replace"))
+
+
+def _listable(contents: Contents) -> dict[str, File]:
+    """The files that RECORD should list: not itself, nor signatures of it."""
+    own = f"{dist_info(contents)}/RECORD"
+    exempt = {own, f"{own}.jws", f"{own}.p7s"}
+    files = contents.files.items()
+    return {name: file for name, file in files if name not in exempt and not name.endswith("/")}
+
+
+@rule("record-missing", Severity.ERROR, "installers refuse a wheel without a list of its files")
+def record_missing(subject: Subject) -> Iterator[Hit]:
+    """RECORD, the list of a wheel's files, is not there or can't be read.
+
+    It is a file of comma-separated values in the folder `.dist-info`: a path, a digest such as
+    `sha256=…`, and a size in each row. Without it installers refuse the wheel, or can't remove what
+    they have installed.
+
+    Write it with the tool that makes the wheel, and never by hand.
+    """
+    contents = subject.contents
+    folder = dist_info(contents)
+    if contents.kind is not Kind.WHEEL or not folder:
+        return
+    member = f"{folder}/RECORD"
+    if member not in contents.files:
+        yield Hit("the wheel has no RECORD", member, _REWRITE)
+    elif member not in contents.texts:
+        yield Hit("RECORD can't be read", member, _REWRITE)
+    else:
+        try:
+            contents.texts[member].decode()
+        except UnicodeDecodeError as error:
+            yield Hit(f"RECORD is no UTF-8 text: {error.reason}", member, _REWRITE)
+        for problem in _record(contents)[1]:
+            yield Hit(problem, member, _REWRITE)
+
+
+@rule("record-complete", Severity.ERROR, "files are installed that nobody listed, or the reverse")
+def record_complete(subject: Subject) -> Iterator[Hit]:
+    """RECORD does not list exactly the files of the wheel.
+
+    A file that is not listed is installed unchecked, and stays behind when the package is removed.
+    A row without a file means that something was lost after RECORD had been written. Only RECORD
+    itself and its signatures need no row.
+
+    Write RECORD last, when no file changes any more.
+    """
+    contents = subject.contents
+    if f"{dist_info(contents)}/RECORD" not in contents.texts:
+        return
+    times = Counter(row.name for row in _record(contents)[0])
+    for name in _listable(contents):
+        if name not in times:
+            yield Hit("the file is not in RECORD", name, _REWRITE)
+    for name, number in times.items():
+        if number > 1:
+            yield Hit(f"RECORD lists the file {number} times", name, _REWRITE)
+        if name not in contents.files and name != f"{dist_info(contents)}/RECORD":
+            yield Hit("RECORD lists the file, and it is not there", name, _REWRITE)
+
+
+@rule("record-digest", Severity.ERROR, "a file is not the one that RECORD was written for")
+def record_digest(subject: Subject) -> Iterator[Hit]:
+    """A digest or a size in RECORD is not that of the file, or there is no strong digest.
+
+    Somebody changed the file after RECORD had been written, mostly a tool that rewrites libraries.
+    Installers that verify refuse the wheel; those that don't install what nobody vouches for.
+    Digests must be SHA-256 or better; those of SHA-384 and SHA-512 are taken on trust here.
+
+    Write RECORD last, when no file changes any more.
+    """
+    contents = subject.contents
+    files = _listable(contents)
+    for row in _record(contents)[0]:
+        file = files.get(row.name)
+        if file is None:
+            continue
+        if row.size is not None and row.size != file.size:
+            yield Hit(f"RECORD says {row.size:,} bytes, and it has {file.size:,}", row.name)
+        if not row.algorithm:
+            yield Hit("RECORD has no digest of the file", row.name, _REWRITE)
+        elif row.algorithm not in _STRONG:
+            what = f"RECORD has a digest of a weak or unknown kind: {row.algorithm}"
+            yield Hit(what, row.name, "use sha256")
+        elif row.algorithm == "sha256" and file.digest and row.digest != file.digest:
+            yield Hit("the file's SHA-256 is not the one in RECORD", row.name, _REWRITE)
+
+
+@rule("conda-paths", Severity.ERROR, "installed files would not be those that were listed")
+def conda_paths(subject: Subject) -> Iterator[Hit]:
+    """`info/paths.json` does not list exactly the files of a conda package, or not as they are.
+
+    Installers create what it lists, and verify it by its digests and sizes. A file that is missing
+    from it is not installed; one that differs stops the installation. An archive that is cut off
+    is told by `archive-structure` alone.
+
+    Build the package again, and change no file afterwards.
+    """
+    contents = subject.contents
+    if contents.kind is not Kind.CONDA or is_torn(contents):
+        return
+    if PATHS not in contents.texts:
+        yield Hit("the package has no list of its files", PATHS)
+        return
+    try:
+        rows = parse_paths(contents.texts[PATHS])
+    except BuildError as error:
+        yield Hit(str(error), PATHS)
+        return
+    installed = {
+        name: file
+        for name, file in contents.files.items()
+        if not name.startswith("info/") and not name.endswith("/")
+    }
+    times = Counter(row.path for row in rows)
+    yield from (Hit("the file is not listed", name) for name in installed if name not in times)
+    yield from (Hit(f"listed {n} times", name) for name, n in times.items() if n > 1)
+    for row in rows:
+        yield from _compare(row, installed.get(row.path))
+
+
+def _compare(row: CondaPath, file: File | None) -> Iterator[Hit]:
+    if row.path_type == "directory":
+        return
+    if file is None:
+        yield Hit("the file is listed, and it is not there", row.path)
+        return
+    if bool(file.link) != (row.path_type == "softlink"):
+        is_one, said = ("a link", "none") if file.link else ("no link", "one")
+        yield Hit(f"the file is {is_one}, and is listed as {said}", row.path)
+    if file.link or row.path_type == "softlink":
+        return
+    if row.size_in_bytes is not None and row.size_in_bytes != file.size:
+        what = f"listed with {row.size_in_bytes:,} bytes, and it has {file.size:,}"
+        yield Hit(what, row.path)
+    if row.sha256 is None:
+        yield Hit("listed without a SHA-256", row.path)
+    elif file.digest and row.sha256 != file.digest:
+        yield Hit("the file's SHA-256 is not the one that is listed", row.path)

@@ -1,0 +1,205 @@
+"""Rules about the directories that libraries look into: their rpaths."""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from torchyard.checks.expected import order_of
+from torchyard.checks.loader.resolve import folders, is_program, resolver_of
+from torchyard.checks.metadata_reader import PREFIX
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.rules.linking import and_others
+from torchyard.checks.subject import Subject
+from torchyard.errors import DataError
+from torchyard.package.contents import Binary, Kind
+from torchyard.package.policy import Layout, Policy, load_layouts, policy_for
+from torchyard.package.versions import package_folder
+
+_LAYOUTS = {Kind.WHEEL: Layout.WHEEL, Kind.ZIP: Layout.LIBTORCH, Kind.CONDA: Layout.CONDA}
+_SITE = "site-packages/"
+_ROOTS = {Kind.WHEEL: "site-packages", Kind.ZIP: "what is unpacked", Kind.CONDA: "the prefix"}
+_MOST_ENTRIES = 3
+"""How many entries of an rpath are told before the others are only counted."""
+
+
+class Wanted(NamedTuple):
+    """The policy that a package was made by, and the folder that all its paths begin with."""
+
+    policy: Policy
+    root: str
+
+
+def wanted_of(subject: Subject) -> Wanted | None:
+    """The policy of a package that torchyard made: it carries its order; None for all others."""
+    contents, expected = subject.contents, subject.expected
+    order = order_of(contents)
+    if order is None:
+        return None
+    package, root = "", ""
+    if contents.kind == Kind.ZIP:
+        root = next(iter(contents.files)).partition("/")[0] + "/"
+    elif contents.kind == Kind.CONDA:
+        package = _package_in_prefix(contents.files)
+    try:
+        if contents.kind == Kind.WHEEL:  # whatever the file was renamed to
+            package = package_folder(order.task.facts["name"] if order.tasks else expected.name)
+        return Wanted(policy_for(_LAYOUTS[contents.kind], expected.compute, package), root)
+    except (DataError, ValueError):  # or a scope that no plan would write
+        return None
+
+
+def _package_in_prefix(names: Iterable[str]) -> str:
+    """The folder of the Python package whose libraries a conda package has."""
+    for name in names:
+        site, found, rest = name.partition(_SITE)
+        if found and ".so" in rest:
+            return f"{site}{_SITE}{rest.partition('/')[0]}"
+    return ""
+
+
+def _written(binary: Binary) -> str:
+    return binary.runpath or binary.rpath
+
+
+@rule("linking-rpath-outside", Severity.ERROR, "it may load a stranger's library, or none")
+def outside(subject: Subject) -> Iterator[Hit]:
+    """A file looks for libraries in a directory that has nothing to do with where it lies.
+
+    An rpath should begin with `$ORIGIN`, the folder of the file. An absolute directory is one of
+    the machine that compiled it: elsewhere it does not exist, or holds something else, and whoever
+    can write to it decides what is loaded. An empty entry, and one without `$ORIGIN`, means
+    whatever directory the program was started in.
+
+    Remove the entry: `torchyard repair --rpath` writes a new list.
+    """
+    for told, member, others in _entries(subject, _outside):
+        what = f"looks for libraries in {told}, outside of what is installed{others}"
+        yield Hit(what, member, "let every entry begin with $ORIGIN")
+
+
+@rule(
+    "linking-rpath-above",
+    Severity.WARNING,
+    "it may load a library of the system by mistake",
+    own=Severity.ERROR,
+)
+def above(subject: Subject) -> Iterator[Hit]:
+    """A file looks for libraries above the folder that packages are installed into.
+
+    An rpath that begins with `$ORIGIN` should stay inside of site-packages, or lead to the
+    environment's `lib`, where wheels such as Intel's put their libraries; in a conda package it
+    should stay inside of the prefix. What lies above is not the package's: mostly the directory
+    does not exist, as there is one `..` too many, and what is looked for there is found elsewhere
+    or not at all.
+
+    Correct the entry, or remove it: `torchyard repair --rpath` writes a new list.
+    """
+    root = _ROOTS[subject.contents.kind]
+    lib = f"{PREFIX}/lib" if subject.contents.kind == Kind.WHEEL else ""
+
+    def leads_up(path: str, entry: str) -> bool:
+        place = folders(path, entry)
+        is_up = bool(place) and place[0].startswith("..") and place[0] != lib
+        return is_up and not path.startswith("..")
+
+    for told, member, others in _entries(subject, leads_up):
+        what = f"looks for libraries in {told}, above {root}{others}"
+        yield Hit(what, member, "take away a `..`, or remove the entry")
+
+
+def _entries(
+    subject: Subject, choose: Callable[[str, str], bool]
+) -> Iterator[tuple[str, str, str]]:
+    """The entries of rpaths that are chosen, a file that has them, and how many others have."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for path, binary in resolver_of(subject).binaries.items():
+        written = _written(binary)
+        bad = [entry for entry in written.split(":") if choose(path, entry)] if written else []
+        if bad:
+            groups.setdefault(tuple(dict.fromkeys(bad)), []).append(path)
+    for entries, paths in groups.items():
+        shown = [_shown(paths[0], entry) for entry in entries[:_MOST_ENTRIES]]
+        more = len(entries) - _MOST_ENTRIES
+        told = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        yield told, resolver_of(subject).names[paths[0]], and_others(len(paths) - 1)
+
+
+def _shown(path: str, entry: str) -> str:
+    """An entry, and where it leads to."""
+    if not entry:
+        return "the current directory (an empty entry)"
+    place = folders(path, entry)
+    return f"`{entry}` (`{place[0]}`)" if place else f"`{entry}`"
+
+
+def _outside(path: str, entry: str) -> bool:
+    return not folders(path, entry)
+
+
+@rule("linking-rpath", Severity.ERROR, "it is not what packages of this kind look for")
+def rpath(subject: Subject) -> Iterator[Hit]:
+    """A file of a package made by torchyard does not have the rpath that its layout asks for.
+
+    For each kind of package it is known where its own libraries are, and where those of the wheels
+    that it requires; `layouts.toml` has it, and every file gets exactly these directories, in this
+    order. Another list means that something changed the file afterwards. Packages from elsewhere
+    are not measured by it: for them `linking-unresolved`, `linking-environment`,
+    `linking-rpath-outside` and `linking-rpath-above` say what is wrong.
+
+    `torchyard repair --rpath` writes the right list.
+    """
+    wanted = wanted_of(subject)
+    if wanted is None:
+        return
+    for path, binary in resolver_of(subject).binaries.items():
+        right = wanted.policy.rpath(PurePosixPath(path.removeprefix(wanted.root)))
+        if _written(binary) != right:
+            what = f"its rpath is `{_written(binary)}`, not `{right}`"
+            yield Hit(
+                what,
+                resolver_of(subject).names[path],
+                "write the right one: `torchyard repair --rpath`",
+            )
+
+
+@rule("linking-rpath-kind", Severity.WARNING, "LD_LIBRARY_PATH wins, or loses, unexpectedly")
+def kind(subject: Subject) -> Iterator[Hit]:
+    """Files have an RPATH where a RUNPATH is wanted, or the other way round.
+
+    Directories in an RPATH go before those of LD_LIBRARY_PATH and also hold for libraries that are
+    loaded further on; those in a RUNPATH come after it and hold for the file alone. A package whose
+    libraries come with NVIDIA's wheels wants an RPATH, or an LD_LIBRARY_PATH that leads to another
+    CUDA breaks it (pytorch#111469); all others want a RUNPATH. A file that has both ignores its
+    RPATH, and a package whose libraries have some this and some that behaves differently depending
+    on what is loaded first. Packages from elsewhere may have either, but all libraries the same.
+
+    Link with `-Wl,--disable-new-dtags` for an RPATH, or let `torchyard repair` write it.
+    """
+    kinds: dict[str, list[str]] = {"RPATH": [], "RUNPATH": []}
+    for path, binary in resolver_of(subject).binaries.items():
+        if binary.rpath and binary.runpath:
+            what = "has an RPATH, which its RUNPATH makes void"
+            yield Hit(what, resolver_of(subject).names[path], "keep only one of them")
+        elif _written(binary):
+            kinds["RUNPATH" if binary.runpath else "RPATH"].append(path)
+    wanted = wanted_of(subject)
+    to_wheels = [path for path in kinds["RUNPATH"] if _leads_to_wheel(subject, path)]
+    libraries = {name: [p for p in paths if not is_program(p)] for name, paths in kinds.items()}
+    if wanted is not None and not wanted.policy.force_rpath:
+        wrong, why = kinds["RPATH"], "has an RPATH, where a RUNPATH is wanted"
+    elif wanted is not None:
+        wrong, why = kinds["RUNPATH"], "has a RUNPATH, where an RPATH is wanted"
+    elif to_wheels or not all(libraries.values()):
+        wrong, why = to_wheels, "looks for libraries of other wheels by a RUNPATH, not an RPATH"
+    else:
+        wrong = libraries["RPATH"]
+        why = f"has an RPATH, but `{libraries['RUNPATH'][0]}` and others have a RUNPATH"
+    if wrong:
+        what = f"{why}{and_others(len(wrong) - 1)}"
+        yield Hit(what, resolver_of(subject).names[wrong[0]], "write all of them alike")
+
+
+def _leads_to_wheel(subject: Subject, path: str) -> bool:
+    """Whether a file looks for libraries in the folder of a wheel that the tables know."""
+    there = {row.folder for row in load_layouts().wheels}
+    return not there.isdisjoint(folders(path, _written(resolver_of(subject).binaries[path])))

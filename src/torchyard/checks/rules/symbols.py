@@ -1,0 +1,311 @@
+"""Rules about symbols: what libraries ask the system for, and what they show to others.
+
+The names of a library are in one block of bytes, a zero after each, and there may be 200,000: so
+they are searched with regular expressions, never one by one.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+from torchyard.checks.loader.companions import is_vendors
+from torchyard.checks.loader.resolve import is_program, resolver_of
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.rules.linking import and_others
+from torchyard.checks.subject import Subject
+from torchyard.host.files import read_data
+from torchyard.model.matrix import any_match
+from torchyard.model.values import Value
+from torchyard.package.contents import Binary
+from torchyard.package.tables import parse_table
+from torchyard.package.wheel.manylinux import above_ceiling
+
+_OLD = re.compile(rb"Ss|St4listI")
+_NEW = re.compile(rb"__cxx11")
+_TOKEN = re.compile(
+    rb"S[0-9A-Z]*_|T[0-9]*_|L[a-z]n?[0-9]+E|A[0-9]+_|[CD][0-9]|(Ss|St4listI)|([0-9]{1,9})|.",
+    re.DOTALL,
+)
+_OF_STD = re.compile(rb"_ZT?[VIS]?N?K?S[st]")
+_LABEL = re.compile(rb"_GLIBCXX_USE_CXX11_ABI=([01])")
+
+
+class Export(Value, kw_only=True):
+    """Names that a library should not show to others, and why."""
+
+    name: str
+    pattern: str
+    reason: str
+    hint: str
+
+
+class PythonHints(Value, kw_only=True):
+    """Functions that tell for which kind of CPython something was compiled."""
+
+    free_threaded: tuple[str, ...]
+    locked: tuple[str, ...]
+    debug: tuple[str, ...]
+
+
+class SymbolTable(Value, kw_only=True):
+    """The whole of `data/symbols.toml`."""
+
+    exceptions: tuple[str, ...]
+    forbidden: tuple[Export, ...]
+    leaked: tuple[Export, ...]
+    python: PythonHints
+
+
+@cache
+def load_symbols() -> SymbolTable:
+    """Read the table and check it."""
+    return parse_symbols(read_data("symbols.toml"))
+
+
+def parse_symbols(text: str) -> SymbolTable:
+    """Read the text of the table."""
+    return parse_table("symbols.toml", text, SymbolTable, _problems)
+
+
+def _problems(table: SymbolTable) -> Iterator[str]:
+    for row in (*table.forbidden, *table.leaked):
+        try:
+            re.compile(row.pattern)
+        except re.error as error:
+            yield f"has a bad pattern for {row.name}: {error}"
+
+
+@rule("symbols-ceiling", Severity.ERROR, "it does not load on systems that the tag promises")
+def ceiling(subject: Subject) -> Iterator[Hit]:
+    """A file needs a newer glibc, libstdc++ or libgcc than the wheel's platform tag promises.
+
+    `manylinux_2_28` says that the wheel works wherever there is glibc 2.28 or newer, and
+    `manylinux2014` stands for 2.17. For each there is a list of the versions of symbols that such
+    systems have. With a newer one, installing succeeds and importing fails: "version GLIBC_2.34
+    not found". Versions of a library that is in the package itself do not count, and without a
+    manylinux tag nothing is promised.
+
+    Compile on an older system, or give the wheel the tag that it deserves: `torchyard repair
+    --platform-tag`.
+    """
+    resolver = resolver_of(subject)
+    asked = {
+        path: {need.version for need in binary.needs if need.library not in resolver.by_name}
+        for path, binary in resolver.binaries.items()
+    }
+    glibc, above = above_ceiling(subject.expected.platforms, set().union(*asked.values()))
+    for path, versions in asked.items():
+        if newer := versions & above:
+            yield Hit(
+                f"needs {', '.join(highest(newer))}, newer than systems with glibc {glibc} have",
+                resolver.names[path],
+                "compile it on an older system, or give the wheel another tag",
+            )
+
+
+def highest(versions: Iterable[str]) -> list[str]:
+    """The highest version of each library: of GLIBC_2.29 and GLIBC_2.34, the second one."""
+    newest: dict[str, str] = {}
+    for version in sorted(versions, key=_numbers):
+        newest[version.rpartition("_")[0]] = version
+    return sorted(newest.values())
+
+
+def _numbers(version: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers by their size: as text they are longer if they are larger."""
+    return [(len(part), part) for part in version.rpartition("_")[2].split(".")]
+
+
+class Strings(NamedTuple):
+    """How many names, beside the standard library's own, use each of the two std::string."""
+
+    old: list[bytes]
+    new: bool
+
+
+def strings_in(block: bytes) -> Strings:
+    """Look for both kinds of std::string and std::list in names; of the new ones, for any."""
+    old = [name for name in _names_with(_OLD, block) if _uses_old(name)]
+    return Strings(old, any(not _OF_STD.match(name) for name in _names_with(_NEW, block)))
+
+
+def _names_with(pattern: re.Pattern[bytes], block: bytes) -> Iterator[bytes]:
+    end = 0
+    for match in pattern.finditer(block):
+        if match.start() >= end:
+            end = block.find(b"\0", match.start())
+            yield block[block.rfind(b"\0", 0, match.start()) + 1 : end]
+
+
+def _uses_old(name: bytes) -> bool:
+    """Whether a mangled name has the old std::string, and not only a word that looks like it."""
+    if not name.startswith(b"_Z") or _OF_STD.match(name):
+        return False
+    place = 2
+    while (token := _TOKEN.match(name, place)) is not None:
+        if token[1]:
+            return True
+        place = token.end() + (int(token[2]) if token[2] else 0)
+    return False
+
+
+@rule("symbols-abi", Severity.ERROR, "libraries compiled the other way can't be linked with it")
+def abi(subject: Subject) -> Iterator[Hit]:
+    """Libraries of the package do not agree about std::string.
+
+    Since gcc 5 there are two: with `_GLIBCXX_USE_CXX11_ABI=1`, the default, functions have names
+    with `__cxx11`; with `=0` they have the old ones. Functions that take a string can only be
+    called by code that was compiled the same way. So all libraries of a package must be of one
+    kind, the one that its CMake files or its name (`cxx11-abi`) tell others to use. What NVIDIA's
+    libraries show is their own affair, and libstdc++ has both kinds.
+
+    Compile everything with the same setting.
+    """
+    resolver = resolver_of(subject)
+    own = {
+        path: binary
+        for path, binary in resolver.binaries.items()
+        if not is_vendors(posixpath.basename(path)) and not _is_runtime(path, binary)
+    }
+    exported = {path: strings_in(binary.exports) for path, binary in own.items()}
+    label = _label(subject)
+    new = [path for path, strings in exported.items() if strings.new]
+    if label == "0":
+        for path in new:
+            what = "shows functions with the new std::string, though the old one is promised"
+            yield Hit(what, resolver.names[path], "compile it with _GLIBCXX_USE_CXX11_ABI=0")
+    elif label == "1" or new:
+        against = "the new one is promised" if label else f"`{new[0]}` has the new one"
+        for path, binary in own.items():
+            for verb, old in (
+                ("shows", exported[path].old),
+                ("needs", strings_in(binary.imports).old),
+            ):
+                if old:
+                    what = (
+                        f"{verb} {len(old)} functions with the old std::string, though {against}: "
+                        f"{old[0].decode(errors='replace')}"
+                    )
+                    hint = "compile it with _GLIBCXX_USE_CXX11_ABI=1"
+                    yield Hit(what, resolver.names[path], hint)
+
+
+def _label(subject: Subject) -> str:
+    """Which of the two those who compile against the package are told to use."""
+    if "cxx11-abi" in subject.contents.file_name:
+        return "1"
+    for name, text in subject.contents.texts.items():
+        if name.endswith("Config.cmake") and (match := _LABEL.search(text)):
+            return match[1].decode()
+    return ""
+
+
+@rule("symbols-forbidden", Severity.ERROR, "it takes over functions of other libraries")
+def forbidden(subject: Subject) -> Iterator[Hit]:
+    """A library shows functions that belong to another one.
+
+    The loader takes the first definition of a name that it meets, for all libraries in the process.
+    A library with a C++ runtime linked into it, and visible, so replaces parts of everybody's:
+    exceptions are not caught any more, streams are never set up, memory is freed by the wrong
+    allocator.
+
+    Link with the shared library, or hide what is linked in.
+    """
+    yield from _exports(subject, load_symbols().forbidden)
+
+
+@rule("symbols-leaked", Severity.WARNING, "it may clash with other libraries in the process")
+def leaked(subject: Subject) -> Iterator[Hit]:
+    """A library shows functions of something that was linked into it.
+
+    They may take the place of another library's, which is of another version. Torch's own wheels
+    show `std::filesystem` (pytorch#133437) and protobuf, so it is not always fatal; but programs
+    have crashed of it.
+
+    Hide what is linked in.
+    """
+    yield from _exports(subject, load_symbols().leaked)
+
+
+def _is_runtime(path: str, binary: Binary) -> bool:
+    """Whether a library is the one that the functions belong to, by its name or its soname."""
+    exceptions = load_symbols().exceptions
+    return any(any_match(name, exceptions) for name in (posixpath.basename(path), binary.soname))
+
+
+def _exports(subject: Subject, rows: Iterable[Export]) -> Iterator[Hit]:
+    resolver = resolver_of(subject)
+    for row in rows:
+        pattern = re.compile(rb"\0(?:%b)(?=\0)" % row.pattern.encode())
+        for path, binary in resolver.binaries.items():
+            if is_program(path) or _is_runtime(path, binary):
+                continue
+            names = [match[0][1:] for match in pattern.finditer(b"\0" + binary.exports)]
+            if names:
+                first = names[0].decode(errors="replace")
+                what = f"shows {len(names)} functions of {row.name} ({first} …): {row.reason}"
+                yield Hit(what, resolver.names[path], row.hint)
+
+
+@rule("symbols-stack", Severity.ERROR, "a mistake in it can be used to run anything")
+def stack(subject: Subject) -> Iterator[Hit]:
+    """A file asks for a stack that programs can be run from.
+
+    The loader then makes the whole process's stack executable; hardened systems, and glibc 2.41
+    for libraries that are loaded later, refuse to load it. Nearly always it comes from an assembler
+    file without a note about its stack.
+
+    Add `.section .note.GNU-stack,"",@progbits` to that file, or link with `-Wl,-z,noexecstack`.
+    """
+    hint = "link with -Wl,-z,noexecstack"
+    yield from _flagged(subject, "has an executable stack", hint, lambda b: b.executable_stack)
+
+
+@rule("symbols-textrel", Severity.ERROR, "it is slow to load, or refused")
+def textrel(subject: Subject) -> Iterator[Hit]:
+    """The loader has to change the program text of a file.
+
+    The pages can't be shared between processes, they must be writable for a while, and SELinux
+    forbids it. Something was compiled without `-fPIC`.
+
+    Compile it with `-fPIC`; `-Wl,-z,text` makes the linker say where.
+    """
+    hint = "compile all of it with -fPIC; link with -Wl,-z,text to see where"
+    yield from _flagged(subject, "has text relocations", hint, lambda b: b.text_relocations)
+
+
+@rule("symbols-hash", Severity.WARNING, "symbols are found slowly, or not at all")
+def gnu_hash(subject: Subject) -> Iterator[Hit]:
+    """A file has no GNU hash table of its symbols.
+
+    The loader then uses the older table, which is several times slower, or, if there is none
+    either, can't find symbols. It is what linkers did before 2006, or a tool that damaged the file.
+
+    Link with `-Wl,--hash-style=gnu`.
+    """
+    hint = "link with -Wl,--hash-style=gnu"
+    yield from _flagged(subject, "has no GNU hash table", hint, lambda b: not b.gnu_hash)
+
+
+@rule("symbols-build-id", Severity.NOTE, "debuggers can't find what belongs to it")
+def build_id(subject: Subject) -> Iterator[Hit]:
+    """A file has no build id.
+
+    It is the name by which debuggers, profilers and crash reports find the symbols that were
+    stripped from a file. Without one nobody can tell two builds apart.
+
+    Link with `-Wl,--build-id`.
+    """
+    hint = "link with -Wl,--build-id"
+    yield from _flagged(subject, "has no build id", hint, lambda b: not b.build_id)
+
+
+def _flagged(
+    subject: Subject, what: str, hint: str, is_wrong: Callable[[Binary], bool]
+) -> Iterator[Hit]:
+    resolver = resolver_of(subject)
+    paths = [path for path, binary in resolver.binaries.items() if is_wrong(binary)]
+    if paths:
+        yield Hit(f"{what}{and_others(len(paths) - 1)}", resolver.names[paths[0]], hint)

@@ -1,0 +1,265 @@
+"""Rules about the label: what a package's name promises is what is inside."""
+
+import re
+from collections.abc import Iterator
+
+from packaging.version import Version
+
+from torchyard.checks.metadata_reader import (
+    conda_index,
+    dist_infos,
+    in_site_packages,
+    is_torn,
+    metadata_fields,
+    values,
+)
+from torchyard.checks.rule import Hit, Severity, rule
+from torchyard.checks.subject import Subject
+from torchyard.checks.table import PlatformRow, load_rule_table
+from torchyard.model.matrix import any_match
+from torchyard.package.conda.index import INDEX
+from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.versions import package_folder
+
+_MACOS = re.compile(r"macosx_(?P<major>\d+)_(?P<minor>\d+)_")
+_MODULE = re.compile(
+    r"\.(?:cpython-(?P<unix>\d+t?)d?-[^./]+|cp(?P<windows>\d+t?)-[^./]+|(?P<stable>abi3t?))"
+    r"\.(?:so|pyd)$"
+)
+_CPYTHON = re.compile(r"cp\d+")
+_VERSION = re.compile(
+    rb"^__version__\s*(?::[^=\n]*)?=\s*(?:\w+\s*=\s*)?(?P<q>['\"])(?P<text>.*?)(?P=q)", re.MULTILINE
+)
+_GIT = re.compile(rb"^git_version\s*(?::[^=\n]*)?=\s*(?P<text>[^#\n]*)", re.MULTILINE)
+_HASH = re.compile(rb"['\"]?[0-9a-f]{7,64}['\"]?")
+_SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
+_SAME = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "i386": "i686", "x86": "i686"}
+"""Machines that other systems name differently."""
+
+_FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
+
+
+@rule("label-platform", Severity.ERROR, "programs for another machine than the label says")
+def label_platform(subject: Subject) -> Iterator[Hit]:
+    """A library or program is not for the platform of the package's label.
+
+    Installers choose by the label, and the loader refuses the file afterwards. On macOS, no file
+    may want a newer system than the label. Code for GPUs does not count.
+
+    Build for the platform of the label, or retag the package with what it really is.
+    """
+    rows = [(tag, load_rule_table().platform(tag)) for tag in subject.expected.platforms]
+    for member, binary in _programs(subject):
+        problems = (_misfit(binary, tag, row) for tag, row in rows if row and row.machines)
+        for problem in dict.fromkeys(filter(None, problems)):
+            yield Hit(problem, member)
+
+
+@rule(
+    "label-any",
+    Severity.WARNING,
+    "it works on some machines only, and the label says on any",
+    own=Severity.ERROR,
+)
+def label_any(subject: Subject) -> Iterator[Hit]:
+    """A package for any platform has libraries or programs, which are for one.
+
+    Who installs it on another machine gets files that can't be loaded there. That is all right if
+    the package brings one for each system, or does without: debuggers do so with the helpers by
+    which they attach to a process. Windows' launchers (`.exe`), which installers copy, and code for
+    GPUs do not count.
+
+    Give the package the platform that it is for, unless its code chooses among them.
+    """
+    if _is_for_any(subject):
+        launchers = load_rule_table().launchers
+        for member, binary in _programs(subject):
+            if not any_match(member, launchers):
+                what = f"{_FORMATS[binary.format]} file, in a package for any machine"
+                yield Hit(what, member, "give the package the platform that it is for")
+
+
+def _is_for_any(subject: Subject) -> bool:
+    rows = map(load_rule_table().platform, subject.expected.platforms)
+    return any(row is not None and not row.machines for row in rows)
+
+
+def _programs(subject: Subject) -> Iterator[tuple[str, Binary]]:
+    """The files that are for a machine, not for its GPU."""
+    devices = load_rule_table().devices
+    for member, file in subject.contents.files.items():
+        if file.binary is not None and file.binary.machine not in devices:
+            yield member, file.binary
+
+
+def _misfit(binary: Binary, tag: str, row: PlatformRow) -> str:
+    """Why a file does not belong into a package with a tag; empty if it does."""
+    machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}
+    if binary.format != row.format or not machines.issuperset(row.machines):
+        wanted = " and ".join(row.machines)
+        wrong = f"{_FORMATS[binary.format]} file for {binary.machine}"
+        return f"{wrong}, not {_FORMATS[row.format]} file for {wanted}"
+    promised = _MACOS.match(tag)
+    if promised and binary.minimum_system:
+        least = (int(promised["major"]), int(promised["minor"]))
+        if _numbers(binary.minimum_system) > least:
+            return f"needs macOS {binary.minimum_system}, and the tag says {least[0]}.{least[1]}"
+    return ""
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor, *_ = [int(part) for part in re.findall(r"\d+", version)] + [0, 0]
+    return major, minor
+
+
+@rule("label-python", Severity.ERROR, "modules that the promised Python can't import")
+def label_python(subject: Subject) -> Iterator[Hit]:
+    """An extension module is for another Python than the label says.
+
+    `_C.cpython-311-x86_64-linux-gnu.so` is seen by CPython 3.11 only, `_C.cpython-313t-…` by its
+    free-threaded build only, and `_C.abi3.so` by all newer ones but free-threaded. Any other Python
+    does not find it: `import` fails with "No module named". A wheel whose tags belong to different
+    Pythons, such as `cp311-cp312`, is installed by none.
+
+    Build the module with the Python of the label. A package with modules of the stable ABI has the
+    tag `abi3`. Modules in a package for any platform are told by `label-any`.
+    """
+    expected = subject.expected
+    if not expected.abi or _is_for_any(subject):
+        return
+    if not _is_of_one_python(expected.python.split("."), expected.abi.split(".")):
+        yield Hit(f"no Python has the tag {expected.python} and the ABI {expected.abi}")
+    for member in subject.contents.files:
+        found = _MODULE.search(member)
+        if found and not _fits(found, set(expected.abi.split("."))):
+            what = f"the module is for {_spell(found)}, and the label says {expected.abi}"
+            yield Hit(what, member)
+
+
+def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
+    """Whether some Python has one of the tags and of the ABIs; told for CPython's own ABIs only."""
+    own = [_CPYTHON.match(abi) for abi in abis]
+    return any(match is None or match[0] in pythons for match in own)
+
+
+def _spell(module: re.Match[str]) -> str:
+    return module["stable"] or f"cp{module['unix'] or module['windows']}"
+
+
+def _fits(module: re.Match[str], abis: set[str]) -> bool:
+    """Whether some ABI of the label sees a module; a CPython also sees those of the stable ABI."""
+    if not module["stable"]:
+        return _spell(module) in abis
+    threads = module["stable"].endswith("t")
+    return any(abi.endswith("t") <= threads and abi != "none" for abi in abis)
+
+
+@rule("label-version", Severity.ERROR, "the package tells its users another version")
+def label_version(subject: Subject) -> Iterator[Hit]:
+    """The version that the package itself tells is not the one that it is sold as.
+
+    `torch.__version__`, or the file `build-version` of a libtorch zip, should be the version of the
+    metadata. A wheel whose label has no local part, as PyPI wants it, may say more inside:
+    `2.13.0+cu130`. If there is a `git_version`, it should be the hash of a commit.
+
+    Take all of them from one place, and build from a checkout that knows its commit.
+    """
+    contents = subject.contents
+    label = _label(subject)
+    for member, text in contents.texts.items():
+        if _is_version_file(subject, member):
+            said = _VERSION.search(text)
+            if said and label and not _agree(said["text"].decode(errors="replace"), label):
+                told = said["text"].decode(errors="replace")
+                yield Hit(f"`__version__` is {told}, and the package is {label}", member)
+            git = _GIT.search(text)
+            if git and not _HASH.fullmatch(git["text"].strip()):
+                told = git["text"].strip().decode(errors="replace")
+                yield Hit(f"`git_version` is no commit: {told}", member)
+        elif contents.kind is Kind.ZIP and member.count("/") == 1:
+            yield from _in_zip(member, text.strip(), label)
+
+
+def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:
+    said = text.decode(errors="replace")
+    if member.endswith("/build-version") and label and not _agree(said, label):
+        yield Hit(f"the file says {said}, and the package is {label}", member)
+    if member.endswith("/build-hash") and not _HASH.fullmatch(text):
+        yield Hit(f"this is no commit: {said}", member)
+
+
+def _label(subject: Subject) -> str:
+    """The version by the metadata; a zip has only its name."""
+    contents = subject.contents
+    index = conda_index(contents)
+    if index is not None:
+        return index.version
+    stated = values(metadata_fields(contents), "Version")
+    return stated[0] if stated else subject.expected.version
+
+
+def _is_version_file(subject: Subject, member: str) -> bool:
+    """Whether a file is `version.py` of the package's own Python package.
+
+    A conda package may be called otherwise than the folder, and has one folder mostly.
+    """
+    path = in_site_packages(subject.contents, member)
+    folder, _, name = (path or "").partition("/")
+    if name not in {"version.py", "_version.py"}:
+        return False
+    own = package_folder(subject.expected.name).lower()
+    return subject.contents.kind is Kind.CONDA or folder.lower() == own
+
+
+def _agree(inside: str, label: str) -> bool:
+    try:
+        said, promised = Version(inside), Version(label)
+    except ValueError:
+        return inside == label
+    return said == promised or (promised.local is None and said.public == promised.public)
+
+
+@rule("label-name", Severity.ERROR, "a conda package under another name than its own")
+def label_name(subject: Subject) -> Iterator[Hit]:
+    """The file name of a conda package is not what `info/index.json` says.
+
+    A channel lists packages by their file names, and installers unpack them by what is inside. The
+    name is NAME-VERSION-BUILD, and a subdir such as `linux-64` must be said. An archive that is cut
+    off is told by `archive-structure` alone.
+
+    Do not rename conda packages; build them again.
+    """
+    contents: Contents = subject.contents
+    if contents.kind is not Kind.CONDA:
+        return
+    index = conda_index(contents)
+    if index is None:
+        if not is_torn(contents):
+            yield Hit("the package has no index that can be read", INDEX)
+        return
+    stem = f"{index.name}-{index.version}-{index.build}"
+    if contents.file_name not in {f"{stem}.conda", f"{stem}.tar.bz2"}:
+        yield Hit(f"the index says {stem}, and the file is {contents.file_name}", INDEX)
+    if not _SUBDIR.fullmatch(index.subdir):
+        yield Hit(f"the index has no subdir such as linux-64, but `{index.subdir}`", INDEX)
+
+
+@rule("label-zip", Severity.WARNING, "this is no libtorch, so there was hardly anything to check")
+def label_zip(subject: Subject) -> Iterator[Hit]:
+    """A zip is taken for a libtorch, and nothing in it tells that it is one.
+
+    A libtorch zip has libraries in a folder `lib`, or a file `build-version`. Of any other zip it
+    is not known what should be in it, so that no findings mean nothing. A wheel that was renamed to
+    `.zip` is told, too: it is not checked as a wheel.
+
+    Give the file the name that it had: `….whl` for a wheel, `….conda` for a conda package.
+    """
+    contents = subject.contents
+    if contents.kind is not Kind.ZIP or is_torn(contents):
+        return
+    globs = load_rule_table().libtorch
+    if found := dist_infos(contents):
+        what = f"this is a wheel under another name: it has {found[0]}"
+        yield Hit(what, f"{found[0]}/", "give it the name of a wheel, which ends in .whl")
+    elif not any(any_match(name, globs) for name in contents.files):
+        yield Hit("nothing tells that this is a libtorch zip", "", "check what the file is")

@@ -1,0 +1,96 @@
+"""A package to be tried: what its file says, before anything is installed."""
+
+from pathlib import Path
+from typing import NoReturn
+
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from torchyard.checks.expected import expected_of, order_of
+from torchyard.checks.metadata_reader import conda_index
+from torchyard.errors import HostError
+from torchyard.model.matrix import any_match
+from torchyard.model.recipe import Stage
+from torchyard.model.values import Value
+from torchyard.package.contents import Contents, Kind
+from torchyard.package.policy import ComputeRow, load_layouts
+from torchyard.package.read import read_package
+
+
+class PackageUnderTest(Value, kw_only=True):
+    """A package, by its name and what it says about itself; empty where nothing tells."""
+
+    path: str
+    kind: Kind
+    name: str
+    version: str = ""
+    compute: str = ""
+    """cpu, cu130, rocm7.2 …"""
+    commit: str = ""
+    """What it was made from, if it carries its order."""
+    build: str = ""
+    subdir: str = ""
+    """Of a conda package."""
+    index: str = ""
+    """Where its users find it, if it is published: an index, a conda channel, or the file."""
+
+    @property
+    def file(self) -> str:
+        return Path(self.path).name
+
+    @property
+    def title(self) -> str:
+        """For tables of known failures: `torch-2.13.0+cpu`."""
+        return f"{self.name}-{self.version}" if self.version else self.name
+
+    @property
+    def rules(self) -> tuple[ComputeRow, ...]:
+        """What is known about libraries of its compute platform; hardly ever more than one."""
+        rows = load_layouts().compute.values()
+        return tuple(row for row in rows if any_match(self.compute, row.names))
+
+    @property
+    def uses_other_wheels(self) -> bool:
+        """Whether its libraries may be in other wheels, and are to be found before all else."""
+        forced = any(row.wheels and row.force_rpath for row in self.rules)
+        return self.kind is Kind.WHEEL and forced
+
+    @property
+    def tags(self) -> frozenset[Tag]:
+        """Which Pythons and systems a wheel is for."""
+        return parse_wheel_filename(self.file)[3]
+
+
+def read_package_under_test(path: Path) -> PackageUnderTest:
+    """See what a package is; everything in it is read, and nothing unpacked."""
+    contents = read_package(path)
+    expected, index = expected_of(contents), conda_index(contents)
+    if contents.kind is Kind.CONDA and index is None:
+        _refuse(path, "it has no info/index.json that can be read")
+    if contents.kind is Kind.WHEEL:
+        try:
+            parse_wheel_filename(path.name)
+        except InvalidWheelFilename as error:
+            _refuse(path, str(error))
+    name = index.name if index else expected.name
+    return PackageUnderTest(
+        path=str(path.absolute()),
+        kind=contents.kind,
+        name=canonicalize_name(name) if contents.kind is Kind.WHEEL else name or path.stem,
+        version=index.version if index else expected.version,
+        compute=expected.compute,
+        commit=_commit(contents),
+        build=index.build if index else "",
+        subdir=index.subdir if index else "",
+    )
+
+
+def _refuse(path: Path, why: str) -> NoReturn:
+    msg = f"`{path}` can't be installed: {why}"
+    raise HostError(msg, hint="`torchyard check` tells what is wrong with it")
+
+
+def _commit(contents: Contents) -> str:
+    order = order_of(contents)
+    tasks = order.tasks if order else ()
+    return next((task.text("commit") for task in tasks if task.stage is Stage.SOURCE), "")

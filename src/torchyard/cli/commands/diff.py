@@ -1,0 +1,69 @@
+"""`torchyard diff`: what is different between two packages, and who would notice."""
+
+from pathlib import Path
+
+import click
+
+from torchyard.app.reading import read
+from torchyard.checks.compare import Extension, compare, extension_of, will_load
+from torchyard.cli.options import json_option
+from torchyard.errors import CheckError
+from torchyard.package.contents import Contents, FaultKind, is_library
+from torchyard.terminal.console import show, write
+
+
+@click.command("diff")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option(
+    "--extension",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Tell whether this wheel or .so, built against BEFORE, loads with AFTER; 13 if not.",
+)
+@click.option("--all", "everything", is_flag=True, help="List everything, however much it is.")
+@json_option
+def command(
+    *, before: Path, after: Path, extension: Path | None, everything: bool, as_json: bool
+) -> None:
+    """Show what is different between two packages: files, sizes, symbols, what they need.
+
+    Packages may be of two kinds, such as a wheel and a libtorch zip.
+    """
+    old, new = _whole(before), _whole(after)
+    comparison = compare(old, new)
+    answer = will_load(_extension(extension), old, new) if extension else None
+    if as_json:
+        from torchyard.reports.compare.document import compare_document
+        from torchyard.reports.document import encode
+
+        write(encode(compare_document(comparison, answer)))
+    else:
+        from torchyard.host.demangle import demangled
+        from torchyard.reports.compare.text import compare_report, shown_symbols
+
+        readable = demangled(shown_symbols(comparison, answer, everything=everything))
+        show(compare_report(comparison, answer, readable, everything=everything))
+    if answer and not answer.loads:
+        msg = f"{answer.extension} would not load with {comparison.after}"
+        raise CheckError(msg, hint=f"compile it against {comparison.after}")
+
+
+def _whole(path: Path) -> Contents:
+    """Read a package; what is missing from one that is cut off would look as if it were removed."""
+    contents = read(path)
+    for kind, member, what in contents.faults:
+        if kind in {FaultKind.STRUCTURE, FaultKind.BOMB}:
+            where = f"{member} " if member else ""
+            msg = f"`{path.name}` can't be compared: {where}{what}"
+            raise CheckError(msg, hint="`torchyard check` tells all that is wrong with it")
+    return contents
+
+
+def _extension(path: Path) -> Extension:
+    """Read what was built against a package: one library, or a package with some."""
+    if not is_library(path.name):
+        return extension_of(_whole(path))
+    from torchyard.package.library import read_library
+
+    return Extension(path.name, {path.name: read_library(path)})

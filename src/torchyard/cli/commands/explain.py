@@ -1,0 +1,99 @@
+"""`torchyard explain`: why something is in the plan, or is not, and what a rule is for."""
+
+import click
+
+from torchyard.app.toolchain_id import with_toolchain_id
+from torchyard.cli.options import file_option, json_option, set_option
+from torchyard.config.load import load_config
+from torchyard.config.revisions import load_yard_of
+from torchyard.config.tables import load_tables
+from torchyard.errors import SelectionError, UsageError
+from torchyard.model.identifier import Identifier, parse
+from torchyard.model.suggest import did_you_mean, nearest
+from torchyard.plan.build import make_plan_with
+from torchyard.plan.diff import Differences
+from torchyard.plan.explain import explain
+from torchyard.reports.document import encode
+from torchyard.reports.plan.document import explain_document
+from torchyard.reports.plan.text import story_report
+from torchyard.terminal.console import show, write
+
+_RULE = "rule"
+
+
+@click.command("explain")
+@click.argument("identifier", metavar="IDENTIFIER | rule")
+@click.argument("rule", metavar="[RULE]", required=False)
+@file_option
+@set_option
+@click.option(
+    "--against", metavar="OLD", help="Name what changed since OLD: a file or a git revision."
+)
+@json_option
+def command(
+    *,
+    identifier: str,
+    rule: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    against: str | None,
+    as_json: bool,
+) -> None:
+    """Tell why a cell or job exists or not, what it shares, and what its fingerprint is made of.
+
+    `explain rule` lists the rules of `torchyard check`, and `explain rule RULE` tells what one of
+    them is for, and what to do about what it finds.
+    """
+    if identifier == _RULE:
+        _explain_rule(rule, as_json=as_json)
+        return
+    if rule is not None:
+        msg = f"`explain` takes one identifier, and `{rule}` is a second one"
+        raise UsageError(msg, hint="explain them one by one")
+    parsed = _parsed(identifier)
+    tables = load_tables()
+    others = [against] if against else []
+    config = load_config(file, changes, others=others)
+    plan = make_plan_with(with_toolchain_id(config, file), tables, parsed)
+    differences = None
+    if against:
+        before = with_toolchain_id(load_yard_of(against, file, others=[file]), file)
+        old = make_plan_with(before, tables, parsed)
+        differences = Differences(old, plan)
+    story = explain(plan, parsed)
+    if as_json:
+        write(encode(explain_document(plan, story, differences)))
+    else:
+        show(story_report(plan, story, differences))
+
+
+def _parsed(text: str) -> Identifier:
+    """Parse an identifier; who gives the name of a rule is told how rules are explained."""
+    try:
+        return parse(text)
+    except SelectionError as error:
+        from torchyard.checks.registry import RULES
+
+        rule = nearest(text, RULES)
+        if text != f"{_RULE}s" and rule is None:
+            raise
+        words = f"{_RULE} {rule}" if rule else _RULE
+        hint = f"rules are explained by `torchyard explain {words}`"
+        raise SelectionError(str(error), hint=hint) from error
+
+
+def _explain_rule(identifier: str | None, *, as_json: bool) -> None:
+    from torchyard.checks.registry import RULES
+    from torchyard.reports.check.document import rules_document
+    from torchyard.reports.check.text import rule_report, rules_report
+
+    if identifier is not None and identifier not in RULES:
+        msg = f"there is no rule `{identifier}`"
+        raise SelectionError(msg, hint=did_you_mean(identifier, RULES))
+    rules = list(RULES.values()) if identifier is None else [RULES[identifier]]
+    if as_json:
+        write(encode(rules_document(rules)))
+    elif identifier is None:
+        show(rules_report(rules))
+    else:
+        show(rule_report(rules[0]))

@@ -1,0 +1,148 @@
+"""`torchyard index`: look at indexes, and at what has been done to a channel; mend its pages."""
+
+from typing import get_args
+
+import click
+
+from torchyard.app.locations import open_channel, read_channel
+from torchyard.cli.options import channel_argument, file_option, json_option
+from torchyard.errors import AuditError, SelectionError
+from torchyard.index.entry import Status
+from torchyard.terminal.console import show, talk, write
+
+
+@click.group("index")
+def command() -> None:
+    """Look at indexes, our own and those of others, and look after a channel's pages."""
+
+
+@command.command("check")
+@click.argument("place", metavar="URL|DIR")
+@click.option(
+    "--project",
+    "projects",
+    multiple=True,
+    metavar="GLOB",
+    help="Look only at these projects, or these conda packages.",
+)
+@click.option(
+    "--external",
+    multiple=True,
+    metavar="GLOB",
+    help="Names that are meant to come from elsewhere, such as 'nvidia-*'.",
+)
+@click.option(
+    "--deep", is_flag=True, help="Read every package, and compare it with what the index says."
+)
+@json_option
+def check(
+    *,
+    place: str,
+    projects: tuple[str, ...],
+    external: tuple[str, ...],
+    deep: bool,
+    as_json: bool,
+) -> None:
+    """Audit a simple index or a conda channel, as an outsider.
+
+    It may be anybody's: an address with a list of projects, the page of one project, a conda
+    channel, or a channel of torchyard with all that is in it (wheels, conda packages and zips);
+    on the web or in a directory.
+    """
+    from torchyard.config.tables import load_tables
+    from torchyard.host.fetcher import address_of
+    from torchyard.publish.index_check.check import audit
+    from torchyard.publish.index_check.rules import Findings
+    from torchyard.publish.index_check.simple import Scope
+    from torchyard.reports.document import encode
+    from torchyard.reports.index_check.document import index_check_document
+    from torchyard.reports.index_check.text import index_check_report
+
+    subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
+    findings = Findings()
+    scope = Scope(projects=projects, external=external, deep=deep)
+    audited = audit(address_of(place), scope, subdirs, findings)
+    document = index_check_document(audited, findings, deep=deep)
+    if as_json:
+        write(encode(document))
+    else:
+        show(index_check_report(document))
+    if document.findings["error"]:
+        msg = f"errors were found in {audited.url}"
+        raise AuditError(msg, hint="docs/how-to/check-an-index.md tells what each rule is about")
+
+
+@command.command("log")
+@channel_argument
+@file_option
+@json_option
+def log(*, channel: str, file: str, as_json: bool) -> None:
+    """List what has been done to CHANNEL, the newest first.
+
+    `torchyard rollback` goes back to any generation that is listed.
+    """
+    from torchyard.reports.channel.document import log_document
+    from torchyard.reports.channel.text import log_report
+    from torchyard.reports.document import encode
+
+    place = read_channel(channel, file)
+    document = log_document(place.url, place.head())
+    if as_json:
+        write(encode(document))
+    else:
+        show(log_report(document))
+
+
+@command.command("mend")
+@channel_argument
+@click.argument("parts", nargs=-1, metavar="[PART]...")
+@file_option
+@json_option
+def mend(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool) -> None:
+    """Write pages of CHANNEL anew that are not what they should be.
+
+    A publisher that was killed may leave some. PART is simple/torch, conda/linux-64 or
+    libtorch/torch; without any, all pages are looked at.
+    """
+    from torchyard.model.suggest import did_you_mean
+    from torchyard.publish.channel.draft import ROOTS
+    from torchyard.reports.channel.document import MendDocument
+    from torchyard.reports.channel.text import mend_report
+    from torchyard.reports.document import encode
+
+    place = open_channel(channel, file)
+    known = place.head().parts
+    for part in parts:
+        if part not in known:
+            msg = f"`{place.url}` has no part `{part}`"
+            raise SelectionError(msg, hint=did_you_mean(part, known))
+    document = MendDocument(channel=place.url, pages=place.mend(parts or [*known, ROOTS]))
+    if as_json:
+        write(encode(document))
+    else:
+        show(mend_report(document))
+
+
+@command.command("status")
+@channel_argument
+@click.argument("project")
+@click.argument("status", type=click.Choice(get_args(Status)))
+@click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@file_option
+def status(*, channel: str, project: str, status: Status, reason: str, file: str) -> None:
+    """Say of a PROJECT whether it gets new files, and whether it offers any (PEP 792).
+
+    An archived project takes no new files, a deprecated one is not to be used any more, and the
+    files of a quarantined one are shown to nobody until it is active again.
+    """
+    from packaging.utils import canonicalize_name
+
+    from torchyard.app.clock import current_moment
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.ops.status import set_status
+
+    place = open_channel(channel, file)
+    because = f": {reason}" if reason else ""
+    order = ChangeReason(f"status {project} {status}{because}", current_moment())
+    head = set_status(place, canonicalize_name(project), status, reason, order)
+    talk(f"{place.url}: generation {head.generation}, {project} is {status}")

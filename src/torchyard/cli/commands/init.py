@@ -1,0 +1,176 @@
+"""`torchyard init`: write a first torchyard.toml."""
+
+import re
+import sys
+from collections.abc import Callable, Collection
+from pathlib import Path
+
+import click
+
+from torchyard.config.document import Document
+from torchyard.config.evaluate import VERSION
+from torchyard.config.load import config_of
+from torchyard.config.starter import Answers, starter
+from torchyard.config.tables import load_tables
+from torchyard.errors import HostError, TorchyardError, UsageError
+from torchyard.host.files import exists, write_text
+from torchyard.host.machine import platform_name, python_name
+from torchyard.model.config import own_release
+from torchyard.model.recipe import RECIPES, Dimension
+from torchyard.model.suggest import did_you_mean
+from torchyard.plan.build import make_plan
+from torchyard.terminal.console import talk
+
+
+@click.command("init")
+@click.option("-f", "--file", metavar="FILE", default="torchyard.toml", help="File to write.")
+@click.option("--recipe", type=click.Choice(list(RECIPES)), help="Kind of project.")
+@click.option("--name", help="Name of the distribution.")
+@click.option("--version", help="Version to build.")
+@click.option("--git", help="Repository of the source.")
+@click.option("--rev", help="Commit or tag to build.")
+@click.option("--path", help="Directory of the source, instead of a repository.")
+@click.option("--platform", help="Platforms, with commas between them.")
+@click.option("--compute", help="Compute platforms, with commas between them.")
+@click.option("--python", help="Pythons, with commas between them.")
+@click.option("--package", help="Package kinds, with commas between them.")
+@click.option("--torch", help="Torch releases to compile against, or one to take libraries of.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+def command(*, file: str, force: bool, **flags: str | None) -> None:
+    """Write a small, commented torchyard.toml.
+
+    Asks for what no flag says; without a terminal, takes the defaults.
+    """
+    if exists(file) and not force:
+        msg = f"`{file}` exists already"
+        raise HostError(msg, hint="pass --force to replace it")
+    answers = _Questions(flags).answers()
+    tables = load_tables()
+    text = starter(answers, tables)
+    try:
+        make_plan(config_of(file, Document(file, text)), tables)
+    except TorchyardError as error:
+        msg = f"these answers make no plan: {error}"
+        raise UsageError(msg, hint=error.diagnostics[0].hint) from error
+    write_text(file, text, replace=force)
+    talk(f"wrote {file}; now try: torchyard plan -f {file}")
+
+
+class _Questions:
+    """Asks for everything that no flag says, and asks again if an answer makes no sense."""
+
+    def __init__(self, flags: dict[str, str | None]) -> None:
+        self.flags = flags
+        self.tables = load_tables()
+
+    def answers(self) -> Answers:
+        recipe = self._ask("recipe", "Kind of project", "pytorch", one_of(RECIPES))
+        extension = recipe == "extension"
+        known = self.tables.known(RECIPES[recipe])
+        here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or "extension"
+        name = self._ask("name", "Name", here if extension else "torch", something)
+        first = "0.1.0" if extension else f"{self._newest}.0"
+        version = self._ask("version", "Version", first, a_version)
+        git, rev, path = self._source(
+            "pytorch/pytorch" if not extension else f"{name}/{name}", version
+        )
+        return Answers(
+            recipe=recipe,
+            name=name,
+            version=version,
+            git=git,
+            rev=rev,
+            path=path,
+            platform=self._several("platform", "Platforms", platform_name(), known),
+            compute=self._several("compute", "Compute platforms", "cpu", known),
+            python=self._several("python", "Pythons", python_name(), known),
+            package=self._several("package", "Packages", "wheel", known),
+            torch=self._against() if extension else (self._libraries_of(version),),
+        )
+
+    @property
+    def _newest(self) -> str:
+        return list(self.tables.releases)[-1]
+
+    def _source(self, repository: str, version: str) -> tuple[str, str, str]:
+        """Repository and revision, or else a directory."""
+        path = self.flags["path"]
+        if path is None:
+            git = self._ask("git", "Git repository", f"https://github.com/{repository}", something)
+            return git, self._ask("rev", "Commit or tag", f"v{version}", something), ""
+        if self.flags["git"] is not None or self.flags["rev"] is not None:
+            msg = "a source is a directory or a repository: --path excludes --git and --rev"
+            raise UsageError(msg)
+        return "", "", something(path)
+
+    def _against(self) -> tuple[str, ...]:
+        """The torch releases that an extension is compiled against."""
+        check = several_of(self.tables.releases)
+        return words(self._ask("torch", "Torch releases", self._newest, check))
+
+    def _libraries_of(self, version: str) -> str:
+        """The torch release to take libraries of: the version's own if it is known."""
+        own = own_release(version)
+        release = own if own in self.tables.releases else self._newest
+        return one_of(self.tables.releases)(self.flags["torch"] or release)
+
+    def _several(
+        self, key: str, question: str, default: str, known: dict[Dimension, tuple[str, ...]]
+    ) -> tuple[str, ...]:
+        values = known[Dimension(key)]
+        return words(
+            self._ask(key, f"{question} ({', '.join(values)})", default, several_of(values))
+        )
+
+    def _ask(self, key: str, question: str, default: str, check: Callable[[str], str]) -> str:
+        """Take a flag's value, or ask at a terminal, or take the default."""
+        given = self.flags[key]
+        if given is None and sys.stdin is not None and sys.stdin.isatty():
+            return str(click.prompt(question, default=default, value_proc=check, err=True))
+        try:
+            return check(default if given is None else given)
+        except click.UsageError as error:
+            msg = f"--{key}: {error.message}"
+            raise UsageError(msg) from error
+
+
+def words(text: str) -> tuple[str, ...]:
+    return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def something(answer: str) -> str:
+    if not answer.strip():
+        msg = "an empty answer is not enough"
+        raise click.UsageError(msg)
+    return answer.strip()
+
+
+def a_version(answer: str) -> str:
+    if not VERSION.fullmatch(answer):
+        msg = f"`{answer}` is not a public version"
+        raise click.UsageError(msg)
+    return answer
+
+
+def one_of(known: Collection[str]) -> Callable[[str], str]:
+    def check(answer: str) -> str:
+        if answer not in known:
+            msg = f"there is no `{answer}`; {did_you_mean(answer, known)}"
+            raise click.UsageError(msg)
+        return answer
+
+    return check
+
+
+def several_of(known: Collection[str]) -> Callable[[str], str]:
+    def check(answer: str) -> str:
+        found = words(answer)
+        something("".join(found))
+        for word in found:
+            one_of(known)(word)
+        if len(set(found)) < len(found):
+            msg = "the same is named twice"
+            raise click.UsageError(msg)
+        return answer
+
+    return check

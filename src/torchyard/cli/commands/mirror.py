@@ -1,0 +1,85 @@
+"""`torchyard mirror`: take a part of another index into a channel."""
+
+from pathlib import Path
+
+import click
+
+from torchyard.app.clock import current_moment
+from torchyard.app.locations import home_of, open_channel
+from torchyard.cli.options import file_option, json_option
+from torchyard.terminal.console import show, write
+
+
+@click.command("mirror")
+@click.argument("source")
+@click.option("--to", "place", required=True, metavar="CHANNEL", help="Where the files go.")
+@click.option(
+    "--select",
+    "selects",
+    multiple=True,
+    required=True,
+    metavar="REQUIREMENT",
+    help="Projects and versions to take, such as 'torch==2.13.*'.",
+)
+@click.option("--python", "pythons", multiple=True, metavar="TAG", help="Only for these: cp312.")
+@click.option(
+    "--platform",
+    "platforms",
+    multiple=True,
+    metavar="GLOB",
+    help="Only for these: 'manylinux*_x86_64'.",
+)
+@click.option("--variant", metavar="NAME", help="Where files go, whatever their versions say.")
+@click.option(
+    "--allow-unhashed", "unhashed", is_flag=True, help="Take files that nobody can verify."
+)
+@click.option("--dry-run", is_flag=True, help="Only tell what would be taken.")
+@file_option
+@json_option
+def command(
+    *,
+    source: str,
+    place: str,
+    selects: tuple[str, ...],
+    pythons: tuple[str, ...],
+    platforms: tuple[str, ...],
+    variant: str | None,
+    unhashed: bool,
+    dry_run: bool,
+    file: str,
+    as_json: bool,
+) -> None:
+    """Take a part of another simple index, SOURCE, into a channel.
+
+    SOURCE is an address or a directory. Files are verified by their hashes while they come; all are
+    published at once. A run that was interrupted goes on where it was.
+    """
+    from torchyard.host.fetcher import address_of
+    from torchyard.host.http import shown
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.mirror.mirror import Mirror
+    from torchyard.publish.mirror.select import Wanted, check_python, check_variant
+    from torchyard.reports.document import encode
+    from torchyard.reports.index_check.document import mirror_document
+    from torchyard.reports.index_check.text import mirror_report
+
+    wanted = Wanted(
+        selects=selects,
+        pythons=tuple(map(check_python, pythons)),
+        platforms=platforms,
+        variant=None if variant is None else check_variant(variant),
+    )
+    address, now = address_of(source), current_moment()
+    channel = open_channel(place, file, make=True)
+    mirror = Mirror(address, channel, Path(home_of(file), "mirror"), now)
+    files = mirror.look(wanted, unhashed=unhashed)
+    generation = 0
+    if not dry_run:
+        why = f"mirror {', '.join(selects)} of {shown(address)}"
+        head, files = mirror.take(files, ChangeReason(why, now))
+        generation = head.generation
+    document = mirror_document(shown(address), channel.url, generation, files)
+    if as_json:
+        write(encode(document))
+    else:
+        show(mirror_report(document))

@@ -1,0 +1,116 @@
+"""`torchyard pin`: versions of a channel that stay, and exactly which files they are."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import click
+
+from torchyard.app.clock import current_moment
+from torchyard.app.locations import open_channel
+from torchyard.app.planned import channel_of, check_origin, config_of
+from torchyard.cli.options import (
+    channel_argument,
+    file_option,
+    json_option,
+    only_option,
+    variant_option,
+)
+from torchyard.errors import UsageError
+from torchyard.terminal.console import show, talk, write
+
+if TYPE_CHECKING:
+    from torchyard.publish.channel.channel import Channel
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.select import Selection
+
+
+@click.command("pin")
+@channel_argument
+@click.argument("selectors", nargs=-1, metavar="[VERSION | SELECTOR]...")
+@variant_option
+@only_option
+@click.option("--as", "name", metavar="NAME", help="What to call it, in place of its version.")
+@click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@click.option(
+    "--to", "archive", metavar="CHANNEL", help="Bring the files into another channel, too."
+)
+@click.option("--remove", metavar="NAME", help="Let go of a pin.")
+@file_option
+@json_option
+def command(
+    *,
+    channel: str,
+    selectors: tuple[str, ...],
+    variants: tuple[str, ...],
+    files: tuple[str, ...],
+    name: str | None,
+    reason: str,
+    archive: str | None,
+    remove: str | None,
+    file: str,
+    as_json: bool,
+) -> None:
+    """Keep versions of CHANNEL whatever is pruned, and write down exactly which files they are.
+
+    VERSION means all projects that have it, a SELECTOR is a requirement: torch==2.14.0.dev20261115.
+    The pages pins/NAME.json and, for each variant, pins/NAME/VARIANT.txt name the files with their
+    hashes; the latter are requirements for `pip install --require-hashes`.
+    """
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.ops.pin import pin, unpin
+    from torchyard.reports.channel.document import PinDocument, changed_document
+    from torchyard.reports.channel.text import pin_report
+    from torchyard.reports.document import encode
+
+    if bool(selectors) == (remove is not None):
+        msg = "a pin is made or removed, not both" if remove else "which version?"
+        raise UsageError(msg, hint="write torch==2.14.0.dev20261115, or --remove NAME")
+    place = open_channel(channel, file)
+    now = current_moment()
+    if remove:
+        head = unpin(place, remove, ChangeReason(f"unpin {remove}", now))
+        talk(f"{place.url}: the pin {remove} is gone")
+        if as_json:
+            write(encode(changed_document(place.url, head, {})))
+        return
+    if archive:
+        check_origin(channel_of(config_of(file, ()), archive, file), channel, file)
+    selection = _selection(selectors, variants, files)
+    name = name or selectors[0].rpartition("=")[2]
+    because = f": {reason}" if reason else ""
+    order = ChangeReason(f"pin {selection} as {name}{because}", now)
+    page = pin(place, selection, name, reason, order)
+    if archive:
+        kept = _archive(place, selection, archive, order, file)
+        pin(kept, selection, name, reason, order)
+    document = PinDocument(channel=place.url, pin=page)
+    if as_json:
+        write(encode(document))
+    else:
+        show(pin_report(document))
+
+
+def _archive(
+    place: "Channel", selection: "Selection", archive: str, order: "ChangeReason", file: str
+) -> "Channel":
+    """Bring files into a channel that is asked for nothing else than to keep them."""
+    from torchyard.publish.ops.promote import Route, gather, head_for, promote
+
+    found = gather(place, selection, order.at)
+    target = open_channel(archive, file, make=True)
+    with TemporaryDirectory(prefix="pin-") as scratch:
+        route = Route(place, target, Path(scratch))
+        promote(route, head_for(place, target, archive), found, order)
+    return target
+
+
+def _selection(
+    selectors: tuple[str, ...], variants: tuple[str, ...], files: tuple[str, ...]
+) -> "Selection":
+    """What is meant; a version alone is that of any project."""
+    from torchyard.package.versions import is_version
+    from torchyard.publish.select import parse_selection
+
+    words = [f"*=={text}" if is_version(text) else text for text in selectors]
+    return parse_selection(words, variants, files)

@@ -1,0 +1,55 @@
+"""`torchyard rebuild`: make a package again, and compare."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import click
+
+from torchyard.app.redact import redacting
+from torchyard.cli.commands.run import conditions_of
+from torchyard.cli.options import file_option, sandbox_option
+from torchyard.config.credentials import take_credentials
+from torchyard.errors import DifferenceError, HostError
+from torchyard.host.signals import end_tidily
+from torchyard.run.rebuild import borrow, carried_order, rebuild
+from torchyard.store.store import Store
+from torchyard.terminal.console import say, write
+from torchyard.terminal.events import printer
+
+
+@click.command("rebuild")
+@click.argument("package")
+@file_option
+@click.option("--store", "store_url", metavar="URL", help="Take what is there from this store.")
+@click.option("--work", metavar="DIR", help="Work there, and keep what was made.")
+@sandbox_option
+def command(
+    *, package: str, file: str, store_url: str | None, work: str | None, sandbox: str | None
+) -> None:
+    """Make a package again from the order that it carries, and compare the two.
+
+    Everything is made anew, from the source on; with --store only what it does not have, and in any
+    case the package. A source that is a directory is looked for beside --file.
+    """
+    end_tidily()
+    take_credentials()
+    path = Path(package)
+    if not path.is_file():
+        msg = f"there is no file `{package}`"
+        raise HostError(msg)
+    order = carried_order(path)
+    with TemporaryDirectory(prefix="torchyard-") as scratch:
+        folder = work or scratch
+        conditions = conditions_of(order, file, f"{folder}/work", sandbox)
+        store, listen = Store.at(f"{folder}/store"), redacting(printer(say))
+        if store_url:
+            borrow(order, Store.at(store_url, make=False), store, listen)
+        made = rebuild(path, order, store, conditions, listen)
+    if made.differences:
+        listed = "".join(f"\n  {line}" for line in made.differences)
+        msg = f"`{package}` was made again, and is not the same:{listed}"
+        hint = f"compare it with {made.made}" if work else "--work DIR keeps what was made"
+        if order.sandbox.kind == "none":
+            hint += "; without a sandbox, paths of the machine may be in it"
+        raise DifferenceError(msg, hint=hint)
+    write(f"{made.digest}  {package}: the same, byte for byte\n")

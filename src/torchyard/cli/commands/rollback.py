@@ -1,0 +1,41 @@
+"""`torchyard rollback`: show again what a channel showed before."""
+
+import click
+
+from torchyard.app.clock import current_moment
+from torchyard.app.locations import open_channel
+from torchyard.cli.options import channel_argument, file_option, json_option
+from torchyard.errors import UsageError
+from torchyard.terminal.console import show, write
+
+
+@click.command("rollback")
+@channel_argument
+@click.option("--to", "generation", type=int, metavar="GENERATION", help="Where to go back to.")
+@click.option("--last", is_flag=True, help="Take the last change back.")
+@file_option
+@json_option
+def command(*, channel: str, generation: int | None, last: bool, file: str, as_json: bool) -> None:
+    """Show again what CHANNEL showed at an earlier generation.
+
+    That is a change like others, and can be taken back itself. Files that were published since are
+    hidden, and `torchyard prune` deletes them some day. Pins and projects' status stay.
+    """
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.ops.rollback import rollback
+    from torchyard.reports.channel.document import changed_document
+    from torchyard.reports.channel.text import changed_report
+    from torchyard.reports.document import encode
+
+    if last == (generation is not None):
+        msg = "--last and --to contradict each other" if last else "where to?"
+        hint = "--last takes the last change back, --to goes to a generation of `index log`"
+        raise UsageError(msg, hint=hint)
+    place = open_channel(channel, file)
+    why = "rollback of the last change" if last else f"rollback to generation {generation}"
+    done = rollback(place, generation, ChangeReason(why, current_moment()))
+    document = changed_document(place.url, done.head, done.changes)
+    if as_json:
+        write(encode(document))
+    else:
+        show(changed_report(document))

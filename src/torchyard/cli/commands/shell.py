@@ -1,0 +1,76 @@
+"""`torchyard shell`: look around where a job works."""
+
+import shlex
+
+import click
+
+from torchyard.app.locations import copies_of, open_store
+from torchyard.cli.commands.run import conditions_of, find_order
+from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
+from torchyard.errors import UsageError
+from torchyard.host.child import replace_process
+from torchyard.model.quantity import show_count
+from torchyard.model.step import Step, places_of
+from torchyard.recipes import steps_of
+from torchyard.run.job import open_job
+from torchyard.run.sandbox import enclose
+from torchyard.run.steps import StepContext
+from torchyard.terminal.console import say
+from torchyard.terminal.events import printer
+
+
+@click.command("shell", context_settings={"ignore_unknown_options": True})
+@click.argument("job")
+@click.argument("words", nargs=-1, metavar="[COMMAND]...")
+@click.option(
+    "--order", "order_file", metavar="FILE", help="Take the job from a file that an engine wrote."
+)
+@file_option
+@set_option
+@store_option
+@work_option
+@sandbox_option
+def command(
+    *,
+    job: str,
+    words: tuple[str, ...],
+    order_file: str | None,
+    file: str,
+    changes: tuple[str, ...],
+    store_url: str | None,
+    work: str | None,
+    sandbox: str | None,
+) -> None:
+    """Enter the work directory of a job, with its inputs, its environment and its sandbox.
+
+    After a failure everything is as the failed step left it. A COMMAND is run in place of a shell.
+    """
+    order, config = find_order(None if order_file else job, order_file, file, changes)
+    if order.task.id != job:
+        msg = f"`{order_file}` is the order of {order.task.id}"
+        raise UsageError(msg, hint="name that job")
+    conditions = conditions_of(order, file, work, sandbox)._replace(copies=copies_of(config))
+    bench = open_job(order, open_store(store_url, file, config), conditions, printer(say))
+    step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
+    env = bench.environment() | _introduce(bench)
+    env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}
+    argv = enclose(bench.sandbox, step, bench.place.folder, None)
+    replace_process(argv, cwd=bench.place.build, env=env)
+
+
+def _introduce(bench: StepContext) -> dict[str, str]:
+    """Say where somebody is, what was done there and what comes next; return that one's variables.
+
+    So it can be repeated by hand.
+    """
+    places = bench.places()
+    for name in places_of(bench.place.order.task.stage):
+        if places[name].startswith(places["work"]):
+            say(f"{{{name}}} is {places[name]}")
+    steps, done = steps_of(bench.place.order), len(bench.place.state().steps)
+    if done >= len(steps):
+        return {}
+    following = steps[done].filled(places)
+    command = shlex.join(following.run)
+    say(f"{done} of {show_count(len(steps), 'step')} done; the next is: {command}")
+    return following.env

@@ -1,0 +1,52 @@
+"""`torchyard status`: how a build is doing, seen from another terminal."""
+
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import msgspec
+
+from torchyard.app.locations import EVENTS, home_of
+from torchyard.cli.options import file_option, json_option
+from torchyard.errors import SelectionError
+from torchyard.host.detached import Record, find_record
+from torchyard.model.event import decode_event
+from torchyard.terminal.console import show, write
+
+
+@click.command("status")
+@file_option
+@json_option
+def command(*, file: str, as_json: bool) -> None:
+    """Show the builds that go on, or else the last one: what runs, how long, and what is left.
+
+    With --json, all their events so far are printed.
+    """
+    folder = Path(home_of(file), "builds")
+    found = [record for path in folder.glob(f"*/{EVENTS}") if (record := find_record(path))]
+    builds = sorted(found, key=Record.written)
+    if not builds:
+        msg = f"nothing was built yet beside `{file}`"
+        raise SelectionError(msg, hint="`torchyard build` builds; -f names another file")
+    for record in [one for one in builds if one.is_running()] or builds[-1:]:
+        if as_json:
+            write(b"".join(line + b"\n" for line in record.lines()))
+        else:
+            _show(record)
+    for record in builds:
+        record.close()
+
+
+def _show(record: Record) -> None:
+    """Show a build as what it told so far, whole lines of which are there."""
+    from torchyard.terminal.board import Board, Picture
+
+    board, is_running = Board(), record.is_running()  # asked first, so that its last line is read
+    for line in record.lines():
+        with suppress(msgspec.DecodeError):  # a full disk may have cut it
+            board(decode_event(line))
+    since = time.time() - record.written() if is_running else 0.0
+    show(Picture(board, board.now + max(0.0, since)))
+    if not is_running and not board.finished:
+        write("its process is gone: the same `torchyard build` goes on from there\n")

@@ -1,0 +1,312 @@
+"""`torchyard tool`: what the steps of recipes run, in a job's directory; not for people."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.host.child import replace_process
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.recipe import Stage
+
+if TYPE_CHECKING:
+    from torchyard.checks.smoke.package_under_test import PackageUnderTest
+    from torchyard.model.job_spec import Task
+
+
+@click.group("tool", hidden=True)
+def command() -> None:
+    """What the steps of recipes run."""
+
+
+def _order(path: str) -> JobSpec:
+    return msgspec.json.decode(Path(path).read_bytes(), type=JobSpec)
+
+
+@command.command("ask")
+@click.argument("build")
+def ask_command(build: str) -> None:
+    """Leave questions for CMake in a build directory."""
+    from torchyard.toolchain.cmake import ask
+
+    ask(Path(build))
+
+
+@command.command("define")
+@click.option("--order", required=True)
+@click.argument("build")
+def define_command(order: str, build: str) -> None:
+    """Tell CMake what the file says of its cache."""
+    entries = _order(order).task.table("cmake").items()
+    argv = ["cmake", *(f"-D{name}={value}" for name, value in entries), build]
+    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+
+
+@command.command("check-summary")
+@click.option("--order", required=True)
+@click.argument("build")
+def check_summary_command(order: str, build: str) -> None:
+    """Compare a configured build with what its cell asks for."""
+    from torchyard.config.tables import load_tables
+    from torchyard.toolchain.blas import root_of
+    from torchyard.toolchain.cmake import Configured
+    from torchyard.toolchain.summary import Asked, check_summary
+
+    task = _order(order).task
+    asked = Asked(
+        compute=task.facts["compute"],
+        blas=task.facts["variant"],
+        blas_root=root_of(task.facts["variant"], os.environ),
+        archs=tuple(task.words("archs")),
+        cmake=task.table("cmake"),
+    )
+    check_summary(Configured(Path(build)), asked, load_tables())
+
+
+@command.command("core-targets")
+@click.argument("build")
+def core_targets_command(build: str) -> None:
+    """Name the targets that no Python has a part in."""
+    from torchyard.toolchain.cmake import Configured
+
+    click.echo(" ".join(Configured(Path(build)).core_targets()))
+
+
+@command.command("artifact")
+@click.argument("build")
+@click.argument("target")
+def artifact_command(build: str, target: str) -> None:
+    """Name the file that a target makes."""
+    from torchyard.toolchain.cmake import Configured
+
+    click.echo(Configured(Path(build)).artifact(target))
+
+
+@command.command("install-script")
+@click.argument("build")
+@click.argument("to")
+def install_script_command(build: str, to: str) -> None:
+    """Print a CMake script that installs what belongs to no Python."""
+    from torchyard.toolchain.cmake import Configured, install_script
+
+    click.echo(install_script(Configured(Path(build).resolve()), to), nl=False)
+
+
+@command.command("collect")
+@click.option("--order", required=True)
+@click.option("--to", required=True)
+@click.argument("install")
+def collect_command(order: str, to: str, install: str) -> None:
+    """Copy the libraries of others that an installed core needs."""
+    from torchyard.package.assemble.collect import collect
+    from torchyard.package.policy import Layout, policy_for
+    from torchyard.toolchain.compilers import find_library
+
+    policy = policy_for(Layout.LIBTORCH, _order(order).task.facts["compute"], "")
+    libraries = [path for path in sorted(Path(install).rglob("*")) if path.is_file()]
+    find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
+    for path in collect(libraries, Path(to), policy, find):
+        click.echo(path.name)
+
+
+@command.command("repoint")
+@click.argument("build")
+def repoint_command(build: str) -> None:
+    """Make CMake forget the Python that it knows, and take the environment's."""
+    from torchyard.toolchain.cmake import repoint
+    from torchyard.toolchain.interpreters import ask
+
+    executable = Path(os.environ["VIRTUAL_ENV"], "bin/python")
+    python = ask(executable)
+    argv = repoint(Path(build), str(executable), python.include, python.prefix)
+    click.echo("+ " + " ".join(argv), err=True)
+    replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
+
+
+@command.command("bind")
+@click.option("--core", required=True)
+@click.argument("build")
+def bind_command(core: str, build: str) -> None:
+    """Build what is left, and nothing of the core."""
+    from torchyard.toolchain.ninja import Bound
+
+    code = Bound(Path(core)).build(Path(build), click.echo)
+    sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
+
+
+@command.command("unpack")
+@click.option("--core", required=True)
+@click.option("--to", required=True)
+@click.argument("folder")
+def unpack_command(core: str, to: str, folder: str) -> None:
+    """Take the wheel in a directory apart, if nothing of the core was made again for it."""
+    from torchyard.package.zip.unpack import unpack
+    from torchyard.toolchain.ninja import Bound
+
+    Bound(Path(core)).check(Path("build"))
+    wheels = list(Path(folder).glob("*.whl"))
+    if len(wheels) != 1:
+        msg = f"the project's backend made {len(wheels)} wheels, and should make one"
+        raise BuildError(msg, hint="look further up in the log for what it did")
+    unpack(wheels[0], Path(to))
+
+
+@command.command("pack")
+@click.option("--order", required=True)
+@click.option("--inputs", required=True)
+@click.option("--scratch", required=True)
+@click.option("--to", required=True)
+def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
+    """Make a package of what was built."""
+    from torchyard.recipes.packing import pack
+
+    for path in pack(Path(order), Path(inputs), Path(scratch), Path(to)):
+        click.echo(path.name)
+
+
+def _packages(folder: str) -> list[Path]:
+    return sorted(path for path in Path(folder).iterdir() if path.is_file())
+
+
+def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
+    """Write the files that an order carries."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+@command.command("check")
+@click.option("--order", required=True)
+@click.option("--to", required=True)
+@click.argument("folder")
+def check_command(order: str, to: str, folder: str) -> None:
+    """Look into what a job made, and leave two reports: for machines, and for people."""
+    from torchyard.checks.registry import RULES
+    from torchyard.cli.commands.check import checked, digests_of, refuse_errors
+    from torchyard.package.read import read_package
+    from torchyard.reports.check.html import check_page
+    from torchyard.reports.check.text import check_report
+    from torchyard.reports.document import encode
+    from torchyard.terminal.console import show
+
+    task = _order(order).task
+    policy = task.text("policy")
+    for name in task.table("policy"):
+        policy = str(_lay_out(task.table("policy"), Path("policy").absolute()) / name)
+    paths = _packages(folder)
+    contents = [read_package(path) for path in paths]
+    document = checked(contents, policy, digests=digests_of(paths))
+    Path(to, "check.json").write_bytes(encode(document))
+    Path(to, "check.html").write_text(check_page(document, contents, RULES), encoding="utf-8")
+    show(check_report(document))
+    refuse_errors(document)
+
+
+@command.command("smoke")
+@click.option("--order", required=True)
+@click.option("--inputs", required=True)
+@click.option("--channel", "channels", multiple=True)
+@click.option("--to", required=True)
+@click.argument("folder")
+def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
+    """Try what a job made, and leave a report; the build's other conda packages are made for it."""
+    from torchyard.checks.smoke.package_under_test import read_package_under_test
+    from torchyard.recipes.packing import pack_beside
+
+    beside = pack_beside(
+        Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
+    )
+    specimens = [read_package_under_test(path) for path in _packages(folder)]
+    _try_out(
+        _order(order).task,
+        channels,
+        specimens,
+        to,
+        [read_package_under_test(path) for path in beside],
+    )
+
+
+@command.command("visit")
+@click.option("--order", required=True)
+@click.option("--channel", "channels", multiple=True)
+@click.option("--to", required=True)
+def visit_command(order: str, channels: tuple[str, ...], to: str) -> None:
+    """Try what is published, installed from where its users find it, and leave a report."""
+    from torchyard.checks.smoke.package_under_test import PackageUnderTest
+    from torchyard.recipes.proof import PUBLISHED
+
+    task = _order(order).task
+    _try_out(task, channels, [msgspec.convert(task.table(PUBLISHED), PackageUnderTest)], to)
+
+
+def _try_out(
+    task: "Task",
+    channels: tuple[str, ...],
+    specimens: Sequence["PackageUnderTest"],
+    to: str,
+    beside: Sequence["PackageUnderTest"] = (),
+) -> None:
+    """Try packages as a job asks for, and leave a report."""
+    from torchyard.app.clock import current_date
+    from torchyard.checks.smoke.known_failures import load_known
+    from torchyard.checks.smoke.smoke import Request
+    from torchyard.checks.smoke.suite import Level, read_suite
+    from torchyard.cli.commands.smoke import refuse_failures, tried
+    from torchyard.reports.document import encode
+    from torchyard.reports.smoke.text import smoke_report
+    from torchyard.terminal.console import show
+
+    given = task.table("tests")  # all in one folder, whose name is part of theirs
+    tests = _lay_out(given, Path("tests")) / min(given).partition("/")[0] if given else None
+    request = Request(
+        level=Level(task.text("level")),
+        channels=channels,
+        indexes=tuple(task.words("indexes")),
+        tests=read_suite(tests) if tests else (),
+        today=current_date(),
+        known=load_known(tests),
+    )
+    document = tried(specimens, request, beside=beside)
+    Path(to, "smoke.json").write_bytes(encode(document))
+    show(smoke_report(document))
+    refuse_failures(document, every=True)
+
+
+@command.command("publish")
+@click.option("--order", required=True)
+@click.option("--url", required=True)
+@click.option("--to", required=True)
+@click.argument("inputs")
+def publish_command(order: str, url: str, to: str, inputs: str) -> None:
+    """Publish what a plan made, all of which is here, and leave a report."""
+    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.cli.commands.publish import Wish, published
+    from torchyard.config.credentials import take_credentials
+    from torchyard.publish.gates import Demands
+    from torchyard.recipes.publishing import PUBLISHED
+    from torchyard.reports.document import encode
+    from torchyard.reports.publish.text import publish_report
+    from torchyard.terminal.console import show
+
+    take_credentials()
+    task = _order(order).task
+    policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
+    wish = Wish(
+        url=url,
+        paths=(Path(inputs, Stage.PACKAGE), Path(inputs, Stage.CHECK)),
+        policy=policies[0] if policies else load_policy(task.text("policy")),
+        demands=Demands(external=tuple(task.words("external"))),
+        name=task.text("channel"),
+        grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
+    )
+    document = published(wish)
+    Path(to, PUBLISHED).write_bytes(encode(document))
+    show(publish_report(document))

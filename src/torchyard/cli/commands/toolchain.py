@@ -1,0 +1,127 @@
+"""`torchyard toolchain`: what this machine compiles with."""
+
+import shlex
+from pathlib import Path
+
+import click
+
+from torchyard.app.locations import cache_of, home_of
+from torchyard.cli.options import check_name, json_option, refuse_options
+from torchyard.config.load import load_config
+from torchyard.config.tables import load_tables
+from torchyard.errors import HostError
+from torchyard.host.files import exists
+from torchyard.host.machine import platform_name
+from torchyard.model.tables import Tables
+from torchyard.model.toolchain import Toolchain
+from torchyard.plan.expand import expand
+from torchyard.run.sandbox import INSIDE
+from torchyard.terminal.console import show, write
+from torchyard.toolchain.digests import DIGESTS, Digests
+from torchyard.toolchain.variables import SYSTEM_PATH
+
+FILE = "torchyard.toml"
+
+file_option = click.option(
+    "-f",
+    "--file",
+    metavar="FILE",
+    help=f"Configuration to read; {FILE} if there is one.",
+)
+
+
+@click.group("toolchain", invoke_without_command=True)
+@file_option
+@json_option
+@click.pass_context
+def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
+    """Show the Pythons, compilers, CUDA, ROCm and BLAS of this machine.
+
+    With a file, show also what would be used for each compute platform and BLAS of its matrix, or
+    why that is missing. Nothing is installed.
+    """
+    if ctx.invoked_subcommand:
+        refuse_options(ctx)
+        return
+    from torchyard.reports.document import encode
+    from torchyard.reports.toolchain.document import toolchain_document
+    from torchyard.reports.toolchain.text import toolchain_report
+    from torchyard.toolchain.machine import look_around
+
+    file = _existing(file)
+    tables, digests = load_tables(), _digests(file)
+    parts = _parts(file, tables, digests) if file else {}
+    document = toolchain_document(look_around(tables, digests), parts)
+    if as_json:
+        write(encode(document))
+    else:
+        show(toolchain_report(document))
+
+
+@command.command("env")
+@file_option
+@click.option("--compute", metavar="NAME", default="cpu", show_default=True, help="Such as cu130.")
+@click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
+@click.option(
+    "--folder", metavar="DIR", default=INSIDE, show_default=True, help="Where the job would be."
+)
+def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -> None:
+    """Print the variables that the steps of a job would see, for a shell to read.
+
+    Nothing is installed: what comes from PyPI would be in the job's folder.
+    """
+    from torchyard.toolchain.provision import find_tools, variables
+    from torchyard.toolchain.variables import compose
+
+    tables = load_tables()
+    check_name(compute, tables.computes, "compute platform")
+    check_name(blas, ("", *tables.blas), "BLAS")
+    file = _existing(file)
+    config = load_config(file) if file else None
+    toolchain = (config and config.toolchain) or Toolchain()
+    tools = find_tools(toolchain, compute, blas, tables, _digests(file))
+    env = variables(
+        tools,
+        _archs(compute, tables),
+        folder,
+        python=config is not None,
+    )
+    if file and (place := cache_of(file, config)):
+        from torchyard.toolchain import cache
+
+        env |= cache.variables(place, Path(folder), folder)
+    env = compose({"PATH": SYSTEM_PATH}, env)
+    write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items())))
+
+
+def _parts(file: str, tables: Tables, digests: Digests) -> dict[str, str | HostError]:
+    """What the blocks of a file that are for this machine would use."""
+    from torchyard.toolchain.identity import survey
+
+    config = load_config(file)
+    heads = [block.head for block in expand(config, tables).blocks]
+    here = [head for head in heads if head[0] == platform_name()]
+    return survey(
+        config.toolchain or Toolchain(),
+        computes=dict.fromkeys(compute for _, compute, _ in here),
+        variants=dict.fromkeys(variant for _, _, variant in here),
+        tables=tables,
+        digests=digests,
+    )
+
+
+def _existing(file: str | None) -> str | None:
+    """The file that is named, or the usual one if it is there."""
+    return file or (FILE if exists(FILE) else None)
+
+
+def _digests(file: str | None) -> Digests:
+    return Digests(Path(home_of(file), DIGESTS) if file else None)
+
+
+def _archs(compute: str, tables: Tables) -> tuple[str, ...]:
+    """The architectures that the tables have for a compute platform."""
+    for table in (tables.cuda, tables.rocm):
+        if compute in table:
+            return table[compute].archs.get(platform_name(), ())
+    return ()

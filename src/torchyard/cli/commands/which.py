@@ -1,0 +1,110 @@
+"""`torchyard which`: the package of a channel that fits a machine."""
+
+from typing import TYPE_CHECKING
+
+import click
+from packaging.requirements import InvalidRequirement, Requirement
+
+from torchyard.app.locations import address_of, read_channel
+from torchyard.cli.options import channel_argument, check_name, file_option, json_option
+from torchyard.config.tables import load_tables
+from torchyard.errors import SelectionError, UsageError
+from torchyard.terminal.console import show, write
+
+if TYPE_CHECKING:
+    from torchyard.publish.resolve.compatibility import Facts, Kind
+
+
+@click.command("which")
+@channel_argument
+@click.argument("project", metavar="PROJECT[SPEC]")
+@file_option
+@click.option("--python", metavar="TAG", help="For this Python, such as cp312 or cp313t.")
+@click.option("--platform", metavar="NAME", help="For this platform, such as linux-x86_64.")
+@click.option("--glibc", metavar="V", help="For a system with this glibc.")
+@click.option("--driver", metavar="V", help="For NVIDIA's driver of this version.")
+@click.option("--cuda", metavar="V", help="For a driver that can do this CUDA.")
+@click.option("--rocm", metavar="V", help="For a machine with this ROCm.")
+@click.option("--xpu", is_flag=True, help="For a machine with Intel's GPU.")
+@click.option("--cpu", is_flag=True, help="For a machine without any GPU.")
+@click.option(
+    "--kind",
+    type=click.Choice(["wheel", "conda", "libtorch"]),
+    default="wheel",
+    show_default=True,
+    help="What sort of package.",
+)
+@click.option("--url", metavar="URL", help="Where readers find the channel, for the command.")
+@json_option
+def command(
+    *,
+    channel: str,
+    project: str,
+    file: str,
+    kind: "Kind",
+    url: str | None,
+    as_json: bool,
+    **facts: str | None,
+) -> None:
+    """Tell which package of CHANNEL to install, how, and why none of the others.
+
+    Without options it is the package for this machine and the Python that runs torchyard.
+    """
+    from torchyard.publish.resolve.resolve import commands, find_package
+    from torchyard.reports.document import encode
+    from torchyard.reports.which.document import which_document
+    from torchyard.reports.which.text import which_report
+
+    try:
+        wanted = Requirement(project)
+    except InvalidRequirement as error:
+        msg = f"`{project}` is not a project with versions"
+        raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
+    place = read_channel(channel, file)
+    answer = find_package(place, wanted, kind, _facts(facts), load_tables())
+    typed = commands(answer, (url or address_of(place.url)).rstrip("/"))
+    document = which_document(answer, place.url, typed)
+    if as_json:
+        write(encode(document))
+    else:
+        show(which_report(document))
+        write("".join(f"{line}\n" for line in typed.values()))  # to be copied, so never broken
+    if answer.choice is None:
+        msg = f"no {kind} of `{project}` in the channel fits"
+        raise SelectionError(msg, hint="other facts may: see `torchyard which --help`")
+
+
+def _facts(given: dict[str, str | None]) -> "Facts":
+    """What the command line says of the machine; what it does not say is looked up here."""
+    from torchyard.host import machine
+    from torchyard.publish.resolve.compatibility import Facts
+
+    tables = load_tables()
+    platform = given["platform"] or machine.platform_name()
+    python = given["python"] or machine.python_name()
+    check_name(platform, tables.platforms, "platform")
+    check_name(python, tables.pythons, "Python")
+    here = platform == machine.platform_name()
+    gpus = [name for name in ("driver", "cuda", "rocm", "xpu", "cpu") if given[name]]
+    if "cpu" in gpus and len(gpus) > 1:
+        msg = f"--cpu and --{gpus[0]} can't be had together"
+        raise UsageError(msg, hint="--cpu is for machines without any GPU")
+    for name in ("glibc", "driver", "cuda", "rocm"):
+        _check_number(name, given[name], least=2 if name == "glibc" else 1)
+    look = here and not gpus
+    return Facts(
+        python=python,
+        platform=platform,
+        glibc=given["glibc"] or (machine.glibc_version() if here else ""),
+        driver=given["driver"] or (machine.nvidia_driver() if look else ""),
+        cuda=given["cuda"] or "",
+        rocm=given["rocm"] or (machine.rocm_version() if look else ""),
+        xpu=bool(given["xpu"]),
+    )
+
+
+def _check_number(option: str, value: str | None, least: int) -> None:
+    parts = value.split(".") if value else []
+    if value and not (len(parts) >= least and all(part.isdecimal() for part in parts)):
+        msg = f"`--{option} {value}` is not a version"
+        raise UsageError(msg, hint="write numbers with dots between, such as 13.0")

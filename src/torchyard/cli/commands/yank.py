@@ -1,0 +1,62 @@
+"""`torchyard yank`: files that nobody should take any more."""
+
+import click
+
+from torchyard.app.clock import current_moment
+from torchyard.app.locations import open_channel
+from torchyard.cli.options import (
+    channel_argument,
+    file_option,
+    json_option,
+    only_option,
+    selectors_argument,
+    variant_option,
+)
+from torchyard.errors import UsageError
+from torchyard.terminal.console import show, write
+
+
+@click.command("yank")
+@channel_argument
+@selectors_argument
+@variant_option
+@only_option
+@click.option("--reason", metavar="TEXT", help="Why, for all who ask; needed but for --undo.")
+@click.option("--undo", is_flag=True, help="Offer the files again.")
+@file_option
+@json_option
+def command(
+    *,
+    channel: str,
+    selectors: tuple[str, ...],
+    variants: tuple[str, ...],
+    files: tuple[str, ...],
+    reason: str | None,
+    undo: bool,
+    file: str,
+    as_json: bool,
+) -> None:
+    """Take files of CHANNEL back: installers pass them over, unless asked for exactly that version.
+
+    SELECTOR is a requirement: torch==2.14.0, torch==2.14.0.dev2026*, torch. Conda's solvers no
+    longer see such packages. Nothing is deleted.
+    """
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.ops.yank import yank
+    from torchyard.publish.select import parse_selection
+    from torchyard.reports.channel.document import changed_document
+    from torchyard.reports.channel.text import changed_report
+    from torchyard.reports.document import encode
+
+    if undo == (reason is not None):
+        msg = "--undo needs no reason" if undo else "why should nobody take these files any more?"
+        raise UsageError(msg, hint="leave --reason out" if undo else "--reason tells all who ask")
+    selection = parse_selection(selectors, variants, files)
+    place = open_channel(channel, file)
+    why = f"offer {selection} again" if undo else f"yank {selection}: {reason}"
+    head, changed = yank(place, selection, reason, ChangeReason(why, current_moment()))
+    document = changed_document(place.url, head, {"offered" if undo else "yanked": changed})
+    if as_json:
+        write(encode(document))
+    else:
+        show(changed_report(document))

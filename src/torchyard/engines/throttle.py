@@ -1,0 +1,106 @@
+"""How many slots may be in use, and which compilers must wait: decided from numbers alone.
+
+Slots in use can't be called back, and the memory of a paused compiler is not given back. So new
+work is admitted only where its predicted peak fits, and pausing comes so early that the
+oldest compiler still has room to finish; when it ends, its memory lets the next one go on.
+"""
+
+from collections.abc import Collection, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
+from torchyard.host.memory import Memory
+from torchyard.host.process_tree import Worker
+from torchyard.model.quantity import show_count, show_size
+
+# Memory that nothing is planned into, for everybody else and for what is mispredicted.
+_LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
+# Per cent of time spent waiting for memory above which nothing is added.
+_HIGH_PRESSURE = 20
+
+# So many samples in a row must show a shortage before slots are taken away: a compiler that has
+# just ended gives its memory back a moment after its successor has started.
+_CONVINCED = 3
+
+
+class Decision(NamedTuple):
+    """What should be now: slots allowed, workers to pause and to resume, and why."""
+
+    allowed: int
+    pause: Sequence[Worker]
+    resume: Sequence[Worker]
+    reason: str
+
+
+class Pace:
+    """Turns samples of memory and workers into decisions; it remembers, but never looks itself."""
+
+    def __init__(self, count: int, memory: Memory) -> None:
+        self.count = count
+        self.allowed = max(1, min(count, memory.available // DEFAULT_PEAK))
+        self._peaks = Peaks()
+        self._available = memory.available
+        self._short = 0
+
+    def decide(self, memory: Memory, workers: Sequence[Worker], ours: Collection[int]) -> Decision:
+        """Decide on one sample; workers come oldest first, `ours` are those we have paused."""
+        self._peaks.observe(workers)
+        room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
+        soon = room - max(0, self._available - memory.available)
+        self._available = memory.available
+        # Only who works counts here: who waits may do so for one that is paused.
+        working = [worker for worker in workers if not self._peaks.idles(worker)]
+        pause, resume = self._who_waits(room, soon, working, ours)
+        if pause:
+            self._short = _CONVINCED
+        growths = [self._peaks.of(worker) for worker in workers]
+        before, self.allowed = self.allowed, self._admit(memory, room, growths)
+        return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
+
+    def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
+        """Count the slots for which there is memory; add one at a time, to see what it does.
+
+        Between too little for those that run and enough for another lies the reserve, where
+        nothing changes.
+        """
+        expected = list(accumulate(growths, Growth.plus, initial=Growth()))
+        self._short = self._short + 1 if expected[-1].likely > memory.available else 0
+        if self._short >= _CONVINCED:
+            fits = sum(growth.likely <= memory.available for growth in expected[1:])
+            return max(1, min(self.allowed, fits))
+        if self._short:
+            return self.allowed
+        if self.allowed == self.count or (memory.pressure or 0) > _HIGH_PRESSURE:
+            return self.allowed
+        another = self._peaks.of_next()
+        fits, growth = len(growths), expected[-1].plus(another)
+        while fits <= self.allowed and growth.likely <= room:
+            fits, growth = fits + 1, growth.plus(another)
+        return self.allowed + (fits > self.allowed)
+
+    def _who_waits(
+        self, room: int, soon: int, working: Sequence[Worker], ours: Collection[int]
+    ) -> tuple[Sequence[Worker], Sequence[Worker]]:
+        """Choose whom to pause and to resume: the older, the sooner it runs; the oldest always."""
+        growths = [self._peaks.of(worker).mean for worker in working]
+        fits = max(1, sum(total <= room for total in accumulate(growths)))
+        pause: Sequence[Worker] = []
+        if growths and soon < growths[0]:  # soon not even the oldest could finish
+            pause = [worker for worker in working[fits:] if not worker.stopped]
+            fits = 1
+        paused = [worker for worker in working[:fits] if worker.stopped and worker.pid in ours]
+        return pause, paused[:1]
+
+    def _reason(self, before: int, pause: Sequence[Worker], resume: Sequence[Worker]) -> str:
+        each = show_size(round(self._peaks.of_next().mean))
+        left = f"{show_size(self._available)} available, a compiler takes about {each}"
+        if pause:
+            return f"memory is short, {show_count(len(pause), 'compiler')} paused: {left}"
+        if resume:
+            return f"a paused compiler goes on: {left}"
+        if self.allowed < before:
+            return f"fewer slots, for want of memory: {left}"
+        if self.allowed > before:
+            return f"there is memory for another slot: {left}"
+        return "as before"

@@ -1,0 +1,21 @@
+"""What other distributions bring: commands and engines, found by their entry points."""
+
+from importlib.metadata import EntryPoint, entry_points
+
+from torchyard.errors import HostError
+
+
+def entry_points_in(group: str) -> dict[str, EntryPoint]:
+    """What there is of a kind, by name."""
+    found = {point.name: point for point in entry_points(group=group)}
+    return dict(sorted(found.items()))
+
+
+def load(point: EntryPoint, what: str) -> object:
+    """Import what a distribution brings."""
+    try:
+        return point.load()
+    except ImportError as error:
+        origin = point.dist.name if point.dist else point.value
+        msg = f"`{what}` comes from {origin}, which can't be loaded: {error}"
+        raise HostError(msg, hint=f"install it anew: pip install {origin}") from error

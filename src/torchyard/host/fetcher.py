@@ -1,0 +1,118 @@
+"""Reading from anywhere: addresses of the web, and directories as `file://` addresses."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from os import stat_result
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from urllib.parse import unquote, urlsplit
+
+from torchyard.errors import UsageError
+from torchyard.host.http import LARGEST_PAGE, Answer, Web
+
+_INDEX = "index.html"
+_SCHEMES = ("http", "https", "file")
+_CHUNK = 1 << 20
+
+
+def address_of(place: str) -> str:
+    """The address of a directory, or of what is one already; addresses of folders end in `/`."""
+    scheme, separator, rest = place.partition("://")
+    if not separator:
+        path = Path(place)
+        if not path.is_dir():
+            msg = f"`{place}` is no directory"
+            raise UsageError(msg, hint="name a directory, or an address: https://…, file:///…")
+        return f"{path.absolute().as_uri()}/"
+    if scheme not in _SCHEMES or not _is_address(place) or (scheme == "file" and rest[:1] != "/"):
+        msg = f"`{scheme}://…` is no address that can be read"
+        raise UsageError(msg, hint="https://…, http://…, file:///… or a directory")
+    return place if place.endswith("/") else f"{place}/"
+
+
+class Fetcher:
+    """Reads pages and files, as far as they may be; several threads may use it at once.
+
+    What comes from the web may lead to the web, and never to a file of this machine.
+    """
+
+    def __init__(self, start: str) -> None:
+        """Begin at an address."""
+        self._web = Web()
+        self._start = urlsplit(start)
+
+    def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> Answer:
+        """Read a page. That of a directory is its `index.html`."""
+        path = self._path_of(url)
+        if path is None:
+            return self._web.get(self._named(url), accept, most) if _is_web(url) else _missing(url)
+        about = _about(path)
+        if about and S_ISDIR(about.st_mode):
+            path /= _INDEX
+            url = url if url.endswith("/") else f"{url}/"
+        answer = _look(path, url)
+        if answer.found and (answer.size or 0) > most:
+            return answer._replace(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        return answer._replace(data=path.read_bytes()) if answer.found else answer
+
+    def head(self, url: str) -> Answer:
+        """Ask whether a file is there, and how large it is."""
+        path = self._path_of(url)
+        if path is not None:
+            return _look(path, url)
+        return self._web.head(self._named(url)) if _is_web(url) else _missing(url)
+
+    def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
+        """Read a file from some byte on; FileNotFoundError if there is none."""
+        path = self._path_of(url)
+        if path is None:
+            if not _is_web(url):
+                raise FileNotFoundError(url)
+            yield from self._web.pieces(self._named(url), start)
+            return
+        if not _look(path, url).found:
+            raise FileNotFoundError(url)
+        with path.open("rb") as file:
+            file.seek(start)
+            while piece := file.read(_CHUNK):
+                yield piece
+
+    def _named(self, url: str) -> str:
+        """An address with the password for where it all began, if it is on the same host."""
+        parts, (name, _, host) = urlsplit(url), self._start.netloc.rpartition("@")
+        is_there = (parts.scheme, parts.netloc) == (self._start.scheme, host)
+        return parts._replace(netloc=self._start.netloc).geturl() if name and is_there else url
+
+    def _path_of(self, url: str) -> Path | None:
+        parts = urlsplit(url)
+        is_here = parts.scheme == self._start.scheme == "file"
+        return Path(unquote(parts.path)) if is_here else None
+
+
+def _is_address(text: str) -> bool:
+    try:
+        return urlsplit(text).port != 0
+    except ValueError:
+        return False
+
+
+def _is_web(url: str) -> bool:
+    return url.startswith(("https://", "http://"))
+
+
+def _missing(url: str) -> Answer:
+    return Answer(HTTPStatus.NOT_FOUND, url)
+
+
+def _look(path: Path, url: str) -> Answer:
+    about = _about(path)
+    if about is None or not S_ISREG(about.st_mode):
+        return _missing(url)
+    return Answer(HTTPStatus.OK, url, size=about.st_size)
+
+
+def _about(path: Path) -> stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError):  # not there, or no name that a file can have
+        return None

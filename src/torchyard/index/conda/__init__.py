@@ -1,0 +1,1 @@
+"""Conda channels: repodata and shards, written and read."""

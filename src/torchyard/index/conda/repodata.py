@@ -1,0 +1,90 @@
+"""`repodata.json`: what solvers read of the conda packages of a platform."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from torchyard.errors import BuildError
+from torchyard.index.entry import WHOLE, Entry, State
+from torchyard.index.page import Media, Page
+from torchyard.model.canonical import canonical_json
+from torchyard.package.conda.index import RUN_EXPORTS, parse_index
+from torchyard.package.zstd import LEVEL, compress
+
+NOARCH = "noarch"
+"""The subdir that every channel has, if only for solvers to find nothing there."""
+
+Format = Literal["packages", "packages.conda"]
+"""Where an index lists `.tar.bz2`, and where `.conda`."""
+
+_file = attrgetter("file")
+
+
+def record_of(
+    index: bytes, *, sha256: str, md5: str, size: int, run_exports: bytes = b""
+) -> msgspec.Raw:
+    """What an index says of a package: its `info/index.json`, and the bytes it belongs to.
+
+    `run_exports` is its `info/run_exports.json`, if it has one.
+    """
+    parse_index(index)
+    record: dict[str, object] = msgspec.json.decode(index)
+    record |= {"sha256": sha256, "md5": md5, "size": size}
+    try:
+        exports = msgspec.json.decode(run_exports or b"{}", type=dict[str, tuple[str, ...]])
+    except msgspec.DecodeError as error:
+        msg = f"`{RUN_EXPORTS}` can't be read: {error}"
+        raise BuildError(msg, hint="write the package anew") from error
+    if exports:
+        record["run_exports"] = exports
+    return msgspec.Raw(canonical_json(record))
+
+
+def name_of(file: str) -> str:
+    """The name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
+    return file.rsplit("-", 2)[0]
+
+
+def of_name(state: State, name: str) -> list[Entry]:
+    """The entries of a name, which are near each other: at most `a-b-1-0` is among `a`'s."""
+    first, end = (bisect_left(state.entries, name + sign, key=_file) for sign in "-.")
+    return [entry for entry in state.entries[first:end] if name_of(entry.file) == name]
+
+
+class Listed(NamedTuple):
+    """Packages as an index lists them: by format, and those that nobody should take any more."""
+
+    packages: dict[Format, dict[str, msgspec.Raw]]
+    removed: list[str]
+
+
+def listed(entries: Iterable[Entry]) -> Listed:
+    tars: dict[str, msgspec.Raw] = {}
+    condas: dict[str, msgspec.Raw] = {}
+    removed: list[str] = []
+    for entry in entries:
+        if entry.yanked is not None:
+            removed.append(entry.file)
+        elif entry.file.endswith(".conda"):
+            condas[entry.file] = entry.record
+        else:
+            tars[entry.file] = entry.record
+    return Listed({"packages": tars, "packages.conda": condas}, removed)
+
+
+def repodata_pages(subdir: str, state: State) -> tuple[Page, Page]:
+    """`repodata.json`, plain and compressed. Records are copied as they are."""
+    found = listed(state.entries)
+    data = msgspec.json.encode(
+        {
+            "info": {"subdir": subdir, "serial": state.serials.get(WHOLE, 0)},
+            **found.packages,
+            "removed": found.removed,
+            "repodata_version": 1,
+        }
+    )
+    path = f"conda/{subdir}/repodata.json"
+    return Page(path, data, Media.JSON), Page(f"{path}.zst", compress(data, LEVEL), Media.ZSTD)

@@ -1,0 +1,1 @@
+"""Listings of libtorch zips, written and read."""

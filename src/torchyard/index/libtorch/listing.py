@@ -1,0 +1,120 @@
+"""Listings of libtorch zips, for people and for programs, and pointers to the newest.
+
+libtorch/PROJECT/            the files of all variants
+libtorch/PROJECT/VARIANT/    those of one
+    index.html, index.json   every file, the newest version first
+    latest.json              the files of the newest version that nobody took back
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from urllib.parse import quote
+
+import msgspec
+
+from torchyard.index.availability import age, platforms_of
+from torchyard.index.entry import WHOLE, Entry, State, package_key
+from torchyard.index.page import Media, Page
+from torchyard.model.quantity import show_size
+
+_HEADS = ("File", "Version", "Variant", "Size", "Published", "SHA-256")
+
+
+def listing_pages(
+    project: str, state: State, view: str, entries: Sequence[Entry]
+) -> Iterator[Page]:
+    """The pages of a project in a view: its pointer, its HTML, then its JSON."""
+    folder = f"libtorch/{project}" if view == WHOLE else f"libtorch/{project}/{view}"
+    up = "../" * (folder.count("/") + 1)
+    title = project if view == WHOLE else f"{project}, {view}"
+    shown = [] if state.status == "quarantined" else _newest_first(entries)
+    newest = next((_public(entry) for entry in shown if entry.yanked is None), "")
+    latest = [entry for entry in shown if entry.yanked is None and _public(entry) == newest]
+    about: dict[str, object] = {
+        "version": 1,
+        "serial": state.serials.get(view, 0),
+        "project": project,
+        "status": state.status,
+        "latest": newest,
+    }
+    html = _html(title, state, shown, up, state.serials.get(view, 0))
+    yield Page(f"{folder}/latest.json", _json(about, latest, up), Media.JSON)
+    yield Page(f"{folder}/index.html", html, Media.HTML)
+    yield Page(f"{folder}/index.json", _json(about, shown, up), Media.JSON)
+
+
+def root_page(projects: Iterable[str]) -> Page:
+    """The page that lists the projects."""
+    links = "".join(f'<li><a href="{name}/">{name}</a></li>\n' for name in sorted(projects))
+    return Page("libtorch/index.html", _document("libtorch", f"<ul>\n{links}</ul>\n"), Media.HTML)
+
+
+def _newest_first(entries: Iterable[Entry]) -> list[Entry]:
+    return sorted(entries, key=lambda entry: age(entry.version), reverse=True)
+
+
+def _public(entry: Entry) -> str:
+    return entry.version.partition("+")[0]
+
+
+def _url(entry: Entry, up: str) -> str:
+    return up + quote(package_key(entry.sha256, entry.file))
+
+
+def _json(about: Mapping[str, object], entries: Iterable[Entry], up: str) -> bytes:
+    return msgspec.json.encode({**about, "files": [_told(entry, up) for entry in entries]})
+
+
+def _told(entry: Entry, up: str) -> dict[str, object]:
+    told: dict[str, object] = {
+        "file": entry.file,
+        "version": entry.version,
+        "variant": entry.variant,
+        "platforms": platforms_of("libtorch", entry),
+        "url": _url(entry, up),
+        "sha256": entry.sha256,
+        "size": entry.size,
+        "uploaded": entry.uploaded,
+    }
+    if entry.yanked is not None:
+        told["yanked"] = entry.yanked
+    return told
+
+
+def _document(title: str, body: str) -> bytes:
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        f"<title>{escape(title)}</title>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n"
+        f"{body}</body>\n</html>\n"
+    ).encode()
+
+
+def _html(title: str, state: State, entries: Sequence[Entry], up: str, serial: int) -> bytes:
+    about = ""
+    if state.status != "active":
+        reason = f": {escape(state.status_reason)}" if state.status_reason else ""
+        about = f"<p>This project is {state.status}{reason}.</p>\n"
+    heads = "".join(f'<th scope="col">{head}</th>' for head in _HEADS)
+    rows = "".join(_row(entry, up) for entry in entries)
+    table = (
+        f"<table>\n<caption>Files, the newest version first</caption>\n"
+        f"<thead>\n<tr>{heads}</tr>\n</thead>\n<tbody>\n{rows}</tbody>\n</table>\n"
+    )
+    return _document(title, f"{about}{table}<!--SERIAL {serial}-->\n")
+
+
+def _row(entry: Entry, up: str) -> str:
+    link = f'<a href="{_url(entry, up)}">{escape(entry.file)}</a>'
+    if entry.yanked is not None:
+        link += f" (yanked{': ' if entry.yanked else ''}{escape(entry.yanked)})"
+    published = f'<time datetime="{entry.uploaded}">{entry.uploaded[:10]}</time>'
+    cells = (
+        escape(entry.version),
+        escape(entry.variant),
+        show_size(entry.size),
+        published,
+        f"<code>{entry.sha256}</code>",
+    )
+    data = "".join(f"<td>{cell}</td>" for cell in cells)
+    return f'<tr><th scope="row">{link}</th>{data}</tr>\n'

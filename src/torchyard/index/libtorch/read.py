@@ -1,0 +1,72 @@
+"""Reading listings of libtorch zips, as `listing` writes them.
+
+Nothing in a page makes this raise: what is wrong with it is among its `faults`.
+"""
+
+from typing import Annotated, NamedTuple
+from urllib.parse import urljoin
+
+import msgspec
+
+from torchyard.index.entry import is_file_name
+from torchyard.index.simple.read import Link
+from torchyard.model.values import Value
+
+
+class Zip(NamedTuple):
+    """A file, and what a listing says that no simple index does."""
+
+    link: Link
+    version: str
+    variant: str
+
+
+class Zips(Value, kw_only=True):
+    """A page: all files, or those of the newest version."""
+
+    project: str = ""
+    latest: str = ""
+    files: tuple[Zip, ...] = ()
+    faults: tuple[str, ...] = ()
+
+
+class _Row(Value, kw_only=True, forbid_unknown_fields=False):
+    file: str
+    version: str
+    variant: str
+    url: str
+    sha256: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+    size: int
+    yanked: str | None = None
+
+
+class _Page(Value, kw_only=True, forbid_unknown_fields=False):
+    project: str
+    latest: str
+    files: tuple[_Row, ...]
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+
+
+def read_zips(data: bytes, url: str) -> Zips:
+    """Read a page in JSON that is at an address."""
+    try:
+        page = _PAGE.decode(data)
+        files = tuple(Zip(_link(row, url), row.version, row.variant) for row in page.files)
+    except (ValueError, RecursionError) as error:
+        return Zips(faults=(f"it can't be read: {error}",))
+    return Zips(project=page.project, latest=page.latest, files=files)
+
+
+def _link(row: _Row, base: str) -> Link:
+    if not is_file_name(row.file):
+        msg = f"`{row.file[:99]}` is no name for a file"
+        raise ValueError(msg)
+    return Link(
+        file=row.file,
+        url=urljoin(base, row.url),
+        hashes={"sha256": row.sha256},
+        yanked=row.yanked,
+        size=row.size,
+    )

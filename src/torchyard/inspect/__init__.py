@@ -1,1 +1,0 @@
-"""Look at plans and configurations, change nothing: tables, documents, diagrams."""

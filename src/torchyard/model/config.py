@@ -1,0 +1,96 @@
+"""The evaluated configuration: everything `torchyard.toml` says, with all names resolved."""
+
+import re
+from typing import Literal
+
+from torchyard.model.matrix import Matrix, Needs, Override, Subset
+from torchyard.model.proof import Check, Smoke
+from torchyard.model.recipe import Recipe, Stage
+from torchyard.model.step import Step
+from torchyard.model.toolchain import Build, Toolchain
+from torchyard.model.values import DEFAULT, Origin, Value
+
+
+class Project(Value, kw_only=True):
+    """What is built. `release` is the row of the torch release table to take pins from, if any."""
+
+    name: str
+    version: str
+    recipe: Recipe
+    release: str | None
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}-{self.version}"
+
+
+def own_release(version: str) -> str:
+    """The torch release that a version of torch itself belongs to: `2.14` for `2.14.0rc1`."""
+    return ".".join(re.findall(r"\d+", version)[:2])
+
+
+class Source(Value, kw_only=True):
+    """Where the code comes from: a commit of a git repository, or a directory's content.
+
+    A `rev` may be a tag or branch, whose commit is not known before somebody looks.
+    """
+
+    git: str | None = None
+    rev: str | None = None
+    commit: str | None = None
+    path: str | None = None
+    digest: str | None = None
+    submodules: bool = True
+
+
+class Channel(Value, kw_only=True):
+    """A published place. It receives a subset of the matrix, or what another channel promotes."""
+
+    name: str
+    url: str
+    subset: str | None = None
+    promote_from: str | None = None
+    external: tuple[str, ...] = ()
+    """Globs over names that its packages may require though it does not have them."""
+    variants: Literal["compute", "compute-blas"] = "compute"
+    """What its simple indexes are called after."""
+
+    def receives(self, subset: str | None) -> bool:
+        """Whether the plan of a subset, or of the whole matrix, is published here."""
+        return self.promote_from is None and self.subset == subset
+
+
+SandboxKind = Literal["none", "view", "bwrap"]
+"""Nothing; the job's directory at one path on every machine; or that, and nothing else writable."""
+
+
+class Sandbox(Value, kw_only=True):
+    """What keeps a job's steps from the machine; `root` is a directory to run them in."""
+
+    kind: SandboxKind = "none"
+    root: str | None = None
+
+
+class Config(Value, kw_only=True):
+    """One `torchyard.toml`, ready to be planned."""
+
+    project: Project
+    source: Source
+    matrix: Matrix
+    subsets: dict[str, Subset] = {}
+    overrides: tuple[Override, ...] = ()
+    store: str = ""
+    copies: str | None = None
+    channels: dict[str, Channel] = {}
+    requirements: dict[Stage, Needs] = {}
+    steps: dict[Stage, tuple[Step, ...]] = {}
+    sandbox: Sandbox = Sandbox()
+    toolchain: Toolchain | None = None
+    build: Build = Build()
+    check: Check = Check()
+    smoke: Smoke = Smoke()
+    origins: dict[str, Origin] = {}
+
+    def origin(self, path: str) -> Origin:
+        """Where the value at a dotted path came from, such as `matrix.python[2]`."""
+        return self.origins.get(path, DEFAULT)

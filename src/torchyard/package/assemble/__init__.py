@@ -1,0 +1,1 @@
+"""From build trees to packages: vendor, strip, rewrite, check."""

@@ -1,0 +1,52 @@
+"""Collecting the libraries of others that a core needs, while the toolchain that has them is there.
+
+Packages are made later, maybe on another machine: what they may carry is kept with the core.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from torchyard.errors import BuildError
+from torchyard.model.matrix import any_match
+from torchyard.package.elf.file import read_elf
+from torchyard.package.policy import Policy
+
+Find = Callable[[str], Path | None]
+"""Finds a library by the name that others need it by."""
+
+
+def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> list[Path]:
+    """Copy what libraries need or open that is neither one of them nor the system's, by name."""
+    own = {library.name for library in libraries}
+    waiting, collected = list(libraries), dict[str, Path]()
+    while waiting:
+        user = waiting.pop()
+        elf = read_elf(user)
+        for name in elf.needed if elf else ():
+            if name in own or name in collected or policy.is_outside(name):
+                continue
+            found = find(name)
+            if found is None:
+                msg = f"`{user.name}` needs `{name}`, which is neither built nor found"
+                hint = "the toolchain's folders and the compiler's were looked at; is it installed?"
+                raise BuildError(msg, hint=hint)
+            to.mkdir(parents=True, exist_ok=True)
+            opened = {path.name: path for path in _opened(found, policy)}
+            for called, path in {**opened, name: found}.items():
+                if called not in collected:
+                    collected[called] = Path(shutil.copyfile(path, to / called))
+                    waiting.append(collected[called])
+    return list(collected.values())
+
+
+def _opened(library: Path, policy: Policy) -> Iterator[Path]:
+    """What a library opens by name while it runs, from its own folder.
+
+    A file may be there under several names; the one that is looked for is its soname.
+    """
+    globs = policy.opened_by(library.name)
+    for path in sorted(library.parent.iterdir()) if globs else ():
+        elf = read_elf(path) if any_match(path.name, globs) else None
+        if elf is not None and elf.soname == path.name:
+            yield path

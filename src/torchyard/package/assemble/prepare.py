@@ -1,0 +1,137 @@
+"""Preparing what was built for a package: bring libraries along, strip, and rewrite.
+
+What was built is never changed. A tree for a package is made of second names, which cost nothing;
+only files that are changed become files of their own.
+"""
+
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from torchyard.host.files import link_or_copy
+from torchyard.host.machine import processors
+from torchyard.package.assemble.vendor import Vendored, find_vendored, new_names
+from torchyard.package.elf.edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
+from torchyard.package.elf.file import Elf, read_elf
+from torchyard.package.policy import Policy
+from torchyard.package.zip.writer import members_of
+
+Files = Mapping[PurePosixPath, Elf]
+"""What the loader will have to do with, by its path from the root of what is installed."""
+
+
+class Place(NamedTuple):
+    """Where a package is prepared: a tree for the package itself, and another for debuggers."""
+
+    root: Path
+    debug: Path
+
+
+class Prepared(NamedTuple):
+    """A package's tree, and another for debuggers.
+
+    `needed` are all libraries that the files name, and `versions` those of symbols that the system
+    must have.
+    """
+
+    root: Path
+    debug: Path
+    needed: frozenset[str]
+    versions: frozenset[str]
+
+
+def empty_place(scratch: Path) -> Place:
+    """Make room in a directory, in which an earlier try may have left something."""
+    place = Place(scratch / "image", scratch / "debug")
+    for folder in place:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+    return place
+
+
+def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path) -> Prepared:
+    """Prepare the files of a package, with what they need of the vendored libraries."""
+    place = empty_place(scratch)
+    files = dynamic_files(place.root, copy_tree(source, place.root))
+    return finish(place, files, policy, bring=find_vendored(files, (vendor,), policy))
+
+
+def copy_tree(source: Path, place: Path) -> list[Path]:
+    """Give all files of a directory second names in another, and return these; links are followed.
+
+    A file that is there already is an error.
+    """
+    made = []
+    for member in members_of(source):
+        copy = place / member.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        link_or_copy(str(source / member.name), str(copy))
+        made.append(copy)
+    return made
+
+
+def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]:
+    """Those of some files below a directory that the loader will have to do with."""
+    found: dict[PurePosixPath, Elf] = {}
+    for path in paths:
+        elf = read_elf(path)
+        if elf is not None and elf.dynamic:
+            found[PurePosixPath(path.relative_to(root))] = elf
+    return found
+
+
+def finish(
+    place: Place,
+    files: Files,
+    policy: Policy,
+    *,
+    bring: Sequence[Vendored] = (),
+    known: Sequence[Vendored] = (),
+) -> Prepared:
+    """Strip and rewrite files where they are, and bring vendored libraries along.
+
+    Those that are only `known` are in another package, under the names that they would have here.
+    """
+    names = new_names((*known, *bring))
+
+    def change(file: PurePosixPath) -> None:
+        path = place.root / file
+        _make_own(path)
+        strip(path, place.debug / f"{file}{DEBUG_SUFFIX}")
+        rewrite(path, _changes(file, policy, names))
+
+    with ThreadPoolExecutor(processors()) as pool:
+        list(pool.map(change, files))
+        list(pool.map(lambda library: bring_along(place.root, library, policy, names), bring))
+    needed = frozenset(library for elf in files.values() for library in elf.needed)
+    elfs = [*files.values(), *filter(None, (read_elf(library.source) for library in bring))]
+    versions = frozenset(version for elf in elfs for version in elf.versions)
+    return Prepared(*place, needed, versions)
+
+
+def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[str, str]) -> Path:
+    """Copy a vendored library to its place below a directory, and make it known by its new name."""
+    path = root / library.target
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(library.source, path)
+    path.chmod(0o755)
+    rewrite(path, _changes(library.target, policy, names, soname=library.target.name))
+    return path
+
+
+def _changes(
+    file: PurePosixPath, policy: Policy, names: Mapping[str, str], soname: str | None = None
+) -> Rewrite:
+    return Rewrite(
+        rpath=policy.rpath(file), force_rpath=policy.force_rpath, soname=soname, needed=names
+    )
+
+
+def _make_own(path: Path) -> None:
+    """Make a file of what may be the second name of another."""
+    copy = path.with_name(f"{path.name}.own")
+    shutil.copyfile(path, copy)
+    copy.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+    copy.replace(path)

@@ -1,0 +1,52 @@
+"""The core of a wheel must be the one that was built once: no Python may have changed it."""
+
+import filecmp
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchyard.errors import BuildError
+from torchyard.package.elf.file import read_elf, section_difference, symbol_difference
+from torchyard.package.zip.writer import members_of
+
+_LISTED = 5
+"""How many names are told before they are only counted."""
+
+
+def check_core(core_install: Path, image_package: Path) -> None:
+    """Fail unless each library of the core is in the Python package, byte for byte."""
+    names = [member.name for member in members_of(core_install / "lib")]
+    libraries = [name for name in names if read_elf(core_install / "lib" / name)]
+    if not libraries:
+        msg = f"the core has no libraries in `{core_install / 'lib'}`"
+        raise BuildError(msg, hint="look into the log of the core's job for what it installed")
+    for name in libraries:
+        library, other = core_install / "lib" / name, image_package / "lib" / name
+        if not other.is_file():
+            msg = f"the core's library `{name}` is not in `{image_package / 'lib'}`"
+            hint = "the bindings must install the core that they were given, all of it"
+            raise BuildError(msg, hint=hint)
+        if not filecmp.cmp(library, other, shallow=False):
+            msg = f"`{name}` of the bindings is not that of the core: {_why(library, other)}"
+            hint = (
+                "something of the core was compiled or linked again; make the bindings take it as "
+                "it is, and look for what depends on the Python or on the directory"
+            )
+            raise BuildError(msg, hint=hint)
+
+
+def _why(core: Path, other: Path) -> str:
+    """In what two libraries differ; if in symbols, these tell more than sections."""
+    gone, new = symbol_difference(core, other)
+    if gone or new:
+        told = [f"lacks {_some(gone)}" if gone else "", f"adds {_some(new)}" if new else ""]
+        return "it " + " and ".join(filter(None, told))
+    sections = section_difference(core, other)
+    if sections:
+        return f"the symbols are the same, but not the content of {_some(sections)}"
+    return "symbols and sections are the same, but not what is around them"
+
+
+def _some(names: Sequence[str]) -> str:
+    listed = ", ".join(f"`{name}`" for name in names[:_LISTED])
+    more = len(names) - _LISTED
+    return f"{listed} and {more:,} more" if more > 0 else listed

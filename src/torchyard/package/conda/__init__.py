@@ -1,0 +1,1 @@
+"""Conda packages: metadata, layout, reading, writing."""

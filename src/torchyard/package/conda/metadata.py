@@ -1,0 +1,284 @@
+"""What a conda package says about itself: names, build strings, pins and requirements.
+
+No file is touched but the table `data/conda.toml`. Names, build strings, numbers, run exports and
+what excludes what are as in conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import assert_never
+
+import msgspec
+from packaging.version import InvalidVersion, Version
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import BuildError, PlanError
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.values import Value
+from torchyard.package.conda.requirements import requirements_of
+from torchyard.package.conda.table import Names, load_conda_table
+
+_SYSTEM = re.compile(r"(?P<kind>manylinux|macosx)_(?P<major>\d+)_(?P<minor>\d+)_")
+
+
+class CondaKind(StrEnum):
+    """The conda packages of a project, named as in `data/packages.toml`."""
+
+    PACKAGE = "conda"
+    TESTS = "conda-tests"
+    LIBRARIES = "conda-libtorch"
+    LINALG = "conda-linalg"
+    META = "conda-meta"
+
+
+class CondaBuild(Value, kw_only=True):
+    """What the packages of one build have in common; `python` is a tag such as `cp312`.
+
+    An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that will do,
+    if that is known; the platform's tag says what is promised at least.
+    """
+
+    name: str
+    version: str
+    compute: str
+    blas: str
+    subdir: str
+    build_hash: str
+    core_hash: str | None = None
+    number: int = 0
+    python: str | None = None
+    requires: tuple[str, ...] = ()
+    linalg_apart: bool = False
+    magma: bool = True
+    glibc: tuple[int, int] | None = None
+
+
+class CondaMetadata(Value, kw_only=True):
+    """What a solver reads about one package, and what a package built against it will depend on."""
+
+    name: str
+    version: str
+    build: str
+    number: int
+    subdir: str
+    depends: tuple[str, ...] = ()
+    constrains: tuple[str, ...] = ()
+    run_exports: tuple[str, ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.name}-{self.version}-{self.build}.conda"
+
+
+def describe(kind: CondaKind, build: CondaBuild) -> CondaMetadata:
+    """Say all that a package of a build says about itself."""
+    if build.subdir not in load_conda_table().markers:
+        msg = f"conda packages can't be laid out for {build.subdir}"
+        hint = did_you_mean(build.subdir, load_conda_table().markers)
+        raise PlanError(msg, hint=hint)
+    if kind is CondaKind.LINALG and not _is_gpu(build):
+        msg = f"{build.compute} has no linalg plugin: it is a part of GPU builds"
+        raise PlanError(msg, hint="leave conda-linalg out for it")
+    names = names_of(build.name)
+    match kind:
+        case CondaKind.PACKAGE:
+            return _package(build, names)
+        case CondaKind.TESTS:
+            return _tests(build, names)
+        case CondaKind.LIBRARIES:
+            return _libraries(build, names)
+        case CondaKind.LINALG:
+            return _linalg(build, names)
+        case CondaKind.META:
+            return _meta(build, names)
+        case _:
+            assert_never(kind)
+
+
+def names_of(project: str) -> Names:
+    """The names of a project's packages: its own, or by the rule for all others."""
+    names = load_conda_table().names
+    row = msgspec.structs.asdict(names.get(project, names["*"]))
+    return Names(**{kind: name.format(name=project) for kind, name in row.items()})
+
+
+def build_number(build: CondaBuild) -> int:
+    """The number by which a solver chooses among builds of one version."""
+    offsets = load_conda_table().offsets
+    mkl = offsets.mkl if build.blas == "mkl" else 0
+    return build.number + mkl + (offsets.cuda if _is_cuda(build) else 0)
+
+
+def flavour(build: CondaBuild) -> str:
+    """How build strings begin: `cpu_generic`, `cuda130_mkl`."""
+    cuda = load_tables().cuda.get(build.compute)
+    compute = f"cuda{cuda.version}" if cuda else build.compute
+    return f"{compute}_{build.blas}".replace(".", "")
+
+
+def _package(build: CondaBuild, names: Names) -> CondaMetadata:
+    version = conda_version(build.version)
+    depends = [*_python(build), *_system(build)]
+    constrains: list[str] = []
+    exports = [names.package]
+    if _is_cuda(build):
+        depends.append("__cuda")  # else all who have no GPU would get the CUDA build
+    if build.core_hash is not None:
+        libraries = _libraries(build, names)
+        depends.append(f"{libraries.name} =={version} {libraries.build}")
+        constrains += _either(build, names)
+        exports.append(names.libraries)
+        if build.linalg_apart:
+            depends.append(_any_linalg(build, names))
+    python = load_tables().pythons[_tag(build)].version
+    depends += requirements_of(build.requires, build.name, python, build.subdir)
+    return _metadata(
+        build,
+        names.package,
+        _py(build),
+        f"h{build.build_hash}",
+        depends=depends,
+        constrains=constrains,
+        run_exports=[_pin(name, version) for name in exports],
+    )
+
+
+def _tests(build: CondaBuild, names: Names) -> CondaMetadata:
+    version, number = conda_version(build.version), build_number(build)
+    tested = f"{names.package} =={version} {flavour(build)}_{_py(build)}_*_{number}"
+    depends = [tested, *load_conda_table().tests.depends]
+    return _metadata(build, names.tests, _py(build), f"h{build.build_hash}", depends=depends)
+
+
+def _libraries(build: CondaBuild, names: Names) -> CondaMetadata:
+    version = conda_version(build.version)
+    blas = load_conda_table().blas.get(build.blas)
+    constrains = [*_either(build, names), _any_package(build, names)]
+    if build.linalg_apart:
+        constrains.append(_any_linalg(build, names))
+    return _metadata(
+        build,
+        names.libraries,
+        _core(build),
+        depends=[*_system(build), *(blas.depends if blas else ())],
+        constrains=[*constrains, *(blas.constrains if blas else ())],
+        run_exports=[_pin(names.libraries, version)],
+    )
+
+
+def _linalg(build: CondaBuild, names: Names) -> CondaMetadata:
+    libraries = _libraries(build, names)
+    more = load_conda_table().offsets.magma if build.magma else 0
+    return _metadata(
+        msgspec.structs.replace(build, number=build.number + more),
+        names.linalg,
+        "magma" if build.magma else "nomagma",
+        _core(build),
+        depends=[*_system(build), f"{libraries.name} =={libraries.version} {libraries.build}"],
+    )
+
+
+def _meta(build: CondaBuild, names: Names) -> CondaMetadata:
+    """One for all Pythons, so it names a pattern of builds: all of one flavour and number."""
+    name = names.gpu if _is_gpu(build) else names.cpu
+    return _metadata(build, name, _core(build), depends=[_any_package(build, names)])
+
+
+def _metadata(
+    build: CondaBuild,
+    name: str,
+    *parts: str,
+    depends: Iterable[str] = (),
+    constrains: Iterable[str] = (),
+    run_exports: Iterable[str] = (),
+) -> CondaMetadata:
+    number = build_number(build)
+    return CondaMetadata(
+        name=name,
+        version=conda_version(build.version),
+        build="_".join((flavour(build), *parts, str(number))),
+        number=number,
+        subdir=build.subdir,
+        depends=tuple(dict.fromkeys(depends)),
+        constrains=tuple(constrains),
+        run_exports=tuple(run_exports),
+    )
+
+
+def conda_version(version: str) -> str:
+    """A version without its local part: what `+cu130` says is in the build string."""
+    try:
+        return Version(version).public
+    except InvalidVersion as error:
+        msg = f"conda can't have the version `{version}`: {error}"
+        raise BuildError(msg, hint="use a version such as 2.14.0 or 2.14.0.dev20261114") from error
+
+
+def _pin(name: str, version: str) -> str:
+    """Compatible until the next minor version."""
+    parsed = Version(version)
+    return f"{name} >={version},<{parsed.major}.{parsed.minor + 1}.0a0"
+
+
+def _core(build: CondaBuild) -> str:
+    return f"h{build.core_hash or build.build_hash}"
+
+
+def _is_gpu(build: CondaBuild) -> bool:
+    return build.compute != "cpu"
+
+
+def _is_cuda(build: CondaBuild) -> bool:
+    return build.compute in load_tables().cuda
+
+
+def _tag(build: CondaBuild) -> str:
+    pythons = load_tables().pythons
+    if build.python not in pythons:
+        msg = f"a conda package with bindings needs a Python, not `{build.python}`"
+        raise PlanError(msg, hint=did_you_mean(str(build.python), pythons))
+    return build.python
+
+
+def _py(build: CondaBuild) -> str:
+    return f"py{_tag(build).removeprefix('cp')}"
+
+
+def _python(build: CondaBuild) -> Iterator[str]:
+    """The interpreter and, as a free-threaded one has the same version, its ABI."""
+    python = load_tables().pythons[_tag(build)]
+    major, minor = map(int, python.version.split("."))
+    yield f"python >={python.version},<{major}.{minor + 1}.0a0"
+    yield f"python_abi {python.version}.* *_{build.python}"
+
+
+def _system(build: CondaBuild) -> Iterator[str]:
+    """The oldest system that the build is for."""
+    for platform in load_tables().platforms.values():
+        if platform.conda_subdir == build.subdir:
+            found = _SYSTEM.match(platform.wheel_tag)
+            if found and found["kind"] == "manylinux":
+                least = max(build.glibc or (0, 0), (int(found["major"]), int(found["minor"])))
+                yield f"__glibc >={least[0]}.{least[1]},<3.0.a0"
+            elif found:
+                yield f"__osx >={found['major']}.{found['minor']}"
+
+
+def _either(build: CondaBuild, names: Names) -> Iterator[str]:
+    """Keep the CPU's and the GPU's packages apart: one of the two can't be installed."""
+    ours, other = (names.gpu, names.cpu) if _is_gpu(build) else (names.cpu, names.gpu)
+    yield f"{ours} =={conda_version(build.version)}"
+    yield f"{other} <0.0a0"
+
+
+def _any_package(build: CondaBuild, names: Names) -> str:
+    """The package for any Python."""
+    version, number = conda_version(build.version), build_number(build)
+    return f"{names.package} =={version} {flavour(build)}_*_{number}"
+
+
+def _any_linalg(build: CondaBuild, names: Names) -> str:
+    """The plugin with or without MAGMA, but of the same core."""
+    version = conda_version(build.version)
+    return f"{names.linalg} =={version} {flavour(build)}_*_{_core(build)}_*"

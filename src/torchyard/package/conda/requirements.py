@@ -1,0 +1,80 @@
+"""Requirements of a Python distribution, said in conda's words."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import Specifier
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from torchyard.errors import BuildError
+from torchyard.package.conda.table import load_conda_table
+
+_CUDA_SUFFIX = re.compile(r"-cu\d+$")
+
+
+def requirements_of(
+    requires: Iterable[str], project: str, python: str, subdir: str
+) -> Iterator[str]:
+    """Translate the `Requires-Dist` that count for a Python and a platform; no extra is asked for.
+
+    A project that requires extras of itself needs nothing more.
+    """
+    environment = _environment(python, subdir)
+    for text in requires:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            msg = f"the requirement `{text}` in the metadata of {project} can't be read: {error}"
+            raise BuildError(msg, hint="correct it where the project declares it") from error
+        if canonicalize_name(requirement.name) == canonicalize_name(project):
+            continue
+        if requirement.marker is None or requirement.marker.evaluate(environment):
+            yield _translated(requirement, project)
+
+
+def _environment(python: str, subdir: str) -> dict[str, str]:
+    """What markers are compared with; nothing is taken from the Python that runs here."""
+    return {
+        **msgspec.to_builtins(load_conda_table().markers[subdir]),
+        "extra": "",
+        "implementation_name": "cpython",
+        "implementation_version": f"{python}.0",
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_version": "",
+        "python_full_version": f"{python}.0",
+        "python_version": python,
+    }
+
+
+def _translated(requirement: Requirement, project: str) -> str:
+    if requirement.url:
+        msg = f"{project} requires `{requirement}`, and conda knows no requirement by its address"
+        raise BuildError(msg, hint="require a version of it instead")
+    versions = ",".join(sorted(map(_version, requirement.specifier)))
+    return f"{_name(requirement.name)} {versions}".strip()
+
+
+def _name(distribution: str) -> str:
+    """The name on conda-forge, mostly the same; NVIDIA's there have no CUDA version in theirs."""
+    name = canonicalize_name(distribution)
+    known = load_conda_table().distributions
+    return known.get(name) or known.get(_CUDA_SUFFIX.sub("", name), name)
+
+
+def _version(specifier: Specifier) -> str:
+    """Translate `~=1.4.2` into `>=1.4.2,1.4.*`; most others are the same in conda."""
+    version = specifier.version.partition("+")[0]  # conda has no local versions: see build strings
+    match specifier.operator:
+        case "~=":
+            release = ".".join(map(str, Version(version).release[:-1]))
+            return f">={version},{release}.*"
+        case "==" if version.endswith(".*"):
+            return version
+        case "===":
+            return f"=={version}"
+        case operator:
+            return f"{operator}{version}"

@@ -1,0 +1,224 @@
+"""Conda packages, written by rattler-build, without a recipe and without conda-forge."""
+
+from datetime import UTC, datetime
+from importlib.metadata import Distribution
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+from typing import NamedTuple, assert_never
+
+import msgspec
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import BuildError, HostError
+from torchyard.host.snapshot import EPOCH
+from torchyard.model.values import Value
+from torchyard.package.assemble.prepare import Place, dynamic_files, empty_place, finish
+from torchyard.package.assemble.same_core import check_core
+from torchyard.package.assemble.vendor import Vendored, find_vendored
+from torchyard.package.conda.layout import (
+    Core,
+    files_of,
+    lay_out_libraries,
+    lay_out_linalg,
+    lay_out_package,
+    lay_out_tests,
+    write_record,
+)
+from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
+from torchyard.package.conda.table import load_conda_table
+from torchyard.package.elf.file import Elf
+from torchyard.package.policy import Layout, Policy, policy_for
+from torchyard.package.versions import glibc_of, package_folder
+from torchyard.package.wheel.dist_info import find_dist_info
+from torchyard.package.zip.writer import members_of
+
+_WITHOUT_MAGMA = "linalg"
+"""The folder of a core's result that has its linalg plugin built without MAGMA."""
+
+_LEVEL = 9
+"""How hard to compress. For a torch of 699 MB, the 3 CPU seconds that level 9 takes longer than
+level 5 save each download 11 MB of 147; level 1 is 8 seconds quicker, with 191 MB."""
+
+
+class About(Value, kw_only=True):
+    """What a package tells people."""
+
+    summary: str | None = None
+    homepage: str | None = None
+    license: str | None = None
+
+
+class Sources(NamedTuple):
+    """What packages are made from; of these, each kind takes what it needs.
+
+    A core has `install`, `vendor` and maybe `linalg`; an extension has none. An image is the
+    unpacked wheel for one Python.
+    """
+
+    core: Path | None = None
+    image: Path | None = None
+    tests: Path | None = None
+
+
+def write_conda(
+    folder: Path, out: Path, *, metadata: CondaMetadata, about: About, order: Path
+) -> Path:
+    """Pack a tree as it shall be in a prefix; the same tree gives the same bytes.
+
+    The package carries its order in `info/`, under the file's own name.
+    """
+    try:
+        from rattler_build import (  # noqa: PLC0415 - an extra, which may be missing
+            RattlerBuildError,
+            assemble_package,
+        )
+    except ImportError as error:
+        msg = "conda packages are written by rattler-build, which is not installed"
+        raise HostError(msg, hint="pip install 'torchyard[conda]'") from error
+    with TemporaryDirectory(prefix="torchyard-conda-") as scratch:
+        exports = Path(scratch, "run_exports.json")
+        exports.write_bytes(msgspec.json.encode({"weak": metadata.run_exports}))
+        try:
+            return assemble_package(
+                name=metadata.name,
+                version=metadata.version,
+                target_platform=metadata.subdir,
+                build_string=metadata.build,
+                build_number=metadata.number,
+                output_dir=out,
+                files_dir=folder,
+                depends=metadata.depends,
+                constrains=metadata.constrains,
+                summary=about.summary,
+                homepage=about.homepage,
+                license=about.license,
+                # There is no argument for run exports. What is named here gets into info/ under its
+                # own name; files in info/ of the tree do, too, but are listed as files to install.
+                test_files=[*([exports] if metadata.run_exports else []), order],
+                timestamp=datetime.fromtimestamp(EPOCH, UTC),
+                compression_level=_LEVEL,
+                detect_prefix=False,  # no file of the trees knows a prefix
+            ).path
+        except RattlerBuildError as error:
+            msg = f"{metadata.file_name} can't be written: {error}"
+            raise BuildError(msg) from error
+
+
+def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
+    kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, order: Path
+) -> Path:
+    """Make one conda package of a build, whose requirements and glibc are found out here."""
+    distribution = Distribution.at(find_dist_info(sources.image)) if sources.image else None
+    if distribution is not None:
+        build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
+    describe(kind, build)  # refuses what there is no such package of, before any work
+    place = empty_place(scratch)
+    versions = _fill(kind, build, place, sources)
+    build = msgspec.structs.replace(build, glibc=glibc_of(versions))
+    out.mkdir(parents=True, exist_ok=True)
+    return write_conda(
+        place.root,
+        out,
+        metadata=describe(kind, build),
+        about=_about(distribution),
+        order=order,
+    )
+
+
+def _fill(kind: CondaKind, build: CondaBuild, place: Place, sources: Sources) -> frozenset[str]:
+    """Fill a prefix with the files of one package; return the versions of symbols they need."""
+    match kind:
+        case CondaKind.PACKAGE:
+            return _fill_package(
+                build, place, _given(sources.image, kind, "bindings"), sources.core
+            )
+        case CondaKind.TESTS:
+            lay_out_tests(sources.tests, place.root, build.name)
+            return frozenset()
+        case CondaKind.LIBRARIES:
+            return _fill_libraries(build, place, _given(sources.core, kind, "a core"))
+        case CondaKind.LINALG:
+            return _fill_linalg(build, place, _given(sources.core, kind, "a core"))
+        case CondaKind.META:
+            return frozenset()  # it is there for what it depends on
+        case _:
+            assert_never(kind)
+
+
+def _fill_package(
+    build: CondaBuild, place: Place, image: Path, core: Path | None
+) -> frozenset[str]:
+    package = package_folder(build.name)
+    site = PurePosixPath("lib", _library_folder(build), "site-packages")
+    known: tuple[Vendored, ...] = ()
+    shared: Core | None = None
+    if core is not None:
+        check_core(core / "install", image / package)
+        known = _vendored(build, core)
+        shared = Core(core / "install", [library.target.name for library in known])
+    lay_out_package(image, shared, place.root, place.root / site, package)
+    policy = policy_for(Layout.CONDA, build.compute, str(site / package))
+    done = finish(place, _laid_out(place), policy, known=known)
+    write_record(place.root, place.root / site)
+    return done.versions
+
+
+def _fill_libraries(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
+    """What the plugin needs is here, too: it may have two packages, which would both have it."""
+    without = load_conda_table().linalg.library if build.linalg_apart else None
+    lay_out_libraries(core / "install", place.root, without=without)
+    bring = _vendored(build, core)
+    return finish(place, _laid_out(place), _policy(build), bring=bring).versions
+
+
+def _fill_linalg(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
+    folder = core / "install" / "lib" if build.magma else core / _WITHOUT_MAGMA
+    lay_out_linalg(folder, place.root, load_conda_table().linalg.library)
+    known = _vendored(build, core)
+    return finish(place, _laid_out(place), _policy(build), known=known).versions
+
+
+def _policy(build: CondaBuild) -> Policy:
+    """The rules for what is in the prefix itself, whatever Python there is."""
+    return policy_for(Layout.CONDA, build.compute, "")
+
+
+def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
+    """The libraries of others that the package with the core's own brings along."""
+    install = core / "install"
+    files = dynamic_files(install, (install / member.name for member in members_of(install)))
+    return find_vendored(files, (core / "vendor",), _policy(build))
+
+
+def _laid_out(place: Place) -> dict[PurePosixPath, Elf]:
+    own = (path for path in files_of(place.root) if not path.is_symlink())
+    return dynamic_files(place.root, own)
+
+
+def _given(path: Path | None, kind: CondaKind, what: str) -> Path:
+    if path is None:
+        msg = f"a {kind} package is made from {what}, and there is none"
+        raise BuildError(msg, hint="leave this kind of package out for the project")
+    return path
+
+
+def _library_folder(build: CondaBuild) -> str:
+    python = load_tables().pythons[str(build.python)]
+    return f"python{python.version}{'t' if python.free_threaded else ''}"
+
+
+def _about(distribution: Distribution | None) -> About:
+    """What the metadata of a wheel tells people; not every field is there."""
+    if distribution is None:
+        return About()
+    fields = distribution.metadata
+    known = {
+        key: fields[key]
+        for key in ("Summary", "License-Expression", "License", "Home-page")
+        if key in fields
+    }
+    return About(
+        summary=known.get("Summary"),
+        homepage=known.get("Home-page"),
+        license=known.get("License-Expression", known.get("License")),
+    )

@@ -1,0 +1,1 @@
+"""GPU code inside of libraries."""

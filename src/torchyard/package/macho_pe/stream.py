@@ -1,0 +1,76 @@
+"""Programs and libraries of macOS and Windows, as they pass by.
+
+lief reads them, and wants them whole: a large one goes through a temporary file.
+"""
+
+import struct
+from typing import TYPE_CHECKING
+
+from torchyard.package.contents import Binary
+from torchyard.package.limits import Limits
+
+if TYPE_CHECKING:
+    from tempfile import _TemporaryFileWrapper
+
+_SLIM = frozenset(bytes.fromhex(word) for word in ("feedface", "feedfacf", "cefaedfe", "cffaedfe"))
+_FAT = bytes.fromhex("cafebabe")
+_MAGICS = (*_SLIM, _FAT, b"MZ")
+_MOST_SLICES = 16
+"""Files of Java begin like fat ones, but with their version, which is larger, as the number."""
+_SMALL = 8 << 20
+
+
+def is_foreign(piece: bytes | bytearray) -> bool:
+    """Whether a file begins like a program or library of macOS or Windows."""
+    if not piece.startswith(_MAGICS):
+        return False
+    return bytes(piece[:4]) in _SLIM or _is_fat(piece) or _is_pe(piece)
+
+
+def _is_fat(piece: bytes | bytearray) -> bool:
+    return piece[:4] == _FAT and 0 < int.from_bytes(piece[4:8], "big") < _MOST_SLICES
+
+
+def _is_pe(piece: bytes | bytearray) -> bool:
+    """Whether the old header leads to the new one; without it, it is something for DOS."""
+    if piece[:2] != b"MZ" or len(piece) < 64:  # noqa: PLR2004 - the old header
+        return False
+    (place,) = struct.unpack_from("<I", piece, 60)
+    return piece[place : place + 4] == b"PE\0\0"
+
+
+def _temporary() -> "_TemporaryFileWrapper[bytes]":
+    from tempfile import NamedTemporaryFile  # noqa: PLC0415 - imports much, for few packages
+
+    return NamedTemporaryFile()
+
+
+class ForeignStream:
+    """A file of another system, which passes by in pieces."""
+
+    def __init__(self, first: bytes, size: int, limits: Limits) -> None:
+        self._is_pe = _is_pe(first)
+        self._size = size
+        self._limits = limits
+        self._data = bytearray()
+        self._file = _temporary() if _SMALL < size <= limits.foreign else None
+
+    def feed(self, piece: bytes) -> None:
+        if self._file is not None:
+            self._file.write(piece)
+        elif self._size <= _SMALL:
+            self._data += piece
+
+    def binary(self) -> Binary:
+        """What the whole file is. Raises `ValueError` if it is damaged."""
+        from torchyard.package.macho_pe import lief_reader  # noqa: PLC0415 - lief is large, and rarely used
+
+        if self._size > self._limits.foreign:
+            msg = f"{self._size} bytes are more than is read of one such file"
+            raise ValueError(msg)
+        read = lief_reader.read_pe if self._is_pe else lief_reader.read_macho
+        if self._file is None:
+            return read(bytes(self._data), self._size, self._limits.table)
+        with self._file as file:
+            file.flush()
+            return read(file.name, self._size, self._limits.table)

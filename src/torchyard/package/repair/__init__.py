@@ -1,0 +1,1 @@
+"""Changing an existing package: tags, version, rpaths, libraries."""

@@ -1,0 +1,126 @@
+"""A package as it will be: what nobody changes is copied as it is, in its place."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from torchyard.errors import CheckError
+from torchyard.package.wheel.dist_info import updated_record
+from torchyard.package.zip.directory import Entry
+from torchyard.package.zip.raw_copy import Raw
+from torchyard.package.zip.unpack import content_of, sound_directory
+from torchyard.package.zip.writer import Member, writing
+
+_DIST_INFO = re.compile(r"[^/]+\.dist-info/")
+_SIGNATURES = ("RECORD.jws", "RECORD.p7s")
+
+
+class Change(NamedTuple):
+    """What was done to a member."""
+
+    member: str
+    what: str
+
+
+class Draft:
+    """Changes to a zip archive, until it is written; one that is read in two ways is refused."""
+
+    def __init__(self, path: Path, file: BinaryIO) -> None:
+        self.path = path
+        self.file = file
+        directory = sound_directory(path.name, file)
+        self.entries = {entry.name: entry for entry in directory.entries}
+        self._comment = directory.comment
+        self.home = self._dist_info() if path.suffix == ".whl" else ""
+        """The folder in which a wheel speaks of itself, with a slash; a zip has none."""
+        self.sources: dict[str, Path | bytes] = {}
+        self.folders: dict[str, str] = {}
+        self.removed: set[str] = set()
+        self.added: list[Member] = []
+        self.changes: list[Change] = []
+        self.notes: list[str] = []
+        """What could not be done, or is left to do."""
+
+    def _dist_info(self) -> str:
+        found = {name.partition("/")[0] for name in self.entries if _DIST_INFO.match(name)}
+        if len(found) != 1:
+            names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"
+            msg = f"`{self.path.name}` should have one folder *.dist-info, but has {names}"
+            raise CheckError(msg, hint="it is no wheel that an installer would take; make it anew")
+        return f"{found.pop()}/"
+
+    def read(self, name: str) -> bytes:
+        if name not in self.entries:
+            msg = f"`{self.path.name}` has no `{name}`"
+            raise CheckError(msg, hint="it is not whole: make it anew")
+        return content_of(self.file, self.entries[name])
+
+    def current(self, name: str) -> bytes:
+        """A text as it will be."""
+        source = self.sources.get(name)
+        return source if isinstance(source, bytes) else self.read(name)
+
+    def replace(self, name: str, new: bytes, what: str) -> None:
+        """Give a member another content, if it is another one."""
+        if new != self.read(name):
+            self.sources[name] = new
+            self.changes.append(Change(name, what))
+
+    def rename(self, folder: str, new: str) -> None:
+        """Give a folder another name, if it is there."""
+        if any(name.startswith(folder) for name in self.entries):
+            self.folders[folder] = new
+            self.changes.append(Change(folder, f"called {new}"))
+
+    def renamed(self, name: str) -> str | None:
+        """What a member will be called; None if it will not be there."""
+        if name in self.removed:
+            return None
+        for old, new in self.folders.items():
+            if name.startswith(old):
+                return new + name.removeprefix(old)
+        return name
+
+    def remove(self, name: str, why: str) -> None:
+        """Leave a member out, if it is there."""
+        if name in self.entries:
+            self.removed.add(name)
+            self.changes.append(Change(name, f"left out: {why}"))
+
+    def write(self, target: Path) -> None:
+        """Write the package. If something is new, so is a wheel's RECORD, and it comes last."""
+        record = f"{self.home}RECORD" if self.home and self.changes else ""
+        text = self.read(record).decode(errors="surrogateescape") if record else ""
+        for name in _SIGNATURES if record else ():
+            self.remove(self.home + name, "it signed the old RECORD")
+        with writing(target, self._comment) as archive:
+            written = archive.add(self._items(record))
+            if record:
+                own = self.renamed(record) or record
+                new = updated_record(text, written, own, self.renamed)
+                archive.add([Member(own, new.encode(errors="surrogateescape"))])
+
+    def _items(self, record: str) -> Iterator[Member | Raw]:
+        """All members in their order; new ones are in front of what a wheel says of itself."""
+        run: list[Entry] = []  # an archive without faults has nothing between its members
+        waiting = self.added
+        for entry in self.entries.values():
+            name = self.renamed(entry.name)
+            comes_home = bool(waiting and self.home and entry.name.startswith(self.home))
+            stays = name == entry.name != record and name not in self.sources
+            if run and (comes_home or not stays):
+                yield Raw(self.file, tuple(run))
+                run = []
+            if comes_home:
+                yield from waiting
+                waiting = []
+            if stays:
+                run.append(entry)
+            elif name is not None and entry.name in self.sources:
+                yield Member(name, self.sources[entry.name], bool(entry.mode & 0o100))
+            elif name is not None and entry.name != record:
+                yield Raw(self.file, (entry,), name)
+        if run:
+            yield Raw(self.file, tuple(run))
+        yield from waiting

@@ -1,0 +1,252 @@
+"""Changing libraries of a package that is there already, and bringing others along."""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from torchyard.errors import BuildError, SelectionError, UsageError
+from torchyard.host.machine import processors
+from torchyard.model.matrix import any_match
+from torchyard.model.quantity import show_size
+from torchyard.package.assemble.prepare import bring_along
+from torchyard.package.assemble.vendor import Vendored, find_library, find_vendored, new_names
+from torchyard.package.elf.edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
+from torchyard.package.elf.file import Elf, read_elf
+from torchyard.package.elf.image import MAGIC
+from torchyard.package.policy import Layout, Policy, load_layouts, policy_for
+from torchyard.package.repair.draft import Change, Draft
+from torchyard.package.repair.operations import (
+    EVERYWHERE,
+    Bundle,
+    Relink,
+    ReplaceNeeded,
+    SetRpath,
+    Strip,
+)
+from torchyard.package.repair.retag import WheelName, unquoted
+from torchyard.package.versions import package_folder
+from torchyard.package.zip.directory import Entry
+from torchyard.package.zip.unpack import beginning_of, unpack_member
+from torchyard.package.zip.writer import Member
+
+
+class Library(NamedTuple):
+    """A library of a package: its member, its path once it is installed, and where it is now."""
+
+    member: str
+    file: PurePosixPath
+    path: Path
+    elf: Elf
+
+
+_LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
+_BESIDE = re.compile(r"\A[^/]+\.data/(?:platlib|purelib)/")
+"""Folders of a wheel whose files are installed as if they were not in one."""
+
+
+def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
+    """Which members must be looked at for some operations."""
+    globs = (EVERYWHERE if isinstance(o, Bundle) else o.members for o in operations)
+    return tuple(dict.fromkeys(glob for some in globs for glob in some))
+
+
+def relink(draft: Draft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
+    """Change libraries of a package, which are unpacked for that.
+
+    Debug information that is taken out goes to the folder `debug` of the scratch directory.
+    """
+    libraries = _unpacked(draft, _wanted_globs(operations), scratch / "image")
+    _refuse_lone_globs(libraries, operations)
+    if not libraries:
+        draft.notes.append("no program or library in it is for Linux: others stay as they are")
+    asked = any(map(_asks_policy, operations))
+    policy = _policy(draft, compute, libraries) if asked else None
+    bring = _brought(libraries, operations, policy) if policy else ()
+    names = new_names(bring)
+    if policy:
+        draft.notes += _absences(libraries, operations, policy)
+
+    def change(library: Library) -> list[str]:
+        told = []
+        if _is_stripped(library, operations):
+            size = library.path.stat().st_size
+            name = draft.renamed(library.member) or library.member
+            debug = strip(library.path, scratch / "debug" / f"{name}{DEBUG_SUFFIX}")
+            less = size - library.path.stat().st_size
+            what = "debug information" if debug else "its symbol table"
+            told = [f"stripped of {what}, {show_size(less)}"] if less > 0 else []
+        rewrite(library.path, _rewrite(library, operations, policy, names))
+        return [*told, *_told(library)]
+
+    with ThreadPoolExecutor(processors()) as pool:
+        for library, told in zip(libraries, pool.map(change, libraries), strict=True):
+            if told:
+                draft.sources[library.member] = library.path
+                draft.changes += [Change(library.member, what) for what in told]
+    if policy:
+        for vendored in bring:
+            name = f"{_root(draft)}{vendored.target}"
+            path = bring_along(scratch / "added", vendored, policy, names)
+            draft.added.append(Member(name, path, executable=True))
+            draft.changes.append(Change(name, f"brought along: {vendored.soname}"))
+
+
+def _asks_policy(operation: Relink) -> bool:
+    return isinstance(operation, Bundle) or (
+        isinstance(operation, SetRpath) and operation.value is None
+    )
+
+
+def _policy(draft: Draft, compute: str, libraries: Iterable[Library]) -> Policy:
+    """The rules for a package. Its version tells what it is compiled for, unless it is said.
+
+    What needs nothing of a GPU is for CPUs.
+    """
+    found = _LOCAL.search(unquoted(draft.path.name))
+    compute = compute or (found[1] if found else "")
+    compute = compute or ("" if any(map(_needs_gpu, libraries)) else "cpu")
+    if not compute:
+        msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
+        raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
+    if draft.home:
+        package = package_folder(WheelName.parse(draft.path.name).distribution)
+        return policy_for(Layout.WHEEL, compute, package)
+    return policy_for(Layout.LIBTORCH, compute, "")
+
+
+def _needs_gpu(library: Library) -> bool:
+    """Whether a library needs one of CUDA or ROCm, of whatever version."""
+    layouts = load_layouts()
+    theirs = (*layouts.drivers, *(glob for row in layouts.wheels for glob in row.libraries))
+    stems = tuple({glob.partition(".so")[0] for glob in theirs})
+    return any(any_match(name.partition(".so")[0], stems) for name in library.elf.needed)
+
+
+def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]:
+    """Unpack the members of some names that the loader has to do with."""
+    root = _root(draft)
+    found = [
+        entry
+        for entry in draft.entries.values()
+        if any_match(entry.name, globs) and beginning_of(draft.file, entry, len(MAGIC)) == MAGIC
+    ]
+
+    def unpack(entry: Entry) -> Library | None:
+        path = folder / entry.name
+        unpack_member(draft.file, entry, path)
+        elf = read_elf(path)
+        if elf is None or not elf.dynamic:
+            return None
+        return Library(entry.name, _installed(entry.name, root), path, elf)
+
+    with ThreadPoolExecutor(processors()) as pool:
+        return [library for library in pool.map(unpack, found) if library]
+
+
+def _root(draft: Draft) -> str:
+    """The one folder of a zip that all is in, which stands for the root of what is installed."""
+    top, *others = {name.partition("/")[:2] for name in draft.entries} or {("", "")}
+    return "" if draft.home or others or not top[1] else f"{top[0]}/"
+
+
+def _installed(member: str, root: str) -> PurePosixPath:
+    return PurePosixPath(_BESIDE.sub("", member, count=1).removeprefix(root))
+
+
+def _refuse_lone_globs(libraries: Sequence[Library], operations: Iterable[Relink]) -> None:
+    for operation in operations:
+        globs = () if isinstance(operation, Bundle) else operation.members
+        for glob in globs:
+            if glob not in EVERYWHERE and not any(
+                any_match(lib.member, (glob,)) for lib in libraries
+            ):
+                msg = f"no program or library of the package is called `{glob}`"
+                raise SelectionError(msg, hint="names are those in the archive: torch/lib/*.so")
+
+
+def _is_stripped(library: Library, operations: Iterable[Relink]) -> bool:
+    return any(isinstance(o, Strip) and any_match(library.member, o.members) for o in operations)
+
+
+def _brought(
+    libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
+) -> tuple[Vendored, ...]:
+    """What the directories have of that which is missing; what they have not is left to others."""
+    folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
+    known = {library.file for library in libraries}
+
+    def missing(library: Library) -> Iterator[str]:
+        for name in library.elf.needed:
+            if find_library(name, folders) and not _reaches(library, name, known):
+                yield name
+
+    files = {lib.file: lib.elf._replace(needed=tuple(missing(lib))) for lib in libraries}
+    return find_vendored(files, folders, policy) if folders else ()
+
+
+def _absences(
+    libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
+) -> Iterator[str]:
+    """What should have been brought along, and is in none of the directories."""
+    folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
+    known = {library.file.name for library in libraries}
+    needed = dict.fromkeys(name for library in libraries for name in library.elf.needed)
+    for name in needed if folders else ():
+        if not (name in known or policy.is_outside(name) or find_library(name, folders)):
+            yield f"{name} is needed, and not in {', '.join(map(str, folders))}"
+
+
+def _reaches(library: Library, name: str, known: Collection[PurePosixPath]) -> bool:
+    """Whether a library finds another one of the package by its own directories."""
+    origin = str(library.file.parent)
+    for folder in (library.elf.runpath or library.elf.rpath).split(":"):
+        place = folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", origin)
+        if PurePosixPath(os.path.normpath(f"{place}/{name}")) in known:
+            return True
+    return False
+
+
+def _rewrite(
+    library: Library,
+    operations: Iterable[Relink],
+    policy: Policy | None,
+    brought: Mapping[str, str],
+) -> Rewrite:
+    """All changes to one library. What needs a library that is brought along must find it."""
+    needed, more = dict(brought), list[str]()
+    rpath, forced = None, False
+    if policy and not brought.keys().isdisjoint(library.elf.needed):
+        rpath, forced = policy.rpath(library.file), policy.force_rpath
+    for operation in operations:
+        if isinstance(operation, Bundle) or not any_match(library.member, operation.members):
+            continue
+        if isinstance(operation, ReplaceNeeded):
+            if operation.old:
+                needed[operation.old] = operation.new
+            else:
+                more.append(operation.new)
+        elif isinstance(operation, SetRpath):
+            if operation.value is not None:
+                rpath, forced = operation.value, bool(library.elf.rpath)
+            elif policy:
+                rpath, forced = policy.rpath(library.file), policy.force_rpath
+    return Rewrite(rpath=rpath, force_rpath=forced, needed=needed, more_needed=tuple(more))
+
+
+def _told(before: Library) -> Iterator[str]:
+    """What has become of a library, in words."""
+    old, new = before.elf, read_elf(before.path)
+    if new is None or (new.soname, new.versions) != (old.soname, old.versions):
+        msg = f"`{before.member}` is broken by what was done to it"
+        hint = "`strip` can't handle all files that were rearranged by others: leave it out"
+        raise BuildError(msg, hint=hint)
+    for kind, was, now in (("rpath", old.rpath, new.rpath), ("runpath", old.runpath, new.runpath)):
+        if was != now:
+            yield f"{kind} {was or 'none'} → {now or 'none'}"
+    gone = [name for name in old.needed if name not in new.needed]
+    come = [name for name in new.needed if name not in old.needed]
+    if gone or come:
+        yield f"needs {', '.join(come) or 'nothing'} in place of {', '.join(gone) or 'nothing'}"

@@ -1,0 +1,144 @@
+"""Mending a package: what changes is written anew, everything else is copied as it is.
+
+The same package and the same operations give the same bytes. An archive that could be read in two
+ways is refused: a copy would look as if it were in order.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from torchyard.errors import UsageError
+from torchyard.package.repair.draft import Change, Draft
+from torchyard.package.repair.operations import Operation, Relink, Retag, Reversion
+from torchyard.package.repair.retag import (
+    WheelName,
+    build_version_text,
+    has_version,
+    metadata_text,
+    new_version,
+    unquoted,
+    version_text,
+    wheel_text,
+)
+from torchyard.package.versions import is_version
+from torchyard.package.zip.writer import write_debug
+
+_TELLS_VERSION = re.compile(r"[^/]+/(?:_?version\.py|build-version)")
+_MAY_TELL = re.compile(r"[^/]+/(?:_?version|__init__)\.py")
+
+
+class Repaired(NamedTuple):
+    """A package that was mended, and the archive with debug information that was taken out.
+
+    The notes say what could not be done, or is left to do.
+    """
+
+    path: Path
+    changed: tuple[Change, ...]
+    debug: Path | None = None
+    notes: tuple[str, ...] = ()
+
+
+def new_name(file_name: str, operations: Sequence[Operation]) -> str:
+    """What a package will be called; nothing is read for that."""
+    if file_name.endswith(".whl"):
+        name = WheelName.parse(file_name)
+        for operation in operations:
+            if isinstance(operation, Retag):
+                name = name.retagged(operation.python, operation.abi, operation.platform)
+        return str(name._replace(version=_version(name.version, operations)))
+    stem, dash, version = unquoted(file_name).removesuffix(".zip").rpartition("-")
+    new = _version(version, operations) if is_version(version) else version
+    return f"{stem}{dash}{new}.zip" if new != version else file_name
+
+
+def repair(
+    path: Path, operations: Sequence[Operation], out: Path, *, compute: str = ""
+) -> Repaired:
+    """Carry out all operations on a wheel or a libtorch zip, into a directory.
+
+    `compute` is what a package is compiled for, if neither its version nor the libraries that it
+    needs tell; only the rules of policies ask for it.
+    """
+    _refuse_others(path.name)
+    target = out / new_name(path.name, operations)
+    if target.exists() and target.samefile(path):
+        msg = f"`{target}` would replace the package that it is made from"
+        raise UsageError(msg, hint="write to another directory: --to DIR")
+    with path.open("rb") as file, TemporaryDirectory(prefix="torchyard-repair-") as scratch:
+        draft = Draft(path, file)
+        if any(isinstance(operation, Retag) for operation in operations):
+            _retag(draft, target.name)
+        if any(isinstance(operation, Reversion) for operation in operations):
+            _reversion(draft, operations)
+        relinks = [o for o in operations if isinstance(o, Relink)]
+        if relinks:
+            from torchyard.package.repair.relink import (  # noqa: PLC0415 - a third of the time to start
+                relink,
+            )
+
+            relink(draft, relinks, Path(scratch), compute)
+        draft.write(target)
+        debug = write_debug(Path(scratch, "debug"), target)
+        return Repaired(target, tuple(draft.changes), debug, tuple(draft.notes))
+
+
+def _refuse_others(name: str) -> None:
+    if name.endswith((".conda", ".tar.bz2")):
+        msg = f"`{name}` is a conda package, whose files are compressed together: none can be kept"
+        hint = "unpack it with `cph extract`, change the files, and pack it with `cph create`"
+        raise UsageError(msg, hint=hint)
+    if not name.endswith((".whl", ".zip")):
+        msg = f"`{name}` is no package that can be repaired"
+        raise UsageError(msg, hint="name a wheel (.whl) or a libtorch archive (.zip)")
+
+
+def _retag(draft: Draft, new: str) -> None:
+    if not draft.home:
+        msg = f"`{draft.path.name}` is no wheel, and has no tags"
+        raise UsageError(msg, hint="leave the options for tags out")
+    was, tag = WheelName.parse(draft.path.name).tag, WheelName.parse(new).tag
+    member = f"{draft.home}WHEEL"
+    draft.replace(member, wheel_text(draft.read(member), tag), f"tags {was} → {tag}")
+
+
+def _reversion(draft: Draft, operations: Iterable[Operation]) -> None:
+    """Change the version wherever the package tells it."""
+    old = _old_version(draft)
+    new = _version(old, operations)
+    what = f"version {old} → {new}"
+    for name in filter(_TELLS_VERSION.fullmatch, draft.entries):
+        change = build_version_text if name.endswith("build-version") else version_text
+        draft.replace(name, change(draft.read(name), old, new), what)
+    if draft.home:
+        member = f"{draft.home}METADATA"
+        draft.replace(member, metadata_text(draft.read(member), new), what)
+        stem = draft.home.removesuffix(".dist-info/")
+        renamed = f"{stem.rpartition('-')[0]}-{new}"
+        for kind in (".dist-info/", ".data/") if renamed != stem else ():
+            draft.rename(f"{stem}{kind}", f"{renamed}{kind}")
+    for name in filter(_MAY_TELL.fullmatch, draft.entries if old != new else ()):
+        if has_version(draft.current(name), old):
+            draft.notes.append(f"the old version {old} is still in {name}")
+
+
+def _old_version(draft: Draft) -> str:
+    if draft.home:
+        return WheelName.parse(draft.path.name).version
+    for name in draft.entries:
+        if name.endswith("/build-version") and _TELLS_VERSION.fullmatch(name):
+            told = draft.read(name).decode(errors="replace").strip()
+            if is_version(told):
+                return told
+    return unquoted(draft.path.stem).rpartition("-")[2]
+
+
+def _version(version: str, operations: Iterable[Operation]) -> str:
+    """What becomes of a version; as it is spelt, if nothing does."""
+    for operation in operations:
+        if isinstance(operation, Reversion):
+            version = new_version(version, operation.version, operation.local)
+    return version

@@ -1,0 +1,1 @@
+"""Wheels: metadata, RECORD, platform tags, writing."""

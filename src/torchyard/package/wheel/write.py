@@ -1,0 +1,168 @@
+"""Writing a wheel from its unpacked image.
+
+What a wheel says about itself depends on its version and tags only, so that all wheels of a
+version say the same; see PEP 427 and the core metadata specification.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.tags import parse_tag
+from packaging.version import Version
+
+from torchyard import __version__
+from torchyard.errors import BuildError, ConfigError
+from torchyard.package.versions import Tags, wheel_name, wheel_stem
+from torchyard.package.wheel.dist_info import find_dist_info, record
+from torchyard.package.zip.writer import Member, members_of, writing
+
+_OURS = frozenset(("METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s"))
+"""Files of the image's dist-info that are written anew, or would no longer be true."""
+
+_FIELDS = (
+    "Metadata-Version",
+    "Name",
+    "Version",
+    "Summary",
+    "Home-page",
+    "Download-URL",
+    "Author",
+    "Author-email",
+    "Maintainer",
+    "Maintainer-email",
+    "License",
+    "License-Expression",
+    "License-File",
+    "Keywords",
+    "Classifier",
+    "Project-URL",
+    "Requires-Python",
+    "Requires-External",
+    "Requires-Dist",
+    "Provides-Extra",
+    "Provides-Dist",
+    "Obsoletes-Dist",
+    "Description-Content-Type",
+)
+"""The order of the fields, whatever order a backend has; those not listed come last."""
+
+_REPLACED = frozenset(
+    ("Name", "Version", "Requires-Dist", "Platform", "Supported-Platform", "Dynamic")
+)
+"""Fields that are written anew, or left out because they tell of the machine or the backend."""
+
+
+_LONGEST_FIELDS = 256 << 10
+
+
+class Field(NamedTuple):
+    """A field of METADATA; a long value keeps its line breaks."""
+
+    name: str
+    value: str
+
+
+def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
+    image: Path,
+    out: Path,
+    *,
+    name: str,
+    version: str,
+    tags: Tags,
+    platform_tag: str,
+    requires: Sequence[str],
+    order: Path,
+) -> Path:
+    """Write a wheel into the directory `out`; the image stays as it is.
+
+    `requires` are requirements beside those in the image's METADATA. The order is the file from
+    which the package can be built again; it goes into the wheel under its own name.
+    """
+    dist_info = find_dist_info(image)
+    stem = wheel_stem(name, version)
+    home = f"{stem}.dist-info/"
+    renamed = {
+        f"{dist_info.name}/": home,
+        f"{dist_info.name.removesuffix('.dist-info')}.data/": f"{stem}.data/",
+    }
+    made = [
+        Member(f"{home}METADATA", metadata(_read(dist_info / "METADATA"), name, version, requires)),
+        Member(f"{home}WHEEL", _wheel_text(tags, platform_tag)),
+        Member(home + order.name, order.read_bytes()),
+    ]
+    ours = {home + file for file in _OURS} | {member.name for member in made}
+    kept = [_renamed(member, renamed) for member in members_of(image)]
+    content = [member for member in kept if not member.name.startswith(home)]
+    about = [m for m in kept if m.name.startswith(home) and m.name not in ours]
+    path = out / wheel_name(name, version, tags, platform_tag)
+    with writing(path) as archive:
+        written = archive.add([*content, *sorted(about + made, key=lambda member: member.name)])
+        archive.add([Member(f"{home}RECORD", record(written, f"{home}RECORD").encode())])
+    return path
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (FileNotFoundError, UnicodeDecodeError) as error:
+        msg = f"`{path}` can't be read: {error}"
+        raise BuildError(msg, hint="the project's backend should have written it") from error
+
+
+def _renamed(member: Member, folders: dict[str, str]) -> Member:
+    for old, new in folders.items():
+        if member.name.startswith(old):
+            return member._replace(name=new + member.name.removeprefix(old))
+    return member
+
+
+def metadata(text: str, name: str, version: str, requires: Iterable[str]) -> bytes:
+    """Rewrite METADATA: name and version, more requirements, and one order for every backend."""
+    fields, description = parse_metadata(text)
+    kept = {field for field in fields if field.name not in _REPLACED}
+    listed = [f.value for f in fields if f.name == "Requires-Dist"]
+    kept |= {Field("Requires-Dist", _requirement(r)) for r in (*listed, *requires)}
+    kept |= {Field("Name", name), Field("Version", str(Version(version)))}
+    lines = (f"{field.name}: {field.value}\n" for field in sorted(kept, key=_rank))
+    return ("".join(lines) + (f"\n{description}" if description else "")).encode()
+
+
+def parse_metadata(text: str) -> tuple[list[Field], str]:
+    """The fields of METADATA and the description below them."""
+    head, _, description = text.replace("\r\n", "\n").partition("\n\n")
+    if len(head) > _LONGEST_FIELDS:
+        msg = f"METADATA has fields of {len(head)} characters"
+        raise BuildError(msg, hint=f"no reader should have to take more than {_LONGEST_FIELDS}")
+    found: list[tuple[str, list[str]]] = []
+    for line in head.removesuffix("\n").split("\n") if head else ():
+        if line[:1].isspace() and found:  # goes on with the field above
+            found[-1][1].append(line)
+            continue
+        name, colon, value = line.partition(":")
+        if not colon:
+            msg = f"METADATA has a line that is no field: `{line}`"
+            raise BuildError(msg, hint="the project's backend should have written `Name: value`")
+        found.append((name, [value.strip()]))
+    return [Field(name, "\n".join(lines)) for name, lines in found], description
+
+
+def _rank(field: Field) -> tuple[int, str, str]:
+    rank = _FIELDS.index(field.name) if field.name in _FIELDS else len(_FIELDS)
+    return rank, field.name, field.value
+
+
+def _requirement(text: str) -> str:
+    try:
+        return str(Requirement(text))
+    except InvalidRequirement as error:
+        msg = f"`{text}` is no requirement: {error}"
+        raise ConfigError(msg, hint="requirements look like `numpy>=2` (PEP 508)") from error
+
+
+def _wheel_text(tags: Tags, platform_tag: str) -> bytes:
+    lines = ["Wheel-Version: 1.0", f"Generator: torchyard {__version__}", "Root-Is-Purelib: false"]
+    spelt = parse_tag(f"{tags.python}-{tags.abi}-{platform_tag}")
+    lines += [f"Tag: {tag}" for tag in sorted(map(str, spelt))]
+    return "".join(f"{line}\n" for line in lines).encode()

@@ -1,0 +1,1 @@
+"""Zip archives: strict reading, reproducible writing, raw copies."""

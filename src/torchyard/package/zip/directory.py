@@ -1,0 +1,241 @@
+"""Reading the directory of a zip archive, and mistrusting it.
+
+A zip archive says most things twice: in front of each member, and in the directory at its end.
+Programs differ in which of the two they believe, and in what they make of bytes that neither
+speaks of. So whatever contradicts itself or could be read in two ways is a fault. Nothing here
+raises for what is in the file; a member whose bytes can't be trusted to be its own is not `sound`.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from torchyard.package.contents import Fault, FaultKind
+from torchyard.package.limits import LIMITS, Faults, Limits
+from torchyard.package.zip.end import End, find_end
+from torchyard.package.zip.extra import large_numbers
+from torchyard.package.zip.names import check_names, decoded
+
+STORED, DEFLATED = 0, 8
+
+_CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
+_LOCAL = struct.Struct("<4sHHHHHIIIHH")
+_SIZES = struct.Struct("<HHH")
+_MAX_32 = 0xFFFF_FFFF
+_ENCRYPTED = 0x1 | 0x40 | 0x2000
+_DESCRIPTOR, _PATCH = 0x8, 0x20
+
+
+class Entry(NamedTuple):
+    """A member: what the directory says of it, and where its bytes are.
+
+    `header` is where its own header begins, `data` where its stored bytes do, and `end` where its
+    record does end, with the descriptor that may follow the bytes. `row` is all that the directory
+    says, as it stands there. The `mode` is that of Unix, wherever the archive was made: installers
+    do not ask either. It is 0 if there is none.
+    """
+
+    name: str
+    raw_name: bytes
+    method: int
+    flags: int
+    crc: int
+    stored: int
+    size: int
+    header: int
+    data: int
+    end: int
+    mode: int
+    extra: bytes
+    comment: bytes
+    row: bytes
+    sound: bool
+
+
+class Directory(NamedTuple):
+    """All members in the order of the directory, the archive's comment, and what is wrong."""
+
+    entries: tuple[Entry, ...]
+    comment: bytes
+    faults: tuple[Fault, ...]
+
+
+def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
+    """Read the directory, and compare all of it with the members' own headers."""
+    faults = Faults(limits.faults)
+    handle = file.fileno()
+    length = os.fstat(handle).st_size
+    end = find_end(handle, length, faults)
+    if end is None:
+        return Directory((), b"", faults.all())
+    if end.size > limits.directory:
+        what = f"the directory takes {end.size} bytes, more than any package needs"
+        faults.add(FaultKind.BOMB, "", what)
+        return Directory((), end.comment, faults.all())
+    data = os.pread(handle, end.size, end.start)
+    entries = [_entry(handle, row, end, faults) for row in _rows(data, end, limits, faults)]
+    if sum(entry.size for entry in entries) > limits.total:
+        faults.add(FaultKind.BOMB, "", "its members are larger than any package")
+        return Directory((), end.comment, faults.all())
+    check_names([entry.name for entry in entries], faults)
+    return Directory(_placed(entries, end, faults), end.comment, faults.all())
+
+
+def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[bytes]:
+    """Cut the directory into its rows, up to the first that is none."""
+    place = count = 0
+    while place < len(data):
+        if data[place : place + 4] != b"PK\x01\x02" or place + _CENTRAL.size > len(data):
+            what = f"the directory has something else than a member after {count} members"
+            faults.add(FaultKind.STRUCTURE, "", what)
+            break
+        name, extra, comment = _SIZES.unpack_from(data, place + 28)
+        start, place = place, place + _CENTRAL.size + name + extra + comment
+        if place > len(data):
+            faults.add(FaultKind.STRUCTURE, "", "the directory's last member is cut off")
+            break
+        if count == limits.members:
+            faults.add(FaultKind.BOMB, "", f"the archive has more than {count} members")
+            break
+        count += 1
+        yield data[start:place]
+    if count != end.members:
+        what = f"the directory has {count} members, and the archive's end says {end.members}"
+        faults.add(FaultKind.STRUCTURE, "", what)
+
+
+def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
+    """Read a member's row, and compare it with the member's own header."""
+    _, _, _, flags, method, _, _, crc, stored, size, *more = _CENTRAL.unpack_from(row)
+    name_size, extra_size, _, disk, _, external, header = more
+    name_end = _CENTRAL.size + name_size
+    raw_name = row[_CENTRAL.size : name_end]
+    name = decoded(raw_name, flags, faults)
+    extra, comment = row[name_end : name_end + extra_size], row[name_end + extra_size :]
+    if extra or _MAX_32 in (size, stored, header):
+        numbers = (size, stored, header)
+        size, stored, header = large_numbers(extra, numbers, name, faults, strict=True)
+    if disk:
+        faults.add(FaultKind.STRUCTURE, name, f"is said to be on another disk, {disk}")
+    header += end.shift
+    head = os.pread(handle, _LOCAL.size + name_size + 64, header) if header < end.start else b""
+    begin = header + _LOCAL.size + name_size
+    entry = Entry(
+        name,
+        raw_name,
+        method,
+        flags,
+        crc,
+        stored,
+        size,
+        header,
+        begin,
+        begin + stored,
+        external >> 16,
+        extra,
+        comment,
+        row,
+        sound=True,
+    )
+    plain = b"PK\x03\x04" + row[6:30] + b"\0\0" + raw_name
+    if head[: len(plain)] != plain:
+        entry = _compared(handle, head, entry, faults)
+    return _judged(handle, entry, end, faults)
+
+
+def _compared(handle: int, head: bytes, entry: Entry, faults: Faults) -> Entry:
+    """Tell in what a member's header differs from the directory, and where its data begin."""
+    if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
+        what = f"does not begin with a header of its own, at {entry.header}"
+        faults.add(FaultKind.STRUCTURE, entry.name, what)
+        return entry._replace(data=entry.header, end=entry.header + entry.stored, sound=False)
+    _, _, flags, method, _, _, crc, stored, size, name_size, extra_size = _LOCAL.unpack_from(head)
+    length = _LOCAL.size + name_size + extra_size
+    if length > len(head):
+        head = os.pread(handle, length, entry.header)
+    name = head[_LOCAL.size : _LOCAL.size + name_size]
+    if extra_size:
+        extra = head[_LOCAL.size + name_size : length]
+        numbers = (size, stored, 0)
+        size, stored, _ = large_numbers(extra, numbers, entry.name, faults, strict=False)
+    pairs: list[tuple[str, int | bytes, int | bytes]] = [
+        ("name", name, entry.raw_name),
+        ("method", method, entry.method),
+        ("flags", flags, entry.flags),
+    ]
+    if not flags & _DESCRIPTOR or crc or stored or size:
+        pairs += [("CRC", crc, entry.crc), ("stored size", stored, entry.stored)]
+        pairs += [("size", size, entry.size)]
+    for what, own, listed in pairs:
+        if own != listed:
+            told = f"has the {what} {own!r} in its own header, and {listed!r} in the directory"
+            faults.add(FaultKind.STRUCTURE, entry.name, told)
+    data = entry.header + length
+    return entry._replace(data=data, end=data + entry.stored)
+
+
+def _judged(handle: int, entry: Entry, end: End, faults: Faults) -> Entry:
+    """Tell whether a member can be unpacked, and where its record ends."""
+    what = ""
+    if entry.flags & (_ENCRYPTED | _PATCH):
+        what = "is encrypted, or a patch"
+    elif entry.method not in (STORED, DEFLATED):
+        what = f"is packed by method {entry.method}, which installers do not know"
+    elif entry.method == STORED and entry.stored != entry.size:
+        what = f"is stored as it is, but as {entry.stored} bytes instead of {entry.size}"
+    elif entry.end > end.start:
+        what = "goes on beyond the archive's data"
+    elif entry.size and entry.name.endswith("/"):
+        what = f"is a directory, but holds {entry.size} bytes"
+    if what:
+        faults.add(FaultKind.STRUCTURE, entry.name, what)
+        return entry._replace(end=min(entry.end, end.start), sound=False)
+    if entry.flags & _DESCRIPTOR and entry.sound:
+        length = _descriptor(os.pread(handle, 24, entry.end), entry, faults)
+        return entry._replace(end=entry.end + length)
+    return entry
+
+
+def _descriptor(data: bytes, entry: Entry, faults: Faults) -> int:
+    """Find out how long the numbers that follow a member's data are; all four ways are in use.
+
+    The longer ones go first: nothing but an empty member's zeros fits both.
+    """
+    wanted = (entry.crc, entry.stored, entry.size)
+    for prefix in (b"PK\x07\x08", b""):
+        for shape in ("<IQQ", "<III"):
+            length = len(prefix) + struct.calcsize(shape)
+            if not data.startswith(prefix) or len(data) < length:
+                continue
+            if struct.unpack_from(shape, data, len(prefix)) == wanted:
+                return length
+    what = "is followed by other numbers than the directory has for it"
+    faults.add(FaultKind.STRUCTURE, entry.name, what)
+    return 0
+
+
+def _placed(entries: list[Entry], end: End, faults: Faults) -> tuple[Entry, ...]:
+    """Check that members lie one after another, in order, with nothing before, between or after.
+
+    One that begins inside of another is not sound: read both, and few bytes give very many.
+    """
+    order = sorted(range(len(entries)), key=lambda index: entries[index].header)
+    if order != list(range(len(entries))):
+        what = "the members lie in another order than the directory has them"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    found = list(entries)
+    place = end.shift
+    for index in order:
+        entry = entries[index]
+        if entry.header > place:
+            what = f"{entry.header - place} bytes in front of it belong to no member"
+            faults.add(FaultKind.STRUCTURE, entry.name, what)
+        elif entry.header < place:
+            faults.add(FaultKind.STRUCTURE, entry.name, "overlaps with another member")
+            found[index] = entry._replace(sound=False)
+        place = max(place, entry.end)
+    if place < end.start:
+        what = f"{end.start - place} bytes in front of the directory belong to no member"
+        faults.add(FaultKind.STRUCTURE, "", what)
+    return tuple(found)

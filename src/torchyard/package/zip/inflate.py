@@ -1,0 +1,77 @@
+"""Unpacking the members of zip archives, by whatever is quickest.
+
+libdeflate is, for what fits into memory; ISA-L for what has to be streamed. Its pieces are small
+enough that the checksums, which follow, find them in the processor's cache.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import cast
+
+import deflate
+from isal import igzip_lib
+
+from torchyard.package.zip.directory import STORED, Entry
+
+SMALL = 1 << 20
+"""Members up to this size are read in one go."""
+_IN = 64 << 10
+_OUT = 256 << 10
+IsalError = cast("type[Exception]", igzip_lib.IsalError)
+
+
+Progress = Callable[[int], None]
+"""Is told how many more bytes of the file have been read."""
+
+
+def nobody(_: int) -> None:
+    """Where nobody wants to know."""
+
+
+class BadDataError(Exception):
+    """What is stored for a member is no stream of the kind that it should be."""
+
+
+def whole(handle: int, entry: Entry) -> bytes | bytearray:
+    """All of a small member; at most one byte more than it should have."""
+    data = os.pread(handle, entry.stored, entry.data)
+    if len(data) < entry.stored:
+        raise BadDataError
+    if entry.method == STORED:
+        return data
+    try:
+        return deflate.deflate_decompress(data, max(entry.size, 1))
+    except deflate.DeflateError:
+        pass  # it may be too long, which libdeflate does not tell apart from broken
+    return b"".join(pieces(handle, entry))
+
+
+def pieces(handle: int, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
+    """A member piece by piece; at most one byte more than it should have."""
+    if entry.method == STORED:
+        for place in range(entry.data, entry.data + entry.stored, _OUT):
+            size = min(_OUT, entry.data + entry.stored - place)
+            piece = os.pread(handle, size, place)
+            if len(piece) < size:
+                raise BadDataError
+            progress(size)
+            yield piece
+        return
+    stream = igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE)
+    place, end = entry.data, entry.data + entry.stored
+    left = entry.size + 1
+    while not stream.eof and left:
+        data = os.pread(handle, min(_IN, end - place), place) if stream.needs_input else b""
+        place += len(data)
+        progress(len(data))
+        try:
+            piece = stream.decompress(data, min(_OUT, left))
+        except IsalError:
+            raise BadDataError from None
+        if not data and not piece and not stream.eof:
+            raise BadDataError  # it even asks for more when it has all, so one must try
+        left -= len(piece)
+        if piece:
+            yield piece
+    if left and (place < end or stream.unused_data):
+        raise BadDataError

@@ -1,0 +1,124 @@
+"""Reading the members of wheels and zip archives, one after another as they lie in the file."""
+
+import stat
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import BinaryIO, NamedTuple
+
+import deflate
+
+from torchyard.package.contents import Binary, FaultKind, File
+from torchyard.package.limits import Faults, Limits
+from torchyard.package.members import Found, Member, is_plain, with_start
+from torchyard.package.zip.directory import Entry, read_directory
+from torchyard.package.zip.inflate import SMALL, BadDataError, Progress, nobody, pieces, whole
+
+_LONGEST_TARGET = 4096
+
+
+def read_zip(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
+    """Read all members. Links are something that wheels must not have."""
+    directory = read_directory(file, limits)
+    found = Found(limits, Faults(limits.faults, directory.faults))
+    reader = _Reader(file.fileno(), found, progress, not name.endswith(".whl"))
+    for entry in sorted(directory.entries, key=lambda entry: entry.header):
+        if not entry.name.endswith("/"):
+            found.files[entry.name] = reader.file(entry)
+    return found
+
+
+class Learnt(NamedTuple):
+    """What is learnt of a member's content."""
+
+    digest: str = ""
+    binary: Binary | None = None
+
+
+NOTHING = Learnt()
+
+
+class _Reader(NamedTuple):
+    """Reads one member after another, and collects what is wrong with them."""
+
+    handle: int
+    found: Found
+    progress: Progress
+    links: bool
+
+    def file(self, entry: Entry) -> File:
+        kind = stat.S_IFMT(entry.mode)
+        if kind and kind != stat.S_IFREG:
+            return self._special(entry, is_link=kind == stat.S_IFLNK)
+        digest, binary = self._passed(entry)
+        return File(
+            name=entry.name,
+            size=entry.size,
+            stored=entry.stored,
+            digest=digest,
+            executable=bool(entry.mode & 0o111),
+            binary=binary,
+        )
+
+    def _special(self, entry: Entry, *, is_link: bool) -> File:
+        """A link, whose target is its content; or something that no archive should have."""
+        target = ""
+        if not self.links or not is_link or entry.size > _LONGEST_TARGET:
+            self._fault(FaultKind.NAME, entry, "is a link, or no file at all")
+        elif self._passed(entry) != NOTHING:
+            target = whole(self.handle, entry).decode(errors="backslashreplace")
+            self.found.check_link(entry.name, target)
+        return File(name=entry.name, size=entry.size, stored=entry.stored, link=target)
+
+    def _passed(self, entry: Entry) -> Learnt:
+        """Let a member pass; nothing is learnt of one that is not what the archive says."""
+        if not entry.sound or self._is_bomb(entry):
+            return NOTHING
+        try:
+            if entry.size <= SMALL and entry.stored <= SMALL:
+                data = whole(self.handle, entry)
+                self.progress(entry.stored)
+                if is_plain(entry.name, data):  # as most are
+                    return self._plain(entry, data)
+                parts: Iterable[bytes | bytearray] = (data,)
+            else:
+                parts = self._pieces(entry, self.progress)
+            member = Member(self.found, entry.name, entry.size)
+            for part in parts:
+                member.feed(part)
+            if not self._is_right(entry, member.passed, member.crc):
+                return NOTHING
+            return Learnt(member.digest, member.finish(lambda: self._pieces(entry)))
+        except BadDataError:  # maybe only when it passes again: who reads it whole sees no junk
+            self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
+            return NOTHING
+
+    def _plain(self, entry: Entry, data: bytes | bytearray) -> Learnt:
+        """A small member that nobody looks into."""
+        if not self._is_right(entry, len(data), deflate.crc32(data)):
+            return NOTHING
+        return Learnt(sha256(data).hexdigest())
+
+    def _is_right(self, entry: Entry, passed: int, crc: int) -> bool:
+        """Whether what came out of a member is what was put in."""
+        if passed > entry.size:
+            self._fault(FaultKind.BOMB, entry, f"unpacks to more than {entry.size} bytes")
+        elif passed < entry.size:
+            what = f"unpacks to {passed} bytes instead of {entry.size}"
+            self._fault(FaultKind.CONTENT, entry, what)
+        elif crc != entry.crc:
+            self._fault(FaultKind.CONTENT, entry, "is not what was packed: its CRC differs")
+        else:
+            return True
+        return False
+
+    def _pieces(self, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
+        return with_start(pieces(self.handle, entry, progress))
+
+    def _is_bomb(self, entry: Entry) -> bool:
+        if entry.size <= self.found.limits.most(entry.stored):
+            return False
+        self._fault(FaultKind.BOMB, entry, f"unpacks to {entry.size} bytes, from {entry.stored}")
+        return True
+
+    def _fault(self, kind: FaultKind, entry: Entry, what: str) -> None:
+        self.found.faults.add(kind, entry.name, what)

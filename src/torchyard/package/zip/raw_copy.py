@@ -1,0 +1,111 @@
+"""Members of one archive in another as they are: neither unpacked nor compressed again.
+
+Members that lie one after the other are copied in one go, with their headers. Only a member that
+gets another name needs another header, and all get another place in the directory.
+"""
+
+import os
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import BinaryIO, NamedTuple
+
+from torchyard.errors import HostError
+from torchyard.package.zip.directory import Entry
+
+_CHUNK = 1 << 20
+_MAX_32 = 0xFFFF_FFFF
+_ZIP64_VERSION = 45
+_ZIP64_FIELD = 1
+_UTF8_NAME = 0x800
+_OFFSET = 42
+"""Where a row of the directory says where the member is."""
+_CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
+_LOCAL = struct.Struct("<4sHHHHHIIIHH")
+
+
+class Raw(NamedTuple):
+    """Members of another archive that lie one after the other; a new name is for a single one."""
+
+    source: BinaryIO
+    entries: tuple[Entry, ...]
+    name: str = ""
+
+    @property
+    def names(self) -> list[str]:
+        """What the members will be called."""
+        return [self.name] if self.name else [entry.name for entry in self.entries]
+
+
+def copy_raw(raw: Raw, to: BinaryIO) -> Iterator[bytes]:
+    """Copy members, and yield the directory's rows for them."""
+    first, last = raw.entries[0], raw.entries[-1]
+    place, start = to.tell(), first.header
+    if raw.name:
+        to.write(_renamed(raw.source, first, raw.name))
+        start = first.data
+    _copy(raw.source, start, last.end, to)
+    for entry in raw.entries:
+        yield _row(entry, raw.name or entry.name, place + entry.header - first.header)
+
+
+def _renamed(source: BinaryIO, entry: Entry, name: str) -> bytes:
+    """The header in front of a member, with another name in it."""
+    head = os.pread(source.fileno(), entry.data - entry.header, entry.header)
+    fields = list(_LOCAL.unpack_from(head))
+    extra = head[_LOCAL.size + fields[9] :]
+    fields[2], fields[9] = _flags(entry, name), len(name.encode())
+    return _LOCAL.pack(*fields) + name.encode() + extra
+
+
+def _flags(entry: Entry, name: str) -> int:
+    return entry.flags if name.isascii() else entry.flags | _UTF8_NAME
+
+
+def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
+    """Let the system copy where it can, which takes two thirds of the time of reads and writes."""
+    if hasattr(os, "copy_file_range"):
+        place = to.tell()
+        to.flush()
+        with suppress(OSError):  # not between all kinds of disks; what is wrong comes up below
+            while start < end:
+                size = os.copy_file_range(source.fileno(), to.fileno(), end - start, start, place)
+                if not size:
+                    break
+                start, place = start + size, place + size
+        to.seek(place)
+    while start < end:
+        part = os.pread(source.fileno(), min(_CHUNK, end - start), start)
+        if not part:
+            msg = "the archive became shorter while it was read"
+            raise HostError(msg, hint="let nobody write it, and try again")
+        to.write(part)
+        start += len(part)
+
+
+def _row(entry: Entry, name: str, offset: int) -> bytes:
+    """A row of the directory, the old one as far as possible."""
+    row = entry.row
+    if name == entry.name and not entry.extra and offset < _MAX_32:
+        return b"%b%b%b" % (row[:_OFFSET], offset.to_bytes(4, "little"), row[_OFFSET + 4 :])
+    large = [number for number in (entry.size, entry.stored, offset) if number >= _MAX_32]
+    extra = b"".join(_other_fields(entry.extra))
+    if large:
+        extra = struct.pack(f"<HH{len(large)}Q", _ZIP64_FIELD, 8 * len(large), *large) + extra
+    fields = list(_CENTRAL.unpack_from(row))
+    fields[2] = max(fields[2], _ZIP64_VERSION) if large else fields[2]
+    fields[3] = _flags(entry, name)
+    fields[8:10] = min(entry.stored, _MAX_32), min(entry.size, _MAX_32)
+    fields[10:12] = len(name.encode()), len(extra)
+    fields[16] = min(offset, _MAX_32)
+    return _CENTRAL.pack(*fields) + name.encode() + extra + entry.comment
+
+
+def _other_fields(extra: bytes) -> Iterator[bytes]:
+    """The additional fields of a row, but for the one with large numbers."""
+    place = 0
+    while place + 4 <= len(extra):
+        kind, size = struct.unpack_from("<HH", extra, place)
+        if kind != _ZIP64_FIELD:
+            yield extra[place : place + 4 + size]
+        place += 4 + size

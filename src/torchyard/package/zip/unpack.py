@@ -1,0 +1,102 @@
+"""Members of a zip archive as files; whatever is wrong with it is an error."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO
+
+import deflate
+from isal import igzip_lib
+
+from torchyard.errors import CheckError
+from torchyard.host.machine import processors
+from torchyard.package.limits import LIMITS
+from torchyard.package.zip.directory import STORED, Directory, Entry, read_directory
+from torchyard.package.zip.inflate import BadDataError, IsalError, pieces
+
+_ENOUGH = 512
+"""How many stored bytes give a few unpacked ones, whatever tables they begin with."""
+_PLAIN = (0, stat.S_IFREG, stat.S_IFDIR)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack an archive, with its files' modes; nothing else will be in the folder.
+
+    An archive with links is refused: what is unpacked after one would be written where it leads.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    with archive.open("rb") as file, ThreadPoolExecutor(processors()) as pool:
+        entries = sound_directory(archive.name, file).entries
+        for entry in entries:
+            if stat.S_IFMT(entry.mode) not in _PLAIN:
+                msg = f"`{archive.name}` has a link, `{entry.name}`, or something that is no file"
+                raise CheckError(msg, hint="let the project's backend pack the file itself")
+
+        def write(entry: Entry) -> None:
+            path = folder / entry.name
+            if entry.name.endswith("/"):
+                path.mkdir(parents=True, exist_ok=True)
+                return
+            unpack_member(file, entry, path)
+            path.chmod(0o755 if entry.mode & 0o100 else 0o644)
+
+        list(pool.map(write, entries))
+
+
+def sound_directory(name: str, file: BinaryIO) -> Directory:
+    """The members of an archive; one that could be read in two ways is refused."""
+    directory = read_directory(file)
+    for fault in directory.faults:
+        where = f"{fault.member} " if fault.member else ""
+        msg = f"`{name}` can't be unpacked: {where}{fault.what}"
+        raise CheckError(msg, hint="an archive that is no good must be made anew")
+    return directory
+
+
+def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:
+    """The first few bytes of a member, at no more cost than theirs; fewer if it is damaged."""
+    start = os.pread(file.fileno(), min(entry.stored, _ENOUGH), entry.data)
+    if entry.method == STORED:
+        return start[:size]
+    try:
+        return igzip_lib.IgzipDecompressor(igzip_lib.DECOMP_DEFLATE).decompress(start, size)
+    except IsalError:
+        return b""
+
+
+def content_of(file: BinaryIO, entry: Entry) -> bytes:
+    """A member as a whole; one that is larger than any text is refused."""
+    _refuse_more(entry, LIMITS.text)
+    return b"".join(_sound_pieces(file, entry))
+
+
+def unpack_member(file: BinaryIO, entry: Entry, to: Path) -> None:
+    """Write a member to a file."""
+    _refuse_more(entry, LIMITS.most(entry.stored))
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with to.open("wb", buffering=0) as out:
+        for piece in _sound_pieces(file, entry):
+            out.write(piece)
+
+
+def _refuse_more(entry: Entry, most: int) -> None:
+    if entry.size > most:
+        msg = f"`{entry.name}` unpacks to {entry.size} bytes, and {most} is the most"
+        raise CheckError(msg, hint="no package needs that: find out who made it")
+
+
+def _sound_pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
+    size = crc = 0
+    try:
+        for piece in pieces(file.fileno(), entry):
+            size, crc = size + len(piece), deflate.crc32(piece, crc)
+            yield piece
+    except BadDataError:
+        crc = -1
+    if (size, crc) != (entry.size, entry.crc):
+        msg = f"what is in `{entry.name}` is not what was put there"
+        raise CheckError(msg, hint="the archive is damaged: get it again")

@@ -1,0 +1,52 @@
+"""What the tables allow, whatever the rules of a matrix want."""
+
+from torchyard.model.config import Config
+from torchyard.model.matrix import any_match
+from torchyard.model.recipe import Dimension
+from torchyard.model.tables import TORCH_PREFIX, Tables
+
+Head = tuple[str, str, str]
+"""Platform, compute and variant: the fields of a cell that name its block."""
+
+
+def impossible(head: Head, config: Config, tables: Tables) -> str | None:
+    """Say why nothing can be built for a block, if so."""
+    platform, compute, variant = head
+    if platform not in tables.platforms_of(compute):
+        return f"{compute} is not made for {platform}"
+    blas = tables.platforms[platform].blas
+    if config.project.recipe.variant is Dimension.BLAS and variant not in blas:
+        return f"{variant} is not made for {platform}"
+    return None
+
+
+def unreleased(head: Head, config: Config, tables: Tables) -> str | None:
+    """Say why packages that follow a torch release's pins can't be built for a block, if so."""
+    _, compute, variant = head
+    if not tables.pinned(compute):
+        return None
+    name = release_of(config, variant)
+    release = tables.releases.get(name or "")
+    if name is None or (release is not None and compute in release.libraries):
+        return None
+    return f"torch {name} has no {compute} build"
+
+
+def release_of(config: Config, variant: str) -> str | None:
+    """The torch release whose pins count: the project's own, or the one it is compiled against."""
+    if config.project.recipe.variant is Dimension.TORCH:
+        return variant.removeprefix(TORCH_PREFIX)
+    return config.project.release
+
+
+def is_release_bound(config: Config, head: Head) -> bool:
+    """Whether packages of a block end in a channel that takes only what another one proved."""
+    promoted = {channel.promote_from for channel in config.channels.values()}
+    for channel in config.channels.values():
+        if channel.name in promoted and channel.promote_from is None:
+            if channel.subset is None:
+                return True
+            globs = config.subsets[channel.subset].pattern.globs
+            if all(not words or any_match(value, words) for value, words in zip(head, globs)):  # noqa: B905 - of a cell, only its block
+                return True
+    return False

@@ -1,0 +1,216 @@
+"""What a change of a channel comes to: new states, new pages and a new head, all in memory."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from itertools import takewhile
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard.errors import ElsewhereError
+from torchyard.index.availability import Offer, offers
+from torchyard.index.conda.repodata import name_of, of_name
+from torchyard.index.entry import SHARED, Entry, State, changed
+from torchyard.index.page import Page
+from torchyard.index.simple.write import serial_of
+from torchyard.model.canonical import canonical_json
+from torchyard.package.zstd import LEVEL, compress
+from torchyard.publish.channel.head import HISTORY, Change, Head, Part
+from torchyard.publish.channel.layout import changed_views, companions, pages, parse_part, settle
+from torchyard.publish.channel.root_pages import changed_roots
+from torchyard.store.tags import tag_of
+
+Edit = Callable[[State], State]
+"""What should become of a state. It is called again if somebody else was faster."""
+
+Amend = Callable[[Head], Head]
+"""What should become of the head, beside its parts."""
+
+AGAIN = "try again in a minute; if a prune was killed, run `torchyard prune` two hours later"
+
+ROOTS = ""
+"""Stands for the pages that are made of the head, where names of parts are meant."""
+
+
+class ChangeReason(NamedTuple):
+    """Why a channel is to change, and when, as its log will tell."""
+
+    why: str
+    at: str
+
+
+class Write(NamedTuple):
+    """A page, and the tag of the one that it takes the place of."""
+
+    part: str
+    page: Page
+    was: str | None
+
+
+class Draft(NamedTuple):
+    """Everything that is to be written: fixed objects and states, then the head, then pages."""
+
+    head: Head
+    fixed: list[Page]
+    states: dict[str, bytes]
+    writes: list[Write]
+
+
+class _New(NamedTuple):
+    state: State
+    digest: str
+    data: bytes
+    fixed: list[Page]
+    writes: list[Write]
+    touched: list[Entry]
+
+
+def draft_change(
+    head: Head,
+    edits: Mapping[str, Edit],
+    order: ChangeReason,
+    amend: Amend,
+    read: Callable[[str], State],
+) -> Draft | None:
+    """Apply edits to a channel in the order of their parts; None if nothing changes."""
+    edits = {**dict.fromkeys(companions(edits, head.parts), _as_it_is), **edits}
+    olds = {name: read(name) for name in edits}
+    news = {name: _edited(olds[name], edit) for name, edit in edits.items()}
+    amended = amend(head)
+    variants = _variants(amended, news)
+    fresh = set(variants).difference(head.variants)
+    if fresh:  # files that fit every variant appear in the new ones, before those that need them
+        shared = {
+            name: read(name)
+            for name, part in head.parts.items()
+            if part.shared and name not in edits
+        }
+        olds |= shared
+        news = shared | news
+    made = {
+        name: new
+        for name, state in news.items()
+        if (new := _new(name, olds[name], state, variants, head.generation + 1))
+    }
+    if not made and amended is head:
+        return None
+    changes = {
+        name: (head.parts[name].state if name in head.parts else "", new.digest)
+        for name, new in made.items()
+    }
+    change = Change(
+        generation=head.generation + 1,
+        at=order.at,
+        why=order.why,
+        parts=changes,
+        run=secrets.token_hex(8),
+    )
+    parts = {name: _part(name, new, head.parts.get(name)) for name, new in made.items()}
+    new_head = msgspec.structs.replace(
+        amended,
+        generation=change.generation,
+        parts={**head.parts, **parts},
+        log=(*amended.log, change)[-HISTORY:],
+    )
+    new_head, roots = changed_roots(head, new_head)
+    writes = [write for new in made.values() for write in new.writes]
+    return Draft(
+        head=new_head,
+        fixed=[page for new in made.values() for page in new.fixed],
+        states={new.digest: new.data for new in made.values()},
+        writes=[*writes, *(Write(ROOTS, page, head.tags.get(page.path)) for page in roots)],
+    )
+
+
+def _as_it_is(state: State) -> State:
+    return state
+
+
+def _edited(old: State, edit: Edit) -> State:
+    """What an edit makes of a state. It has no say in the pages: they are as they are."""
+    new = edit(old)
+    if new is not old:
+        new = msgspec.structs.replace(
+            new, serials=old.serials, shards=old.shards, tags=old.tags, run=old.run
+        )
+    return old if new == old else new
+
+
+def _new(
+    name: str, old: State, state: State, variants: tuple[str, ...], generation: int
+) -> _New | None:
+    """A new state that knows its pages; None if it is the old one."""
+    part = parse_part(name)
+    touched = changed(old, state)
+    views = changed_views(part, old, state, touched, variants)
+    if not views and state is old:
+        return None
+    serials = {**state.serials, **dict.fromkeys(views, generation)}
+    state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
+    if {page.path for page in fixed}.intersection(state.doomed):
+        msg = f"objects that `{name}` needs are just being deleted"
+        raise ElsewhereError(msg, hint=AGAIN, reason="busy")
+    made = list(pages(part, state, views))
+    tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
+    state = msgspec.structs.replace(state, tags=tags, run=secrets.token_hex(8))
+    data = compress(canonical_json(state), LEVEL)
+    writes = [Write(name, page, old.tags.get(page.path)) for page in made]
+    return _New(state, sha256(data).hexdigest(), data, fixed, writes, touched)
+
+
+def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]:
+    """Parts to look after before pages of another one that are not what they should be.
+
+    Whoever should have written them may have died before. `found` is what is there instead: all
+    changes since are in question, and what they name first comes first.
+    """
+    plain = (serial_of(data) for path, data in found.items() if not path.endswith(".zst"))
+    since = min(plain, default=0)
+    folders = {path.partition("/")[0] for path in found}
+    names: dict[str, None] = {}
+    for change in head.log:
+        if change.generation > since and (part in change.parts or part == ROOTS):
+            names.update(dict.fromkeys(takewhile(lambda name: name != part, change.parts)))
+    return [name for name in names if part != ROOTS or _is_listed(head, name, folders)]
+
+
+def _is_listed(head: Head, name: str, folders: set[str]) -> bool:
+    """Whether a part has pages that lists in some folders name."""
+    part = head.parts[name]
+    lists = {name.partition("/")[0], *part.variants, *(head.variants if part.shared else ())}
+    return not lists.isdisjoint(folders)
+
+
+def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
+    """The variants that a channel will have."""
+    simple = {
+        entry.variant
+        for name, state in news.items()
+        if name.startswith("simple/")
+        for entry in state.entries
+    }
+    return tuple(sorted(simple.union(head.variants) - {SHARED}))
+
+
+def _part(name: str, new: _New, old: Part | None) -> Part:
+    variants = {entry.variant for entry in new.state.entries}
+    return Part(
+        state=new.digest,
+        variants=tuple(sorted(variants - {SHARED})),
+        shared=SHARED in variants,
+        offers=_offers(name, new, old),
+    )
+
+
+def _offers(name: str, new: _New, old: Part | None) -> tuple[Offer, ...]:
+    """What a part has to offer. A conda subdir has many names, few of which change at a time."""
+    if new.state.status == "quarantined":
+        return ()
+    if old is None or parse_part(name).shelf != "conda":
+        return offers(name, new.state.entries)
+    names = {name_of(entry.file) for entry in new.touched}
+    kept = [offer for offer in old.offers if offer.name not in names]
+    touched = [entry for one in names for entry in of_name(new.state, one)]
+    fresh = offers(name, touched)
+    return tuple(sorted([*kept, *fresh], key=lambda offer: (offer.name, offer.variant)))

@@ -1,0 +1,97 @@
+"""The head of a channel: one small object that says which state each part of it is in.
+
+channel.json               the head; who replaces it, by compare-and-swap, has published
+states/ab/ab12….json.zst   states of parts, by the sha256 of their bytes
+packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
+simple/, cu130/, …         simple indexes: of everything, and of each variant
+conda/linux-64/            a conda channel
+libtorch/torch/cu130/      listings of libtorch zips
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from torchyard.index.availability import Offer
+from torchyard.index.entry import WHOLE
+from torchyard.model.values import Value
+
+HEAD = "channel.json"
+HISTORY = 200
+"""So many changes can be taken back."""
+
+
+class Part(Value, kw_only=True):
+    """A project of the simple index, a subdir of the conda channel, or a listing."""
+
+    state: str
+    """The digest of its state."""
+    variants: tuple[str, ...] = ()
+    shared: bool = False
+    """Whether it has files that are in every variant."""
+    offers: tuple[Offer, ...] = ()
+
+
+class Change(Value, kw_only=True):
+    """One switch: why, when, and the states before and after. No state: no such part."""
+
+    generation: int
+    at: str
+    why: str
+    parts: dict[str, tuple[str, str]]
+    """In the order in which their pages are written."""
+    run: str = ""
+    """Unique for each try: so a writer knows its own change again."""
+
+
+class Pin(Value, kw_only=True):
+    """Versions that are kept when others are pruned."""
+
+    projects: dict[str, tuple[str, ...]]
+    """For each project its versions, without their local parts: `torch` → `2.14.0`."""
+    at: str
+    why: str = ""
+
+
+class Head(Value, kw_only=True):
+    """Everything that is published, in a few thousand bytes."""
+
+    version: Literal[1] = 1
+    generation: int = 0
+    name: str = ""
+    """What people call the channel: `nightly`."""
+    grouping: Literal["compute", "compute-blas"] = "compute"
+    """What a variant is called after."""
+    parts: dict[str, Part] = {}
+    """`simple/torch`, `conda/linux-64`, `libtorch/torch`."""
+    serials: dict[str, int] = {}
+    """For each view the generation that changed its list of projects last."""
+    landing: int = 0
+    """The generation that changed the landing page last."""
+    tags: dict[str, str] = {}
+    """Of the pages that are made of the head itself."""
+    pins: dict[str, Pin] = {}
+    log: tuple[Change, ...] = ()
+    """The newest last."""
+
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """Every variant that has an index of its own, in order; it keeps it, even without files."""
+        parts = (part for name, part in self.parts.items() if name.startswith("simple/"))
+        found = {variant for part in parts for variant in part.variants}
+        return tuple(sorted(found.union(self.serials) - {WHOLE}))
+
+
+def state_key(digest: str) -> str:
+    return f"states/{digest[:2]}/{digest}.json.zst"
+
+
+def live_states(head: Head) -> set[str]:
+    """The states that a head leads to."""
+    logged = (digest for c in head.log for pair in c.parts.values() for digest in pair)
+    return {*(part.state for part in head.parts.values()), *logged} - {""}
+
+
+def changes_within(head: Head, born: datetime) -> list[Change]:
+    """All changes from the first on that was made after a moment, whatever clocks said later."""
+    late = (datetime.fromisoformat(change.at) >= born for change in head.log)
+    return list(head.log[next((i for i, is_late in enumerate(late) if is_late), len(head.log)) :])

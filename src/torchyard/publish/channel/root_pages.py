@@ -1,0 +1,57 @@
+"""The pages that are made of a channel's head: lists of projects, and the landing page."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from torchyard.index.entry import WHOLE
+from torchyard.index.landing import LANDING, landing_page
+from torchyard.index.libtorch.listing import root_page
+from torchyard.index.page import Page
+from torchyard.index.simple.write import root_pages
+from torchyard.publish.channel.head import Head
+from torchyard.store.tags import tag_of
+
+_SIMPLE = "simple/"
+_LIBTORCH = "libtorch/"
+
+
+def all_roots(head: Head) -> Iterator[Page]:
+    """All of these pages, as they should be."""
+    for view, names in _listings(head).items():
+        yield from root_pages(view, names, head.serials.get(view, 0))
+    zips = [name.removeprefix(_LIBTORCH) for name in head.parts if name.startswith(_LIBTORCH)]
+    if zips:  # no serial: parts never go, so neither does a page come again
+        yield root_page(zips)
+    yield _landing(head)
+
+
+def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
+    """The new head, which knows its pages, and those that say something else than before."""
+    before = _listings(old)
+    views = [view for view, names in _listings(new).items() if before.get(view) != names]
+    serials = {**new.serials, **dict.fromkeys(views, new.generation)}
+    new = msgspec.structs.replace(new, serials=serials)
+    if new.tags.get(LANDING) != tag_of(_landing(new).data):
+        new = msgspec.structs.replace(new, landing=new.generation)
+    made = [page for page in all_roots(new) if new.tags.get(page.path) != tag_of(page.data)]
+    tags = {**new.tags, **{page.path: tag_of(page.data) for page in made}}
+    return msgspec.structs.replace(new, tags=tags), made
+
+
+def _landing(head: Head) -> Page:
+    offers = {name: part.offers for name, part in head.parts.items()}
+    return landing_page(head.name, offers, head.landing)
+
+
+def _listings(head: Head) -> dict[str, list[str]]:
+    """For each view, the projects that have files in it."""
+    return {
+        view: sorted(
+            name.removeprefix(_SIMPLE)
+            for name, part in head.parts.items()
+            if name.startswith(_SIMPLE)
+            and (part.shared or view in part.variants or (view == WHOLE and part.variants))
+        )
+        for view in (*head.variants, WHOLE)
+    }

@@ -1,0 +1,1 @@
+"""Checking any index: simple, conda or libtorch listings."""

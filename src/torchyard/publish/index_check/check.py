@@ -1,0 +1,83 @@
+"""An outsider's audit of an index: which sort of index it is, and what is wrong with it.
+
+It reads what installers read, and believes nothing else: not even of a channel of our own.
+"""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Literal
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+
+from torchyard.host.fetcher import Fetcher
+from torchyard.host.http import CONNECTIONS, shown
+from torchyard.index.conda.repodata import NOARCH
+from torchyard.index.entry import WHOLE
+from torchyard.model.values import Value
+from torchyard.publish.channel.head import HEAD, Head
+from torchyard.publish.index_check.conda import PACKED, REPODATA, CondaAudit
+from torchyard.publish.index_check.rules import Findings
+from torchyard.publish.index_check.simple import Scope, SimpleAudit
+from torchyard.publish.index_check.zips import LATEST, ZipAudit
+
+Sort = Literal["channel", "conda", "libtorch", "simple"]
+
+
+class Audit(Value, kw_only=True):
+    """What was looked at, and what was found."""
+
+    url: str
+    sort: Sort
+    projects: int
+    files: int
+
+
+def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: Findings) -> Audit:
+    """Look at the index at an address; `subdirs` are those that a conda channel may have."""
+    fetcher = Fetcher(url)
+    simple = SimpleAudit(fetcher, scope, findings)
+    conda = CondaAudit(fetcher, scope, findings)
+    zips = ZipAudit(fetcher, scope, findings)
+    names = [NOARCH, *sorted(set(subdirs))]
+    sort: Sort
+    if (head := _own_head(fetcher, url)) is not None:
+        sort = "channel"
+        simple.run([f"{url}{view}/" for view in (*head.variants, WHOLE)])
+        if any(part.startswith("conda/") for part in head.parts):
+            conda.run(f"{url}conda/", names)
+        zips.run(f"{url}{part}/" for part in head.parts if part.startswith("libtorch/"))
+    elif _has_repodata(fetcher, url):  # only one subdir is asked for
+        sort = "conda"
+        name = urlsplit(url).path.rstrip("/").rpartition("/")[2]
+        conda.run(urljoin(url, "../"), dict.fromkeys([NOARCH, name]))
+    elif there := _subdirs(fetcher, url, names):
+        sort = "conda"
+        conda.run(url, there)
+    elif fetcher.head(f"{url}{LATEST}").found:
+        sort = "libtorch"
+        zips.run([url])
+    else:
+        sort = "simple"
+        simple.run([url])
+    files = simple.files + conda.packages + zips.files
+    return Audit(url=shown(url), sort=sort, projects=simple.projects, files=files)
+
+
+def _subdirs(fetcher: Fetcher, url: str, names: Sequence[str]) -> list[str]:
+    """Those that a conda channel has, if it is one."""
+    with ThreadPoolExecutor(CONNECTIONS) as pool:
+        has = pool.map(lambda name: _has_repodata(fetcher, f"{url}{name}/"), names)
+        return [name for name, found in zip(names, has, strict=True) if found]
+
+
+def _own_head(fetcher: Fetcher, url: str) -> Head | None:
+    answer = fetcher.get(f"{url}{HEAD}")
+    try:
+        return msgspec.json.decode(answer.data, type=Head) if answer.found else None
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _has_repodata(fetcher: Fetcher, url: str) -> bool:
+    return fetcher.head(f"{url}{REPODATA}").found or fetcher.head(f"{url}{PACKED}").found

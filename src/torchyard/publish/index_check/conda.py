@@ -1,0 +1,226 @@
+"""An outsider's look at a conda channel: what its indexes say, and its packages."""
+
+import re
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import NamedTuple
+from urllib.parse import quote, urljoin
+
+from torchyard.checks.metadata_reader import conda_index, is_torn
+from torchyard.host.fetcher import Fetcher
+from torchyard.host.http import CONNECTIONS, shown
+from torchyard.index.conda.read import (
+    LARGEST_SHARD,
+    Record,
+    Repodata,
+    ShardIndex,
+    differing,
+    read_packed,
+    read_repodata,
+    read_shard,
+    read_shard_index,
+)
+from torchyard.index.conda.repodata import NOARCH
+from torchyard.model.matrix import any_match
+from torchyard.package.read import read_package
+from torchyard.publish.index_check.files import fetched, weakness
+from torchyard.publish.index_check.rules import Finding, Findings, IndexRule
+from torchyard.publish.index_check.simple import Scope
+from torchyard.terminal.progress import Progress
+
+REPODATA = "repodata.json"
+PACKED = "repodata.json.zst"
+SHARDS = "repodata_shards.msgpack.zst"
+_NAME = re.compile(r"(?:[^\s:]*::)?([\w.-]+)")
+
+
+class _Item(NamedTuple):
+    file: str
+    record: Record
+    url: str
+
+
+class CondaAudit:
+    """Looks at the subdirs of a channel, one after the other."""
+
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: Findings) -> None:
+        self.packages = 0
+        self._reach = fetcher
+        self._scope = scope
+        self._findings = findings
+        self._names: set[str] = set()
+        self._required: dict[str, str] = {}
+        self._reading = Lock()  # of one package at a time, which keeps memory bounded
+
+    def run(self, root: str, subdirs: Iterable[str]) -> list[str]:
+        """Look at these subdirs, where there are any; tell which there were."""
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            found = [
+                subdir
+                for subdir in subdirs
+                if self._subdir(urljoin(root, f"{subdir}/"), subdir, pool)
+            ]
+        if NOARCH not in found:
+            where = shown(urljoin(root, f"{NOARCH}/{REPODATA}"))
+            self._findings.add([Finding(IndexRule.NOARCH, where, "it is not there")])
+        self._findings.add(self._unresolved(shown(root)))
+        return found
+
+    def _subdir(self, url: str, subdir: str, pool: ThreadPoolExecutor) -> bool:
+        plain, packed = (
+            self._reach.get(urljoin(url, REPODATA)),
+            self._reach.get(urljoin(url, PACKED)),
+        )
+        if not plain.found and not packed.found:
+            return False
+        texts = {
+            REPODATA: read_repodata(plain.data) if plain.found else None,
+            PACKED: read_packed(packed.data) if packed.found else None,
+        }
+        read = {name: one for name, one in texts.items() if one is not None}
+        where = shown(url)
+        for name, one in read.items():
+            self._findings.add(
+                Finding(IndexRule.PAGE, f"{where}{name}", fault) for fault in one.faults
+            )
+        whole = {name: one for name, one in read.items() if one.records or not one.faults}
+        if not whole:
+            return True
+        data = next(iter(whole.values()))
+        if len(whole) > 1:
+            self._findings.add(_compared(where, REPODATA, data, PACKED, whole[PACKED]))
+        if data.subdir not in ("", subdir):
+            what = f"it says it is the index of {data.subdir}, not {subdir}"
+            self._findings.add([Finding(IndexRule.RECORD, where, what)])
+        shards = self._reach.get(urljoin(url, SHARDS), most=LARGEST_SHARD)
+        if shards.found:
+            index = read_shard_index(shards.data)
+            self._findings.add(self._shards(url, index, data, pool))
+        self._packages(url, subdir, data, pool)
+        return True
+
+    def _shards(
+        self, url: str, index: ShardIndex, data: Repodata, pool: ThreadPoolExecutor
+    ) -> Iterator[Finding]:
+        where = shown(url)
+        for fault in index.faults:
+            yield Finding(IndexRule.SHARD, f"{where}{SHARDS}", fault)
+        if index.faults:
+            return
+        base = urljoin(url, index.shards_base)
+        records: dict[str, Record] = {}
+        for name, shard in zip(
+            index.shards, pool.map(partial(self._shard, base), index.shards.values()), strict=True
+        ):
+            for fault in shard.faults:
+                yield Finding(IndexRule.SHARD, f"{where}{SHARDS}", f"the shard of {name}: {fault}")
+            records |= shard.records
+            if shard.faults:  # which is told; all others are compared
+                records |= {file: one for file, one in data.records.items() if one.name == name}
+        yield from _compared(where, REPODATA, data, SHARDS, Repodata(records=records))
+
+    def _shard(self, base: str, digest: str) -> Repodata:
+        answer = self._reach.get(urljoin(base, f"{digest}.msgpack.zst"), most=LARGEST_SHARD)
+        if not answer.found:
+            return Repodata(faults=(f"{digest}.msgpack.zst answers {answer.status}",))
+        return read_shard(answer.data, digest)
+
+    def _packages(self, url: str, subdir: str, data: Repodata, pool: ThreadPoolExecutor) -> None:
+        base = urljoin(url, data.base)
+        self._names |= {record.name.lower() for record in data.records.values()}
+        items = [
+            _Item(file, record, urljoin(base, quote(file)))
+            for file, record in data.records.items()
+            if self._scope.has(record.name)
+        ]
+        self.packages += len(items)
+        with Progress(f"checking {subdir}", len(items)) as progress:
+            for item, findings in zip(items, pool.map(self._look, items), strict=True):
+                self._findings.add(findings)
+                if item.record.subdir not in ("", subdir):
+                    what = f"its record says it is for {item.record.subdir}, not {subdir}"
+                    self._findings.add([Finding(IndexRule.RECORD, item.file, what)])
+                for name in _names(item.record.depends):
+                    self._required.setdefault(name, item.file)
+                progress(1)
+
+    def _look(self, item: _Item) -> list[Finding]:
+        """Compare a package with its record."""
+        file, record, url = item
+        found = []
+        if weak := weakness(record.hashes):
+            found.append(Finding(IndexRule.HASH_MISSING, file, f"its record has {weak}"))
+        stem = file.removesuffix(".conda").removesuffix(".tar.bz2")
+        if stem != f"{record.name}-{record.version}-{record.build}":
+            what = f"its record is that of {record.name} {record.version} {record.build}"
+            found.append(Finding(IndexRule.RECORD, file, what))
+        if self._scope.deep:
+            return [*found, *self._read(item)]
+        answer = self._reach.head(url)
+        if not answer.found:
+            found.append(Finding(IndexRule.LINK, file, f"{shown(url)} answers {answer.status}"))
+        elif record.size is not None and answer.size not in (None, record.size):
+            what = f"it has {answer.size} bytes, and its record says {record.size}"
+            found.append(Finding(IndexRule.SIZE, file, what))
+        return found
+
+    def _read(self, item: _Item) -> Iterator[Finding]:
+        file, record, url = item
+        with TemporaryDirectory(prefix="torchyard-audit-") as folder:
+            path = Path(folder, file)
+            try:
+                yield from fetched(self._reach, url, path, record.hashes, record.size)
+            except FileNotFoundError:
+                yield Finding(IndexRule.LINK, file, f"{shown(url)} is not there")
+                return
+            with self._reading:
+                contents = read_package(path)
+        if is_torn(contents):
+            what = f"it can't be unpacked: {contents.faults[0].what}"
+            yield Finding(IndexRule.PACKAGE, file, what)
+        own = conda_index(contents)
+        if own is None:
+            return
+        for field in ("name", "version", "build", "depends"):
+            ours, said = getattr(own, field), getattr(record, field)
+            if ours != said:
+                what = f"its record says {field} {_short(said)}, and the package {_short(ours)}"
+                yield Finding(IndexRule.RECORD, file, what)
+
+    def _unresolved(self, where: str) -> Iterator[Finding]:
+        for name, file in sorted(self._required.items()):
+            if name not in self._names and not any_match(name, self._scope.external):
+                yield Finding(IndexRule.UNRESOLVED, file, f"`{name}` is not in {where}")
+
+
+def _short(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def _names(depends: Iterable[str]) -> Iterator[str]:
+    """The names of packages that are needed, without those that stand for a system."""
+    for found in filter(None, map(_NAME.match, depends)):
+        if not found[1].startswith("__"):
+            yield found[1].lower()
+
+
+def _compared(
+    where: str, name: str, one: Repodata, other_name: str, other: Repodata
+) -> Iterator[Finding]:
+    """Tell what two documents say differently of the same channel."""
+    place = f"{where}{other_name}"
+    for file in sorted(one.records.keys() | other.records.keys()):
+        if one.records.get(file) == other.records.get(file):
+            continue
+        if file not in other.records:
+            what = f"it has no {file}, which {name} has"
+        elif file not in one.records:
+            what = f"it has {file}, which {name} has not"
+        else:
+            fields = differing(one.records[file], other.records[file])
+            what = f"it has another {', '.join(fields)} of {file} than {name}"
+        yield Finding(IndexRule.REPODATA, place, what)

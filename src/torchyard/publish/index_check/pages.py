@@ -1,0 +1,200 @@
+"""What the pages of a project say, compared with each other and with what they should say."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
+
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from torchyard.host.http import shown
+from torchyard.index.entry import Status
+from torchyard.index.filename import SDISTS, read_name
+from torchyard.index.simple.read import Link, Listing
+from torchyard.model.values import Value
+from torchyard.publish.index_check.files import Facts
+from torchyard.publish.index_check.rules import Finding, IndexRule
+
+_ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//")
+_SIZED = (1, 1)
+"""The API since which pages list versions and sizes (PEP 700)."""
+
+
+class Pages(Value, kw_only=True):
+    """The pages of one project, those that there are."""
+
+    name: str
+    url: str
+    html: Listing | None = None
+    json: Listing | None = None
+
+    @property
+    def files(self) -> tuple[Link, ...]:
+        """Its files, as the page tells that knows more."""
+        readable = (page for page in (self.json, self.html) if page is not None and page.readable)
+        return next((page.files for page in readable), ())
+
+
+def page_findings(pages: Pages) -> Iterator[Finding]:
+    """Everything that can be told without looking at any file."""
+    where = shown(pages.url)
+    if pages.html is None and pages.json is None:
+        yield Finding(IndexRule.PAGE, where, "there is no page")
+    for listing in filter(None, (pages.html, pages.json)):
+        rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
+        yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
+        yield from _api_findings(listing, pages.name, where)
+        yield from _status_findings(listing, where)
+    if pages.html is not None and pages.json is not None and pages.json.readable:
+        for what in sorted(_differences(pages.html.files, pages.json.files)):
+            yield Finding(IndexRule.DIFFER, where, what)
+    yield from _name_findings(pages, where)
+    yield from _link_findings(pages, where)
+
+
+def _api_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:
+    if not listing.api:
+        return  # HTML without one is of the first
+    try:
+        major, minor = map(int, listing.api.split("."))
+    except ValueError:
+        yield Finding(IndexRule.VERSION, where, f"`{listing.api}` is no version of the API")
+        return
+    if major != 1:
+        yield Finding(
+            IndexRule.VERSION, where, f"nobody knows the version {listing.api} of the API"
+        )
+    elif listing.kind == "json" and (major, minor) >= _SIZED:
+        yield from _sized_findings(listing, project, where)
+
+
+def _status_findings(listing: Listing, where: str) -> Iterator[Finding]:
+    """What PEP 792 asks for."""
+    if listing.status not in ("", *get_args(Status)):
+        what = f"nobody knows the status `{listing.status}`"
+        yield Finding(IndexRule.VERSION, where, f"{listing.kind}: {what}")
+    if listing.status == "quarantined" and listing.files:
+        what = "the project is in quarantine, and its files are offered all the same"
+        yield Finding(IndexRule.VERSION, where, f"{listing.kind}: {what}")
+
+
+def _sized_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:
+    """What API 1.1 asks for: sizes, and a list of versions that has those of all files."""
+    if listing.versions is None:
+        yield Finding(IndexRule.VERSION, where, "API 1.1 and later list `versions`")
+    listed = {_version(text) for text in listing.versions or ()}
+    for link in listing.files:
+        if link.size is None:
+            yield Finding(IndexRule.VERSION, link.file, "API 1.1 and later tell sizes")
+        version = _version_of(link.file, project)
+        if listing.versions is not None and version and version not in listed:
+            what = f"its version {version} is not in the page's list"
+            yield Finding(IndexRule.VERSION, link.file, what)
+
+
+def _version(text: str) -> Version | str:
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return text
+
+
+def _differences(html: Iterable[Link], json: Iterable[Link]) -> Iterator[str]:
+    ours, theirs = ({link.file: link for link in links} for links in (html, json))
+    for file in ours.keys() - theirs.keys():
+        yield f"only HTML has {file}"
+    for file in theirs.keys() - ours.keys():
+        yield f"only JSON has {file}"
+    for file in ours.keys() & theirs.keys():
+        fields = _differing(ours[file], theirs[file])
+        if fields:
+            yield f"{file} has another {', '.join(fields)} in JSON than in HTML"
+
+
+def _differing(html: Link, json: Link) -> list[str]:
+    """What is said differently. HTML has room for one hash of each thing, or says nothing of it."""
+    pairs: dict[str, tuple[object, object]] = {
+        "address": (html.url, json.url),
+        "hash": _both(html.hashes, json.hashes),
+        "requires-python": (html.requires_python, json.requires_python),
+        "core-metadata": _both(html.metadata or {}, json.metadata or {}),
+        "yanked": (html.yanked, json.yanked),
+    }
+    return [name for name, (one, other) in pairs.items() if one != other]
+
+
+def _both(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[object, object]:
+    """Two sets of hashes, as far as both have them."""
+    kinds = one.keys() & other.keys()
+    return {kind: one[kind] for kind in kinds}, {kind: other[kind] for kind in kinds}
+
+
+def _version_of(file: str, project: str) -> Version | None:
+    """The version that a file's name tells."""
+    try:
+        return read_name(file, project).version
+    except ValueError:
+        return None
+
+
+def _name_findings(pages: Pages, where: str) -> Iterator[Finding]:
+    name = canonicalize_name(pages.name)
+    if name != pages.name:
+        yield Finding(IndexRule.NAME, where, f"its address should end in `{name}/`")
+    if (
+        pages.json is not None
+        and pages.json.readable
+        and canonicalize_name(pages.json.name) != name
+    ):
+        what = f"the page is that of `{pages.json.name}`"
+        yield Finding(IndexRule.NAME, where, what)
+    for link in pages.files:
+        if not link.file.endswith((".whl", *SDISTS)):
+            continue
+        try:
+            project = read_name(link.file, name).project
+        except ValueError as error:
+            yield Finding(IndexRule.NAME, link.file, f"installers can't read its name: {error}")
+            continue
+        if project != name:
+            what = f"it is a file of `{project}`, on the page of `{name}`"
+            yield Finding(IndexRule.NAME, link.file, what)
+
+
+def _link_findings(pages: Pages, where: str) -> Iterator[Finding]:
+    files = pages.files
+    absolute = sum(_ABSOLUTE.match(link.written) is not None for link in files)
+    if absolute:
+        what = f"{absolute} of {len(files)} links are absolute"
+        yield Finding(IndexRule.ABSOLUTE, where, what)
+    bare = [link for link in files if link.file.endswith(".whl") and link.metadata is None]
+    if bare:
+        what = f"{len(bare)} of {len(files)} files are wheels without a sidecar"
+        yield Finding(IndexRule.SIDECAR_NONE, where, what)
+    total, taken = (
+        Counter(version for link in chosen if (version := _version_of(link.file, pages.name)))
+        for chosen in (files, [link for link in files if link.yanked is not None])
+    )
+    for version, number in taken.items():
+        if number != total[version]:
+            what = f"of version {version}, {number} of {total[version]} files are yanked"
+            yield Finding(IndexRule.YANKED, where, what)
+
+
+def metadata_findings(facts: Mapping[str, Facts]) -> Iterator[Finding]:
+    """Compare the wheels of each version; the odd ones are told."""
+    groups: dict[Version | None, dict[str, Facts]] = {}
+    for file, said in facts.items():
+        groups.setdefault(_version_of(file, ""), {})[file] = said
+    for group in groups.values():
+        usual, _ = Counter(group.values()).most_common(1)[0]
+        model = next(file for file, said in group.items() if said == usual)
+        for file, said in group.items():
+            if said != usual:
+                fields = zip(
+                    ("Requires-Dist", "Requires-Python", "Provides-Extra"), said, usual, strict=True
+                )
+                names = ", ".join(name for name, one, other in fields if one != other)
+                what = f"METADATA is not that of {model}: it differs in {names}"
+                yield Finding(IndexRule.METADATA, file, what)

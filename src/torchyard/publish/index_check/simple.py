@@ -1,0 +1,207 @@
+"""An outsider's look at a simple index: its list of projects, their pages, and their files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from torchyard.errors import SelectionError
+from torchyard.host.fetcher import Fetcher
+from torchyard.host.http import CONNECTIONS, Answer, shown
+from torchyard.index.simple.read import (
+    ACCEPT_HTML,
+    ACCEPT_JSON,
+    HTML_MEDIA,
+    Link,
+    Listing,
+    read_listing,
+)
+from torchyard.model.matrix import any_match
+from torchyard.model.quantity import show_count
+from torchyard.model.values import Value
+from torchyard.publish.index_check.files import FileAudit, Looked, required_names
+from torchyard.publish.index_check.pages import Pages, metadata_findings, page_findings
+from torchyard.publish.index_check.rules import Finding, Findings, IndexRule
+from torchyard.terminal.progress import Progress
+
+_Key = tuple[str, bytes]
+_BATCH = 8
+"""Projects whose pages are in memory at a time."""
+
+
+class Scope(Value, kw_only=True):
+    """What of an index is looked at, and how closely."""
+
+    projects: tuple[str, ...] = ()
+    """Globs; none stands for all."""
+    external: tuple[str, ...] = ()
+    """Globs for names that are meant to come from elsewhere."""
+    deep: bool = False
+
+    def has(self, project: str) -> bool:
+        return not self.projects or any_match(canonicalize_name(project), self.projects)
+
+
+def read_pages(fetcher: Fetcher, name: str, url: str) -> Pages:
+    """Read a page in both forms; a server of plain files has its JSON as `index.json`."""
+    first = fetcher.get(url, ACCEPT_JSON)
+    listing = _listing(first)
+    if listing is not None and listing.kind == "json":
+        html = _listing(fetcher.get(url, ACCEPT_HTML))
+        is_html = html is not None and html.kind == "html"
+        return Pages(name=name, url=url, json=listing, html=html if is_html else None)
+    second = fetcher.get(urljoin(first.url if first.found else url, "index.json"))
+    is_json = second.found and second.media not in HTML_MEDIA  # some have a page for everything
+    json = read_listing(second.data, first.url, "json") if is_json else None
+    return Pages(name=name, url=url, html=listing, json=json)
+
+
+def _listing(answer: Answer) -> Listing | None:
+    return read_listing(answer.data, answer.url, answer.media) if answer.found else None
+
+
+class _View(NamedTuple):
+    """One simple index: where it is, its projects if it lists them, and what they require."""
+
+    url: str
+    projects: Mapping[str, str]
+    listed: frozenset[str] | None
+    required: dict[str, str]
+
+
+class SimpleAudit:
+    """Looks at simple indexes that share their files, such as the variants of one channel."""
+
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: Findings) -> None:
+        self.projects = 0
+        self.files = 0
+        self._reach = fetcher
+        self._scope = scope
+        self._findings = findings
+
+    def run(self, roots: Sequence[str]) -> None:
+        """Look at the indexes with these addresses, or at one project."""
+        views = [view for root in roots if (view := self._view(root)) is not None]
+        if not views:
+            msg = f"there is no index at {shown(roots[0])}"
+            hint = "name the page that lists the projects, that of a project, or a conda channel"
+            raise SelectionError(msg, hint=hint)
+        names = sorted({name for view in views for name in view.projects})
+        if not names and self._scope.projects:
+            msg = f"{', '.join(self._scope.projects)} names no project of {shown(roots[0])}"
+            raise SelectionError(msg, hint="names are as in its list: lower case, with dashes")
+        self.projects = len(names)
+        with ThreadPoolExecutor(CONNECTIONS) as pool:
+            for start in range(0, len(names), _BATCH):
+                self._batch(names[start : start + _BATCH], start, views, pool)
+            self._findings.add(self._unresolved(views, pool))
+
+    def _batch(
+        self, names: Sequence[str], start: int, views: Sequence[_View], pool: ThreadPoolExecutor
+    ) -> None:
+        """Look at some projects, whose pages are read at once."""
+        chosen = [(name, view) for name in names for view in views if name in view.projects]
+        pages = pool.map(
+            lambda one: read_pages(self._reach, one[0], one[1].projects[one[0]]), chosen
+        )
+        last = ""
+        done: dict[_Key, Looked] = {}
+        for (name, view), read in zip(chosen, pages, strict=True):
+            if name != last:  # its files are shared by views, and by no other project
+                last, done = name, {}
+            place = start + names.index(name) + 1
+            told = f"checking {name} ({place} of {self.projects})"
+            with Progress(told, len(read.files)) as progress:
+                self._project(read, view, pool, done, progress)
+
+    def _view(self, root: str) -> _View | None:
+        """Read the list of projects; a page with files is that of one project."""
+        pages = read_pages(self._reach, "", root)
+        where = shown(root)
+        if pages.html is None and pages.json is None:
+            self._findings.add([Finding(IndexRule.PAGE, where, "there is no page")])
+            return None
+        if pages.files or (pages.json and pages.json.name):
+            name = urlsplit(root).path.rstrip("/").rpartition("/")[2]
+            return _View(urljoin(root, "../"), {name: root}, None, {})
+        self._findings.add(_root_findings(pages, where))
+        best = pages.html or pages.json
+        projects = {
+            one.name: one.url if one.url.endswith("/") else f"{one.url}/"
+            for one in (best.projects if best else ())
+            if self._scope.has(one.name)
+        }
+        known = {canonicalize_name(one.name) for one in (best.projects if best else ())}
+        return _View(root, projects, frozenset(known), {})
+
+    def _project(
+        self,
+        pages: Pages,
+        view: _View,
+        pool: ThreadPoolExecutor,
+        done: dict[_Key, Looked],
+        progress: Progress,
+    ) -> None:
+        findings = list(page_findings(pages))
+        if any(finding.rule is IndexRule.DIFFER for finding in findings):
+            pages = read_pages(self._reach, pages.name, pages.url)  # was it just being changed?
+            findings = list(page_findings(pages))
+        self._findings.add(findings)
+        site = urlsplit(view.url).netloc
+        audit = FileAudit(self._reach, site, self._scope.deep)
+        fresh = [link for link in pages.files if _key(link) not in done]
+        for link, looked in zip(fresh, pool.map(audit.look, fresh), strict=True):
+            done[_key(link)] = looked
+            self._findings.add(looked.findings)
+            self.files += 1
+            progress(1)
+        facts = {
+            link.file: said for link in pages.files if (said := done[_key(link)].facts) is not None
+        }
+        self._findings.add(metadata_findings(facts))
+        for file, said in facts.items():
+            for name in required_names(said):
+                view.required.setdefault(name, file)
+
+    def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[Finding]:
+        """Names that are required and are nowhere in an index."""
+        missing: dict[str, list[_View]] = {}
+        for view in views:
+            names = sorted(n for n in view.required if not any_match(n, self._scope.external))
+            there = pool.map(partial(self._has, view), names)
+            for name, found in zip(names, there, strict=True):
+                if not found:
+                    missing.setdefault(name, []).append(view)
+        for name, (first, *others) in sorted(missing.items()):
+            more = f", nor in {show_count(len(others), 'other variant')}" if others else ""
+            what = f"`{name}` is not in {shown(first.url)}{more}"
+            yield Finding(IndexRule.UNRESOLVED, first.required[name], what)
+
+    def _has(self, view: _View, name: str) -> bool:
+        if view.listed is not None:
+            return name in view.listed
+        return self._reach.get(urljoin(view.url, f"{name}/"), ACCEPT_JSON).found
+
+
+def _key(link: Link) -> _Key:
+    """A file, and what a page says of it that is compared with it."""
+    said = (link.hashes, link.metadata, link.size, link.requires_python)
+    return link.url, msgspec.json.encode(said, order="sorted")
+
+
+def _root_findings(pages: Pages, where: str) -> Iterator[Finding]:
+    for listing in filter(None, (pages.html, pages.json)):
+        rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
+        yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
+    if pages.html is not None and pages.json is not None and pages.json.readable:
+        html, json = (
+            {canonicalize_name(one.name) for one in listing.projects}
+            for listing in (pages.html, pages.json)
+        )
+        for name in sorted(html ^ json):
+            which = "HTML" if name in html else "JSON"
+            yield Finding(IndexRule.DIFFER, where, f"only {which} lists `{name}`")

@@ -1,0 +1,1 @@
+"""Taking a part of another index into a channel."""

@@ -1,0 +1,286 @@
+"""A subset of another simple index, taken into a channel of ours.
+
+Files are verified, and sent as soon as they are here; at the end one change publishes all of them.
+Whoever was killed half-way finds what was sent in the channel, and the rest where it broke off.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from torchyard.checks.metadata_reader import fields_of, values
+from torchyard.errors import Diagnostic, ElsewhereError, PublishError, SelectionError
+from torchyard.host.fetcher import Fetcher
+from torchyard.host.http import shown
+from torchyard.host.locks import locked
+from torchyard.index.entry import Entry, State, package_key
+from torchyard.index.simple.read import Link
+from torchyard.package.wheel.about import read_about
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import parse_part
+from torchyard.publish.index_check.simple import read_pages
+from torchyard.publish.mirror.fetch import fetch, strong_hash
+from torchyard.publish.mirror.select import Chosen, Wanted, choose, parse_selects
+from torchyard.publish.publish import add
+from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
+from torchyard.publish.upload import FILES, upload
+from torchyard.terminal.progress import Progress
+
+_LARGEST_PROVENANCE = 16 << 20
+
+Fate = Literal["new", "sent", "there"]
+"""To be fetched; in the channel from an earlier run, but not published; published already."""
+
+
+class Mirrored(NamedTuple):
+    """A file that is wanted, what has to be done for it, and what a channel says of it then."""
+
+    chosen: Chosen
+    fate: Fate
+    entry: Entry | None = None
+
+
+class Taken(NamedTuple):
+    """All files that were wanted, each with its entry, and the channel that has them."""
+
+    head: Head
+    files: list[Mirrored]
+
+
+class Mirror:
+    """Takes files from one index into one channel."""
+
+    def __init__(self, source: str, channel: Channel, spool: Path, now: str) -> None:
+        """Begin; files on their way are in the spool, a directory that outlives a killed run."""
+        self._source = source
+        self._reach = Fetcher(source)
+        self._channel = channel
+        self._spool = spool
+        self._now = now
+        self._seen = 0
+
+    def look(self, wanted: Wanted, *, unhashed: bool) -> list[Mirrored]:
+        """Everything that is wanted, and what has to be done for it."""
+        chosen = [
+            one
+            for project, requirements in parse_selects(wanted.selects).items()
+            for one in choose(project, self._files(project), requirements, wanted)
+        ]
+        if not chosen:
+            msg = f"{shown(self._source)} has no file for {', '.join(wanted.selects)}"
+            raise SelectionError(msg, hint="`--dry-run` with fewer conditions shows what there is")
+        bare = [one.link.file for one in chosen if strong_hash(one.link.hashes) is None]
+        if bare and not unhashed:
+            hint = "--allow-unhashed takes what comes, and writes down its hash"
+            why = "nobody can tell whether it is the right file"
+            raise PublishError.of(
+                [
+                    Diagnostic(f"the index has no sha256 of `{file}`: {why}", None, hint)
+                    for file in bare
+                ]
+            )
+        head = self._channel.head()
+        self._seen = head.generation
+        known = {
+            (project, entry.file, entry.variant): entry
+            for project in dict.fromkeys(one.project for one in chosen)
+            for entry in self._channel.state(head, _part(project)).entries
+        }
+        with ThreadPoolExecutor(FILES) as pool:
+            return list(pool.map(partial(self._fate, known), chosen))
+
+    def _files(self, project: str) -> Sequence[Link]:
+        pages = read_pages(self._reach, project, f"{self._source}{project}/")
+        if pages.html is None and pages.json is None:
+            msg = f"{shown(self._source)} has no project `{project}`"
+            raise SelectionError(msg, hint="is it the address of the list of projects?")
+        return pages.files
+
+    def _fate(self, there: Mapping[tuple[str, str, str], Entry], chosen: Chosen) -> Mirrored:
+        link = chosen.link
+        known = there.get((chosen.project, link.file, chosen.variant))
+        digest = link.hashes.get("sha256")
+        if known is not None:
+            if digest not in (None, known.sha256):
+                msg = f"the channel has a `{link.file}` with other bytes than {shown(self._source)}"
+                raise PublishError(msg, hint="one of the two is wrong; nothing is written over")
+            return Mirrored(chosen, "there", known)
+        if digest is None:
+            return self._new(chosen)
+        key = package_key(digest, link.file)
+        meta = self._channel.objects.head(key)
+        sidecar = self._channel.objects.read(f"{key}{METADATA}") if meta else None
+        provenance = bool(link.provenance)
+        if (
+            meta is None
+            or (sidecar is None and link.file.endswith(".whl"))
+            or (provenance and self._channel.objects.head(f"{key}{PROVENANCE}") is None)
+        ):
+            return self._new(chosen)
+        entry = self._entry(chosen, digest, meta.size, sidecar or b"", provenance=provenance)
+        return Mirrored(chosen, "sent", entry)
+
+    def _new(self, chosen: Chosen) -> Mirrored:
+        """A file to fetch; HTML does not tell its size, but the server does."""
+        link = chosen.link
+        if link.size is None:
+            answer = self._reach.head(link.url)
+            size = answer.size if answer.found else None
+            chosen = chosen._replace(link=msgspec.structs.replace(link, size=size))
+        return Mirrored(chosen, "new")
+
+    def _entry(
+        self, chosen: Chosen, digest: str, size: int, metadata: bytes, *, provenance: bool
+    ) -> Entry:
+        link = chosen.link
+        return Entry(
+            file=link.file,
+            version=chosen.version,
+            variant=chosen.variant,
+            sha256=digest,
+            size=size,
+            uploaded=link.uploaded or self._now,
+            requires_python=_requires_python(link, metadata),
+            metadata=sha256(metadata).hexdigest() if metadata else "",
+            yanked=link.yanked,
+            provenance=provenance,
+        )
+
+    def take(self, files: Sequence[Mirrored], order: ChangeReason) -> Taken:
+        """Fetch and send what is new, then publish all at once."""
+        fresh = [one.chosen for one in files if one.fate == "new"]
+        total = sum(one.link.size or 0 for one in fresh)
+        self._spool.mkdir(parents=True, exist_ok=True)
+        with (
+            locked(self._spool / ".lock", wait=True),
+            Progress(f"fetching {len(fresh)} files", total) as progress,
+            ThreadPoolExecutor(FILES) as pool,
+        ):
+            try:
+                got = list(pool.map(partial(self._take, heard=progress), fresh))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        wrong = [
+            one for result in got if isinstance(result, PublishError) for one in result.diagnostics
+        ]
+        if wrong:
+            raise PublishError.of(wrong)
+        entries = {
+            id(c): entry for c, entry in zip(fresh, got, strict=True) if isinstance(entry, Entry)
+        }
+        done = [one._replace(entry=one.entry or entries[id(one.chosen)]) for one in files]
+        head = self._publish(done, order)
+        return Taken(head, done)
+
+    def _publish(self, files: Sequence[Mirrored], order: ChangeReason) -> Head:
+        parts: dict[str, list[tuple[Chosen, Entry]]] = {}
+        keys: list[str] = []
+        for chosen, _, entry in files:
+            if entry is not None:
+                parts.setdefault(_part(chosen.project), []).append((chosen, entry))
+                keys.append(package_key(entry.sha256, entry.file))
+        edits: dict[str, Edit] = {part: partial(_add, part, found) for part, found in parts.items()}
+        return self._channel.commit(edits, order, partial(self._sure, keys))
+
+    def _take(self, chosen: Chosen, heard: Progress) -> Entry | PublishError:
+        """Fetch a file and send it. One that is refused does not keep others from coming."""
+        link = chosen.link
+        folder = self._spool / sha256(f"{link.url} {link.hashes}".encode()).hexdigest()[:32]
+        try:
+            fetched = fetch(self._reach, link, folder, heard)
+            metadata = _metadata(chosen, fetched.path)
+            provenance = self._provenance(chosen, fetched.sha256)
+        except PublishError as error:
+            shutil.rmtree(folder)
+            return error
+        entry = self._entry(
+            chosen, fetched.sha256, fetched.size, metadata, provenance=bool(provenance)
+        )
+        package = Package(
+            fetched.path, _part(chosen.project), entry, chosen.project, (), (), metadata, provenance
+        )
+        upload(self._channel.objects, [package])
+        shutil.rmtree(folder)
+        return entry
+
+    def _provenance(self, chosen: Chosen, digest: str) -> bytes:
+        link = chosen.link
+        if not link.provenance:
+            return b""
+        answer = self._reach.get(link.provenance, most=_LARGEST_PROVENANCE)
+        if not answer.found:
+            msg = f"the provenance of `{link.file}` is not where its index says"
+            raise PublishError(msg, hint=f"tell those who run {shown(link.url)}")
+        return checked_provenance(f"{link.file}{PROVENANCE}", answer.data, digest)
+
+    def _sure(self, keys: Iterable[str], now: Head) -> Head:
+        """Be sure that nobody has deleted what was sent; only others' changes could have."""
+        if now.generation != self._seen:
+            for key in keys:
+                if self._channel.objects.head(key) is None:
+                    msg = f"somebody has just deleted `{key}` from the channel"
+                    raise ElsewhereError(msg, hint="start the same command again", reason="busy")
+        return now
+
+
+def _part(project: str) -> str:
+    return f"simple/{project}"
+
+
+def _requires_python(link: Link, metadata: bytes) -> str:
+    """For which Pythons a file is: a wheel knows, for others the index has to be believed."""
+    if not metadata:
+        return link.requires_python
+    return "".join(values(fields_of(metadata), "Requires-Python")[:1])
+
+
+def _metadata(chosen: Chosen, path: Path) -> bytes:
+    """The METADATA of a wheel, which has to be the one that its index promises."""
+    link = chosen.link
+    if not link.file.endswith(".whl"):
+        return b""
+    text, fault = read_about(path)
+    if text is None:
+        msg = f"`{link.file}` is no wheel that anybody could install: {fault or 'no METADATA'}"
+        raise PublishError(msg, hint="leave it out")
+    promised = (link.metadata or {}).get("sha256")
+    if promised not in (None, sha256(text).hexdigest()):
+        msg = f"`{link.file}` has another METADATA than its index promises"
+        raise PublishError(msg, hint=f"tell those who run {shown(link.url)}")
+    return text
+
+
+def _add(part: str, found: Sequence[tuple[Chosen, Entry]], state: State) -> State:
+    """A state with these files. What the other index has yanked is yanked here, too."""
+    known = {(entry.file, entry.variant): entry for entry in state.entries}
+    fresh = [entry for _, entry in found if not _has(known.get((entry.file, entry.variant)), entry)]
+    state = add(parse_part(part), state, fresh)
+    yanked = dict(_yanked(found))
+    entries = tuple(
+        msgspec.structs.replace(entry, yanked=yanked[entry.file, entry.variant])
+        if entry.yanked is None and (entry.file, entry.variant) in yanked
+        else entry
+        for entry in state.entries
+    )
+    if all(one is other for one, other in zip(entries, state.entries, strict=True)):
+        return state
+    return msgspec.structs.replace(state, entries=entries)
+
+
+def _has(known: Entry | None, entry: Entry) -> bool:
+    return known is not None and known.sha256 == entry.sha256
+
+
+def _yanked(found: Iterable[tuple[Chosen, Entry]]) -> Iterator[tuple[tuple[str, str], str]]:
+    for chosen, entry in found:
+        if chosen.link.yanked is not None:
+            yield (entry.file, entry.variant), chosen.link.yanked

@@ -1,0 +1,118 @@
+"""Which files of another index are wanted, and which variant of a channel they go to."""
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from torchyard.checks.expected import local_compute
+from torchyard.errors import UsageError
+from torchyard.index.filename import Named, read_name
+from torchyard.index.simple.read import Link
+from torchyard.model.matrix import any_match
+from torchyard.model.values import Value
+from torchyard.publish.channel.layout import TAKEN
+from torchyard.publish.resolve.compatibility import runs_on
+
+_PYTHON = re.compile(r"cp[0-9]{2,}t?")
+_VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+class Wanted(Value, kw_only=True):
+    """A subset of an index. Without Pythons or platforms, those of all are wanted."""
+
+    selects: tuple[str, ...]
+    """Requirements: `torch==2.13.*`."""
+    pythons: tuple[str, ...] = ()
+    """As tags: `cp312`."""
+    platforms: tuple[str, ...] = ()
+    """Globs over platform tags: `manylinux*x86_64`."""
+    variant: str | None = None
+    """For all files, in place of what their versions say."""
+
+
+class Chosen(NamedTuple):
+    """A file that is wanted."""
+
+    project: str
+    link: Link
+    version: str
+    variant: str
+
+
+def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
+    """Requirements by the projects that they are about; any of a project's may be fulfilled."""
+    found: dict[str, list[Requirement]] = {}
+    for text in selects:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            msg = f"`--select {text}` is no requirement: {error}"
+            raise UsageError(msg, hint="write --select 'torch==2.13.*'") from error
+        if requirement.url or requirement.marker or requirement.extras:
+            msg = f"`--select {text}` has more than a name and versions"
+            raise UsageError(msg, hint="write --select 'torch==2.13.*'")
+        found.setdefault(canonicalize_name(requirement.name), []).append(requirement)
+    return found
+
+
+def check_python(name: str) -> str:
+    """A Python, as tags call it."""
+    if not _PYTHON.fullmatch(name):
+        msg = f"`{name}` is no Python"
+        raise UsageError(msg, hint="write --python cp312, or cp313t for a free-threaded one")
+    return name
+
+
+def check_variant(name: str) -> str:
+    """A variant that an index can be called after; its pages are in a folder of that name."""
+    if not _VARIANT.fullmatch(name) or name in TAKEN:
+        msg = f"`{name}` is no name for a variant"
+        raise UsageError(msg, hint="write --variant cu130")
+    return name
+
+
+def choose(
+    project: str, files: Iterable[Link], requirements: Iterable[Requirement], wanted: Wanted
+) -> list[Chosen]:
+    """The files of a project that are wanted. Early releases are, if there is nothing else."""
+    named = [(link, one) for link, one in _named(project, files) if _fits(one, wanted)]
+    versions = {one.version for _, one in named}
+    taken = {version for one in requirements for version in one.specifier.filter(versions)}
+    return [
+        Chosen(project, link, str(one.version), _variant(str(one.version), wanted))
+        for link, one in named
+        if one.version in taken
+    ]
+
+
+def _named(project: str, files: Iterable[Link]) -> Iterator[tuple[Link, Named]]:
+    """Files whose names can be read; nobody could install others."""
+    for link in files:
+        with suppress(ValueError):
+            name = read_name(link.file, project)
+            if name.project == project:
+                yield link, name
+
+
+def _fits(one: Named, wanted: Wanted) -> bool:
+    """Whether a file is for a Python and a platform that are wanted; sources are for none."""
+    if not one.tags:
+        return not wanted.pythons and not wanted.platforms
+    return any(
+        (not wanted.pythons or any(runs_on(python, tag) for python in wanted.pythons))
+        and (
+            not wanted.platforms
+            or tag.platform == "any"
+            or any_match(tag.platform, wanted.platforms)
+        )
+        for tag in one.tags
+    )
+
+
+def _variant(version: str, wanted: Wanted) -> str:
+    """What was asked for, or the compute in a local version; a file without fits all variants."""
+    return local_compute(version) if wanted.variant is None else wanted.variant

@@ -1,0 +1,1 @@
+"""Changes of a channel: promote, yank, rollback, pin, prune."""

@@ -1,0 +1,161 @@
+"""Versions that are kept when others are pruned, and pages that tell how to get exactly these."""
+
+import re
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+import msgspec
+from msgspec.structs import replace
+
+from torchyard.errors import PublishError, SelectionError, UsageError
+from torchyard.index.entry import Entry, State
+from torchyard.index.page import Media, Page
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.values import Value
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.head import Head, Pin
+from torchyard.publish.channel.layout import headers, key_of, parse_part
+from torchyard.publish.select import Chosen, Selection, choose, project_of, public
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FOLDER = "pins/"
+
+
+class PinnedFile(Value, kw_only=True):
+    """A file of a pin; its address is relative to the page."""
+
+    part: str
+    project: str
+    version: str
+    variant: str
+    file: str
+    url: str
+    sha256: str
+    size: int
+    commit: str = ""
+
+
+class PinPage(Value, kw_only=True):
+    """`pins/NAME.json`: exactly which files a pin means."""
+
+    version: int
+    name: str
+    at: str
+    why: str
+    files: tuple[PinnedFile, ...]
+
+
+def pin(
+    channel: Channel, selection: Selection, name: str, why: str, order: ChangeReason
+) -> PinPage:
+    """Keep the versions of some files under a name, and write pages that name the files.
+
+    A name that is taken means the same versions for ever, so this can be repeated.
+    """
+    if not _NAME.fullmatch(name):
+        msg = f"a pin can't be called `{name}`"
+        raise UsageError(msg, hint="letters, digits, dots and dashes: --as 2026-11-15")
+    head = channel.head()
+    choose(channel, head, selection)
+    found: dict[str, list[Chosen]] = {}
+
+    def edit_of(part: str) -> Edit:
+        def look(state: State) -> State:
+            parsed = parse_part(part)
+            found[part] = [Chosen(part, e) for e in state.entries if selection.matches(parsed, e)]
+            return state
+
+        return look
+
+    def amend(head: Head) -> Head:
+        projects = _versions(chosen for part in found.values() for chosen in part)
+        known = head.pins.get(name)
+        if known and known.projects == projects:
+            return head
+        if known:
+            msg = f"`{channel.url}` has a pin `{name}` already, of {show_projects(known)}"
+            hint = "--as gives this one another name; --remove takes that one away"
+            raise PublishError(msg, hint=hint)
+        kept = Pin(projects=projects, at=order.at, why=why)
+        return replace(head, pins={**head.pins, name: kept})
+
+    done = channel.commit({part: edit_of(part) for part in selection.parts(head)}, order, amend)
+    chosen = [one for part in found.values() for one in part]
+    return _write(channel, name, done.pins[name], chosen)
+
+
+def unpin(channel: Channel, name: str, order: ChangeReason) -> Head:
+    """Let go of a pin; its pages go, too."""
+    pins = channel.head().pins
+    if name not in pins:
+        msg = f"`{channel.url}` has no pin `{name}`"
+        raise SelectionError(msg, hint=did_you_mean(name, pins) if pins else "it has none at all")
+
+    def amend(head: Head) -> Head:
+        kept = {known: pin for known, pin in head.pins.items() if known != name}
+        return replace(head, pins=kept) if name in head.pins else head
+
+    data = channel.objects.read(_json_key(name))
+    page = msgspec.json.decode(data, type=PinPage) if data else None
+    texts = [text.path for text in _texts(page)] if page else []
+    channel.objects.delete([*texts, _json_key(name)])
+    return channel.commit({}, order, amend)
+
+
+def show_projects(pin: Pin) -> str:
+    """The projects and versions of a pin, as they would be asked for."""
+    return ", ".join(f"{name}=={v}" for name, vs in pin.projects.items() for v in vs)
+
+
+def _versions(chosen: Iterable[Chosen]) -> dict[str, tuple[str, ...]]:
+    versions: dict[str, set[str]] = {}
+    for part, entry in chosen:
+        versions.setdefault(project_of(parse_part(part), entry), set()).add(public(entry.version))
+    return {name: tuple(sorted(found)) for name, found in sorted(versions.items())}
+
+
+def _write(channel: Channel, name: str, pin: Pin, chosen: Iterable[Chosen]) -> PinPage:
+    """Write the pages, once: if there are some already, what they say is what the pin means."""
+    files = tuple(_pinned(part, entry) for part, entry in chosen)
+    page = PinPage(version=1, name=name, at=pin.at, why=pin.why, files=files)
+    made = Page(_json_key(name), msgspec.json.format(msgspec.json.encode(page)), Media.JSON)
+    if not channel.objects.create(made.path, made.data, headers(made.media, "page")):
+        page = msgspec.json.decode(channel.objects.read(made.path) or b"", type=PinPage)
+    for text in _texts(page):
+        channel.objects.create(text.path, text.data, headers(text.media, "page"))
+    return page
+
+
+def _json_key(name: str) -> str:
+    return f"{_FOLDER}{name}.json"
+
+
+def _pinned(part: str, entry: Entry) -> PinnedFile:
+    name = parse_part(part)
+    return PinnedFile(
+        part=part,
+        project=project_of(name, entry),
+        version=entry.version,
+        variant=entry.variant,
+        file=entry.file,
+        url=f"../{quote(key_of(name, entry))}",
+        sha256=entry.sha256,
+        size=entry.size,
+        commit=entry.commit,
+    )
+
+
+def _texts(page: PinPage) -> Iterator[Page]:
+    """For each variant the requirements that `pip install --require-hashes -r` takes."""
+    wheels = [file for file in page.files if file.part.startswith("simple/")]
+    variants = sorted({file.variant for file in wheels})
+    for variant in [v for v in variants if v] or variants:
+        hashes: dict[str, list[str]] = {}
+        for file in wheels:
+            if file.variant in (variant, ""):
+                wanted = f"{file.project}=={file.version}"
+                hashes.setdefault(wanted, []).append(f"    --hash=sha256:{file.sha256}")
+        lines = [" \\\n".join([wanted, *found]) for wanted, found in sorted(hashes.items())]
+        text = "".join(f"{line}\n" for line in lines)
+        yield Page(f"{_FOLDER}{page.name}/{variant or 'any'}.txt", text.encode(), Media.TEXT)

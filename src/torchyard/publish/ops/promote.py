@@ -1,0 +1,269 @@
+"""From one channel into another: the same bytes, by their digests, and never built anew.
+
+Only a wheel or a zip that is to lose its local version (`+cu130`) is written anew, with all members
+copied that do not tell the version; its entry then names the file that it was made from.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Literal, NamedTuple
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from torchyard.errors import Diagnostic, PublishError, StoreError
+from torchyard.index.entry import Entry
+from torchyard.package.conda.index import parse_index
+from torchyard.package.repair.operations import Reversion
+from torchyard.package.repair.repair import new_name, repair
+from torchyard.package.repair.retag import metadata_text, new_version
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import key_of, parse_part
+from torchyard.publish.gates import listed
+from torchyard.publish.publish import Published, in_order, news, switch
+from torchyard.publish.select import Chosen, Selection, choose, project_of
+from torchyard.publish.staged import (
+    METADATA,
+    PROVENANCE,
+    Package,
+    conda_requires,
+    digests_of,
+    requirements,
+    wheel_requires,
+)
+from torchyard.publish.upload import FILES, keys_of, upload
+from torchyard.store.objects import LARGEST_COPY, Objects
+
+Local = Literal["keep", "drop"]
+"""What becomes of `+cu130` in versions."""
+
+_DROP = Reversion(local="")
+
+
+class Promotion(NamedTuple):
+    """A package of another channel, as it will be in this one."""
+
+    origin: Chosen
+    package: Package
+    """There is a file at its path only if it was made anew."""
+
+
+class Route(NamedTuple):
+    """From where to where, and a directory for files on their way."""
+
+    source: Channel
+    target: Channel
+    scratch: Path
+
+
+def head_for(source: Channel, target: Channel, name: str) -> Head:
+    """The head of a target. A new channel calls its variants as the source does."""
+    head, grouping = target.head(), source.head().grouping
+    if not head.generation:
+        name = "" if "/" in name else name
+        return msgspec.structs.replace(head, name=name, grouping=grouping)
+    if head.grouping != grouping:
+        msg = (
+            f"`{source.url}` calls variants after {grouping}, `{target.url}` after {head.grouping}"
+        )
+        raise PublishError(msg, hint="promote into a channel of the same kind")
+    return head
+
+
+def gather(source: Channel, selection: Selection, at: str) -> list[Promotion]:
+    """All packages that are meant, with what is beside them; what was taken back is refused."""
+    head = source.head()
+    chosen = choose(source, head, selection)
+    refused = [*_refused(source, head, chosen)]
+    if refused:
+        raise PublishError.of(refused)
+    sidecars: dict[str, bytes] = {}
+    return [Promotion(one, _package(source.objects, one, at, sidecars)) for one in chosen]
+
+
+def _refused(source: Channel, head: Head, chosen: Iterable[Chosen]) -> Iterator[Diagnostic]:
+    taken: dict[str, list[str]] = {}
+    for _, entry in chosen:
+        if entry.yanked is not None:
+            taken.setdefault(entry.yanked or "no reason is given", []).append(entry.file)
+    for reason, files in taken.items():
+        was = "was" if len(files) == 1 else "were"
+        what = f"{listed(files)} {was} taken back: {reason}"
+        yield Diagnostic(what, hint="leave them out, or `torchyard yank --undo` them first")
+    for part in dict.fromkeys(one.part for one in chosen):
+        if source.state(head, part).status == "quarantined":
+            yield Diagnostic(f"`{part}` is quarantined", hint="make it active first, if it is")
+
+
+def _package(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, bytes]) -> Package:
+    part = parse_part(chosen.part)
+    entry = chosen.entry
+    key = key_of(part, entry)
+    metadata = provenance = b""
+    if entry.metadata:
+        if entry.metadata not in sidecars:
+            sidecars[entry.metadata] = _read(objects, f"{key}{METADATA}", entry.metadata)
+        metadata = sidecars[entry.metadata]
+    if entry.provenance:
+        provenance = _read(objects, f"{key}{PROVENANCE}")
+    requires = wheel_requires(entry.file, metadata) if metadata else ()
+    if part.shelf == "conda":
+        requires = conda_requires(parse_index(bytes(entry.record)).depends)
+    return Package(
+        path=Path(entry.file),
+        part=chosen.part,
+        entry=msgspec.structs.replace(entry, uploaded=at),
+        name=project_of(part, entry),
+        requires=requires,
+        findings=(),
+        metadata=metadata,
+        provenance=provenance,
+    )
+
+
+def _read(objects: Objects, key: str, digest: str = "") -> bytes:
+    data = objects.read(key)
+    if data is None or (digest and sha256(data).hexdigest() != digest):
+        raise _damaged(objects, key)
+    return data
+
+
+def _damaged(objects: Objects, key: str) -> StoreError:
+    msg = f"`{key}` of `{objects.url}` is missing, or is not what the channel says"
+    return StoreError(msg, hint="`torchyard index check --deep` tells what else is wrong there")
+
+
+def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[Promotion]:
+    """Make files anew that have a local version, without it.
+
+    Those that were made before, and are in the target, are not made again. Packages that ask for
+    a version which is then no longer there are refused.
+    """
+    refused = [*_stranded(found)]
+    if refused:
+        raise PublishError.of(refused)
+    parts = dict.fromkeys(one.package.part for one in found)
+    made = {
+        (entry.promoted, entry.variant): entry
+        for part in parts
+        for entry in route.target.state(head, part).entries
+        if entry.promoted
+    }
+
+    def drop(one: Promotion) -> Promotion:
+        if not _has_local(one):
+            return one
+        entry = one.package.entry
+        known = made.get((entry.sha256, entry.variant))
+        return _relabelled(route, one) if known is None else _known(one, known)
+
+    with ThreadPoolExecutor(FILES) as pool:
+        return list(pool.map(drop, found))
+
+
+def _has_local(one: Promotion) -> bool:
+    return "+" in one.package.entry.version and not one.package.part.startswith("conda/")
+
+
+def _stranded(found: Sequence[Promotion]) -> Iterator[Diagnostic]:
+    """Wheels that ask for a local version of a project that is to lose it."""
+    losing = {one.package.name for one in found if _has_local(one)}
+    for package in (one.package for one in found if one.package.metadata):
+        for wanted in requirements(package.entry.file, package.metadata):
+            if canonicalize_name(wanted.name) in losing and "+" in str(wanted.specifier):
+                what = f"`{package.entry.file}` asks for `{wanted}`, which would not be there"
+                yield Diagnostic(what, hint="keep local versions, or ask for the version only")
+
+
+def _known(one: Promotion, entry: Entry) -> Promotion:
+    """A package that is in the target already."""
+    metadata = _relabelled_metadata(one.package)
+    return one._replace(
+        package=one.package._replace(entry=entry, metadata=metadata, provenance=b"")
+    )
+
+
+def _relabelled_metadata(package: Package) -> bytes:
+    version = new_version(package.entry.version, None, "")
+    return metadata_text(package.metadata, version) if package.metadata else b""
+
+
+def _relabelled(route: Route, one: Promotion) -> Promotion:
+    entry = one.package.entry
+    folder = Path(mkdtemp(dir=route.scratch))  # variants may have equal names
+    old = folder / entry.file
+    fetch(route.source.objects, key_of(parse_part(one.origin.part), entry), entry.sha256, old)
+    path = repair(old, [_DROP], folder / "new").path
+    old.unlink()
+    digests = digests_of(path)
+    metadata = _relabelled_metadata(one.package)
+    new = msgspec.structs.replace(
+        entry,
+        file=new_name(entry.file, [_DROP]),
+        version=new_version(entry.version, None, ""),
+        sha256=digests.sha256,
+        size=digests.size,
+        metadata=sha256(metadata).hexdigest() if metadata else "",
+        provenance=False,  # it speaks of other bytes
+        promoted=entry.sha256,
+    )
+    package = one.package._replace(path=path, entry=new, metadata=metadata, provenance=b"")
+    return one._replace(package=package)
+
+
+def promote(route: Route, head: Head, found: Sequence[Promotion], order: ChangeReason) -> Published:
+    """Bring packages into a channel that have passed all gates. It can be repeated."""
+    packages = [one.package for one in found]
+    whole = {id(one.package): one for one in found}
+
+    def send(some: Iterable[Package]) -> None:
+        with ThreadPoolExecutor(FILES) as pool:
+            list(pool.map(partial(_carry, route), [whole[id(package)] for package in some]))
+
+    send(
+        package
+        for part, members in in_order(packages).items()
+        for package in news(part, members, route.target.state(head, part))
+    )
+    return switch(route.target, head, packages, order, send)
+
+
+def _carry(route: Route, one: Promotion) -> None:
+    """Bring a package and what is beside it, unless it is there."""
+    source, target = route.source.objects, route.target.objects
+    package, entry = one.package, one.package.entry
+    key = key_of(parse_part(package.part), entry)
+    if key.startswith("packages/"):
+        names = keys_of(package)
+        if all(map(target.head, names)):
+            return
+        same = entry.sha256 == one.origin.entry.sha256
+        if same and entry.size < LARGEST_COPY and all(target.copy(name, source) for name in names):
+            return
+    if package.path.exists():
+        upload(target, [package])
+        return
+    with TemporaryDirectory(dir=route.scratch) as folder:
+        path = Path(folder, entry.file)
+        fetch(source, key, entry.sha256, path)
+        upload(target, [package._replace(path=path)])
+
+
+def fetch(objects: Objects, key: str, digest: str, path: Path) -> None:
+    """Fetch an object into a file; one with other bytes than expected is an error."""
+    found = sha256()
+    try:
+        with path.open("wb") as file:
+            for piece in objects.stream(key):
+                found.update(piece)
+                file.write(piece)
+    except FileNotFoundError as error:
+        raise _damaged(objects, key) from error
+    if found.hexdigest() != digest:
+        raise _damaged(objects, key)

@@ -1,0 +1,356 @@
+"""Keeping a channel small: old versions are hidden first, and deleted after a while.
+
+Deleting takes three steps: a change says which keys are doomed, their objects are deleted, another
+change says that it is done. Nobody may publish a doomed key, so no page ever names what is being
+deleted. Who is killed in between leaves doomed keys, and a later run goes on with them.
+"""
+
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from secrets import token_hex
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from torchyard.errors import StoreError
+from torchyard.index.entry import Entry, Hidden, State, changed
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ROOTS, ChangeReason, Edit
+from torchyard.publish.channel.head import Head, Pin, changes_within, live_states, state_key
+from torchyard.publish.channel.layout import PartName, key_of, parse_part, settle
+from torchyard.publish.ops.orphans import Orphans, find_orphans
+from torchyard.publish.ops.retention import Keep, outdated, pinned
+from torchyard.publish.select import Chosen, project_of, public
+from torchyard.publish.staged import METADATA, PROVENANCE
+
+LEASE = 1800.0
+"""Seconds for which one who doomed keys may delete them."""
+
+ABANDONED = timedelta(hours=2)
+"""Keys that were doomed so long ago are nobody's: the lease is over, whatever a request takes.
+
+So is what was written so long ago, and nothing leads to.
+"""
+
+_MARK = "doomed/"
+"""Begins a name among doomed keys that is nobody's key."""
+
+TOGETHER = 100_000
+"""So many files at most are in memory at a time, unless one part has more."""
+
+
+class Pruned(NamedTuple):
+    """What was hidden and what was deleted, or would be."""
+
+    hidden: list[Chosen]
+    deleted: list[str]
+    """Keys of packages."""
+    freed: int
+    left: int
+    """Files that somebody else deletes, or for which there was no time."""
+    orphans: Orphans
+    states: int = 0
+    mended: tuple[str, ...] = ()
+
+
+class _Look(NamedTuple):
+    """What there is to do for a part."""
+
+    name: str
+    files: int
+    outdated: list[Chosen]
+    doomed: dict[str, int]
+    """Keys that may be deleted, with their sizes."""
+    lost: Collection[str]
+    """Those among them that nothing led to."""
+    serials: Mapping[str, int]
+    """Of the pages that were looked at for that."""
+    abandoned: tuple[str, ...]
+    """Keys that somebody doomed who is gone."""
+    left: int
+    unreachable: int
+    """The last generation that can't be gone back to once these are deleted."""
+
+
+class _Run(NamedTuple):
+    """A channel as it is when pruning begins, and what is to be done with it."""
+
+    channel: Channel
+    head: Head
+    keep: Keep
+    order: ChangeReason
+
+    @property
+    def now(self) -> datetime:
+        return datetime.fromisoformat(self.order.at)
+
+    @property
+    def born(self) -> datetime:
+        """What is older may be deleted."""
+        return self.now - self.keep.grace
+
+
+def prune(
+    channel: Channel,
+    keep: Keep,
+    order: ChangeReason,
+    *,
+    orphans: bool = False,
+    dry_run: bool = False,
+) -> Pruned:
+    """Hide old versions, and delete what has been hidden for longer than the grace period.
+
+    Parts change in the reverse of the order in which they came to be: what needs others goes first.
+    """
+    names = [*channel.head().parts, ROOTS]
+    mended = {} if dry_run else {name: channel.mend([name]) for name in names}
+    while True:
+        run = _Run(channel, channel.head(), keep, order)
+        try:
+            lost, found = _survey(run, orphans=orphans)
+        except StoreError:
+            if channel.head().generation == run.head.generation:
+                raise
+            continue  # another prune was faster: what we were about to read is gone
+        break
+    looks = [_spared(look) if mended.get(look.name) else look for look in found]
+    pruned = Pruned([], [], 0, sum(look.left for look in looks), lost)
+    if dry_run:
+        doomed = {key: size for look in looks for key, size in look.doomed.items()}
+        old = [one for look in looks for one in look.outdated]
+        return pruned._replace(hidden=old, deleted=_files(doomed), freed=sum(doomed.values()))
+    for group in _groups(look for look in looks if look.outdated or look.doomed):
+        pruned = _carry_out(run, group, pruned)
+    states = _forget(run, max((look.unreachable for look in looks), default=0))
+    channel.objects.delete([*map(state_key, states), *lost.states])
+    for path in lost.leftovers:
+        path.unlink(missing_ok=True)
+    return pruned._replace(
+        states=len(states) + len(lost.states),
+        mended=tuple(path for paths in mended.values() for path in paths),
+    )
+
+
+def _survey(run: _Run, *, orphans: bool) -> tuple[Orphans, list[_Look]]:
+    """What nothing leads to, and what there is to do for each part."""
+    lost = Orphans()
+    if orphans:  # some may be at work just now
+        lost = find_orphans(run.channel, run.head, min(run.born, run.now - ABANDONED))
+    names = reversed(run.head.parts)
+    return lost, [_look(run, name, lost.parts.get(name, {})) for name in names]
+
+
+def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
+    """Read a part, and find out what there is to do for it."""
+    part = parse_part(name)
+    state = run.channel.state(run.head, name)
+    old = outdated(part, state.entries, run.keep, run.head.pins.values())
+    sizes = {key_of(part, one.entry): one.entry.size for one in state.hidden}
+    expired = sizes.keys() - _kept(part, state, run.head.pins.values(), run.born)
+    busy = expired.intersection(state.doomed)
+    wanted = expired - busy
+    protected, unreachable = _history(run, part, wanted)
+    doomed = {key: sizes[key] for key in sorted(wanted - protected)} | dict(lost)
+    abandoned: tuple[str, ...] = ()
+    if state.doomed and _is_abandoned(run, name):
+        abandoned = state.doomed
+        doomed |= {key: sizes.get(key, 0) for key in state.doomed}
+        doomed[f"{_MARK}{token_hex(8)}"] = 0
+        busy = set()
+    chosen = [Chosen(name, entry) for entry in old]
+    left = len(busy) + len(protected)
+    return _Look(
+        name,
+        len(state.entries),
+        chosen,
+        doomed,
+        set(lost),
+        state.serials,
+        abandoned,
+        left,
+        unreachable,
+    )
+
+
+def _spared(look: _Look) -> _Look:
+    """Nothing is deleted that pages named until just now, as somebody had died over them."""
+    left = look.left + len(look.doomed)
+    return look._replace(doomed={}, abandoned=(), left=left, unreachable=0)
+
+
+def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
+    """The keys of files that are shown, have not been hidden for long, or are pinned."""
+    stay = pinned(pins)
+    hidden = (
+        one.entry
+        for one in state.hidden
+        if datetime.fromisoformat(one.since) >= born
+        or (project_of(part, one.entry), public(one.entry.version)) in stay
+    )
+    return _named(part, [*state.entries, *hidden])
+
+
+def _is_abandoned(run: _Run, name: str) -> bool:
+    """Whether a state was written so long ago that nobody works on what it says."""
+    meta = run.channel.objects.head(state_key(run.head.parts[name].state))
+    return meta is not None and meta.modified < run.now - ABANDONED
+
+
+def _named(part: PartName, entries: Iterable[Entry]) -> set[str]:
+    return {key_of(part, entry) for entry in entries}
+
+
+def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str], int]:
+    """Of some keys those that one may still go back to, and the last change before that with any.
+
+    One may go back to whatever was shown at some time within the grace period.
+    """
+    head = run.head
+    protected: set[str] = set()
+    recent = {change.generation for change in changes_within(head, run.born)}
+    for change in reversed(head.log) if keys else ():
+        if str(part) in change.parts:
+            before = run.channel.state_at(change.parts[str(part)][0])
+            found = _named(part, before.entries).intersection(keys)
+            if change.generation in recent:
+                protected |= found
+            elif found - protected:
+                return protected, change.generation
+    return protected, 0
+
+
+def _groups(looks: Iterable[_Look]) -> Iterator[list[_Look]]:
+    """Parts that change together: many, as each change takes a place in the log."""
+    group: list[_Look] = []
+    for look in looks:
+        if group and sum(one.files for one in group) + look.files > TOGETHER:
+            yield group
+            group = []
+        group.append(look)
+    if group:
+        yield group
+
+
+class _PinnedMeanwhileError(Exception):
+    """Somebody pinned a version while others were about to be hidden."""
+
+
+def _carry_out(run: _Run, group: Sequence[_Look], before: Pruned) -> Pruned:
+    """Hide and doom files of some parts, delete what is doomed, and say so."""
+    began = time.monotonic()
+    hidden, doomed = _hide_and_doom(run, group)
+    sizes = {key: size for look in group for key, size in look.doomed.items()}
+    deleted: set[str] = set()
+    for key in (key for keys in doomed.values() for key in keys):
+        if time.monotonic() - began < LEASE:
+            run.channel.objects.delete(_with_sidecars(key))
+            deleted.add(key)
+    edits = {name: _clear(parse_part(name), keys, deleted) for name, keys in doomed.items() if keys}
+    if edits:
+        run.channel.commit(edits, run.order)
+    return before._replace(
+        hidden=[*before.hidden, *hidden],
+        deleted=[*before.deleted, *_files(deleted)],
+        freed=before.freed + sum(sizes[key] for key in deleted),
+        left=before.left + sum(map(len, doomed.values())) - len(deleted),
+    )
+
+
+def _files(keys: Iterable[str]) -> list[str]:
+    return sorted(key for key in keys if not key.startswith(_MARK))
+
+
+def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dict[str, list[str]]]:
+    """Hide what is outdated, and doom what may be deleted; tell what is ours to delete."""
+    hidden: dict[str, list[Entry]] = {}
+    doomed: dict[str, list[str]] = {}
+
+    def edit_of(look: _Look, pins: Mapping[str, Pin]) -> Edit:
+        part = parse_part(look.name)
+
+        def edit(state: State) -> State:
+            old = hidden[look.name] = outdated(part, state.entries, run.keep, pins.values())
+            new = _without(state, old, run.order.at)
+            needed = (page.path for page in settle(part, new, changed(state, new))[1])
+            kept = _kept(part, state, pins.values(), run.born).union(needed)
+            mine = doomed[look.name] = _mine(state, look, kept)
+            return replace(new, doomed=tuple(sorted({*state.doomed, *mine}))) if mine else new
+
+        return edit
+
+    while True:
+        pins = run.channel.head().pins
+
+        def amend(head: Head, pins: Mapping[str, Pin] = pins) -> Head:
+            if head.pins != pins:
+                raise _PinnedMeanwhileError
+            return head
+
+        try:
+            edits = {look.name: edit_of(look, pins) for look in group}
+            run.channel.commit(edits, run.order, amend)
+        except _PinnedMeanwhileError:
+            continue
+        return [Chosen(name, entry) for name, old in hidden.items() for entry in old], doomed
+
+
+def _without(state: State, old: Collection[Entry], at: str) -> State:
+    """A state that hides some of its files."""
+    if not old:
+        return state
+    gone = set(map(id, old))
+    return replace(
+        state,
+        entries=tuple(entry for entry in state.entries if id(entry) not in gone),
+        hidden=(*state.hidden, *(Hidden(entry=entry, since=at) for entry in old)),
+    )
+
+
+def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
+    """The keys that we may delete: not to be kept, and doomed by nobody who may be alive.
+
+    Who takes over leaves a mark among the doomed keys, so that of two who try, one does. What
+    nothing led to, something may lead to again, if pages have changed since.
+    """
+    taken = set(look.abandoned) if look.abandoned == state.doomed else set()
+    found = look.lost if look.serials != state.serials else ()
+    others = {*kept, *state.doomed, *look.abandoned, *found}
+    return [key for key in look.doomed if key in taken or key not in others]
+
+
+def _with_sidecars(key: str) -> list[str]:
+    """The objects of a package: outside of conda, two others may be beside it."""
+    by_digest = key.startswith("packages/")
+    return [key, f"{key}{METADATA}", f"{key}{PROVENANCE}"] if by_digest else [key]
+
+
+def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> Edit:
+    """Doomed keys may be published again; those that were deleted are forgotten."""
+    ours = set(doomed)
+
+    def edit(state: State) -> State:
+        return replace(
+            state,
+            hidden=tuple(one for one in state.hidden if key_of(part, one.entry) not in deleted),
+            doomed=tuple(key for key in state.doomed if key not in ours),
+        )
+
+    return edit
+
+
+def _forget(run: _Run, generation: int) -> set[str]:
+    """Drop changes from the log that can't be taken back any more; return states that were theirs.
+
+    Nothing leads to these states then.
+    """
+    dropped: set[str] = set()
+
+    def amend(head: Head) -> Head:
+        old = [change for change in head.log if change.generation <= generation]
+        dropped.update(digest for c in old for pair in c.parts.values() for digest in pair)
+        return replace(head, log=head.log[len(old) :]) if old else head
+
+    if generation:
+        dropped -= live_states(run.channel.commit({}, run.order, amend))
+    return dropped - {""}

@@ -1,0 +1,70 @@
+"""Which files of a channel are old, and which are not for anybody to hide."""
+
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from torchyard.index.availability import age
+from torchyard.index.entry import Entry
+from torchyard.model.matrix import any_match
+from torchyard.publish.channel.head import Pin
+from torchyard.publish.channel.layout import PartName
+from torchyard.publish.select import project_of, public
+
+
+class Keep(NamedTuple):
+    """What stays: the newest versions of each project, and those uploaded since a moment.
+
+    The newest one always stays. Versions that were taken back stay while they are among the
+    newest, but do not count. With neither, all do.
+    """
+
+    versions: int = 0
+    since: str = ""
+    projects: tuple[str, ...] = ()
+    """Globs over normalised names; all others stay as they are."""
+    grace: timedelta = timedelta(days=7)
+    """For how long hidden files stay, and what killed writers left."""
+
+
+def outdated(
+    part: PartName, entries: Iterable[Entry], keep: Keep, pins: Iterable[Pin]
+) -> list[Entry]:
+    """Files of versions that are neither new nor pinned. All variants of a version go together."""
+    if not keep.versions and not keep.since:
+        return []
+    found: dict[str, dict[str, list[Entry]]] = {}
+    for entry in entries:
+        versions = found.setdefault(project_of(part, entry), {})
+        versions.setdefault(public(entry.version), []).append(entry)
+    kept = pinned(pins)
+    return [
+        entry
+        for project, versions in found.items()
+        if not keep.projects or any_match(canonicalize_name(project), keep.projects)
+        for version in _old(versions, max(1, keep.versions))
+        if (project, version) not in kept and not _is_new(versions[version], keep.since)
+        for entry in versions[version]
+    ]
+
+
+def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
+    """All but the newest versions; of those that anybody should take, so many are not old."""
+    ranked = sorted(versions, key=age)
+    good = [
+        place
+        for place, version in enumerate(ranked)
+        if any(entry.yanked is None for entry in versions[version])
+    ]
+    return ranked[: min([*good[-number:], max(0, len(ranked) - number)])]
+
+
+def _is_new(entries: Iterable[Entry], since: str) -> bool:
+    return bool(since) and any(entry.uploaded >= since for entry in entries)
+
+
+def pinned(pins: Iterable[Pin]) -> set[tuple[str, str]]:
+    """Projects and their versions that stay."""
+    return {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}

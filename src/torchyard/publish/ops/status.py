@@ -1,0 +1,31 @@
+"""What is said of a whole project: whether it gets new files, and whether any are offered."""
+
+from msgspec.structs import replace
+
+from torchyard.errors import SelectionError
+from torchyard.index.entry import State, Status
+from torchyard.model.suggest import did_you_mean
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import PartName
+
+
+def set_status(
+    channel: Channel, project: str, status: Status, reason: str, order: ChangeReason
+) -> Head:
+    """Say something else of a project of the simple index (PEP 792)."""
+    name = str(PartName("simple", project))
+    known = channel.head().parts
+    if name not in known:
+        msg = f"`{channel.url}` has no project `{project}`"
+        names = [part.partition("/")[2] for part in known if part.startswith("simple/")]
+        hint = did_you_mean(project, names) if names else "it has none at all"
+        raise SelectionError(msg, hint=hint)
+
+    def edit(state: State) -> State:
+        if (state.status, state.status_reason) == (status, reason):
+            return state
+        return replace(state, status=status, status_reason=reason)
+
+    return channel.commit({name: edit}, order)

@@ -1,0 +1,44 @@
+"""Files that nobody should take any more, but who has pinned them still can (PEP 592)."""
+
+from msgspec.structs import replace
+
+from torchyard.index.entry import Entry, State
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.channel.draft import ChangeReason, Edit
+from torchyard.publish.channel.head import Head
+from torchyard.publish.channel.layout import parse_part
+from torchyard.publish.select import Chosen, Selection, choose
+
+
+def yank(
+    channel: Channel, selection: Selection, reason: str | None, order: ChangeReason
+) -> tuple[Head, list[Chosen]]:
+    """Take files back, for a reason, or with None offer them again; tell which were changed.
+
+    Parts change in the reverse of the order in which they came to be: what needs others goes first.
+    """
+    head = channel.head()
+    choose(channel, head, selection)
+    changed: dict[str, list[Chosen]] = {}
+
+    def edit_of(name: str) -> Edit:
+        part = parse_part(name)
+
+        def marked(entry: Entry) -> Entry:
+            if entry.yanked == reason or not selection.matches(part, entry):
+                return entry
+            changed[name].append(Chosen(name, entry))
+            return replace(entry, yanked=reason)
+
+        def edit(state: State) -> State:
+            changed[name] = []
+            entries = tuple(map(marked, state.entries))
+            return replace(state, entries=entries) if changed[name] else state
+
+        return edit
+
+    parts = selection.parts(head)
+    done = channel.commit(
+        {name: edit_of(name) for name in (parts if reason is None else reversed(parts))}, order
+    )
+    return done, [one for name in parts for one in changed[name]]

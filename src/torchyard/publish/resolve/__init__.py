@@ -1,0 +1,1 @@
+"""Which package of a channel fits a machine."""

@@ -1,0 +1,279 @@
+"""Whether a package fits a machine, and if not, the first reason why."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from functools import cache, cached_property
+from typing import Literal, NamedTuple
+
+import msgspec
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from torchyard.index.availability import ANY_PLATFORM, cell_of, platforms_of
+from torchyard.index.conda.repodata import NOARCH
+from torchyard.index.entry import Entry
+from torchyard.model.tables import Tables
+from torchyard.model.values import Value
+
+Kind = Literal["wheel", "conda", "libtorch"]
+
+_NEWEST_GLIBC = 99  # for machines whose glibc nobody knows
+_NEWEST_MAC = (99, 0)  # the same for macOS
+_CUDA = re.compile(r"cu(\d+)(\d)")
+_OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+_ANYWHERE = "anywhere"
+
+
+class Facts(Value, kw_only=True):
+    """What is known of a machine. What is empty is not there, but for glibc: it is not known."""
+
+    python: str
+    platform: str
+    glibc: str = ""
+    driver: str = ""
+    """NVIDIA's."""
+    cuda: str = ""
+    """The newest that the driver can do, as `nvidia-smi` shows it."""
+    rocm: str = ""
+    xpu: bool = False
+
+    @property
+    def has_gpu(self) -> bool:
+        return bool(self.driver or self.cuda or self.rocm or self.xpu)
+
+
+class Reason(StrEnum):
+    """Why a package is not the one."""
+
+    SPEC = "spec"
+    YANKED = "yanked"
+    REQUIRES_PYTHON = "requires-python"
+    PYTHON = "python"
+    ABI = "abi"
+    PLATFORM = "platform"
+    GLIBC = "glibc"
+    COMPUTE = "compute"
+    PRERELEASE = "prerelease"
+    OLDER = "older"
+    LESSER = "lesser"
+    UNREADABLE = "unreadable"
+
+
+class Misfit(NamedTuple):
+    """A reason, and what people read of it."""
+
+    reason: Reason
+    why: str
+
+
+class Grade(NamedTuple):
+    """How well a package fits; more is better."""
+
+    support: int = 0
+    """2 for a GPU that is here, 1 if only the family of its driver fits, 0 for processors."""
+    compute: tuple[int, ...] = ()
+    blas: int = 0
+    tag: int = 0
+
+
+class Fitter:
+    """A machine that packages are tried on."""
+
+    def __init__(self, facts: Facts, tables: Tables) -> None:
+        self.facts = facts
+        self.tables = tables
+
+    def try_on(self, kind: Kind, subdir: str, entry: Entry) -> Misfit | Grade:
+        """Compare all that a file says of itself with the machine."""
+        found = self._label(kind, subdir, entry)
+        if isinstance(found, Misfit):
+            return found
+        compute, blas = flavour_of(entry)
+        graded = self._compute(compute)
+        if isinstance(graded, Misfit):
+            return graded
+        known = self.tables.platforms[self.facts.platform].blas
+        rank = -known.index(blas) if blas in known else -len(known)
+        return graded._replace(blas=rank, tag=found)
+
+    def _label(self, kind: Kind, subdir: str, entry: Entry) -> Misfit | int:
+        """What is against a file, whatever it computes on; else how near it comes."""
+        match kind:
+            case "wheel":
+                return self._python_range(entry) or self._wheel(entry.file)
+            case "conda":
+                return self._conda(subdir, entry)
+            case "libtorch":
+                return self._platform(entry) or 0
+
+    def _python_range(self, entry: Entry) -> Misfit | None:
+        try:
+            wanted = SpecifierSet(entry.requires_python)
+        except InvalidSpecifier:
+            return Misfit(Reason.UNREADABLE, "its Requires-Python can't be read")
+        version = self.tables.pythons[self.facts.python].version
+        # Installers compare the full version; the last patch release admits the most.
+        if any(wanted.contains(f"{version}.{patch}") for patch in (0, 99)):
+            return None
+        return Misfit(Reason.REQUIRES_PYTHON, f"wants Python {entry.requires_python}")
+
+    @cached_property
+    def _supported(self) -> Mapping[Tag, int]:
+        tags = _tags(self.facts.python, _platforms(self.facts, self.tables))
+        return {tag: -place for place, tag in enumerate(tags)}
+
+    def _wheel(self, file: str) -> Misfit | int:
+        try:
+            *_, tags = parse_wheel_filename(file)
+        except InvalidWheelFilename:
+            return Misfit(Reason.UNREADABLE, "its name is not that of a wheel")
+        places = [self._supported[tag] for tag in tags if tag in self._supported]
+        if places:
+            return max(places)
+        if not any(runs_on(self.facts.python, tag) for tag in tags):
+            own = self.facts.python.removesuffix("t")
+            if any(tag.interpreter == own for tag in tags):
+                return Misfit(Reason.ABI, f"is for the ABI {_join(tag.abi for tag in tags)}")
+            return Misfit(Reason.PYTHON, f"is for Python {_join(tag.interpreter for tag in tags)}")
+        return self._wrong_platform([tag.platform for tag in tags])
+
+    def _wrong_platform(self, platforms: Sequence[str]) -> Misfit:
+        machine = self.facts.platform.partition("-")[2]
+        for platform in platforms:
+            found = re.fullmatch(r"manylinux_(\d+)_(\d+)_(\w+)", platform)
+            if found and self.facts.platform.startswith("linux-") and found[3] == machine:
+                return Misfit(Reason.GLIBC, f"needs glibc {found[1]}.{found[2]}")
+        return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
+
+    def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
+        """Of packages that fit, solvers take the one with the highest number of its build."""
+        if subdir not in (NOARCH, self.tables.platforms[self.facts.platform].conda_subdir):
+            return Misfit(Reason.PLATFORM, f"is for {subdir}")
+        record = conda_record(entry)
+        depends = " , ".join(record.depends)
+        python = re.search(r"\bpython_abi (\d+\.\d+)\.\*(?: \*_(\w+))?", depends)
+        here = self.tables.pythons[self.facts.python].version
+        if python and python[1] != here:
+            return Misfit(Reason.PYTHON, f"is for Python {python[1]}")
+        if python and python[2] and python[2] != self.facts.python:
+            return Misfit(Reason.ABI, f"is for the ABI {python[2]}")
+        glibc = re.search(r"\b__glibc >=(\d+\.\d+)", depends)
+        if glibc and self.facts.glibc and _numbers(glibc[1]) > _numbers(self.facts.glibc):
+            return Misfit(Reason.GLIBC, f"needs glibc {glibc[1]}")
+        return record.build_number
+
+    def _platform(self, entry: Entry) -> Misfit | None:
+        platforms = platforms_of("libtorch", entry)
+        if {self.facts.platform, ANY_PLATFORM} & set(platforms):
+            return None
+        return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
+
+    def _compute(self, compute: str) -> Misfit | Grade:
+        if found := _CUDA.fullmatch(compute):
+            return self._cuda(compute, (int(found[1]), int(found[2])))
+        if compute.startswith("rocm"):
+            wanted, here = _numbers(compute.removeprefix("rocm")), self.facts.rocm
+            if here and _numbers(here) >= wanted:
+                return Grade(2, wanted)
+            told = f"ROCm {here} is too old for it" if here else "no ROCm is here"
+            return Misfit(Reason.COMPUTE, f"is for {compute}: {told}")
+        if compute == "xpu" and not self.facts.xpu:
+            return Misfit(Reason.COMPUTE, "is for Intel's GPUs (xpu)")
+        return Grade(2) if compute == "xpu" else Grade()
+
+    def _cuda(self, compute: str, wanted: tuple[int, int]) -> Misfit | Grade:
+        row = self.tables.cuda.get(compute)
+        if self.facts.cuda:
+            here, least, family = self.facts.cuda, f"{wanted[0]}.{wanted[1]}", str(wanted[0])
+            what = f"the driver's CUDA {here}"
+        elif self.facts.driver and row:
+            linux = not self.facts.platform.startswith("windows-")
+            own = row.driver_min_linux if linux else row.driver_min_windows
+            here, family = self.facts.driver, row.driver_family
+            least, what = own or family, f"the driver {here}"
+        else:
+            told = "nobody told which driver it needs" if self.facts.driver else "no driver is here"
+            return Misfit(Reason.COMPUTE, f"is for {compute}: {told}")
+        if _reaches(here, least):
+            return Grade(2, wanted)
+        if _reaches(here, family):
+            return Grade(1, wanted)
+        return Misfit(Reason.COMPUTE, f"{what} is too old for {compute}, which needs {family}")
+
+
+class CondaRecord(msgspec.Struct):
+    """What is wanted of a conda package's record."""
+
+    name: str = ""
+    build: str = ""
+    build_number: int = 0
+    depends: list[str] = []
+
+
+_RECORD = msgspec.json.Decoder(CondaRecord | None)
+
+
+def conda_record(entry: Entry) -> CondaRecord:
+    return _RECORD.decode(entry.record) or CondaRecord()
+
+
+def flavour_of(entry: Entry) -> tuple[str, str]:
+    """The compute platform and the BLAS of a file, if it has one."""
+    cell = cell_of(entry)
+    if cell:
+        return cell.compute, cell.variant
+    compute, _, blas = entry.variant.partition("-")
+    return compute, blas
+
+
+def _tags(python: str, platforms: Sequence[str]) -> list[Tag]:
+    """What a Python takes, the best first."""
+    version = (int(python[2]), int(python[3:].removesuffix("t")))
+    interpreter = python.removesuffix("t")
+    return [
+        *cpython_tags(version, [python], platforms),
+        *compatible_tags(version, interpreter, platforms),
+    ]
+
+
+def runs_on(python: str, tag: Tag) -> bool:
+    """Whether a Python such as `cp313t` takes what has this tag, on the platform it is for."""
+    platform = tag.platform if tag.platform == "any" else _ANYWHERE
+    return Tag(tag.interpreter, tag.abi, platform) in _somewhere(python)
+
+
+@cache
+def _somewhere(python: str) -> frozenset[Tag]:
+    return frozenset(_tags(python, [_ANYWHERE]))
+
+
+def _platforms(facts: Facts, tables: Tables) -> list[str]:
+    """What wheels for a machine may be tagged with, the best first."""
+    system, _, machine = facts.platform.partition("-")
+    if system == "macos":
+        return list(mac_platforms(_NEWEST_MAC, machine))
+    if system != "linux":
+        return [tables.platforms[facts.platform].wheel_tag]
+    newest = _numbers(facts.glibc)[1] if facts.glibc else _NEWEST_GLIBC
+    platforms = []
+    for minor in range(newest, min(_OLD_NAMES) - 1, -1):
+        platforms.append(f"manylinux_2_{minor}_{machine}")
+        if minor in _OLD_NAMES:
+            platforms.append(f"{_OLD_NAMES[minor]}_{machine}")
+    return [*platforms, f"linux_{machine}"]
+
+
+def _join(words: Iterable[str]) -> str:
+    return ", ".join(sorted(set(words)))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _reaches(here: str, least: str) -> bool:
+    """Whether a version is new enough, as far as it is told: 580.65 may be 580.65.06."""
+    told = _numbers(here)
+    return told >= _numbers(least)[: len(told)]

@@ -1,0 +1,221 @@
+"""Which package of a channel fits a machine, and why not the others."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from torchyard.errors import SelectionError
+from torchyard.index.entry import WHOLE, Entry, package_key
+from torchyard.model.suggest import did_you_mean
+from torchyard.model.tables import Tables
+from torchyard.publish.channel.reader import ChannelReader
+from torchyard.publish.resolve.compatibility import (
+    Facts,
+    Fitter,
+    Grade,
+    Kind,
+    Misfit,
+    Reason,
+    conda_record,
+    flavour_of,
+)
+
+_SHELVES: dict[Kind, str] = {"wheel": "simple", "conda": "conda", "libtorch": "libtorch"}
+
+
+class Other(NamedTuple):
+    """A file that is not the one, and why."""
+
+    entry: Entry
+    misfit: Misfit
+
+
+class Answer(NamedTuple):
+    """The package to take, if one fits, and all others of the project."""
+
+    project: str
+    kind: Kind
+    facts: Facts
+    choice: Entry | None
+    others: tuple[Other, ...]
+    notes: tuple[str, ...] = ()
+
+
+class _Candidate(NamedTuple):
+    entry: Entry
+    version: Version
+    found: Misfit | Grade
+
+    @property
+    def public(self) -> Version:
+        return Version(self.version.public)
+
+    @property
+    def why_yanked(self) -> str:
+        """What is told of a file that was taken back; nothing if it was not."""
+        if self.entry.yanked is None:
+            return ""
+        return f"was yanked: {self.entry.yanked}" if self.entry.yanked else "was yanked"
+
+    def rank(self) -> tuple[bool, Version, Misfit | Grade]:
+        """Where it stands; what was taken back comes last, even if it is asked for by name."""
+        return self.entry.yanked is None, self.public, self.found
+
+
+def find_package(
+    channel: ChannelReader, wanted: Requirement, kind: Kind, facts: Facts, tables: Tables
+) -> Answer:
+    """Choose the newest version that fits; of that, the best variant for the machine's GPU."""
+    fitter = Fitter(facts, tables)
+    candidates = [
+        _judge(entry, wanted, fitter, kind, subdir)
+        for subdir, entry in _entries(channel, wanted.name, kind)
+    ]
+    fitting = [one for one in candidates if isinstance(one.found, Grade)]
+    versions = {one.version for one in fitting}
+    admitted = set(wanted.specifier.filter(versions))  # as installers do: finals, if there are any
+    allowed = [one for one in fitting if one.version in admitted]
+    best = max(allowed, key=_Candidate.rank, default=None)
+    others = tuple(
+        Other(one.entry, _why_not(one, best, admitted=one.version in admitted))
+        for one in candidates
+        if best is None or one.entry is not best.entry
+    )
+    notes = [*_notes(candidates, best, facts)] if best else []
+    if best and kind == "wheel":
+        notes += _whole_index(candidates, best, wanted)
+    choice = best.entry if best else None
+    return Answer(wanted.name, kind, facts, choice, others, tuple(notes))
+
+
+def commands(answer: Answer, address: str) -> dict[str, str]:
+    """What to type to get the package, by program; `address` is where readers find the channel."""
+    entry = answer.choice
+    if entry is None:
+        return {}
+    match answer.kind:
+        case "wheel":
+            index = f"{address}/{entry.variant or WHOLE}/"
+            wanted = _quoted(f"{answer.project}=={entry.version}")
+            rest = f"install --index-url {index} {wanted}"
+            return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
+        case "conda":
+            record = conda_record(entry)
+            spec = _quoted(f"{record.name}={entry.version}={record.build}")
+            channels = f"--channel {address}/conda --channel conda-forge"
+            return {"conda": f"conda install {channels} {spec}"}
+        case "libtorch":
+            key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
+            return {"curl": f"curl -L -o {_quoted(entry.file)} {_quoted(f'{address}/{key}')}"}
+
+
+def _quoted(word: str) -> str:
+    """A word as shells read it; `shlex.quote` would leave most of these without quotes."""
+    return "'" + word.replace("'", "'\\''") + "'"
+
+
+def _entries(channel: ChannelReader, project: str, kind: Kind) -> list[tuple[str, Entry]]:
+    """All files of a project, with the subdir of those that are in one."""
+    name, head = str(canonicalize_name(project)), channel.head()
+    shelf = f"{_SHELVES[kind]}/"
+    parts = [part.removeprefix(shelf) for part in head.parts if part.startswith(shelf)]
+    if kind == "conda":
+        every = [(part, e) for part in parts for e in channel.state(head, shelf + part).entries]
+        names = [conda_record(entry).name for _, entry in every]
+        known = set(names)
+        found = [
+            one for one, its in zip(every, names, strict=True) if canonicalize_name(its) == name
+        ]
+    else:
+        known = set(parts)
+        found = [("", entry) for entry in channel.state(head, shelf + name).entries]
+    if not found:
+        msg = f"the channel `{channel.url}` has no {kind} of `{project}`"
+        raise SelectionError(msg, hint=did_you_mean(name, sorted(known)) if known else None)
+    return found
+
+
+def _judge(
+    entry: Entry, wanted: Requirement, fitter: Fitter, kind: Kind, subdir: str
+) -> _Candidate:
+    try:
+        version = Version(entry.version)
+    except InvalidVersion:
+        misfit = Misfit(Reason.UNREADABLE, f"`{entry.version}` is no version")
+        return _Candidate(entry, Version("0"), misfit)
+    if not wanted.specifier.contains(version, prereleases=True):
+        return _Candidate(entry, version, Misfit(Reason.SPEC, f"is not {wanted.specifier}"))
+    found = _Candidate(entry, version, fitter.try_on(kind, subdir, entry))
+    if found.why_yanked and not _is_pinned(wanted):
+        return found._replace(found=Misfit(Reason.YANKED, found.why_yanked))
+    return found
+
+
+def _is_pinned(wanted: Requirement) -> bool:
+    """Whether one version is asked for by name (PEP 592)."""
+    return any(
+        one.operator == "===" or (one.operator == "==" and not one.version.endswith(".*"))
+        for one in wanted.specifier
+    )
+
+
+def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Misfit:
+    unwanted = isinstance(one.found, Misfit) and one.found.reason is Reason.SPEC
+    if best and one.public < best.public and not unwanted:
+        return Misfit(Reason.OLDER, f"is older than {best.public}")
+    if isinstance(one.found, Misfit):
+        return one.found
+    if best and one.why_yanked and not best.why_yanked:
+        return Misfit(Reason.YANKED, one.why_yanked)
+    if not admitted:
+        return Misfit(Reason.PRERELEASE, "is a pre-release, and there is a final version")
+    name = _name(best.entry, one.entry) if best else ""
+    return Misfit(Reason.LESSER, f"fits, but less well than {name}")
+
+
+def _name(entry: Entry, other: Entry) -> str:
+    """What people call a file to tell it from another one of the same version."""
+    names = entry.variant, "-".join(filter(None, flavour_of(entry)))
+    others = other.variant, "-".join(filter(None, flavour_of(other)))
+    told = (one for one, its in zip(names, others, strict=True) if one and one != its)
+    return next(told, entry.file)
+
+
+def _notes(candidates: Sequence[_Candidate], best: _Candidate, facts: Facts) -> Iterator[str]:
+    """What would surprise people."""
+    if best.why_yanked:
+        yield f"{best.entry.version} {best.why_yanked}"
+    gpu = [one for one in candidates if isinstance(one.found, Grade) and one.found.support]
+    if isinstance(best.found, Grade) and best.found.support == 1:
+        yield (
+            f"the driver is older than that of {best.entry.variant}; programs without features "
+            "newer than the driver run all the same (CUDA's minor version compatibility)"
+        )
+    if facts.has_gpu and best not in gpu and gpu:
+        other = max(gpu, key=lambda one: (one.version, one.found))
+        yield (
+            f"{other.entry.version} is for the GPU, but {best.entry.version} comes before it: "
+            "a final version beats a nightly, and a newer one an older, whatever they are for; "
+            f"to have it, ask for =={other.entry.version}"
+        )
+
+
+def _whole_index(
+    candidates: Sequence[_Candidate], best: _Candidate, wanted: Requirement
+) -> Iterator[str]:
+    """What installers would take that see all variants."""
+    seen = {
+        one.version
+        for one in candidates
+        if isinstance(one.found, Grade) or one.found.reason is Reason.COMPUTE
+    }
+    first = max(wanted.specifier.filter(seen))
+    if first != best.version:
+        yield (
+            f"from the index of all variants, installers would take {first}: they compare what "
+            "is behind the + letter by letter, and know nothing of GPUs"
+        )

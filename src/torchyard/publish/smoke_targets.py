@@ -1,0 +1,70 @@
+"""What a channel has to try: its files, to be installed from where users find them."""
+
+from collections.abc import Iterable, Iterator
+from urllib.parse import quote
+
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
+from torchyard.index.availability import age
+from torchyard.index.entry import WHOLE, package_key
+from torchyard.package.contents import Kind
+from torchyard.publish.channel.layout import parse_part
+from torchyard.publish.resolve.compatibility import conda_record, flavour_of
+from torchyard.publish.select import Chosen, project_of
+
+
+def newest(chosen: Iterable[Chosen]) -> list[Chosen]:
+    """Of files that differ in nothing but their version, the newest; none that was taken back."""
+    found: dict[tuple[str, str, str], Chosen] = {}
+    for one in chosen:
+        if one.entry.yanked is not None:
+            continue
+        key = (one.part, one.entry.variant, _kin(one))
+        if key not in found or age(found[key].entry.version) < age(one.entry.version):
+            found[key] = one
+    return list(found.values())
+
+
+def _kin(one: Chosen) -> str:
+    """What a file and those of other versions have in common."""
+    entry = one.entry
+    if entry.cell:
+        return f"{project_of(parse_part(one.part), entry)}/{entry.cell.partition('/')[2]}"
+    if one.part.startswith("conda/"):
+        return project_of(parse_part(one.part), entry)
+    return entry.file.replace(entry.version.replace("-", "_"), "", 1)
+
+
+def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTest]:
+    """The same as packages to be tried; `address` is where readers find the channel."""
+    for name, entry in chosen:
+        part = parse_part(name)
+        compute, _ = flavour_of(entry)
+        told = {"version": entry.version, "compute": compute, "commit": entry.commit}
+        match part.shelf:
+            case "simple":
+                yield PackageUnderTest(
+                    path=entry.file,
+                    kind=Kind.WHEEL,
+                    name=part.name,
+                    index=f"{address}/{entry.variant or WHOLE}/",
+                    **told,
+                )
+            case "conda":
+                record = conda_record(entry)
+                yield PackageUnderTest(
+                    path=entry.file,
+                    kind=Kind.CONDA,
+                    name=record.name,
+                    build=record.build,
+                    subdir=part.name,
+                    index=f"{address}/conda",
+                    **told,
+                )
+            case "libtorch":
+                yield PackageUnderTest(
+                    path=entry.file,
+                    kind=Kind.ZIP,
+                    name=part.name,
+                    index=f"{address}/{quote(package_key(entry.sha256, entry.file))}",
+                    **told,
+                )

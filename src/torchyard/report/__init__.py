@@ -1,1 +1,0 @@
-"""How torchyard talks: data on standard output, talk on standard error."""

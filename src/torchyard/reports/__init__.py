@@ -1,0 +1,1 @@
+"""Reports for people (text, HTML, diagrams) and for programs (JSON documents)."""

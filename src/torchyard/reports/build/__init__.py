@@ -1,0 +1,1 @@
+"""The closing table of a build."""

@@ -1,0 +1,1 @@
+"""Reports of commands that change a channel."""

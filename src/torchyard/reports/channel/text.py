@@ -1,0 +1,105 @@
+"""What was done to a channel, as people read it."""
+
+from collections.abc import Iterable
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from torchyard.model.quantity import show_count, show_size
+from torchyard.reports.channel.document import (
+    ChangedDocument,
+    ChangedFileDocument,
+    LogDocument,
+    MendDocument,
+    PinDocument,
+    PruneDocument,
+)
+from torchyard.reports.tables import plain_table
+
+
+def changed_report(document: ChangedDocument) -> RenderableType:
+    """How many files of each version were changed, and how."""
+    where = f"{document.channel}: generation {document.generation}"
+    if not document.files:
+        return Text(f"{where}, nothing had to change")
+    count = show_count(len(document.files), "file")
+    return Group(_files(document.files), "", Text(f"{where}, {count}"))
+
+
+def _files(files: Iterable[ChangedFileDocument]) -> Table:
+    rows: dict[tuple[str, str, str, str], list[ChangedFileDocument]] = {}
+    for file in files:
+        key = (file.part, file.variant or "all", file.release, file.what)
+        rows.setdefault(key, []).append(file)
+    table = plain_table()
+    table.padding = (0, 1, 0, 0)  # so versions are whole in 60 columns
+    table.add_column("part", overflow="fold")
+    table.add_column("variant", overflow="fold")
+    table.add_column("version", overflow="fold")
+    table.add_column("is", no_wrap=True)
+    table.add_column("files", justify="right", no_wrap=True)
+    table.add_column("size", justify="right", no_wrap=True)
+    for row, found in rows.items():
+        table.add_row(*row, str(len(found)), show_size(sum(file.bytes for file in found)))
+    return table
+
+
+def prune_report(document: PruneDocument) -> RenderableType:
+    """What was hidden, and how much was deleted."""
+    lines: list[RenderableType] = [_files(document.hidden), ""] if document.hidden else []
+    did = "would be " if document.dry_run else ""
+    lines.append(
+        Text(
+            f"{document.channel}: {show_count(len(document.hidden), 'file')} {did}hidden, "
+            f"{show_count(len(document.deleted), 'file')} {did}deleted: "
+            f"{show_size(document.freed_bytes)}"
+        )
+    )
+    if document.left:
+        lines.append(Text(f"{show_count(document.left, 'file')} left for later"))
+    if document.states or document.leftovers:
+        states = show_count(document.states, "old state")
+        leftovers = show_count(document.leftovers, "leftover")
+        lines.append(Text(f"{states} and {leftovers} {did}deleted"))
+    if document.mended:
+        lines.append(Text(f"{show_count(len(document.mended), 'page')} mended"))
+    return Group(*lines)
+
+
+def log_report(document: LogDocument) -> RenderableType:
+    """The changes of a channel, the newest first."""
+    if not document.changes:
+        return Text(f"{document.channel}: nothing that could be taken back has been done to it")
+    table = plain_table()
+    table.add_column("generation", justify="right", no_wrap=True)
+    table.add_column("when", no_wrap=True)
+    table.add_column("what", overflow="fold")
+    for change in document.changes:
+        when = change.at[:16].replace("T", " ")
+        table.add_row(str(change.generation), when, Text(change.why))
+    return table
+
+
+def mend_report(document: MendDocument) -> RenderableType:
+    """Each page that was written anew."""
+    count = show_count(len(document.pages), "page")
+    return Group(*map(Text, document.pages), Text(f"{document.channel}: {count} mended"))
+
+
+def pin_report(document: PinDocument) -> RenderableType:
+    """What a pin keeps, and where its pages are."""
+    pin = document.pin
+    table = plain_table()
+    table.add_column("project", overflow="fold")
+    table.add_column("version", overflow="fold")
+    table.add_column("commit", no_wrap=True)
+    table.add_column("files", justify="right", no_wrap=True)
+    table.add_column("size", justify="right", no_wrap=True)
+    rows: dict[tuple[str, str, str], list[int]] = {}
+    for file in pin.files:
+        rows.setdefault((file.project, file.version, file.commit[:12]), []).append(file.size)
+    for row, sizes in rows.items():
+        table.add_row(*row, str(len(sizes)), show_size(sum(sizes)))
+    line = f"{document.channel}: pins/{pin.name}.json names {show_count(len(pin.files), 'file')}"
+    return Group(table, "", Text(line))

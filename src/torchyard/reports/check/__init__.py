@@ -1,0 +1,1 @@
+"""Reports of `torchyard check`: JSON, text, HTML."""

@@ -1,0 +1,191 @@
+"""What a check found, and what a rule is for, as people read it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from torchyard.checks.rule import Rule, Severity
+from torchyard.host.demangle import MANGLED
+from torchyard.model.quantity import show_count, show_size
+from torchyard.reports.check.document import CheckDocument, FindingDocument, PackageDocument
+from torchyard.reports.tables import plain_table
+from torchyard.terminal.console import printable
+
+STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
+_LISTED = 4
+"""How many things a rule names before it only counts the others."""
+
+
+def shown_symbols(document: CheckDocument) -> list[str]:
+    """The names of C++ that are told."""
+    findings = (finding for package in document.packages for finding in package.findings)
+    return [symbol for finding in findings for symbol in MANGLED.findall(finding.what)]
+
+
+def check_report(document: CheckDocument, readable: Mapping[str, str] = {}) -> RenderableType:
+    """Every package with its findings, the worst first, and a verdict over all.
+
+    Of several packages, those without findings have one line each, in front of the others. For
+    symbols, `readable` has what to show in their place.
+    """
+    shown = [package for package in document.packages if package.findings]
+    clean = [package.file for package in document.packages if not package.findings]
+    if len(document.packages) == 1:
+        shown, clean = document.packages, []
+    parts: list[RenderableType] = [
+        Text(f"{printable(file)}: nothing found", overflow="fold") for file in clean
+    ]
+    parts += [""] if clean else []
+    for package in shown:
+        parts += [Text(printable(package.file), style="bold", overflow="fold"), _facts(package), ""]
+        for group in grouped(package.findings):
+            parts += [*_group(group, readable), ""]
+    return Group(*parts, verdict(document))
+
+
+def _facts(package: PackageDocument) -> RenderableType:
+    table = plain_table(header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts(package).items():
+        table.add_row(name, printable(value))
+    return Padding(table, (0, 0, 0, 2))
+
+
+def facts(package: PackageDocument) -> dict[str, str]:
+    """What is told first of a package."""
+    said = {
+        "project": f"{package.name} {package.release}".strip(),
+        "python": "-".join(dict.fromkeys(filter(None, (package.python, package.abi)))),
+        "platform": ", ".join(package.platforms),
+        "compute": package.compute,
+    }
+    devices = [f"{code.arch} {show_size(code.bytes)}" for code in package.device]
+    size = f"{show_size(package.bytes)}, {show_size(package.unpacked_bytes)} unpacked"
+    libraries = len(package.libraries)
+    files = f"{show_count(package.files, 'file')}, {libraries:,} of them programs or libraries"
+    known = {name: value for name, value in said.items() if value}
+    code = {"device code": ", ".join(devices)} if devices else {}
+    return {**known, "size": size, "contents": files, **code}
+
+
+def grouped(findings: Iterable[FindingDocument]) -> list[list[FindingDocument]]:
+    """Findings by severity and rule, the worst first."""
+    groups: dict[tuple[Severity, str], list[FindingDocument]] = {}
+    for finding in findings:
+        groups.setdefault((finding.severity, finding.rule), []).append(finding)
+    order = list(Severity)
+    return [groups[key] for key in sorted(groups, key=lambda key: order.index(key[0]))]
+
+
+class Thing(NamedTuple):
+    """What is said of some members, or of the package if there are none."""
+
+    members: tuple[str, ...]
+    said: list[FindingDocument]
+
+
+def things(findings: Iterable[FindingDocument]) -> list[Thing]:
+    """Put together what is said of several members, and all that is said of the same ones."""
+    same: dict[tuple[str, str, str], list[FindingDocument]] = {}
+    for finding in findings:
+        same.setdefault((finding.what, finding.hint, finding.allowed), []).append(finding)
+    said: dict[tuple[str, ...], list[FindingDocument]] = {}
+    for group in same.values():
+        members = tuple(finding.member for finding in group if finding.member)
+        said.setdefault(members, []).append(group[0])
+    return [Thing(members, found) for members, found in said.items()]
+
+
+def _group(
+    group: Sequence[FindingDocument], readable: Mapping[str, str]
+) -> Iterator[RenderableType]:
+    first = group[0]
+    count = f" ({len(group)})" if len(group) > 1 else ""
+    yield Text.assemble((first.severity, STYLES[first.severity]), " ", (first.rule, "bold"), count)
+    found = things(group)
+    told: set[str] = set()
+    for members, said in found[:_LISTED]:
+        for member in members[:_LISTED]:
+            yield _indented(Text(printable(member), style="bold"), 2)
+        yield from _more(len(members), 2)
+        indent = 4 if members else 2
+        for finding in said[:_LISTED]:
+            what = MANGLED.sub(lambda name: readable.get(name[0], name[0]), finding.what)
+            yield _indented(Text(printable(what)), indent)
+            for label, text in (("to do", finding.hint), ("allowed", finding.allowed)):
+                if text and text not in told:
+                    yield _indented(Text.assemble((f"{label}: ", "cyan"), printable(text)), indent)
+            told |= {finding.hint, finding.allowed}
+        yield from _more(len(said), indent)
+    yield from _more(len(found), 2)
+
+
+def _more(number: int, indent: int) -> Iterator[RenderableType]:
+    if number > _LISTED:
+        yield _indented(Text(f"and {number - _LISTED:,} more", style="dim"), indent)
+
+
+def _indented(text: Text, indent: int) -> RenderableType:
+    text.overflow = "fold"
+    return Padding(text, (0, 0, 0, indent))
+
+
+def verdict(document: CheckDocument) -> Text:
+    """One line over all packages."""
+    bad = sum(
+        any(finding.severity is Severity.ERROR for finding in package.findings)
+        for package in document.packages
+    )
+    packages = len(document.packages)
+    what = (
+        printable(document.packages[0].file) if packages == 1 else show_count(packages, "package")
+    )
+    found = ", ".join(show_count(n, name) for name, n in document.findings.items() if n)
+    if bad:
+        which = f" in {bad} of {what}" if packages > 1 else f" in {what}"
+        return Text.assemble(("failed", "bold red"), f": {found}{which}")
+    return Text.assemble(("passed", "bold green"), f": {found or 'nothing found'} in {what}")
+
+
+def rule_report(rule: Rule) -> RenderableType:
+    """The page of a rule, and how to let it be."""
+    return Group(
+        Text.assemble((rule.id, "bold"), " (", (rule.severities, STYLES[rule.severity]), ")"),
+        Text(rule.reason),
+        "",
+        Text("\n\n".join(paragraphs(rule))),
+        "",
+        Text(allowing(rule)),
+    )
+
+
+def paragraphs(rule: Rule) -> list[str]:
+    """The page without its line breaks, but for what is indented."""
+    parts = re.split(r"\n\s*\n", rule.page)
+    return [part if "\n " in part else part.replace("\n", " ") for part in parts]
+
+
+def allowing(rule: Rule) -> str:
+    """How a policy accepts what the rule finds, or gives it another severity."""
+    other = Severity.WARNING if rule.severity is Severity.ERROR else Severity.ERROR
+    return (
+        "To accept what it finds up to a day, write into a .toml file for `--policy`:\n\n"
+        f'    [[allow]]\n    rule = "{rule.id}"\n    member = "*"\n'
+        '    reason = "why it is all right"\n    until = 2030-12-31\n\n'
+        f'To change how bad it is:\n\n    [severity]\n    {rule.id} = "{other}"  # or off\n'
+    )
+
+
+def rules_report(rules: Iterable[Rule]) -> RenderableType:
+    table = plain_table()
+    table.add_column("rule", no_wrap=True)
+    table.add_column("severity", no_wrap=True)
+    table.add_column("why")
+    for rule in rules:
+        table.add_row(rule.id, Text(rule.severity, style=STYLES[rule.severity]), rule.reason)
+    return table

@@ -1,0 +1,205 @@
+"""Where a package's bytes are: a picture in which every file has the area that it takes."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import NamedTuple
+
+from torchyard.model.quantity import show_count, show_size
+from torchyard.package.contents import File
+from torchyard.terminal.board import shorten
+
+_SMALLEST = 420
+"""The area, in pixels, below which a file or folder is counted among the others."""
+_STRIP, _PAD, _LETTER, _LINE = 17, 2, 6.7, 15
+_HEADED = (70, 46)
+"""A folder of this width and height has its name above what is in it."""
+
+KINDS = {
+    "library": "programs and libraries",
+    "python": "Python",
+    "header": "headers and sources",
+    "other": "other files",
+}
+_ENDINGS = {"python": (".py", ".pyi", ".pyc"), "header": (".h", ".hpp", ".cuh", ".inl", ".cpp")}
+
+
+class Rect(NamedTuple):
+    """A place in the picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+class Part(NamedTuple):
+    """A file, a folder, or several small ones together."""
+
+    name: str
+    size: int
+    kind: str
+    files: int = 1
+    parts: tuple["Part", ...] = ()
+
+
+def treemap(files: Iterable[File], width: int, height: int) -> str:
+    """Draw all files, as large as they are stored."""
+    whole = _tree("", [(file.name, file) for file in files])
+    cells = "".join(_draw(whole, Rect(0, 0, width, height), whole.size / (width * height)))
+    title = f"{show_count(whole.files, 'file')}, {show_size(whole.size)}"
+    return (
+        f'<svg class="treemap" viewBox="0 0 {width} {height}" role="img" '
+        f'style="max-width:{width}px"><title>Sizes: {title}</title>'
+        "<desc>Every rectangle is a file or folder; its area is what it takes in the package. "
+        "The largest files are listed below as text.</desc>"
+        f"{cells}</svg>"
+    )
+
+
+def stored(file: File) -> int:
+    """What a file takes in its package; members of conda packages are compressed together."""
+    return file.stored or file.size
+
+
+def kind_of(file: File) -> str:
+    if file.binary:
+        return "library"
+    return next((kind for kind, ends in _ENDINGS.items() if file.name.endswith(ends)), "other")
+
+
+def _tree(name: str, files: Sequence[tuple[str, File]]) -> Part:
+    """Make a tree of paths; a folder with nothing but one folder in it is one with that."""
+    folders: dict[str, list[tuple[str, File]]] = {}
+    parts: list[Part] = []
+    for path, file in files:
+        head, slash, rest = path.partition("/")
+        if slash:
+            folders.setdefault(head, []).append((rest, file))
+        else:
+            parts.append(Part(_join(name, path), stored(file), kind_of(file)))
+    parts += [_tree(_join(name, folder), inside) for folder, inside in folders.items()]
+    if len(parts) == 1 and folders:
+        return parts[0]
+    return _together(name, parts)
+
+
+def _join(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _together(name: str, parts: Sequence[Part]) -> Part:
+    """One part for several: its kind is that of most of its bytes."""
+    sizes = dict.fromkeys(KINDS, 0)
+    for part in parts:
+        sizes[part.kind] += part.size
+    largest = max(sizes, key=lambda kind: sizes[kind])
+    size, files = sum(sizes.values()), sum(part.files for part in parts)
+    return Part(name, size, largest, files, tuple(parts))
+
+
+def _draw(part: Part, place: Rect, scale: float) -> Iterator[str]:
+    """Draw a part and what is in it; `scale` is how many bytes a pixel stands for."""
+    headed = place.width >= _HEADED[0] and place.height >= _HEADED[1]
+    if not part.parts or not (headed or not part.name):
+        yield _cell(part, place)
+        return
+    inside = place
+    if part.name:
+        frame = f"<title>{_told(part)}</title>{_box(place)}{_label(part, place)}"
+        yield f'<g class="folder">{frame}</g>'
+        inside = Rect(
+            place.x + _PAD,
+            place.y + _STRIP,
+            place.width - 2 * _PAD,
+            place.height - _STRIP - _PAD,
+        )
+    large = [one for one in part.parts if one.size >= _SMALLEST * scale]
+    small = [one for one in part.parts if one.size < _SMALLEST * scale]
+    if small:
+        rest = _together(_join(part.name, "…"), small)
+        large.append(rest._replace(parts=()))
+    large.sort(key=lambda one: -one.size)
+    for one, rect in zip(large, squarify([one.size for one in large], inside), strict=True):
+        yield from _draw(one, rect, scale)
+
+
+def _cell(part: Part, place: Rect) -> str:
+    mark = _label(part, place) if place.height >= _LINE else ""
+    return f'<g class="{part.kind}"><title>{_told(part)}</title>{_box(place)}{mark}</g>'
+
+
+def _told(part: Part) -> str:
+    several = f", {show_count(part.files, 'file')}" if part.files > 1 else ""
+    return escape(f"{part.name}: {show_size(part.size)}{several} ({KINDS[part.kind]})")
+
+
+def _box(place: Rect) -> str:
+    x, y, width, height = place
+    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
+
+
+def _label(part: Part, place: Rect) -> str:
+    """The name and the size, as far as there is room for them."""
+    room = int((place.width - 6) / _LETTER)
+    name = part.name.rpartition("/")[2]
+    name = show_count(part.files, "small file") if name == "…" else name
+    name, size = (f"{name}/" if part.parts else name), show_size(part.size)
+    if room < min(len(name), 5):
+        return ""
+    x, y = place.x + 4, place.y + 12.5
+    both = f"{name} {size}"
+    if len(both) <= room:
+        return f'<text x="{x:.1f}" y="{y:.1f}">{escape(both)}</text>'
+    text = f'<text x="{x:.1f}" y="{y:.1f}">{escape(shorten(name, room))}</text>'
+    if not part.parts and place.height >= 2 * _LINE + 2 and len(size) <= room:
+        text += f'<text x="{x:.1f}" y="{y + _LINE:.1f}">{size}</text>'
+    return text
+
+
+def squarify(sizes: Sequence[int], place: Rect) -> list[Rect]:
+    """Cut a rectangle into parts of these areas, the largest first, each nearly a square.
+
+    After Bruls, Huizing and van Wijk: rows grow along the shorter side while that makes the worst
+    of their parts more like a square.
+    """
+    total = sum(sizes)
+    scale = place.width * place.height / total if total else 0
+    areas = [size * scale for size in sizes]
+    rects: list[Rect] = []
+    while areas:
+        side = min(place.width, place.height)
+        count = 1
+        while count < len(areas) and _worst(areas[: count + 1], side) <= _worst(
+            areas[:count], side
+        ):
+            count += 1
+        row, areas = areas[:count], areas[count:]
+        cut, place = _row(row, place)
+        rects += cut
+    return rects
+
+
+def _worst(areas: Sequence[float], side: float) -> float:
+    """How far from a square the worst part of a row along a side is."""
+    thick = sum(areas) / side if side else 0
+    if not thick or not min(areas):
+        return float("inf")
+    lengths = (max(areas) / thick, min(areas) / thick)
+    return max(max(length / thick, thick / length) for length in lengths)
+
+
+def _row(areas: Sequence[float], place: Rect) -> tuple[list[Rect], Rect]:
+    """Lay a row along the shorter side, and return what is left of the place."""
+    x, y, width, height = place
+    total, rects = sum(areas), []
+    if width >= height:
+        thick = min(width, total / height) if height else 0
+        for area in areas:
+            rects.append(Rect(x, y, thick, height * area / total if total else 0))
+            y += rects[-1].height
+        return rects, Rect(x + thick, place.y, max(0, width - thick), height)
+    thick = min(height, total / width) if width else 0
+    for area in areas:
+        rects.append(Rect(x, y, width * area / total if total else 0, thick))
+        x += rects[-1].width
+    return rects, Rect(place.x, y + thick, width, max(0, height - thick))

@@ -1,0 +1,274 @@
+"""Two packages side by side, as people read it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Literal
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from torchyard.checks.compare import Answer, Comparison, LibraryChange, Moved, Rewritten, Sizes
+from torchyard.model.quantity import show_count, show_size
+from torchyard.reports.check.document import natural
+from torchyard.reports.tables import plain_table
+from torchyard.terminal.board import shorten
+from torchyard.terminal.console import printable
+
+_LISTED = 4
+"""How many things a summary names before the others are only counted."""
+
+_FIELDS = 6
+"""How many fields of metadata it tells."""
+
+_Moves = Literal["exports", "needed", "needs"]
+_WORDS = ("gone", "new")
+_LONG = 160
+"""Names of templates can be longer than anybody reads; what tells them apart is at their ends."""
+
+
+def compare_report(
+    comparison: Comparison,
+    answer: Answer | None,
+    readable: Mapping[str, str],
+    *,
+    everything: bool = False,
+) -> RenderableType:
+    """What is different, and whether the extension minds; symbols are shown as readable."""
+    most = _most(everything=everything)
+    parts: list[RenderableType] = [_heading(comparison), ""]
+    if comparison.is_equal:
+        parts += [Text(f"all {show_count(comparison.same, 'file')} are the same"), ""]
+    else:
+        parts += [_members(comparison, most), ""]
+    if comparison.metadata:
+        fields = comparison.metadata if everything else comparison.metadata[:_FIELDS]
+        parts += [Text("metadata", style="bold"), *_texts(fields, most)]
+        parts += [*_others(len(comparison.metadata) - len(fields), 2), ""]
+    if comparison.device:
+        parts += [_device_table(comparison.device), ""]
+    if everything:
+        for library in _by_growth(comparison):
+            told = list(_library(library, readable))
+            if told:
+                parts += [Text(printable(library.name), style="bold", overflow="fold"), *told, ""]
+    elif comparison.libraries:
+        parts += [*_libraries(comparison, readable), ""]
+    if answer:
+        parts += [*_answer(answer, readable, most), ""]
+    if not everything and not comparison.is_equal:
+        parts += [Text("--all lists everything", style="dim"), ""]
+    return Group(*parts[:-1])
+
+
+def shown_symbols(
+    comparison: Comparison, answer: Answer | None, *, everything: bool = False
+) -> list[str]:
+    """The symbols that the report names, for somebody to make readable."""
+    most = _most(everything=everything)
+    moved = (tuple(_counted(comparison, "exports", sign))[:most] for sign in (0, 1))
+    return list(chain(*moved, answer.symbols[:most] if answer else ()))
+
+
+def _most(*, everything: bool) -> int | None:
+    return None if everything else _LISTED
+
+
+def _others(count: int, indent: int) -> Iterator[RenderableType]:
+    if count > 0:
+        yield _indented(f"and {count:,} more", indent, style="dim")
+
+
+def _by_growth(comparison: Comparison) -> list[LibraryChange]:
+    return sorted(comparison.libraries, key=lambda one: -abs(one.size.grown))
+
+
+def _heading(comparison: Comparison) -> RenderableType:
+    table = plain_table()
+    table.add_column("package", overflow="fold")
+    table.add_column("size", justify="right", no_wrap=True)
+    table.add_column("unpacked", justify="right", no_wrap=True)
+    for number, name in enumerate((comparison.before, comparison.after)):
+        sizes = comparison.size[number], comparison.unpacked[number]
+        table.add_row(printable(name), *map(show_size, sizes))
+    return table
+
+
+def _members(comparison: Comparison, most: int | None) -> Table:
+    table = plain_table()
+    table.add_column("file", overflow="fold")
+    for heading in ("before", "after", "change"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    groups = {
+        "removed": {name: Sizes(size, 0) for name, size in comparison.removed.items()},
+        "added": {name: Sizes(0, size) for name, size in comparison.added.items()},
+        "changed": comparison.changed,
+    }
+    for what, members in groups.items():
+        largest = sorted(members, key=lambda name: (-abs(members[name].grown), name))
+        total = Sizes(
+            sum(sizes.before for sizes in members.values()),
+            sum(sizes.after for sizes in members.values()),
+        )
+        if members:
+            table.add_row(
+                f"{show_count(len(members), 'file')} {what}", *_sizes(total), style="bold"
+            )
+        for name in largest[:most]:
+            table.add_row(Text(f"  {printable(name)}"), *_sizes(members[name]))
+        if most is not None and len(members) > most:
+            table.add_row(Text(f"  and {len(members) - most:,} more", style="dim"))
+    table.add_row(f"{show_count(comparison.same, 'file')} the same", style="bold")
+    return table
+
+
+def _device_table(rows: Mapping[str, Sizes]) -> Table:
+    """Every architecture, as people count them."""
+    return _size_table("device code", {arch: rows[arch] for arch in sorted(rows, key=natural)})
+
+
+def _section_table(rows: Mapping[str, Sizes]) -> Table:
+    """The sections, first those whose sizes changed most."""
+    most = sorted(rows, key=lambda name: (-abs(rows[name].grown), name))
+    return _size_table("section", {name: rows[name] for name in most})
+
+
+def _size_table(title: str, rows: Mapping[str, Sizes]) -> Table:
+    table = plain_table()
+    table.add_column(title, no_wrap=True)
+    for heading in ("before", "after", "change"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, sizes in rows.items():
+        table.add_row(Text(printable(name)), *_sizes(sizes))
+    return table
+
+
+def _sizes(sizes: Sizes) -> tuple[str, str, str]:
+    before, after = (show_size(size) if size else "·" for size in sizes)
+    sign = "+" if sizes.grown >= 0 else "-"
+    return before, after, f"{sign}{show_size(abs(sizes.grown))}" if sizes.grown else "="
+
+
+def _libraries(comparison: Comparison, readable: Mapping[str, str]) -> Iterator[RenderableType]:
+    """The libraries that changed most, and what is gone or new in all of them together."""
+    table = plain_table()
+    table.add_column("library", overflow="fold")
+    for heading in ("size", "exports gone", "new"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    changed = [library for library in _by_growth(comparison) if _differs(library)]
+    for library in changed[:_LISTED]:
+        counts = (f"{len(names):,}" if names else "·" for names in library.exports)
+        table.add_row(Text(printable(library.name)), _sizes(library.size)[2], *counts)
+    if len(changed) > _LISTED:
+        table.add_row(Text(f"and {len(changed) - _LISTED:,} more", style="dim"))
+    if changed:
+        yield table
+    kinds: tuple[tuple[str, _Moves, Mapping[str, str]], ...] = (
+        ("libraries need", "needed", {}),
+        ("libraries need versions", "needs", {}),
+        ("libraries export", "exports", readable),
+    )
+    for what, kind, names in kinds:
+        moved = [_counted(comparison, kind, sign) for sign in (0, 1)]
+        words = (f"{len(some):,} {word}" for some, word in zip(moved, _WORDS, strict=True) if some)
+        told = ", ".join(words)
+        if told:
+            yield ""
+            yield Text(f"{what}: {told}", style="bold")
+        for sign, some in zip("-+", moved, strict=True):
+            shown = {name: _where(names.get(name, name), where) for name, where in some.items()}
+            yield from _listed(list(some), sign, shown, _LISTED, 2)
+
+
+def _differs(library: LibraryChange) -> bool:
+    """Whether a summary has anything to say of a library."""
+    moved = (*library.exports, *library.needed, *library.needs)
+    return bool(library.size.grown or any(moved) or library.texts)
+
+
+def _counted(comparison: Comparison, kind: _Moves, sign: int) -> dict[str, list[str]]:
+    """What is gone from libraries (0), or new in them (1), and in which; the most usual first."""
+    found: dict[str, list[str]] = {}
+    for library in comparison.libraries:
+        moved: Moved = getattr(library, kind)
+        for name in moved[sign]:
+            found.setdefault(name, []).append(library.name)
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _where(name: str, libraries: Sequence[str]) -> str:
+    first, *others = (library.rpartition("/")[2] for library in libraries)
+    more = f" and {len(others):,} more" if others else ""
+    return f"{shorten(name, _LONG)} ({first}{more})"
+
+
+def _library(change: LibraryChange, readable: Mapping[str, str]) -> Iterator[RenderableType]:
+    yield from _texts(change.texts, None)
+    for what, moved in (("needs", change.needed), ("needs versions", change.needs)):
+        yield from _moved(what, moved, {})
+    yield from _moved("exports", change.exports, readable)
+    if change.sections:
+        yield Padding(_section_table(change.sections), (0, 0, 0, 2))
+    if change.device:
+        yield Padding(_device_table(change.device), (0, 0, 0, 2))
+
+
+def _moved(what: str, moved: Moved, readable: Mapping[str, str]) -> Iterator[RenderableType]:
+    counts = [f"{len(names):,} {word}" for word, names in zip(_WORDS, moved, strict=True) if names]
+    if counts:
+        yield _indented(f"{what}: {', '.join(counts)}", 2)
+    for sign, names in zip("-+", moved, strict=True):
+        shown = {name: shorten(readable.get(name, name), _LONG) for name in names}
+        yield from _listed(names, sign, shown, None)
+
+
+def _listed(
+    names: Sequence[str],
+    sign: str,
+    shown: Mapping[str, str],
+    most: int | None,
+    indent: int = 4,
+) -> Iterator[RenderableType]:
+    """The first of some names, as they are shown, and how many others there are."""
+    for name in names[:most]:
+        yield _indented(f"{sign} {shown.get(name, name)}", indent)
+    yield from _others(len(names) - most if most is not None else 0, indent)
+
+
+def _texts(texts: Iterable[Rewritten], most: int | None) -> Iterator[RenderableType]:
+    for name, before, after in texts:
+        yield _indented(f"{name}:", 2)
+        old, new = before.splitlines(), after.splitlines()
+        for sign, lines, others in (("-", old, new), ("+", new, old)):
+            told = [line for line in lines if line not in others]
+            yield from _listed(told, sign, {line: shorten(line, _LONG) for line in told}, most)
+
+
+def _indented(text: str, indent: int, style: str = "") -> RenderableType:
+    return Padding(Text(printable(text), style=style, overflow="fold"), (0, 0, 0, indent))
+
+
+def _answer(
+    answer: Answer, readable: Mapping[str, str], most: int | None
+) -> Iterator[RenderableType]:
+    uses = f"it uses {show_count(answer.uses, 'symbol')} of the first package"
+    if answer.loads:
+        verdict = ("yes", "bold green")
+        yield Text.assemble(f"{answer.extension} loads with the second package: ", verdict)
+        if not answer.binaries:
+            yield _indented("there is nothing compiled in it", 2)
+        elif not answer.linked:
+            yield _indented("it is linked with no library of the first package", 2)
+        else:
+            yield _indented(f"{uses}, and the second has them all", 2)
+        return
+    verdict = ("no", "bold red")
+    yield Text.assemble(f"{answer.extension} loads with the second package: ", verdict)
+    for reason in answer.reasons:
+        yield _indented(reason, 2)
+    if answer.symbols:
+        verb = "is" if len(answer.symbols) == 1 else "are"
+        yield _indented(f"{uses}, and {len(answer.symbols):,} of them {verb} gone:", 2)
+        shown = {name: shorten(readable.get(name, name), _LONG) for name in answer.symbols}
+        yield from _listed(answer.symbols, "-", shown, most)

@@ -1,0 +1,1 @@
+"""Reports about plans and configurations: tables, JSON, diagrams."""

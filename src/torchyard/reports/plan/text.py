@@ -1,0 +1,255 @@
+"""Plans, differences and explanations as people read them."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from torchyard.model.identifier import Cell, scope_of
+from torchyard.model.quantity import show_count, show_duration, show_size
+from torchyard.model.recipe import Stage
+from torchyard.plan.admission import TABLES, Absence
+from torchyard.plan.diff import Cause, Change, Differences, PlanDiff
+from torchyard.plan.estimate import Estimate, estimate
+from torchyard.plan.explain import Story, ingredients
+from torchyard.plan.graph import Job, Plan
+from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, summarize
+from torchyard.reports.tables import SHORT, plain_table
+
+_LISTED = 12
+"""How many packages a difference names for one cause before it only counts the others."""
+
+
+def plan_report(plan: Plan) -> RenderableType:
+    """The whole plan on a screen."""
+    summary = summarize(plan)
+    project = plan.config.project
+    what = f"{project.name} {project.version}"
+    subset = f", subset {plan.subset}" if plan.subset else ""
+    selected = ", selected" if plan.partial else ""
+    title = Text.assemble(
+        (what, "bold"),
+        f" (recipe {project.recipe.name}{subset}{selected}): ",
+        (f"{show_count(summary.total, 'package')}, {show_count(len(plan), 'job')}", "bold"),
+    )
+    parts: list[RenderableType] = [title, ""]
+    if summary.total:
+        parts += [_packages(summary), "", _dimensions(summary), ""]
+    parts += [_stages(summary), ""]
+    if summary.total:
+        parts.append(_sharing(summary))
+    guess = estimate(plan)
+    if guess.timed:
+        parts.append(_estimate(guess))
+    for heading, rules in (("taken in", inclusions(plan)), ("left out", exclusions(plan))):
+        if rules:
+            parts += ["", _rules(heading, rules)]
+    return Group(*parts)
+
+
+def _packages(summary: Summary) -> Table:
+    table = plain_table()
+    table.padding = (0, 1, 0, 0)  # six package kinds fit into 60 columns
+    table.add_column("platform", no_wrap=True)
+    for package in summary.packages:
+        table.add_column(package.replace("-", "-\n"), justify="right", no_wrap=True)
+    for platform, counts in summary.platforms.items():
+        table.add_row(platform, *(f"{counts.get(p, 0) or '·'}" for p in summary.packages))
+    totals = (f"{count:,}" for count in summary.packages.values())
+    table.add_row("total", *totals, style="bold")
+    return table
+
+
+def _dimensions(summary: Summary) -> Table:
+    table = plain_table()
+    table.add_column("dimension", no_wrap=True)
+    table.add_column("packages with each value")
+    for dimension, counts in summary.dimensions.items():
+        if dimension not in ("platform", "package"):
+            listed = ", ".join(f"{value}×{count:,}" for value, count in counts.items())
+            table.add_row(dimension, listed)
+    return table
+
+
+def _stages(summary: Summary) -> Table:
+    table = plain_table()
+    table.add_column("stage", no_wrap=True)
+    table.add_column("jobs", justify="right")
+    table.add_column("what")
+    compiled = "an extension" if Stage.CORE not in summary.stages else "the Python part"
+    meaning = {
+        Stage.SOURCE: "one snapshot for everything",
+        Stage.CORE: "one for all Pythons and formats",
+        Stage.BINDINGS: f"{compiled}, one for all formats",
+        Stage.PACKAGE: "one for each package",
+        Stage.CHECK: "X-ray of each package",
+        Stage.SMOKE: "each package installed and tried",
+        Stage.PUBLISH: "one for each channel of this plan",
+    }
+    for stage, count in summary.stages.items():
+        table.add_row(stage.value, f"{count:,}", meaning[stage])
+    return table
+
+
+def _sharing(summary: Summary) -> Text:
+    return Text.assemble(
+        ("sharing: ", "bold"),
+        f"the C++ code is compiled {show_count(summary.compilations, 'time')} for "
+        f"{show_count(summary.total, 'package')}, "
+        f"{summary.total / summary.compilations:.1f} from each: "
+        f"{show_count(summary.saved, 'compilation')} saved",
+    )
+
+
+def _estimate(guess: Estimate) -> Text:
+    covered = (
+        "" if guess.timed == guess.jobs else f" ({guess.timed:,} of {guess.jobs:,} jobs known)"
+    )
+    text = (
+        f"{show_duration(guess.machine_time)} of machine time{covered}, "
+        f"{show_duration(guess.longest_path)} if nothing waits"
+    )
+    largest = [
+        f"{show_size(amount)} {what}"
+        for amount, what in ((guess.memory, "memory"), (guess.disk, "disk"))
+        if amount
+    ]
+    if largest:
+        text += f"; the largest job wants {', '.join(largest)}"
+    return Text.assemble(("estimate: ", "bold"), text)
+
+
+def _rules(title: str, rules: Sequence[RuleCount]) -> Table:
+    """Rules with their counts and reasons; what the tables rule out is folded into one line."""
+    table = plain_table()
+    table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("why")
+    table.add_column("where", no_wrap=True)
+    for rule in rules:
+        if rule.origin is not TABLES:
+            table.add_row(f"{rule.cells:,}", rule.reason, str(rule.origin))
+    impossible = [rule for rule in rules if rule.origin is TABLES]
+    if impossible:
+        others = len(impossible) - 1
+        more = f", and {show_count(others, 'reason')} like it" if others else ""
+        count = sum(rule.cells for rule in impossible)
+        table.add_row(f"{count:,}", f"{impossible[0].reason}{more}", str(TABLES))
+    return table
+
+
+def diff_report(diff: PlanDiff) -> RenderableType:
+    """What changes, grouped by the line that causes it."""
+    parts: list[RenderableType] = []
+    for title, sign, style, changes in (
+        ("gone", "-", "red", diff.vanished),
+        ("new", "+", "green", diff.appeared),
+        ("to rebuild", "~", "yellow", diff.rebuilt),
+        ("to test again", "?", "cyan", diff.retested),
+    ):
+        if changes:
+            what = f"{show_count(len(changes), 'package')} {title}"
+            parts.append(Text(what, style=f"bold {style}"))
+            parts += _by_cause(changes, sign, style)
+    parts.append(Text(f"{show_count(diff.unchanged, 'package')} unchanged", style="bold"))
+    return Group(*parts)
+
+
+def _by_cause(changes: Iterable[Change], sign: str, style: str) -> Iterable[RenderableType]:
+    groups: dict[tuple[Cause, ...], list[Change]] = {}
+    for change in changes:
+        groups.setdefault(change.causes, []).append(change)
+    for causes, group in groups.items():
+        for cause in causes:
+            yield Text.assemble(("  because ", "dim"), cause.what, (f" ({cause.origin})", "dim"))
+        for change in group[:_LISTED]:
+            yield Text.assemble((f"    {sign} ", style), change.identifier, overflow="fold")
+        if len(group) > _LISTED:
+            yield Text(f"      and {len(group) - _LISTED:,} more (all with --json)", style="dim")
+        yield ""
+
+
+def story_report(plan: Plan, story: Story, against: Differences | None) -> RenderableType:
+    """Why a cell or a job exists or not, and what it is made of."""
+    name = Text(str(story.identifier), style="bold", overflow="fold")
+    if story.absences:
+        identifier = story.identifier
+        stage = identifier.stage or Stage.PACKAGE
+        lost = against.causes(stage, scope_of(stage, identifier.path)) if against else ()
+        return Group(name, *_reasons(story.absences), *([_causes(lost)] if lost else []))
+    if story.identifier.stage:
+        return Group(name, *_job(plan, story.jobs[0], against))
+    return Group(name, *_cell(plan, story, against))
+
+
+def _reasons(absences: Sequence[Absence]) -> Iterator[RenderableType]:
+    for absence in absences:
+        yield Text.assemble(
+            ("is not planned", "bold red"), f": {absence.reason} ", (f"({absence.origin})", "dim")
+        )
+
+
+def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[RenderableType]:
+    yield Text("is planned", style="bold green")
+    yield ""
+    admitted = plain_table()
+    for column in ("admitted by", "value", "where"):
+        admitted.add_column(column, overflow="fold")
+    for item in story.admitted_by:
+        admitted.add_row(item.name, item.value, str(item.origin))
+    yield admitted
+    yield ""
+    yield f"subsets: {', '.join(story.subsets) or 'none'}"
+    if story.overrides:
+        yield f"overrides: {', '.join(str(override.origin) for override in story.overrides)}"
+    yield ""
+    jobs = plain_table()
+    jobs.add_column("job", no_wrap=True)
+    jobs.add_column("fingerprint", no_wrap=True)
+    jobs.add_column("makes", justify="right", no_wrap=True)
+    for job in story.jobs:
+        count = plan.packages_of(job)
+        shared = show_count(count, "package") if count > 1 else "this one"
+        jobs.add_row(job.stage.value, job.fingerprint[:SHORT], shared)
+    yield jobs
+    if against:
+        yield ""
+        yield _causes(against.cell_causes(Cell.from_path(story.identifier.path)))
+
+
+def _job(plan: Plan, job: Job, against: Differences | None) -> Iterator[RenderableType]:
+    count = show_count(plan.packages_of(job), "package")
+    verb = "publishes" if job.stage is Stage.PUBLISH else "has a part in"
+    yield f"fingerprint {job.fingerprint}"
+    yield f"{verb} {count}"
+    yield ""
+    table = plain_table()
+    table.add_column("made of", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("where", overflow="fold")
+    for item in ingredients(plan, job):
+        value = item.value[:SHORT] if item.name == "input" else item.value
+        table.add_row(item.name, value, str(item.origin))
+    yield table
+    if against:
+        yield ""
+        yield _causes(against.causes(job.stage, job.scope))
+
+
+def _causes(causes: Sequence[Cause]) -> RenderableType:
+    if not causes:
+        return Text("unchanged: the fingerprint is the same as before", style="bold green")
+    lines = [Text("changed, because", style="bold yellow")]
+    lines += [Text.assemble(f"  {cause.what} ", (f"({cause.origin})", "dim")) for cause in causes]
+    return Group(*lines)
+
+
+def settings_report(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
+    """Key, value and origin of every setting."""
+    table = plain_table()
+    table.add_column("key", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("from", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table

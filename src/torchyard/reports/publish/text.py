@@ -1,0 +1,38 @@
+"""What was published, as people read it."""
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from torchyard.model.quantity import show_count, show_size
+from torchyard.reports.publish.document import PublishDocument, PublishedFileDocument
+from torchyard.reports.tables import plain_table
+
+
+def publish_report(document: PublishDocument) -> RenderableType:
+    """How many files went where, and how many were there already."""
+    rows: dict[tuple[str, str, str], list[PublishedFileDocument]] = {}
+    for file in document.files:
+        rows.setdefault((file.part, file.variant, file.release), []).append(file)
+    table = plain_table()
+    table.padding = (0, 1, 0, 0)  # so versions are whole in 60 columns
+    table.add_column("part", no_wrap=True)
+    table.add_column("variant", overflow="fold")
+    table.add_column("version", overflow="fold")
+    for heading in ("new", "there", "size"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for (part, variant, release), files in sorted(rows.items()):
+        new = sum(file.new for file in files)
+        size = show_size(sum(file.bytes for file in files))
+        table.add_row(part, variant or "all", release, str(new), str(len(files) - new), size)
+    return Group(table, "", Text(_sum(document)), *(Text(f"note: {n}") for n in document.notes))
+
+
+def _sum(document: PublishDocument) -> str:
+    new = sum(file.new for file in document.files)
+    there = len(document.files) - new
+    verb = "would be" if document.dry_run else "is" if new == 1 else "are"
+    what = f"{show_count(new, 'file')} {verb} new"
+    beside = f", {there:,} there already" if there else ""
+    partial = "; not all of the plan" if document.partial else ""
+    generation = "" if document.dry_run else f"generation {document.generation}, "
+    return f"{document.channel}: {generation}{what}{beside}{partial}"

@@ -1,0 +1,103 @@
+"""What `torchyard smoke` prints with `--json`."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal
+
+from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
+from torchyard.reports.document import Document
+
+
+class AttemptDocument(Document, kw_only=True):
+    """A test and how it ended. `why` is one line; `output` is the end of what it printed."""
+
+    test: str
+    about: str
+    variant: str | None
+    outcome: Outcome
+    seconds: float
+    why: str | None
+    output: str | None
+
+
+class SmokeRunDocument(Document, kw_only=True):
+    """All tests in one environment; `applied` and `not_applied` are hostile conditions."""
+
+    installer: str
+    environment: str
+    python: str | None
+    applied: dict[str, str]
+    not_applied: dict[str, str]
+    tests: list[AttemptDocument]
+
+
+class SmokedDocument(Document, kw_only=True):
+    """A package, and whether anything could be tried; if not, it does not count as working."""
+
+    file: str
+    kind: str
+    name: str
+    package_version: str | None
+    compute: str | None
+    tried: bool
+    works: bool
+    runs: list[SmokeRunDocument]
+
+
+class SmokeDocument(Document, kw_only=True):
+    """`torchyard smoke --json`."""
+
+    version: Literal[1] = 1
+    level: str
+    works: bool
+    outcomes: dict[str, int]
+    packages: list[SmokedDocument]
+
+
+SMOKE_REPORTS: dict[str, type[Document]] = {"smoke": SmokeDocument}
+
+
+def smoke_document(packages: Sequence[Smoked], level: str) -> SmokeDocument:
+    counted = Counter(one.outcome for p in packages for run in p.runs for one in run.attempts)
+    return SmokeDocument(
+        level=level,
+        works=any(one.tried for one in packages) and not any(one.bad for one in packages),
+        outcomes={outcome.value: counted[outcome] for outcome in Outcome},
+        packages=[_package(package) for package in packages],
+    )
+
+
+def _package(package: Smoked) -> SmokedDocument:
+    return SmokedDocument(
+        file=package.file,
+        kind=package.kind,
+        name=package.name,
+        package_version=package.version or None,
+        compute=package.compute or None,
+        tried=package.tried,
+        works=package.tried and not package.bad,
+        runs=[_run(run) for run in package.runs],
+    )
+
+
+def _run(run: Run) -> SmokeRunDocument:
+    return SmokeRunDocument(
+        installer=run.installer,
+        environment=run.environment,
+        python=run.python or None,
+        applied=run.applied,
+        not_applied=run.not_applied,
+        tests=[_attempt(one) for one in run.attempts],
+    )
+
+
+def _attempt(one: Attempt) -> AttemptDocument:
+    return AttemptDocument(
+        test=one.test,
+        about=one.about,
+        variant=one.variant or None,
+        outcome=one.outcome,
+        seconds=one.seconds,
+        why=one.why or None,
+        output=one.output or None,
+    )

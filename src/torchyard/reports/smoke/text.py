@@ -1,0 +1,145 @@
+"""What came out of trying packages, as people read it."""
+
+import re
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from torchyard.checks.smoke.outcome import Outcome
+from torchyard.model.quantity import show_count
+from torchyard.package.contents import Kind
+from torchyard.reports.smoke.document import (
+    AttemptDocument,
+    SmokedDocument,
+    SmokeDocument,
+)
+from torchyard.reports.tables import plain_table
+
+_STYLES = {
+    Outcome.PASSED: "green",
+    Outcome.KNOWN: "yellow",
+    Outcome.NOT_RUN: "yellow",
+}
+_BAD = "bold red"
+_BEFORE_TESTS = {"install", "requirements"}
+_DULL = re.compile(r"^\s*[~^]*\s*$|<frozen importlib")
+"""Lines that Python writes and nobody misses."""
+
+_SHOWN = 12
+"""How many of the last lines of a failed test people see; `--json` has more."""
+
+
+def smoke_report(document: SmokeDocument) -> RenderableType:
+    """A table of tests for each package, then what is to be known about them, then the verdict."""
+    parts: list[RenderableType] = []
+    for package in document.packages:
+        parts += [*_package(package), ""]
+    tried = [package for package in document.packages if package.tried]
+    told = "nothing could be tried"
+    if len(document.packages) > 1 and tried:
+        works = sum(package.works for package in tried)
+        told = f"{works} of {show_count(len(document.packages), 'package')} work"
+        idle = len(document.packages) - len(tried)
+        told += f", {idle} could not be tried" if idle else ""
+    elif tried:
+        told = _verdict(tried[0])
+    counts = ", ".join(f"{count} {name}" for name, count in document.outcomes.items() if count)
+    parts.append(Text.assemble((told, "bold green" if document.works else _BAD), f": {counts}"))
+    return Group(*parts)
+
+
+def _verdict(package: SmokedDocument) -> str:
+    """In one line; that a package can be installed does not mean that it works."""
+    if not package.works:
+        return "it does not work"
+    passed = {
+        one.test for run in package.runs for one in run.tests if one.outcome != Outcome.NOT_RUN
+    }
+    if passed <= _BEFORE_TESTS:
+        done = "unpacked" if package.kind == Kind.ZIP else "installed"
+        return f"it can be {done}, and nothing else was tried"
+    return "it works"
+
+
+def _package(package: SmokedDocument) -> Iterator[RenderableType]:
+    pythons = dict.fromkeys(f", Python {run.python}" for run in package.runs if run.python)
+    yield Text.assemble((package.file, "bold"), *pythons)
+    yield ""
+    yield _table(package)
+    yield from _conditions(package)
+    yield from _told(package)
+
+
+def _table(package: SmokedDocument) -> RenderableType:
+    """A row for each test, a column for each run."""
+    table = plain_table()
+    table.add_column("test", overflow="fold")
+    rows: dict[str, list[Text]] = {}
+    for number, run in enumerate(package.runs):
+        table.add_column(f"{run.installer}\n{run.environment}", justify="right", no_wrap=True)
+        for one in run.tests:
+            cells = rows.setdefault(_name(one), [])
+            cells += [Text("·")] * (number - len(cells))
+            cells.append(_cell(one))
+    for name, cells in rows.items():
+        table.add_row(name, *cells, *(["·"] * (len(package.runs) - len(cells))))
+    return table
+
+
+def _name(one: AttemptDocument) -> str:
+    return f"{one.test}, {one.variant}" if one.variant else one.test
+
+
+def _cell(one: AttemptDocument) -> Text:
+    """How long it took, if it passed; else what happened."""
+    if one.outcome == Outcome.PASSED:
+        return Text(f"{one.seconds:.1f} s", style=_STYLES[one.outcome])
+    return Text(one.outcome, style=_STYLES.get(one.outcome, _BAD))
+
+
+def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
+    """What was done to hostile environments, and what could not be."""
+    applied = {name: how for run in package.runs for name, how in run.applied.items()}
+    missing = {name: why for run in package.runs for name, why in run.not_applied.items()}
+    if not applied and not missing:
+        return
+    table = plain_table()
+    table.add_column("hostile", no_wrap=True)
+    table.add_column("how", overflow="fold")
+    for name, how in applied.items():
+        table.add_row(name, how)
+    for name, why in missing.items():
+        table.add_row(name, Text(f"not applied: {why}", style="yellow"))
+    yield ""
+    yield table
+
+
+def _told(package: SmokedDocument) -> Iterator[RenderableType]:
+    """Why tests were not run, and why others failed, with the end of what they printed."""
+    idle: dict[str, dict[str, None]] = {}
+    places: dict[tuple[str, Outcome, str], list[str]] = {}
+    outputs: dict[tuple[Outcome, str], str] = {}
+    for run in package.runs:
+        for one in run.tests:
+            why = one.why or ""
+            if one.outcome == Outcome.NOT_RUN:
+                idle.setdefault(why, {})[_name(one)] = None
+            elif why:
+                key = (_name(one), one.outcome, why)
+                places.setdefault(key, []).append(f"{run.installer} {run.environment}")
+                outputs.setdefault((one.outcome, why), one.output or "")
+    for why, names in idle.items():
+        yield ""
+        yield Text.assemble(("not run: ", "yellow"), f"{why}: {', '.join(names)}")
+    alike: dict[tuple[Outcome, str, str], list[str]] = {}
+    for (name, outcome, why), listed in places.items():
+        alike.setdefault((outcome, why, ", ".join(listed)), []).append(name)
+    for (outcome, why, where), tests in alike.items():
+        style = _STYLES.get(outcome, _BAD)
+        yield ""
+        yield Text.assemble((f"{', '.join(tests)} {outcome}", style), f" ({where}): {why}")
+        lines = [line for line in outputs[outcome, why].splitlines() if not _DULL.search(line)]
+        if len(lines) > 1:
+            yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))

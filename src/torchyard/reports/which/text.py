@@ -1,0 +1,53 @@
+"""The package that fits, as people read it."""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from torchyard.model.quantity import show_size
+from torchyard.reports.tables import plain_table
+from torchyard.reports.which.document import FactsDocument, OtherDocument, WhichDocument
+from torchyard.terminal.console import printable
+
+
+def which_report(document: WhichDocument) -> RenderableType:
+    """The machine, why most packages are not for it, and the one that is."""
+    machine = Text.assemble(("for ", "dim"), ", ".join(_machine(document.facts)))
+    parts: list[RenderableType] = [machine, ""]
+    if document.others:
+        parts += [_others(document.others), ""]
+    for note in document.notes:
+        parts += [Text.assemble(("note: ", "cyan"), printable(note)), ""]
+    choice = document.choice
+    if choice:
+        size = show_size(choice.size)
+        parts.append(Text.assemble((choice.file, "bold green"), f" ({size})", overflow="fold"))
+    else:
+        parts.append(Text(f"no {document.kind} of {document.project} fits", style="bold red"))
+    return Group(*parts)
+
+
+def _machine(facts: FactsDocument) -> Iterator[str]:
+    yield facts.python
+    yield facts.platform
+    if facts.glibc:
+        yield f"glibc {facts.glibc}"
+    named = {"NVIDIA's driver": facts.driver, "CUDA": facts.cuda, "ROCm": facts.rocm}
+    gpus = [f"{name} {version}" for name, version in named.items() if version]
+    gpus += ["Intel's GPU"] if facts.xpu else []
+    yield from gpus or ["no GPU"]
+
+
+def _others(others: list[OtherDocument]) -> Table:
+    table = plain_table()
+    table.add_column("not", justify="right", no_wrap=True)
+    table.add_column("because it", ratio=2)
+    table.add_column("such as", overflow="fold", ratio=3)
+    groups: dict[str, list[OtherDocument]] = {}
+    for other in others:
+        groups.setdefault(other.why, []).append(other)
+    for why, group in groups.items():
+        table.add_row(f"{len(group):,}", Text(printable(why)), Text(group[-1].file))
+    return table

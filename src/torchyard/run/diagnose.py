@@ -1,0 +1,204 @@
+"""From a log of any length to the few lines that tell why a step failed.
+
+One pass, in which most lines are dismissed by a glance: a build prints hundreds of thousands of
+compile commands of thousands of characters each. What counts as the cause, the best first:
+
+1. the first command that failed under ninja, with what it printed;
+2. the first other error: a CMake error, a traceback, a line that is known to be fatal;
+3. the last line of those that a step may survive, such as a download that is tried again;
+4. what stands above the first line that says that something else failed;
+5. the last lines of the log.
+
+When ninja starts or finishes, 2 to 4 are forgotten: they did not stop anything.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+
+from torchyard.model.failure import Failure, Found, Severity, Telling
+from torchyard.run.failure_patterns import Known, best
+from torchyard.run.log_blocks import (
+    CMAKE_ERROR,
+    CMAKE_WARNING,
+    FAILED,
+    PROGRESS,
+    TRACEBACK,
+    Block,
+    CMakeBlock,
+    IgnoredBlock,
+    LineBlock,
+    NinjaBlock,
+    PythonBlock,
+    shown,
+)
+
+LIMIT = 12
+TAIL = 8
+_LONG = 400
+"""Longer lines are commands, until they look like something else."""
+_COMMAND_HEAD = 200
+_LONGEST = 10_000
+_FLAG = re.compile(r" [-/][A-Za-z]")
+_DULL = ("-- ", "copying ", "creating ", "adding ", "running ", "writing ", "Installing ")
+"""What CMake and setuptools say in passing, such as `-- Performing Test X - Failed`."""
+
+_COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
+
+
+def telling_lines(
+    lines: Iterable[str], failures: Mapping[str, Failure], *, limit: int = LIMIT
+) -> Telling:
+    """Find out why a step failed from the lines of its log, those of earlier steps left out."""
+    reader = _Reader(Known(failures), limit)
+    total = 0
+    for total, line in enumerate(lines, 1):
+        reader.read(total, line)
+    return reader.tell(total)
+
+
+def plain(line: str) -> str:
+    """A line without colours, without what a progress bar wrote over, of bearable length."""
+    line = line.rstrip()
+    if "\x1b" in line:
+        line = _COLOUR.sub("", line).rstrip()
+    if "\r" in line:
+        line = line.rpartition("\r")[2]
+    return line[:_LONGEST]
+
+
+def _frames(line: str) -> bool:
+    """Whether a line opens a block of its own."""
+    if line.startswith(FAILED) or line.endswith(TRACEBACK):
+        return True
+    return "CMake" in line[:40] and line.lstrip().startswith((CMAKE_ERROR, *CMAKE_WARNING))
+
+
+def _is_command(line: str) -> bool:
+    """Whether a long line is a command and not words about one: `sh: line 1: 42 Killed c++ -c`."""
+    if ":" not in line:
+        return True
+    flag = _FLAG.search(line, 0, _COMMAND_HEAD)
+    return flag is not None and line.find(": ", 0, flag.start()) < 0
+
+
+class _Reader:
+    """What is remembered while a log goes by."""
+
+    def __init__(self, known: Known, limit: int) -> None:
+        self._known = known
+        self._limit = limit
+        self._open: Block | None = None
+        self._ninja: Block | None = None
+        self._fatal: Block | None = None
+        self._doubtful: Block | None = None
+        self._wrapper: list[tuple[int, str]] = []
+        self._recent: deque[tuple[int, str]] = deque(maxlen=TAIL)
+
+    def read(self, number: int, line: str) -> None:
+        line = plain(line)
+        if self._open and not (_frames(line) and isinstance(self._open, LineBlock)):
+            if self._open.take(number, line):
+                self._remember(number, line)
+                return
+            self._close()
+        if line[:1] == "[" and (progress := PROGRESS.match(line)):
+            if progress[1] in {"1", progress[2]}:
+                self._forget()
+        elif line and not (self._ninja and best(self._ninja.matches.values())):
+            self._judge(number, line)
+        self._remember(number, line)
+
+    def tell(self, total: int) -> Telling:
+        if self._open:
+            self._close()
+        block = self._ninja or self._fatal or self._doubtful
+        if not block:
+            found = Found.WRAPPER if self._wrapper else Found.TAIL
+            last = self._wrapper or list(self._recent)
+            return Telling(found=found, lines=tuple(shown(*line) for line in last), total=total)
+        return _telling(block, total)
+
+    def _remember(self, number: int, line: str) -> None:
+        if line:
+            self._recent.append((number, line))
+
+    def _forget(self) -> None:
+        """Ninja goes to work, or has done it: so nothing before was fatal."""
+        if not isinstance(self._fatal, CMakeBlock):
+            self._fatal = None
+        self._doubtful = None
+        self._wrapper = []
+
+    def _judge(self, number: int, line: str) -> None:
+        """Open a block if a line is worth one."""
+        if line.startswith(FAILED):
+            self._close()
+            self._open = NinjaBlock(self._known, self._limit, number, line)
+            return
+        if self._fatal or self._ninja:
+            return
+        if line.startswith(_DULL) or (len(line) > _LONG and _is_command(line)):
+            return
+        if _frames(line):
+            self._frame(number, line)
+        elif matches := self._known.matches(line):
+            self._line(number, line, {match.severity for match in matches})
+
+    def _frame(self, number: int, line: str) -> None:
+        """Open the block that a line announces."""
+        last = self._recent[-1][1] if self._recent else ""
+        self._close()
+        if line.lstrip().startswith(CMAKE_ERROR):
+            self._open = CMakeBlock(self._known, self._limit, number, line)
+        elif line.lstrip().startswith(CMAKE_WARNING) or last.startswith("Exception ignored "):
+            self._open = IgnoredBlock(self._known, line)
+            self._open.take(number, line)
+            return
+        else:
+            self._open = PythonBlock(self._known, self._limit, line)
+        if self._doubtful:
+            self._open.adopt(self._doubtful, number)
+
+    def _line(self, number: int, line: str, severities: set[Severity]) -> None:
+        """Open a block for a line that announces none, or remember that something failed."""
+        if severities & {Severity.FATAL, Severity.DOUBTFUL}:
+            self._open = LineBlock(self._known, self._limit, self._recent)
+            self._open.take(number, line)
+        elif Severity.WRAPPER in severities and not self._wrapper:
+            self._wrapper = [*self._recent, (number, line)]
+
+    def _close(self) -> None:
+        block, self._open = self._open, None
+        if block is None or isinstance(block, IgnoredBlock):
+            return
+        block.close()
+        if isinstance(block, NinjaBlock):
+            if not self._ninja or (
+                best(block.matches.values()) and not best(self._ninja.matches.values())
+            ):
+                self._ninja = block
+        elif block.severity == Severity.WRAPPER:
+            self._wrapper = self._wrapper or [(n, line.text) for n, line in block.lines.items()]
+        elif block.severity == Severity.DOUBTFUL:
+            self._doubtful = block
+        elif not self._fatal:
+            self._fatal = block
+
+
+def _telling(block: Block, total: int) -> Telling:
+    """Write down what a block tells."""
+    lines, match = block.told()
+    if not match:
+        return Telling(found=block.found, lines=lines, total=total)
+    failure = match.failure
+    return Telling(
+        found=block.found,
+        lines=lines,
+        total=total,
+        name=match.name,
+        kind=failure.kind,
+        title=match.fill(failure.title),
+        cause=match.fill(failure.cause),
+        fix=match.fill(failure.fix),
+    )

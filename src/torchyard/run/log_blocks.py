@@ -1,0 +1,293 @@
+"""Stretches of a log that belong together, each ending where its tool's output ends.
+
+A block is fed line by line and keeps the few that it may be asked for, never all of them.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable
+
+from torchyard.model.failure import Found, LogLine, Severity
+from torchyard.run.failure_patterns import Known, Match, best
+
+WIDTH = 300
+"""Longer lines are shown in part."""
+
+PROGRESS = re.compile(r"\[(\d+)/(\d+)\] ")
+CMAKE_ERROR = "CMake Error"
+CMAKE_WARNING = ("CMake Warning", "CMake Deprecation Warning")
+FAILED = "FAILED: "
+TRACEBACK = "Traceback (most recent call last):"
+_CHAIN = ("During handling of the above exception", "The above exception was the direct cause")
+_LEADS = ("In file included from ", "from ")
+_QUOTES = 3
+_GAP = 12
+_HEAD = 7
+_MESSAGE = 4
+_TEXT = 40
+
+
+def indentation(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def shown(number: int, line: str, start: int = 0) -> LogLine:
+    """A line as it is shown: if it is too long, the part in which an error stands."""
+    if len(line) > WIDTH:
+        begin = max(0, start - WIDTH // 3)
+        part = line[begin : begin + WIDTH]
+        line = ("… " if begin else "") + part + (" …" if begin + WIDTH < len(line) else "")
+    return LogLine(number=number, text=line)
+
+
+class Block:
+    """Lines that matched, with what leads to each and the source that is quoted under it."""
+
+    found = Found.LINE
+
+    def __init__(self, known: Known, limit: int) -> None:
+        self.known = known
+        self.limit = limit
+        self.lines: dict[int, LogLine] = {}
+        self.matches: dict[str, Match] = {}
+        self.places: dict[str, LogLine] = {}
+        self.last = 0
+        self._recent: deque[tuple[int, str]] = deque(maxlen=4)
+        self._quotes = 0
+
+    @property
+    def severity(self) -> Severity:
+        """How much the block proves: as much as the best of its lines, if any is known."""
+        severities = {match.severity for match in self.matches.values()}
+        return next((s for s in Severity if s in severities), Severity.FATAL)
+
+    def adopt(self, other: "Block", number: int) -> None:
+        """Take over what was said shortly before this block, at a given line, began."""
+        if number - other.last <= _GAP:
+            self.lines |= other.lines
+            self.keep(other.matches.values())
+            self.places = other.places | self.places
+
+    def take(self, number: int, line: str) -> bool:
+        """Add a line, or say that it is no longer part of this block."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Look at the block as a whole."""
+
+    def add(self, number: int, line: str, start: int = 0) -> None:
+        if len(self.lines) < self.limit:
+            self.lines.setdefault(number, shown(number, line, start))
+
+    def keep(self, matches: Iterable[Match], place: tuple[int, str] | None = None) -> None:
+        """Remember what was recognised, each failure once, and where."""
+        for match in matches:
+            if self.matches.setdefault(match.name, match) is match and place:
+                self.places[match.name] = shown(*place, match.start)
+
+    def told(self) -> tuple[tuple[LogLine, ...], Match | None]:
+        """The lines to show, and the failure that explains them; its line is among them."""
+        match = best(self.matches.values())
+        lines = dict(sorted(self.lines.items())[: self.limit])
+        if match and (place := self.places.get(match.name)) and place.number not in lines:
+            if len(lines) == self.limit:
+                lines.popitem()
+            lines[place.number] = place
+        return tuple(line for _, line in sorted(lines.items())), match
+
+    def look(self, number: int, line: str) -> list[Match]:
+        """Keep a line that tells something, and the lines that belong to it."""
+        matches = self.known.matches(line)
+        telling = [m for m in matches if m.severity != Severity.WRAPPER]
+        if telling:
+            for lead in self._leads():
+                self.add(*lead)
+            self.add(number, line, telling[0].start)
+            self.keep(telling, (number, line))
+            self.last = number
+            self._quotes = _QUOTES
+        elif self._quotes and line[:1] == " ":
+            self.add(number, line)
+            self._quotes -= 1
+        else:
+            self._quotes = 0
+        self._recent.append((number, line))
+        return matches
+
+    def look_at_whole(self, lines: list[str]) -> None:
+        """Recognise what was wrapped: a message that goes over several lines."""
+        whole = " ".join(" ".join(lines).split())
+        self.keep(self.known.matches(whole))
+
+    def _leads(self) -> list[tuple[int, str]]:
+        """What stands above an error and says where it is."""
+        recent = list(self._recent)
+        for index, (_, line) in reversed(list(enumerate(recent))):
+            if not line.startswith(" "):
+                break
+            if line.lstrip().startswith('File "'):  # of a traceback: the place and the code there
+                return recent[index : index + 2]
+        if recent and not self.known.matches(recent[-1][1]):
+            line = recent[-1][1].strip()
+            if line.endswith((":", "required from here")) or line.startswith(_LEADS):
+                return recent[-1:]
+        return []
+
+
+class LineBlock(Block):
+    """Errors that no tool has framed, near each other."""
+
+    def __init__(self, known: Known, limit: int, recent: deque[tuple[int, str]]) -> None:
+        super().__init__(known, limit)
+        self._recent.extend(recent)
+
+    def take(self, number: int, line: str) -> bool:
+        if (self.last and number - self.last > _GAP) or PROGRESS.match(line):
+            return False
+        severities = {match.severity for match in self.known.matches(line)}
+        proves = {Severity.FATAL}
+        if not self.matches or self.severity == Severity.DOUBTFUL:
+            proves.add(Severity.DOUBTFUL)
+        if severities and not severities & proves:
+            return True  # an echo, or something else
+        self.look(number, line)
+        return True
+
+
+class NinjaBlock(Block):
+    """A command that failed under ninja: its outputs, the command itself, all that it printed."""
+
+    found = Found.NINJA
+
+    def __init__(self, known: Known, limit: int, number: int, line: str) -> None:
+        super().__init__(known, limit)
+        self.look(number, line)
+        self.add(number, line)
+        self._command = number + 1
+        self._last: deque[tuple[int, str]] = deque(maxlen=6)
+
+    def take(self, number: int, line: str) -> bool:
+        if line.startswith((FAILED, "ninja: ")) or PROGRESS.match(line):
+            return False
+        if line and number != self._command:
+            self.look(number, line)
+            self._last.append((number, line))
+        return True
+
+    def close(self) -> None:
+        if not self.matches:
+            for number, line in self._last:
+                self.add(number, line)
+        self.look_at_whole([line.text for line in self.lines.values()])
+
+
+class CMakeBlock(Block):
+    """CMake's words about one error, which it wraps and indents; or about several in a row."""
+
+    found = Found.CMAKE
+
+    def __init__(self, known: Known, limit: int, number: int, line: str) -> None:
+        super().__init__(known, limit)
+        self._indent = indentation(line)
+        self._first = number
+        self._text = [line]
+        self.look(number, line)
+
+    def take(self, number: int, line: str) -> bool:
+        if not line:
+            return True
+        inner = indentation(line) > self._indent
+        again = line.lstrip().startswith((CMAKE_ERROR, "Call Stack"))
+        second = number == self._first + 1 and not line.startswith(("-- ", "["))
+        if not (inner or again or second):
+            return False
+        self.look(number, line)
+        if len(self.lines) < _HEAD:
+            self.add(number, line)
+        if len(self._text) < _TEXT:
+            self._text.append(line)
+        return True
+
+    def close(self) -> None:
+        self.look_at_whole(self._text)
+
+
+class PythonBlock(Block):
+    """A traceback, and those that follow from it: where, the exception, its message."""
+
+    found = Found.PYTHON
+
+    def __init__(self, known: Known, limit: int, line: str) -> None:
+        super().__init__(known, limit)
+        self._indent = indentation(line)
+        self._inside = True
+        self._message: list[str] = []
+        self._text: list[str] = []
+
+    @property
+    def severity(self) -> Severity:
+        """A traceback is the end of a program, unless it only says that another one failed."""
+        known = super().severity
+        return known if known == Severity.WRAPPER else Severity.FATAL
+
+    def take(self, number: int, line: str) -> bool:
+        if line.lstrip().startswith((*_CHAIN, TRACEBACK)):
+            self._inside = line.endswith(TRACEBACK)
+            self._message = []
+        elif not line:
+            self._message = []
+        elif self._inside and indentation(line) > self._indent:
+            self._frame(number, line)
+        elif self._inside or self._goes_on(line):
+            self._inside = False
+            self._exception(number, line)
+        else:
+            return False
+        return True
+
+    def _frame(self, number: int, line: str) -> None:
+        """Remember the innermost frame, without the carets under it."""
+        if line.lstrip().startswith('File "'):
+            self._recent.clear()
+        if line.strip("^~ "):
+            self._recent.append((number, line))
+
+    def _goes_on(self, line: str) -> bool:
+        """Whether a line is still part of an exception's message."""
+        if not 0 < len(self._message) < _MESSAGE:
+            return False
+        return self._message[0].endswith(":") or indentation(line) > self._indent
+
+    def _exception(self, number: int, line: str) -> None:
+        for lead in self._recent:
+            self.add(*lead)
+        self._recent.clear()
+        self.keep(self.known.matches(line), (number, line))
+        self.add(number, line)
+        self._message.append(line)
+        if len(self._text) < _TEXT:
+            self._text.append(line)
+
+    def close(self) -> None:
+        self.look_at_whole(self._text)
+
+
+class IgnoredBlock(Block):
+    """A CMake warning, or an exception that Python ignores: may say anything and proves nothing."""
+
+    def __init__(self, known: Known, line: str) -> None:
+        super().__init__(known, 0)
+        self._indent = indentation(line)
+        self._exception = False
+
+    def take(self, number: int, line: str) -> bool:
+        del number
+        if not line or indentation(line) > self._indent:
+            return True
+        if line.lstrip().startswith(TRACEBACK):
+            self._exception = True
+            return True
+        if self._exception:
+            self._exception = False
+            return True
+        return line.lstrip().startswith("Call Stack")

@@ -1,0 +1,147 @@
+"""What the steps of a recipe compile with, laid out in the job's directory before the first step.
+
+This happens outside of any sandbox, with the caller's own settings for the network; so steps need
+none.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import ElsewhereError, HostError
+from torchyard.model.config import Sandbox
+from torchyard.model.event import Noted
+from torchyard.model.identifier import ANY_PYTHON
+from torchyard.model.job_spec import Task
+from torchyard.model.recipe import Stage
+from torchyard.model.toolchain import Toolchain
+from torchyard.package.contents import Kind
+from torchyard.recipes import compiles_by_recipe, is_tried_by_us
+from torchyard.recipes.proof import PUBLISHED
+from torchyard.recipes.pytorch import core_of, environment
+from torchyard.run.sandbox import work_path
+from torchyard.run.steps import Report, StepContext
+from torchyard.run.workdir import WorkDir
+
+if TYPE_CHECKING:
+    from torchyard.toolchain.interpreters import Interpreter
+
+
+_WHEELS = "toolchain/wheels"
+_NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
+"""How a test says that it wants numpy."""
+
+
+def equip_job(
+    place: WorkDir, sandbox: Sandbox, cache: str | None, report: Report
+) -> Mapping[str, str]:
+    """Lay out what a recipe's steps compile with, or try; return the variables that show it."""
+    order = place.order
+    smokes = is_tried_by_us(order.task)
+    if not smokes and not compiles_by_recipe(order.task):
+        return {}
+    if sandbox.root is not None:
+        msg = f"{order.task.id} needs this machine's compilers and Pythons, not a root's"
+        raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
+    if smokes:
+        return _equip_smoke(place, work_path(sandbox, place.folder))
+    # It takes longer to load than many a job takes that compiles nothing.
+    from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
+    from torchyard.toolchain.provision import equip  # noqa: PLC0415
+
+    core = core_of(order)
+    seen_as = work_path(sandbox, place.folder)
+    if core.settings.get("cache"):
+        # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
+        shared = sandbox.kind == "view" and cache and _usable(cache, place, report)
+        cache = shared or f"{seen_as}/home/.cache"
+    else:
+        cache = None
+    tools = equip(
+        core.table("identity"),
+        toolchain=_toolchain(core, cache),
+        compute=core.facts["compute"],
+        blas=core.facts["variant"],
+        archs=core.words("archs"),
+        interpreter=_interpreter(order.task),
+        requires=core.words("requires"),
+        folder=place.folder,
+        seen_as=seen_as,
+        tables=load_tables(),
+        digests=Digests(place.folder.parent / DIGESTS),
+    )
+    return tools | environment(order)
+
+
+def _usable(cache: str, place: WorkDir, report: Report) -> str | None:
+    """The place of a cache, if it can be used just now."""
+    from torchyard.toolchain.cache import is_usable  # noqa: PLC0415 - as above
+
+    if is_usable(cache, place.folder):
+        return cache
+    text = f"compiles everything: the compile cache {cache} can't be used now"
+    report(Noted(job=place.order.task.id, text=text))
+    return None
+
+
+def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
+    """Let a wheel be tried without a network: with its Python, and all that it requires."""
+    task = place.order.task
+    if PUBLISHED in task.settings:
+        return _equip_visit(task)
+    wheels = sorted((place.folder / "inputs" / Stage.PACKAGE).glob("*.whl"))
+    if not wheels:
+        return {}
+    from torchyard.checks.smoke.wheelhouse import gather, offline  # noqa: PLC0415 - as above
+
+    interpreter = _interpreter(task)
+    numpy = task.facts["name"] == "torch" or any(map(_NUMPY.search, task.table("tests").values()))
+    folder = place.folder / _WHEELS
+    gather(wheels, interpreter, folder, numpy=numpy)
+    return {"PATH": str(Path(interpreter.path).parent)} | offline(folder, f"{seen_as}/{_WHEELS}")
+
+
+def _equip_visit(task: Task) -> Mapping[str, str]:
+    """Show the Python that a published wheel is for; one for any Python is tried by any."""
+    if task.facts["kind"] != Kind.WHEEL or task.facts["python"] == ANY_PYTHON:
+        return {}
+    return {"PATH": str(Path(_interpreter(task).path).parent)}
+
+
+def _interpreter(task: Task) -> "Interpreter":
+    """The Python of a job; for a core, any will do."""
+    from torchyard.toolchain.interpreters import (  # noqa: PLC0415 - as above
+        interpreter_for,
+        running_interpreter,
+    )
+
+    if task.stage is Stage.CORE:
+        return running_interpreter()
+    try:
+        return interpreter_for(task.facts["python"])
+    except HostError as error:  # the machine that planned has it
+        raise ElsewhereError.of(error.diagnostics) from error
+
+
+def end_cache(bench: StepContext) -> dict[str, str]:
+    """End a job's own server of the compile cache, if it has one, and say how well it served."""
+    if "SCCACHE_SERVER_UDS" not in bench.tools or bench.sandbox.kind != "view":
+        return {}
+    from torchyard.toolchain import cache  # noqa: PLC0415 - few jobs have one
+
+    env, folder = bench.environment(), bench.place.folder
+    try:
+        served = cache.stats(env, folder)
+        cache.stop(env, folder)
+    except (HostError, OSError, msgspec.MsgspecError):  # the job counts, and not this
+        return {}
+    return {"cache_hits": str(served.hits), "cache_misses": str(served.misses)}
+
+
+def _toolchain(core: Task, cache: str | None) -> Toolchain:
+    """The table as the file had it, as far as the job depends on it."""
+    return msgspec.convert({**core.table("toolchain"), "cache": cache}, Toolchain)

@@ -1,0 +1,119 @@
+"""Removing what nobody needs: garbage collection."""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from torchyard.model.recipe import Stage
+from torchyard.store import claims
+from torchyard.store.gc_lease import Sweep
+from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, claim_key, name_of, result_key
+from torchyard.store.objects import Meta
+from torchyard.store.pins import pinned
+from torchyard.store.store import Store
+
+_ABANDONED = timedelta(days=1)
+"""Whoever claimed a job, and has said nothing for so long, is probably gone."""
+
+
+T = TypeVar("T")
+
+
+class Garbage(NamedTuple):
+    """What a collection removes: results by identifier, objects and leftover files by name."""
+
+    results: dict[str, str]
+    blobs: dict[str, int]
+    leftovers: dict[Path, int]
+    kept: int
+
+    @property
+    def freed(self) -> int:
+        return sum(self.blobs.values()) + sum(self.leftovers.values())
+
+
+def collect(
+    store: Store, reachable: Collection[str], grace: timedelta, *, dry_run: bool = False
+) -> Garbage:
+    """Remove results that are neither reachable, pinned, published nor young, and lone blobs."""
+    sweep = Sweep(store.objects)
+    with sweep as now:
+        garbage = _find(store, {*reachable, *pinned(store)}, now - grace, sweep.beat)
+        if not dry_run:
+            # A manifest goes before its blobs: what is left of a result is never half of it.
+            for key in (*map(result_key, garbage.results), *garbage.blobs):
+                sweep.beat()
+                store.objects.delete([key])
+            for path in garbage.leftovers:
+                path.unlink(missing_ok=True)
+    if not dry_run:
+        _drop_claims(store, now - _ABANDONED)
+    return garbage
+
+
+def _drop_claims(store: Store, born: datetime) -> None:
+    """Remove claims on jobs that are done, and old ones that nobody keeps alive.
+
+    Old ones are watched for a while: they may look old only because a clock jumped.
+    """
+    objects = store.objects
+    claimed = {name_of(meta.key) for meta in objects.list(CLAIMS)}
+    objects.delete(map(claim_key, store.known(claimed)))
+
+    def old() -> dict[str, str]:
+        return {meta.key: meta.tag for meta in _older(objects.list(CLAIMS), born)}
+
+    before = old()
+    if before:
+        time.sleep(claims.DEAD)
+        objects.delete(key for key, tag in old().items() if before.get(key) == tag)
+
+
+def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:
+    """Everything that was last written before a moment and that nothing leads to."""
+    metas = list(_alive(store.objects.list(RESULTS), beat))
+    listed = {name_of(meta.key) for meta in metas}
+    old = {name_of(meta.key) for meta in _older(metas, born)}
+    kept: set[str] = set()
+    unwanted: dict[str, tuple[str, Iterable[str]]] = {}
+    for result in _alive(store.results(listed), beat):
+        if result.order.task.stage is Stage.PUBLISH:
+            wanted |= {result.fingerprint, *result.order.task.inputs}
+        if result.fingerprint in old:
+            unwanted[result.fingerprint] = (result.id, result.blobs())
+        else:
+            kept.update(result.blobs())
+    results = {}
+    for name, (identifier, blobs) in unwanted.items():
+        if name in wanted:
+            kept.update(blobs)
+        else:
+            results[name] = identifier
+    blobs_found = list(_older(_alive(store.objects.list(BLOBS), beat), born))
+    # Others may have written manifests while we looked, with blobs that are old.
+    newer = {name_of(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)} - listed
+    for result in _alive(store.results(newer), beat):
+        kept.update(result.blobs())
+    return Garbage(
+        results,
+        {meta.key: meta.size for meta in blobs_found if name_of(meta.key) not in kept},
+        {
+            path: status.st_size
+            for path, status in store.objects.leftovers()
+            if status.st_mtime < born.timestamp()
+        },
+        len(listed) + len(newer) - len(results),
+    )
+
+
+def _alive(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:
+    """Pass things on; looking at all of a big store takes longer than a sweep may say nothing."""
+    for one in found:
+        beat()
+        yield one
+
+
+def _older(found: Iterable[Meta], born: datetime) -> Iterable[Meta]:
+    return (meta for meta in found if meta.modified < born)

@@ -1,0 +1,1 @@
+"""The two streams of a command: data on standard output, messages on standard error."""

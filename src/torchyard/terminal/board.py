@@ -1,0 +1,210 @@
+"""What a build looks like just now: events folded into a board, and the board drawn."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions
+from rich.text import Text
+
+from torchyard.model.event import (
+    AnyEvent,
+    Began,
+    Ended,
+    Finished,
+    Noted,
+    Progress,
+    SlotsChanged,
+    Started,
+    Stepping,
+)
+from torchyard.model.quantity import show_duration, show_size
+from torchyard.terminal.events import finished_line
+
+_NOTES = 3
+"""How many notes a board has room for."""
+
+_LEAST = 8
+"""A step's name is shown if there is room for so many letters of it."""
+
+_SHOWN = 12
+"""How many running jobs a board has room for."""
+
+
+class Running:
+    """A job that is running: since when, at which step, how far."""
+
+    def __init__(self, started: Started) -> None:
+        self.job = started.job
+        self.began = started.at
+        self.worker = started.worker
+        self.step = f"on {started.worker}" if started.worker else ""
+        self.stepped = started.at
+        self.progress: tuple[int, int] | None = None
+
+
+class Board:
+    """Everything that events have said about a build so far."""
+
+    def __init__(self) -> None:
+        self.began: Began | None = None
+        self.finished: Finished | None = None
+        self.running: dict[str, Running] = {}
+        self.outcomes: Counter[str] = Counter()
+        self.failed: list[Ended] = []
+        self.notes: list[str] = []
+        self.slots: SlotsChanged | None = None
+        self.now = 0.0
+        self._ended: Counter[str] = Counter()
+        self._lasted: dict[str, list[float]] = {}
+
+    def __call__(self, event: AnyEvent) -> None:
+        """Take an event in."""
+        self.now = max(self.now, event.at)
+        match event:
+            case Began():
+                self.began = event
+            case Started():
+                self.running[event.job] = Running(event)
+            case Stepping() if event.job in self.running:
+                self.running[event.job].step = f"{event.number}/{event.of} {event.step}"
+                self.running[event.job].progress = None
+                self.running[event.job].stepped = event.at
+            case Progress() if event.job in self.running:
+                self.running[event.job].progress = (event.done, event.total)
+            case SlotsChanged():
+                self.slots = event
+            case Noted():
+                text = f"{event.job}: {event.text}" if event.job else event.text
+                self.notes = [*self.notes, text][-_NOTES:]
+            case Ended():
+                self._end(event)
+            case Finished():
+                self.finished = event
+            case _:
+                pass
+
+    def _end(self, event: Ended) -> None:
+        self.running.pop(event.job, None)
+        if event.outcome == "retry":
+            self.notes = [*self.notes, f"{event.job} is tried again: {event.why}"][-_NOTES:]
+            return
+        self.outcomes[event.outcome] += 1
+        self._ended[_stage(event.job)] += 1
+        if event.outcome == "failed":
+            self.failed.append(event)
+        if event.outcome == "built":
+            self._lasted.setdefault(_stage(event.job), []).append(event.seconds)
+
+    @property
+    def ended(self) -> int:
+        return sum(self.outcomes.values())
+
+    def remaining(self, now: float) -> float | None:
+        """Seconds that are left, going by how long jobs lasted; None while nobody can know."""
+        if not self.began or self.finished:
+            return None
+        usual = {stage: sum(lasted) / len(lasted) for stage, lasted in self._lasted.items()}
+        usual = {**self.began.expected, **usual}
+        running = Counter(_stage(job) for job in self.running)
+        left = Counter(self.began.stages) - self._ended - running
+        going = [self._left(job, usual, now) for job in self.running.values()]
+        if any(stage not in usual for stage in left) or None in going:
+            return None
+        seconds = [left_over for left_over in going if left_over is not None]
+        work = sum(seconds) + sum(count * usual[stage] for stage, count in left.items())
+        return max([work / max(1, len(self.running)), *seconds])
+
+    def _left(self, job: Running, usual: dict[str, float], now: float) -> float | None:
+        """How long a running job will go on: by its progress, or as long as others did."""
+        if job.progress and job.progress[0]:
+            done, total = job.progress
+            return (now - job.stepped) * (total - done) / done
+        lasts = usual.get(_stage(job.job))
+        return None if lasts is None else max(0.0, lasts - (now - job.began))
+
+
+def _stage(identifier: str) -> str:
+    return identifier.partition(":")[0]
+
+
+class Picture(NamedTuple):
+    """A board at one moment; `memory` is that of each running job, as far as it is known."""
+
+    board: Board
+    now: float
+    memory: Mapping[str, int] = MappingProxyType({})
+
+    def __rich_console__(self, _: Console, options: ConsoleOptions) -> Iterator[Text]:
+        board, began = self.board, self.board.began
+        if began is None:
+            yield Text("nothing has begun")
+            return
+        yield self._headline(began)
+        label = f"{began.project}/"
+        if not board.finished:
+            yield from self._rows(label, options.max_width)
+            for note in board.notes:
+                yield Text(f"note: {note.replace(label, '')}", style="yellow")
+        for ended in board.failed[-_NOTES:]:
+            why = ended.why.partition("\n")[0].replace(label, "")
+            yield Text(f"failed: {why}", style="red")
+
+    def _headline(self, began: Began) -> Text:
+        board = self.board
+        if board.finished:
+            return Text(finished_line(board.finished))
+        text = Text.assemble((began.project, "bold"), f"  {board.ended} of {began.needed:,} jobs")
+        if board.outcomes["failed"]:
+            text.append(f", {board.outcomes['failed']} failed", style="bold red")
+        text.append(f"  {clock(self.now)}")
+        left = board.remaining(self.now)
+        if left is not None:
+            text.append(f", about {show_duration(round(left))} left")
+        if board.slots and board.slots.allowed < began.slots:
+            text.append(f"  {board.slots.allowed} of {began.slots} slots", style="yellow")
+        return text
+
+    def _rows(self, label: str, width: int) -> Iterator[Text]:
+        """A line for each running job: what can be cut is cut, and never the figures."""
+        shown = list(self.board.running.values())[:_SHOWN]
+        figures = [self._figures(job) for job in shown]
+        wide = max((len(text) for text in figures), default=0)
+        names = [job.job.replace(label, "") for job in shown]
+        room = width - wide - 2
+        longest = min(max(map(len, names), default=0), room)
+        wanted = max((len(job.step) for job in shown), default=0)
+        step = min(room - longest - 2, wanted)
+        for job, name, text in zip(shown, names, figures, strict=True):
+            line = Text(f"{shorten(name, longest):{longest}}")
+            if step and step >= min(_LEAST, wanted):
+                line.append(f"  {shorten(job.step, step):{step}}", style="dim")
+            line.append(f"  {text:>{wide}}")
+            yield line
+        if len(self.board.running) > _SHOWN:
+            yield Text(f"and {len(self.board.running) - _SHOWN} more", style="dim")
+
+    def _figures(self, job: Running) -> str:
+        if job.worker:  # nobody here knows more
+            return clock(self.now - job.began)
+        counts = f"{job.progress[0]}/{job.progress[1]}" if job.progress else ""
+        memory = self.memory.get(job.job, 0)
+        return (
+            f"{counts:>9} {show_size(memory) if memory else '':>7} {clock(self.now - job.began):>7}"
+        )
+
+
+def clock(seconds: float) -> str:
+    """A time that is seen to pass: `7:05`, `1:02:30`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def shorten(text: str, room: int) -> str:
+    """Cut a text in its middle: what tells names apart is at their ends."""
+    if len(text) <= room:
+        return text
+    front = max(0, (room - 1) // 2)
+    return f"{text[:front]}…{text[len(text) - (room - 1 - front) :]}"

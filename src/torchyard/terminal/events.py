@@ -1,0 +1,77 @@
+"""Events → lines that people read where there is no board: pipes, files, CI logs."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+from torchyard.model.event import (
+    AnyEvent,
+    Began,
+    Ended,
+    Finished,
+    Noted,
+    Progress,
+    SlotsChanged,
+    Started,
+    Stepped,
+    Stepping,
+)
+from torchyard.model.quantity import show_count, show_duration, show_size
+
+
+def line_of(event: AnyEvent) -> str | None:  # noqa: PLR0911 - one for each kind
+    """Say an event in a line; None if it is not worth one."""
+    match event:
+        case Began():
+            slots = f", with {show_count(event.slots, 'compile slot')}" if event.slots else ""
+            return (
+                f"{event.project}: {event.needed:,} of {show_count(event.jobs, 'job')} to do{slots}"
+            )
+        case Started():
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            where = f" on {event.worker}" if event.worker else ""
+            return f"started  {event.job}{where}{again}"
+        case Stepping():
+            return f"step {event.number}/{event.of}  {event.job}: {event.step}"
+        case Progress() | Stepped():
+            return None
+        case Noted():
+            return f"note     {event.job}: {event.text}" if event.job else f"note     {event.text}"
+        case SlotsChanged():
+            return f"slots    {event.allowed} of {event.total}: {event.why}"
+        case Ended():
+            return _ended(event)
+        case Finished():
+            return finished_line(event)
+        case _:
+            assert_never(event)
+
+
+def _ended(event: Ended) -> str:
+    facts = []
+    if event.outcome == "built":
+        facts = [show_duration(event.seconds), show_size(event.size)]
+    if event.why:
+        facts.append(event.why.partition("\n")[0].removeprefix(f"{event.job}: "))
+    return f"{event.outcome:8} {event.job}" + (f": {', '.join(facts)}" if facts else "")
+
+
+def finished_line(event: Finished) -> str:
+    """Say how a build went."""
+    counts = [
+        f"{count:,} {word}"
+        for word in ("built", "cached", "failed", "skipped")
+        if (count := getattr(event, word))
+    ]
+    how = "interrupted" if event.interrupted else "failed" if event.failed else "done"
+    return f"{how} after {show_duration(event.seconds)}: {', '.join(counts) or 'nothing to do'}"
+
+
+def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
+    """A listener that prints lines."""
+
+    def listen(event: AnyEvent) -> None:
+        line = line_of(event)
+        if line is not None:
+            put(line)
+
+    return listen

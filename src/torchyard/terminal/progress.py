@@ -1,0 +1,41 @@
+"""How far a long reading is: one line on a terminal, and nothing elsewhere."""
+
+import os
+import sys
+import time
+from typing import Self
+
+from torchyard.terminal.console import write_error
+
+_OFTEN = 0.2
+"""Seconds between two drawings; what takes less than this is never drawn."""
+
+
+class Progress:
+    """A line that is drawn anew with each share of the work that is done."""
+
+    def __init__(self, what: str, total: int) -> None:
+        self.what = what
+        self.total = total
+        self._done = 0
+        self._drawn = time.monotonic()
+        stream = sys.stderr
+        self._visible = stream is not None and stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._dirty = False
+
+    def __call__(self, more: int) -> None:
+        """So many more are done."""
+        self._done += more
+        now = time.monotonic()
+        if self._visible and now - self._drawn >= _OFTEN:
+            self._drawn, self._dirty = now, True
+            share = min(1, self._done / max(1, self.total))
+            line = f"{share:4.0%} {self.what}"[: os.get_terminal_size(sys.stderr.fileno()).columns]
+            write_error(f"\r\x1b[K{line}".encode())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._dirty:
+            write_error(b"\r\x1b[K")
