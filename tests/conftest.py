@@ -20,6 +20,9 @@ settings.register_profile("local", deadline=None)
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "nightly", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Whoever starts the tests in the background may ignore it, and so would all that they start.
