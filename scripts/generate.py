@@ -13,8 +13,8 @@ from pathlib import Path
 
 import click
 import msgspec
-from torchyard_farm.asking.schemas import SCHEMAS as FARMED
 from torchyard_farm.cli.main import command as farm
+from torchyard_farm.client.schemas import SCHEMAS as FARMED
 from torchyard_farm.settings.farm import FarmSpec
 
 from torchyard.checks.registry import RULES

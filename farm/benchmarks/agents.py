@@ -9,13 +9,13 @@ from twisted.application.service import MultiService
 from twisted.internet import reactor
 
 from torchyard.model.recipe import Stage
-from torchyard_farm.machine.trust import entrust
+from torchyard_farm.worker.commands import install_job_command
 
 
 def main() -> None:
     folder, host, port, *names = sys.argv[1:]
     password = sys.stdin.read().strip()
-    entrust(tuple(Stage), {})
+    install_job_command(tuple(Stage), {})
     agents = MultiService()
     for name in names:
         base = Path(folder, name)

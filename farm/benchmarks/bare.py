@@ -13,9 +13,9 @@ from buildbot.process.properties import Properties
 from buildbot.schedulers.base import ReconfigurableBaseScheduler
 from twisted.internet import defer
 
-from torchyard_farm.master.database import database_of
+from torchyard_farm.master.db.connection import database_config
 from torchyard_farm.settings.farm import load_farm
-from torchyard_farm.settings.layout import secret_of
+from torchyard_farm.settings.layout import read_secret
 
 BUILDER = "bare"
 _STAMP = {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}
@@ -35,7 +35,7 @@ def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[st
         workdir=".",
     )
     return {
-        "db": database_of(farm.database),
+        "db": database_config(farm.database),
         "protocols": {"pb": {"port": farm.listen.endpoint}},
         "www": {"port": farm.web.endpoint},
         "buildbotURL": f"http://{farm.web.host}:{farm.web.port}/",
@@ -43,7 +43,8 @@ def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[st
         "collapseRequests": False,
         "prioritizeBuilders": lambda _master, builders: builders,
         "workers": [
-            worker.Worker(name, secret_of(here, machine), max_builds=1) for name, machine in agents
+            worker.Worker(name, read_secret(here, machine), max_builds=1)
+            for name, machine in agents
         ],
         "builders": [
             util.BuilderConfig(

@@ -41,10 +41,10 @@ from benchmarks.million import config, tables
 from farm.tests.farms import postgres
 from tests.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan
-from torchyard_farm.jobs.plans import FarmPlan, Plans, farm_plan
-from torchyard_farm.master.database import database_of
-from torchyard_farm.settings.farm import agents_of, load_farm
-from torchyard_farm.settings.layout import make_master, run_buildbot, secret_of
+from torchyard_farm.master.db.connection import database_config
+from torchyard_farm.scheduling.plans import FarmPlan, Plans, farm_plan
+from torchyard_farm.settings.farm import load_farm, worker_names
+from torchyard_farm.settings.layout import make_master, read_secret, run_buildbot
 
 ROOT = Path(__file__).resolve().parents[2]
 SIDES = ("bare", "farm")
@@ -145,12 +145,12 @@ class Side:
         self._start([sys.executable, "-m", "torchyard", "farm", "start", ".", "--foreground"])
         self._wait(self._answers)
         listen = self.farm.listen
-        names = agents_of(MACHINE, self.farm.machines[0].slots)
+        names = worker_names(MACHINE, self.farm.machines[0].slots)
         script = str(ROOT / "farm" / "benchmarks" / "agents.py")
         agents = self._start(
             [sys.executable, script, str(workers), listen.host, str(listen.port), *names]
         )
-        agents.stdin.write(secret_of(self.folder, MACHINE).encode())
+        agents.stdin.write(read_secret(self.folder, MACHINE).encode())
         agents.stdin.close()
         self._wait(lambda: self._there() == len(names))
 
@@ -260,7 +260,7 @@ def _cpu(process: psutil.Popen) -> float:
 
 
 def connect(url: str) -> sa.Connection:
-    engine = sa.create_engine(database_of(url)["db_url"], isolation_level="AUTOCOMMIT")
+    engine = sa.create_engine(database_config(url)["db_url"], isolation_level="AUTOCOMMIT")
     return engine.connect()
 
 

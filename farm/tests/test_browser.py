@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm
-from farm.tests.shown import BROKEN, shown_text
+from farm.tests.showcase import BROKEN, shown_text
 from tests.browser import Browser
 from tests.helpers import make_project
 from tests.services import LOOPBACK
-from torchyard_farm.pages.markup import mark_of
-from torchyard_farm.pages.progress import State
+from torchyard_farm.web.markup import css_class
+from torchyard_farm.web.progress import TaskState
 
 pytestmark = pytest.mark.integration
 
@@ -101,7 +101,7 @@ def test_a_plan_can_be_watched(farm: TrialFarm, tmp_path: Path) -> None:
         for scheme in ("light", "dark"):
             features = [{"name": "prefers-color-scheme", "value": scheme}]
             browser.devtools("Emulation.setEmulatedMedia", features=features)
-            assert browser.run(_PALE, [mark_of(state) for state in State]) == []
+            assert browser.run(_PALE, [css_class(state) for state in TaskState]) == []
         leads_to_the_log(browser)
 
 

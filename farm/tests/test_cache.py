@@ -15,7 +15,7 @@ from tests.publishing import torchyard
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.store.store import Store
-from torchyard_farm.machine.trust import entrust
+from torchyard_farm.worker.commands import install_job_command
 
 needs_compilers = pytest.mark.skipif(
     not all(map(shutil.which, ("gcc", "bwrap"))), reason="there is no gcc or no bwrap here"
@@ -38,7 +38,7 @@ def test_a_machine_tells_its_jobs_where_its_cache_is(
     more: list[str],
 ) -> None:
     monkeypatch.setitem(commandRegistry, "shell", commandRegistry["shell"])
-    entrust(tuple(Stage), secrets, cache)
+    install_job_command(tuple(Stage), secrets, cache)
     for words, added in ((["torchyard", "run"], more), (["torchyard", "cancel"], [])):
         command = object.__new__(commandRegistry["shell"])
         command.args = {"workdir": str(tmp_path), "command": words}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, postgres_programs, wait_until
-from farm.tests.visitors import Visitor
+from farm.tests.web_clients import Visitor
 from tests.publishing import PUBLISHES, make_publishing_yard
 from tests.services import Place, S3Server
 from torchyard.errors import HostError
@@ -19,8 +19,8 @@ from torchyard.model.recipe import Stage
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
 from torchyard.store.trees import read_log
-from torchyard_farm.machine.credentials import take_worker_credentials
-from torchyard_farm.settings.layout import secret_of
+from torchyard_farm.settings.layout import read_secret
+from torchyard_farm.worker.credentials import take_worker_credentials
 
 _ONE = PUBLISHES.replace('"cp311", "cp312"', '"cp312"')
 
@@ -109,7 +109,7 @@ def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> 
         for path in (f"builds/{failed}", f"builders/{page['builderid']}/builds/{page['number']}"):
             with Visitor(farm) as visitor:
                 for name, status in (("starter", 403), ("publisher", 200)):
-                    visitor.log_in(name, secret_of(farm.master, name))
+                    visitor.log_in(name, read_secret(farm.master, name))
                     assert visitor.ask_for("rebuild", path) == status, (name, path)
 
 

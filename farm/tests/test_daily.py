@@ -13,7 +13,7 @@ from tests.served import directory_config
 from tests.services import Nginx
 from tests.smoke import make_wheel
 from torchyard.host.process import capture
-from torchyard_farm.settings.dates import spell_moment
+from torchyard_farm.settings.dates import format_moment
 
 pytestmark = pytest.mark.integration
 
@@ -56,7 +56,7 @@ def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -
         first, second = (one for one in farm.builds() if one["results"] == 2)
         assert first["buildid"] < second["buildid"]
         since = datetime.fromtimestamp(first["complete_at"], UTC)
-        assert (failing["since"], failing["times"]) == (spell_moment(since), 2)
+        assert (failing["since"], failing["times"]) == (format_moment(since), 2)
         assert any("/cpu/tiny/" in one.path for one in nginx.asked())
         told = farm.run("status")
         assert f"since {since:%Y-%m-%d}, 2 times in a row (published)" in told

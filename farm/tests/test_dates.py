@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from torchyard_farm.settings.dates import (
     WEEK,
-    Times,
+    ScheduleTimes,
+    format_moment,
     next_run,
     parse_moment,
     parse_times,
-    spell_moment,
 )
 
 MOMENTS = st.floats(1.5e9, 2e9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
@@ -28,7 +28,7 @@ def at(text: str) -> datetime:
     return parse_moment(f"2026-11-{text}Z")
 
 
-def due_between(start: datetime, end: datetime, times: Times) -> list[datetime]:
+def due_between(start: datetime, end: datetime, times: ScheduleTimes) -> list[datetime]:
     """All times after one moment and up to another, found the slow way."""
     count = (end - start).days + 2
     days = (start.date() + timedelta(days=n) for n in range(count))
@@ -64,7 +64,7 @@ def test_a_clock_that_goes_back_repeats_nothing() -> None:
 @given(MOMENTS, TIMES, st.lists(st.integers(0, 20 * 86_400), max_size=30))
 @example(at("15T02:00:00"), DAILY, [0, 0, 86_400, 86_399, 1])
 def test_each_run_is_done_once_and_missed_ones_as_one(
-    start: datetime, times: Times, naps: list[int]
+    start: datetime, times: ScheduleTimes, naps: list[int]
 ) -> None:
     """Somebody looks at any moments: whatever fell due since the last look is done once."""
     last = now = start
@@ -83,4 +83,4 @@ def test_each_run_is_done_once_and_missed_ones_as_one(
 
 @given(MOMENTS)
 def test_a_moment_is_read_back(moment: datetime) -> None:
-    assert parse_moment(spell_moment(moment)) == moment.replace(microsecond=0)
+    assert parse_moment(format_moment(moment)) == moment.replace(microsecond=0)

@@ -12,7 +12,7 @@ import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
 from farm.tests.test_schemas import validate
-from farm.tests.visitors import Visitor
+from farm.tests.web_clients import Visitor
 from tests.helpers import CORE, WORKS, make_project
 from tests.publishing import torchyard
 from torchyard.errors import BuildError, UsageError

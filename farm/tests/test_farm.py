@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.farms import LONG, TrialFarm, wait_until
-from farm.tests.ordeals import (
+from farm.tests.chaos import (
     WORKERS,
     busy_text,
     check_busy,
     check_once,
     harm_often,
 )
+from farm.tests.farms import LONG, TrialFarm, wait_until
 from tests.helpers import WORKS, make_project
 
 pytestmark = pytest.mark.integration

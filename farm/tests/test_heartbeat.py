@@ -13,11 +13,12 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from farm.tests.tables import ENDED, RETRY, Tables, tables_in_memory
-from torchyard_farm.jobs.attempts import Verdict
-from torchyard_farm.jobs.booking import Amounts, Look, Running
-from torchyard_farm.master.heartbeat import Heartbeat
-from torchyard_farm.master.looks import Looks
-from torchyard_farm.master.tries import Tries
+from torchyard_farm.master.db.attempts_db import AttemptHistory
+from torchyard_farm.master.status.heartbeat import Heartbeat
+from torchyard_farm.master.status.worker_statuses import WorkerStatuses
+from torchyard_farm.scheduling.attempts import AttemptVerdict
+from torchyard_farm.scheduling.resources import Resources
+from torchyard_farm.scheduling.worker_status import RunningJob, WorkerStatus
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
@@ -31,7 +32,7 @@ class StandInAgent:
         self.name = name
         self.properties = Properties(machine=machine)
         self.info = Properties()
-        self.jobs: dict[str, Running] | None = {}
+        self.jobs: dict[str, RunningJob] | None = {}
         self.asked = 0
         self.unanswered: list[defer.Deferred[str]] = []
         self.ended: list[str] = []
@@ -48,7 +49,7 @@ class StandInAgent:
         if self.jobs is None:
             self.unanswered.append(defer.Deferred())
             return self.unanswered[-1]
-        look = Look(memory=1, disk=1, jobs=self.jobs)
+        look = WorkerStatus(memory=1, disk=1, jobs=self.jobs)
         return defer.succeed(msgspec.json.encode(look).decode())
 
     def abortConnection(self) -> None:  # noqa: N802
@@ -62,7 +63,7 @@ class StandInMaster:
         self.tables = tables
         self.reactor = Clock()
         self.reactor.advance(ENDED + 10)
-        self.looks = Looks()
+        self.looks = WorkerStatuses()
         self.agents: dict[str, StandInAgent] = {}
         self.workers = SimpleNamespace(connections={}, workers=self.agents)
         self.builder = SimpleNamespace(building=[])
@@ -102,7 +103,7 @@ class StandInMaster:
         asked = sa.select(table.c.value).where(this)
         return str(json.loads(self.tables.connection.execute(asked).scalar_one()))
 
-    def beat(self, tries: Tries) -> None:
+    def beat(self, tries: AttemptHistory) -> None:
         """Begin to ask, and ask for the first time."""
         heartbeat = Heartbeat(interval=1, patience=1, looks=self.looks, tries=tries)
         heartbeat.parent = SimpleNamespace(master=self)
@@ -120,7 +121,7 @@ def test_who_is_silent_is_cut_off_when_the_patience_is_over(master: StandInMaste
     silent, other = master.connect("w1", "m1"), master.connect("w2", "m2")
     calendar = master.connect("calendar", None)
     silent.jobs = None
-    master.beat(Tries(shared=False))
+    master.beat(AttemptHistory(shared=False))
     master.reactor.pump([1] * (PATIENCE - 1))
     assert silent.conn is not None
     assert other.asked == 2, "nobody waits for another one"
@@ -136,7 +137,7 @@ def test_nobody_is_cut_off_because_the_master_stood_still(master: StandInMaster)
     """Answers that came meanwhile are read only when all is done that was due by the clock."""
     agent = master.connect("w1", "m1")
     agent.jobs = None
-    master.beat(Tries(shared=False))
+    master.beat(AttemptHistory(shared=False))
     master.reactor.advance(100 * PATIENCE)
     assert agent.conn is not None
     for answer in agent.unanswered:
@@ -153,7 +154,7 @@ def test_agents_that_were_connected_when_their_master_was_killed_are_not_there(
     tables.add("masters", id=2, name="other", name_hash="other", active=1, last_active=0)
     for number in (1, 2):
         tables.add("connected_workers", id=number, masterid=number, workerid=1)
-    master.beat(Tries(shared=False))
+    master.beat(AttemptHistory(shared=False))
     known = Model.connected_workers
     assert tables.connection.execute(sa.select(known.c.masterid)).scalars().all() == [2]
 
@@ -163,49 +164,49 @@ def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster)
     master.follow("m1", "cc33")
     first, second = master.connect("w1-1", "m1"), master.connect("w1-2", "m1")
     first.jobs = second.jobs = {
-        "aa11": Running(name="core-aa", takes=Amounts(2, 2)),
-        "bb22": Running(name="core-bb", takes=Amounts(4, 4)),
-        "cc33": Running(name="core-cc", takes=Amounts(8, 8)),
-        "dd44": Running(name="core-dd"),
+        "aa11": RunningJob(name="core-aa", takes=Resources(2, 2)),
+        "bb22": RunningJob(name="core-bb", takes=Resources(4, 4)),
+        "cc33": RunningJob(name="core-cc", takes=Resources(8, 8)),
+        "dd44": RunningJob(name="core-dd"),
     }
-    master.beat(Tries(shared=False))
+    master.beat(AttemptHistory(shared=False))
     assert (first.ended, second.ended) == (["core-bb", "core-dd"], [])
-    assert master.looks.strays("m1", ()) == {"aa11": Amounts(2, 2), "bb22": Amounts(4, 4)}
+    assert master.looks.strays("m1", ()) == {"aa11": Resources(2, 2), "bb22": Resources(4, 4)}
     first.jobs = second.jobs = {}
     master.reactor.advance(INTERVAL)
     assert master.looks.strays("m1", ()) == {}
 
 
 @pytest.mark.parametrize(
-    ("age", "verdict"), [(INTERVAL + 10, Verdict.CUT), (INTERVAL + 9, Verdict.LOST)]
+    ("age", "verdict"), [(INTERVAL + 10, AttemptVerdict.CUT), (INTERVAL + 9, AttemptVerdict.LOST)]
 )
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
-    master: StandInMaster, shared: bool, age: int, verdict: Verdict
+    master: StandInMaster, shared: bool, age: int, verdict: AttemptVerdict
 ) -> None:
     request = master.send("aa11")
-    tries, found = Tries(shared=shared), list[object]()
+    tries, found = AttemptHistory(shared=shared), list[object]()
     if shared:
         tries.known(master, request)  # another master lost the machine afterwards
     build = master.tables.build(request, RETRY, "lost", machine="m1", fingerprint="aa11")
     if not shared:
         tries.known(master, request)
-    master.connect("w1", "m1").jobs = {"aa11": Running(name="core-aa", age=age)}
-    master.connect("w2", "m2").jobs = {"aa11": Running(name="core-aa", age=age + 1)}
+    master.connect("w1", "m1").jobs = {"aa11": RunningJob(name="core-aa", age=age)}
+    master.connect("w2", "m2").jobs = {"aa11": RunningJob(name="core-aa", age=age + 1)}
     master.beat(tries)
     assert master.verdict(build) == verdict
     tries.known(master, request).addCallback(found.extend)
-    assert found == [("m1", verdict, ENDED)] or (shared and verdict is Verdict.LOST)
+    assert found == [("m1", verdict, ENDED)] or (shared and verdict is AttemptVerdict.LOST)
 
 
 def test_a_machine_that_is_gone_holds_nothing(master: StandInMaster) -> None:
     """Else one that is started on demand seems to be full, and is never started again."""
     first, second = master.connect("w1-1", "m1"), master.connect("w1-2", "m1")
-    first.jobs = second.jobs = {"aa11": Running(name="core-aa", takes=Amounts(2, 2))}
-    master.beat(Tries(shared=False))
+    first.jobs = second.jobs = {"aa11": RunningJob(name="core-aa", takes=Resources(2, 2))}
+    master.beat(AttemptHistory(shared=False))
     first.abortConnection()
     master.reactor.advance(INTERVAL)
-    assert master.looks.strays("m1", ()) == {"aa11": Amounts(2, 2)}
+    assert master.looks.strays("m1", ()) == {"aa11": Resources(2, 2)}
     second.abortConnection()
     master.reactor.advance(INTERVAL)
     assert master.looks.strays("m1", ()) == {}
@@ -215,9 +216,9 @@ def test_a_machine_that_is_gone_holds_nothing(master: StandInMaster) -> None:
 def test_what_is_told_at_first_is_older_than_what_is_told_then(master: StandInMaster) -> None:
     agent = master.connect("w1", "m1")
     agent.info = Properties(look='{"memory": 7, "disk": 7}')
-    master.beat(Tries(shared=False))
+    master.beat(AttemptHistory(shared=False))
     master.looks.meet("m1", agent, ())
-    assert master.looks.of("m1") == Look(memory=1, disk=1)
+    assert master.looks.of("m1") == WorkerStatus(memory=1, disk=1)
 
 
 def test_what_is_told_at_first_is_heard_once(master: StandInMaster) -> None:
@@ -225,7 +226,7 @@ def test_what_is_told_at_first_is_heard_once(master: StandInMaster) -> None:
     for disk in (1, 2):
         worker.info = Properties(look=f'{{"memory": 1, "disk": {disk}}}')
         master.looks.meet("m1", worker, ())
-        assert master.looks.of("m1") == Look(memory=1, disk=1)
+        assert master.looks.of("m1") == WorkerStatus(memory=1, disk=1)
     worker.conn = object()
     master.looks.meet("m1", worker, ())
-    assert master.looks.of("m1") == Look(memory=1, disk=2)
+    assert master.looks.of("m1") == WorkerStatus(memory=1, disk=2)

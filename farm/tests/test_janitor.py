@@ -9,10 +9,10 @@ import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 
-from farm.tests.made import made_plan
-from farm.tests.test_peers import Database, done
-from torchyard_farm.jobs.plans import Plans
-from torchyard_farm.master.janitor import Janitor, forget_jobs, known_plans
+from farm.tests.factories import made_plan
+from farm.tests.test_plan_sync import Database, done
+from torchyard_farm.master.plans.janitor import Janitor, forget_jobs, known_plans
+from torchyard_farm.scheduling.plans import Plans
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.sources import Repository, make_project
+from farm.tests.git_projects import Repository, make_project
 from torchyard.host.git import commit_of
-from torchyard_farm.jobs.plans import Plans
+from torchyard_farm.scheduling.plans import Plans
 
 pytestmark = pytest.mark.integration
 

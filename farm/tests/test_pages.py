@@ -8,15 +8,15 @@ from html.parser import HTMLParser
 import msgspec
 import pytest
 
-from farm.tests.made import made_plan, matrix_plan, real_plan
+from farm.tests.factories import made_plan, matrix_plan, real_plan
 from tests.helpers import SMALL, plan_of
-from torchyard_farm.jobs.plans import FarmPlan, farm_plan
-from torchyard_farm.pages.grid import grid_of
-from torchyard_farm.pages.history import Past, history_of
-from torchyard_farm.pages.markup import View
-from torchyard_farm.pages.plan_list import Listed, list_view
-from torchyard_farm.pages.plan_page import plan_view, shown_blocks, wanted_blocks
-from torchyard_farm.pages.progress import Sent, progress_of
+from torchyard_farm.scheduling.plans import FarmPlan, farm_plan
+from torchyard_farm.web.grid import plan_grid
+from torchyard_farm.web.history import PastBuild, task_history
+from torchyard_farm.web.markup import PageView
+from torchyard_farm.web.plan_list import ListedPlan, list_view
+from torchyard_farm.web.plan_page import plan_view, shown_blocks, wanted_blocks
+from torchyard_farm.web.progress import JobAttempt, plan_progress
 
 HOSTILE = "<script>alert(1)</script>\"'&$title"
 _VOID = {"meta", "link", "wbr", "rect"}
@@ -54,18 +54,18 @@ class Reader(HTMLParser):
 
 def view_of(
     plan: FarmPlan,
-    sent: Iterable[Sent] = (),
+    sent: Iterable[JobAttempt] = (),
     wanted: Iterable[int] = (),
     *,
     is_over: bool = False,
-) -> View:
-    progress, grid = progress_of(plan, sent, is_over=is_over), grid_of(plan)
+) -> PageView:
+    progress, grid = plan_progress(plan, sent, is_over=is_over), plan_grid(plan)
     shown = shown_blocks(progress, grid, set(wanted))
-    past = [Past(8, "core", good=False, ended=ended) for ended in (960, 60)]
-    return plan_view(progress, grid, shown, history_of(progress, {0: 5, 1: 8}, past), 1000)
+    past = [PastBuild(8, "core", good=False, ended=ended) for ended in (960, 60)]
+    return plan_view(progress, grid, shown, task_history(progress, {0: 5, 1: 8}, past), 1000)
 
 
-def read(view: View) -> Reader:
+def read(view: PageView) -> Reader:
     return Reader(view.html().decode())
 
 
@@ -75,7 +75,9 @@ def whole() -> FarmPlan:
 
 def test_each_task_is_in_the_grid_with_the_word_for_its_state() -> None:
     plan = farm_plan(real_plan(), (), name="p", store="s")
-    view = view_of(plan, [Sent(0, "good", 7, 1), Sent(1, "bad", 8, 2, 900, 960, "w1", "Oh no")])
+    view = view_of(
+        plan, [JobAttempt(0, "good", 7, 1), JobAttempt(1, "bad", 8, 2, 900, 960, "w1", "Oh no")]
+    )
     words = re.findall(r'class="chip s-[a-z-]+"[^>]*>([a-z ]+)<', view.body)
     legend = ["failed", "blocked", "done"]
     assert sorted(words) == sorted([*legend, "failed", "done", "failed", *["blocked"] * 8])
@@ -99,13 +101,13 @@ def test_what_was_never_built_leads_to_the_history_of_its_cell() -> None:
 
 def test_what_runs_is_told_with_how_far_it_is() -> None:
     told = "step 2/3: compile, 7 of 9"
-    view = view_of(made_plan({0: []}), [Sent(0, None, 7, 1, 0, None, "w1", told)])
+    view = view_of(made_plan({0: []}), [JobAttempt(0, None, 7, 1, 0, None, "w1", told)])
     assert told in view.parts["running"]
     assert "1970-01-01 00:00 UTC" in view.parts["running"]
 
 
 def test_the_end_is_told() -> None:
-    view = view_of(made_plan({0: []}), [Sent(0, "good", 7, 1, 0, 9)], is_over=True)
+    view = view_of(made_plan({0: []}), [JobAttempt(0, "good", 7, 1, 0, 9)], is_over=True)
     assert "1 of 1 job done. This plan is over." in view.parts["totals"]
     assert view.news == "all jobs are done"
     assert 'data-live="no"' in view.html().decode()
@@ -115,9 +117,9 @@ def test_the_end_is_told() -> None:
 
 def test_a_time_is_told_when_it_can_be_known() -> None:
     plan = made_plan({0: [], 1: [], 2: []})
-    done = Sent(0, "good", 7, 1, 0, 600)
+    done = JobAttempt(0, "good", 7, 1, 0, 600)
     assert "left" not in view_of(plan, [done]).parts["totals"]
-    view = view_of(plan, [done, Sent(1, None, 7, 2, 1000)])
+    view = view_of(plan, [done, JobAttempt(1, None, 7, 2, 1000)])
     assert "about 20 min left at this pace" in view.parts["totals"]
 
 
@@ -126,19 +128,19 @@ def test_names_are_only_ever_text(name: str) -> None:
     plan = made_plan({0: [], 1: [0]}, name=name)
     task = msgspec.structs.replace(plan.tasks[0], id=name, scope=f"{name}/{name}/{name}/{name}")
     plan = msgspec.structs.replace(plan, tasks=(task, plan.tasks[1]))
-    view = view_of(plan, [Sent(0, "bad", 1, 1, 1, 2, name, name)])
+    view = view_of(plan, [JobAttempt(0, "bad", 1, 1, 1, 2, name, name)])
     page = read(view)
     assert [tag for tag, _ in page.tags].count("script") == 1
     assert not any(key.startswith("on") for _, tag in page.tags for key in tag)
     assert name.replace("/", "") in "".join(page.texts).replace("/", "")
-    listed = read(list_view([Listed(name, 0, 1)], 0))
+    listed = read(list_view([ListedPlan(name, 0, 1)], 0))
     assert [tag for tag, _ in listed.tags].count("script") == 1
     hrefs = [str(tag["href"]) for kind, tag in listed.tags if kind == "a"]
     assert all(re.fullmatch(r"[\w.%~-]+|\.\./\.\./|\./", href) for href in hrefs)
 
 
 def test_every_link_and_button_has_a_name() -> None:
-    view = view_of(whole(), [Sent(0, "bad", 1, 1, 1, 2, "w1", "why")])
+    view = view_of(whole(), [JobAttempt(0, "bad", 1, 1, 1, 2, "w1", "why")])
     text = view.html().decode()
     for found in re.finditer(r"<(a|button)\b([^>]*)>(.*?)</\1>", text):
         assert re.sub("<[^>]*>", "", found[3]).strip() or "aria-label" in found[2]
@@ -154,18 +156,18 @@ def test_the_parts_of_the_page_are_those_of_the_answer() -> None:
     for key, html in told["parts"].items():
         assert f'id="{key}"' in view.body
         assert html in view.body
-    assert len(grid_of(whole()).blocks) == len([key for key in told["parts"] if key[0] == "b"])
+    assert len(plan_grid(whole()).blocks) == len([key for key in told["parts"] if key[0] == "b"])
 
 
 def test_a_large_plan_is_folded_and_quick() -> None:
     plan = matrix_plan(128)
     assert len(plan.jobs) > 10_000
-    grid = grid_of(plan)
+    grid = plan_grid(plan)
     bad = grid.blocks[70].lines[3].tasks[1]
     assert bad is not None
-    sent = [Sent(n, "good", 1, n, 1, 60, "w1", "built in 1 s") for n in range(5000)]
+    sent = [JobAttempt(n, "good", 1, n, 1, 60, "w1", "built in 1 s") for n in range(5000)]
     began = time.process_time()
-    view = view_of(plan, [*sent, Sent(bad, "bad", 1, 1, 1, 2, "w1", "why")], wanted=[3, 999])
+    view = view_of(plan, [*sent, JobAttempt(bad, "bad", 1, 1, 1, 2, "w1", "why")], wanted=[3, 999])
     data = view.html(), view.json()
     lasted = time.process_time() - began
     print(f"{len(plan.jobs):,} jobs: {lasted:.3f} s, {len(data[0]):,} B, {len(data[1]):,} B")
@@ -185,7 +187,9 @@ def test_whatever_is_asked_for_is_a_number_or_passed_over() -> None:
 
 def test_not_even_a_thousand_failures_make_a_large_page() -> None:
     plan = matrix_plan(128)
-    view = view_of(plan, [Sent(n, "bad", 1, n, 1, 60, "w1", "why") for n in range(len(plan.jobs))])
+    view = view_of(
+        plan, [JobAttempt(n, "bad", 1, n, 1, 60, "w1", "why") for n in range(len(plan.jobs))]
+    )
     assert len(view.html()) < 300_000
     assert view.parts["failures"].count("<li>") == 50
     assert "10,319 more are in the grid." in view.parts["failures"]
@@ -193,12 +197,12 @@ def test_not_even_a_thousand_failures_make_a_large_page() -> None:
 
 def test_plans_are_listed_with_how_they_are() -> None:
     plans = [
-        Listed("new", 3, 4, good=1, out=2),
-        Listed("failed", 2, 4, good=1, bad=1),
-        Listed("waits", 1, 4),
-        Listed("torn", 0, 0),
-        Listed("over", 0, 4, good=4, is_over=True),
-        Listed("ended", 0, 4, good=3, bad=1, is_over=True),
+        ListedPlan("new", 3, 4, good=1, out=2),
+        ListedPlan("failed", 2, 4, good=1, bad=1),
+        ListedPlan("waits", 1, 4),
+        ListedPlan("torn", 0, 0),
+        ListedPlan("over", 0, 4, good=4, is_over=True),
+        ListedPlan("ended", 0, 4, good=3, bad=1, is_over=True),
     ]
     view = list_view(plans, 7)
     words = re.findall(r'<strong class="p-\w+">(\w+)<', view.body)

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from farm.tests.made import made_plan, real_plan
+from farm.tests.factories import made_plan, real_plan
 from torchyard.errors import HostError, SelectionError
 from torchyard.model.recipe import Stage
 from torchyard.plan.order import order_of
-from torchyard_farm.jobs.plans import Plans, farm_plan, name_of
+from torchyard_farm.scheduling.plans import Plans, farm_plan, plan_name
 
 
 def test_what_the_store_has_is_left_out_with_all_that_only_it_needs() -> None:
@@ -53,9 +53,9 @@ def test_all_stages_of_a_cell_have_one_history_over_all_versions() -> None:
 
 
 def test_names_fit_into_buildbots_tables() -> None:
-    name = name_of(real_plan(), "2026-11-15T14:20:00Z")
+    name = plan_name(real_plan(), "2026-11-15T14:20:00Z")
     assert name.startswith("demo-1.0-20261115T142000Z-")
-    assert name != name_of(real_plan(), "2026-11-15T14:20:01Z")
+    assert name != plan_name(real_plan(), "2026-11-15T14:20:01Z")
 
 
 def test_a_plan_goes_through_its_folders(tmp_path: Path) -> None:

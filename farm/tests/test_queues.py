@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from twisted.internet import defer
 
-from torchyard_farm.master.queues import Queues
+from torchyard_farm.master.dispatch.queues import BuilderQueues
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
 
@@ -47,19 +47,19 @@ def router() -> Router:
 
 
 @pytest.fixture
-def queues(router: Router) -> Queues:
-    queues = Queues()
+def queues(router: Router) -> BuilderQueues:
+    queues = BuilderQueues()
     queues.listen(router)
     return queues
 
 
-def read(queues: Queues, builder: int, table: object) -> object:
+def read(queues: BuilderQueues, builder: int, table: object) -> object:
     found: list[object] = []
     queues.read(builder, table).addCallback(found.append)
     return found[0]
 
 
-def test_an_empty_queue_is_read_once(queues: Queues) -> None:
+def test_an_empty_queue_is_read_once(queues: BuilderQueues) -> None:
     table = Table([], [7])
     assert read(queues, 1, table) == read(queues, 1, table) == []
     assert table.asked == 1
@@ -67,7 +67,9 @@ def test_an_empty_queue_is_read_once(queues: Queues) -> None:
 
 
 @pytest.mark.parametrize("how", ["new", "unclaimed"])
-def test_it_is_read_again_when_something_arrived(queues: Queues, router: Router, how: str) -> None:
+def test_it_is_read_again_when_something_arrived(
+    queues: BuilderQueues, router: Router, how: str
+) -> None:
     table = Table([], [7], [7])
     read(queues, 1, table)
     router.arrive(2, how)
@@ -77,7 +79,9 @@ def test_it_is_read_again_when_something_arrived(queues: Queues, router: Router,
     assert read(queues, 1, table) == [7], "one that is not empty is always read"
 
 
-def test_what_arrives_while_it_is_read_is_not_overlooked(queues: Queues, router: Router) -> None:
+def test_what_arrives_while_it_is_read_is_not_overlooked(
+    queues: BuilderQueues, router: Router
+) -> None:
     def fetch() -> object:
         router.arrive(1, "new")
         return defer.succeed([])
@@ -86,13 +90,13 @@ def test_what_arrives_while_it_is_read_is_not_overlooked(queues: Queues, router:
     assert read(queues, 1, Table([7])) == [7]
 
 
-def test_all_are_read_again_when_somebody_says_so(queues: Queues) -> None:
+def test_all_are_read_again_when_somebody_says_so(queues: BuilderQueues) -> None:
     table = Table([], [7])
     read(queues, 1, table)
     queues.forget()
     assert read(queues, 1, table) == [7]
 
 
-def test_nothing_is_heard_after_the_end(queues: Queues, router: Router) -> None:
+def test_nothing_is_heard_after_the_end(queues: BuilderQueues, router: Router) -> None:
     queues.stop()
     assert not router.ears

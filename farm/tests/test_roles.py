@@ -8,12 +8,12 @@ from twisted.web.test.requesthelper import DummyChannel
 
 from torchyard.errors import ConfigError, UsageError
 from torchyard_farm.cli.user import command
-from torchyard_farm.jobs.kinds import PUBLISH, may_publish
-from torchyard_farm.master.web import CarefulRequest
+from torchyard_farm.master.buildbot_fixes.web_responses import HardenedRequest
+from torchyard_farm.scheduling.job_classes import PUBLISH, may_publish
 from torchyard_farm.settings.farm import load_farm, parse_farm
-from torchyard_farm.settings.layout import make_secrets, secret_of
-from torchyard_farm.settings.occasions import CALENDAR
+from torchyard_farm.settings.layout import make_secrets, read_secret
 from torchyard_farm.settings.roles import ADMIN, ROLES, Role, needed_role
+from torchyard_farm.settings.schedules import SCHEDULE_BUILDER
 
 FARM = """
 file = "torchyard.toml"
@@ -50,7 +50,7 @@ def test_what_a_role_allows(
 
 def test_what_publishes_in_the_end_is_for_those_who_may_publish() -> None:
     assert may_publish(PUBLISH)
-    assert may_publish(CALENDAR), "a nightly hands in a plan"
+    assert may_publish(SCHEDULE_BUILDER), "a nightly hands in a plan"
     assert not may_publish("linux-x86_64+cuda")
 
 
@@ -58,7 +58,7 @@ def test_users_are_read_and_get_passwords(tmp_path: Path) -> None:
     farm = parse_farm(FARM)
     assert farm.users == {ADMIN: ROLES, "ana": ("force", "stop")}
     make_secrets(tmp_path, farm)
-    assert len({secret_of(tmp_path, name) for name in ("ana", "w1", ADMIN)}) == 3
+    assert len({read_secret(tmp_path, name) for name in ("ana", "w1", ADMIN)}) == 3
     assert parse_farm(f"{FARM}[user.admin]\nroles = []").users[ADMIN] == ()
 
 
@@ -97,7 +97,7 @@ def test_a_user_is_added_once(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, argv, catch_exceptions=False)
     assert done.stdout == f"{tmp_path}/secrets/eve\n"
     assert load_farm(tmp_path).users["eve"] == ("publish", "stop")
-    assert len(secret_of(tmp_path, "eve")) == 32
+    assert len(read_secret(tmp_path, "eve")) == 32
     with pytest.raises(UsageError, match="there is a user `eve` already"):
         CliRunner().invoke(command, argv, catch_exceptions=False)
     for name in ("../eve", 'a"]\nroles = ["force"]\n[user."b'):
@@ -123,8 +123,8 @@ def test_who_adds_a_user_lets_nobody_read_the_file(tmp_path: Path) -> None:
 def test_sessions_behind_tls_stay_there(
     monkeypatch: pytest.MonkeyPatch, is_behind_tls: bool
 ) -> None:
-    monkeypatch.setattr(CarefulRequest, "is_behind_tls", is_behind_tls)
-    request = CarefulRequest(DummyChannel(), False)  # type: ignore[no-untyped-call]
+    monkeypatch.setattr(HardenedRequest, "is_behind_tls", is_behind_tls)
+    request = HardenedRequest(DummyChannel(), False)  # type: ignore[no-untyped-call]
     request.addCookie(b"name", b"value", path=b"/", secure=False)
     (cookie,) = request.cookies
     assert (b"Secure" in cookie) is is_behind_tls

@@ -11,25 +11,25 @@ from msgspec import structs
 from rich.console import Console
 
 from tests.helpers import ROOT
-from torchyard_farm.asking.failing import FailingState
-from torchyard_farm.asking.runs import RunState
-from torchyard_farm.asking.schemas import SCHEMAS
-from torchyard_farm.asking.status import (
-    Held,
+from torchyard_farm.client.failing import FailingState
+from torchyard_farm.client.runs import RunState
+from torchyard_farm.client.schemas import SCHEMAS
+from torchyard_farm.client.status import (
+    HeldJob,
     PlanState,
     Status,
-    Unreadable,
+    UnreadablePlan,
     WorkerState,
     status_report,
 )
-from torchyard_farm.jobs.attempts import Try, Verdict, explain
+from torchyard_farm.scheduling.attempts import Attempt, AttemptVerdict, explain_verdict
 from torchyard_farm.settings.layout import farm_text
 
 PLAN = "torch-2.14.0.dev20261115-20261115T142000Z-3f09c1"
 CELL = "linux-x86_64/cu130-openblas/cp313/conda-libtorch"
 SMOKE = f"smoke:torch-2.14.0/{CELL}"
-LOST = Verdict.QUARANTINED
-TRIES = [Try(name, Verdict.LOST) for name in ("w1", "w2", "w3")]
+LOST = AttemptVerdict.QUARANTINED
+TRIES = [Attempt(name, AttemptVerdict.LOST) for name in ("w1", "w2", "w3")]
 STATUS = Status(
     version=1,
     workers=(
@@ -46,10 +46,10 @@ STATUS = Status(
             bad=1,
             out=16,
             failed=(SMOKE,),
-            held=(Held(job=SMOKE, verdict=LOST, why=explain(LOST, TRIES)),),
+            held=(HeldJob(job=SMOKE, verdict=LOST, why=explain_verdict(LOST, TRIES)),),
         ),
     ),
-    unreadable=(Unreadable(id=f"{PLAN}@torn", why="`/a/plan` is none", hint="upgrade"),),
+    unreadable=(UnreadablePlan(id=f"{PLAN}@torn", why="`/a/plan` is none", hint="upgrade"),),
     runs=(
         RunState(
             kind="nightly",
@@ -133,7 +133,7 @@ def test_names_are_told_whole_and_nothing_rules_the_terminal() -> None:
     worker = WorkerState(name=f"{name}-12", machine=name, connected=True, lacks=("no memory",))
     evil = "\x1b[2Jgone"
     plan = structs.replace(
-        STATUS.plans[0], held=(Held(job=SMOKE, verdict=Verdict.GIVEN_UP, why=evil),)
+        STATUS.plans[0], held=(HeldJob(job=SMOKE, verdict=AttemptVerdict.GIVEN_UP, why=evil),)
     )
     runs = (structs.replace(STATUS.runs[0], outcome="bad", told=evil),)
     out = StringIO()

@@ -22,8 +22,8 @@ from torchyard_farm.settings.layout import (
     farm_text,
     make_master,
     make_secrets,
+    read_secret,
     refuse_running,
-    secret_of,
 )
 
 GOOD = """
@@ -157,10 +157,10 @@ def test_a_directory_without_a_farm(tmp_path: Path) -> None:
 def test_passwords_are_for_one_user_and_stay(tmp_path: Path) -> None:
     farm = parse_farm(GOOD)
     make_secrets(tmp_path, farm)
-    first = secret_of(tmp_path, "gpu")
+    first = read_secret(tmp_path, "gpu")
     make_secrets(tmp_path, farm)
-    assert secret_of(tmp_path, "gpu") == first
-    assert len({first, secret_of(tmp_path, "admin")}) == 2
+    assert read_secret(tmp_path, "gpu") == first
+    assert len({first, read_secret(tmp_path, "admin")}) == 2
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o600}
 
 
@@ -203,5 +203,5 @@ def test_no_password_is_empty(tmp_path: Path) -> None:
     (tmp_path / "secrets").mkdir()
     (tmp_path / "secrets/admin").write_text("\n", encoding="utf-8")
     make_secrets(tmp_path, farm)
-    assert len(secret_of(tmp_path, "admin")) == 32
+    assert len(read_secret(tmp_path, "admin")) == 32
     assert sorted(path.name for path in (tmp_path / "secrets").iterdir()) == ["admin", "gpu"]

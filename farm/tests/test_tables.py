@@ -7,18 +7,18 @@ import sqlalchemy as sa
 from buildbot.db.model import Model
 
 from farm.tests.tables import CANCELLED, FAILURE, RETRY, SUCCESS, Tables, tables_in_memory
-from torchyard_farm.jobs.board import Told
-from torchyard_farm.master.tables import (
-    count_sent,
-    read_hands,
-    read_open,
-    read_pages,
-    read_past,
-    read_sent,
-    read_told,
+from torchyard_farm.master.db.plan_tables import (
+    count_jobs,
+    read_attempts,
+    read_job_statuses,
+    read_open_requests,
+    read_page_ids,
+    read_past_builds,
+    read_recent_inputs,
 )
-from torchyard_farm.pages.history import Past
-from torchyard_farm.pages.progress import Sent
+from torchyard_farm.scheduling.plan_tracker import JobStatus
+from torchyard_farm.web.history import PastBuild
+from torchyard_farm.web.progress import JobAttempt
 
 
 @pytest.fixture
@@ -27,21 +27,21 @@ def tables() -> Iterator[Tables]:
         yield tables
 
 
-def sent(tables: Tables, plan: str = "plan") -> list[Sent]:
-    return read_sent(tables.connection, Model, plan)
+def sent(tables: Tables, plan: str = "plan") -> list[JobAttempt]:
+    return read_attempts(tables.connection, Model, plan)
 
 
 def test_a_job_that_waits_has_nothing_to_look_at(tables: Tables) -> None:
     tables.send("plan/3")
-    assert sent(tables) == [Sent(3, None)]
+    assert sent(tables) == [JobAttempt(3, None)]
 
 
 def test_the_last_try_counts(tables: Tables) -> None:
     request = tables.send("plan/3")
     tables.build(request, RETRY, "again")
-    assert sent(tables) == [Sent(3, None, 7, 1, 10, 60, "w1", "why")]
+    assert sent(tables) == [JobAttempt(3, None, 7, 1, 10, 60, "w1", "why")]
     tables.build(request)
-    assert sent(tables) == [Sent(3, None, 7, 2, 10, None, "w1", "why")]
+    assert sent(tables) == [JobAttempt(3, None, 7, 2, 10, None, "w1", "why")]
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,14 @@ def test_the_end_of_a_job(tables: Tables, results: int, verdict: str, outcome: s
 
 def test_a_job_that_was_never_begun_ended_with_its_request(tables: Tables) -> None:
     tables.send("plan/0", CANCELLED)
-    assert sent(tables) == [Sent(0, "cancelled", ended=99)]
+    assert sent(tables) == [JobAttempt(0, "cancelled", ended=99)]
 
 
 def test_plans_with_similar_names_are_told_apart(tables: Tables) -> None:
     for name in ("a_b/1", "axb/2", "a_b-2/3", "other a_b/4"):
         tables.send(name, SUCCESS)
     assert [one.job for one in sent(tables, "a_b")] == [1]
-    assert count_sent(tables.connection, Model, ["a_b", "axb", "none"]) == {
+    assert count_jobs(tables.connection, Model, ["a_b", "axb", "none"]) == {
         "a_b": (1, 0, 0),
         "axb": (1, 0, 0),
         "none": (0, 0, 0),
@@ -88,24 +88,24 @@ def test_each_job_is_counted_once(tables: Tables) -> None:
         ("plan/3", None),
     ]:
         tables.send(name, results)
-    assert count_sent(tables.connection, Model, ["plan"]) == {"plan": (1, 1, 2)}
-    assert count_sent(tables.connection, Model, []) == {}
+    assert count_jobs(tables.connection, Model, ["plan"]) == {"plan": (1, 1, 2)}
+    assert count_jobs(tables.connection, Model, []) == {}
 
 
 def test_histories_are_found_by_name(tables: Tables) -> None:
-    assert read_pages(tables.connection, Model, {"demo/cell", "demo"}) == {"demo/cell": 7}
-    assert read_pages(tables.connection, Model, set()) == {}
+    assert read_page_ids(tables.connection, Model, {"demo/cell", "demo"}) == {"demo/cell": 7}
+    assert read_page_ids(tables.connection, Model, set()) == {}
 
 
 def test_the_past_of_a_cell_begins_with_the_newest(tables: Tables) -> None:
     for results in (SUCCESS, FAILURE, RETRY, None):
         tables.build(tables.send("plan/0", results), results)
-    assert read_past(tables.connection, Model, {7}) == [
-        Past(7, "check", good=False, ended=60),
-        Past(7, "check", good=True, ended=60),
+    assert read_past_builds(tables.connection, Model, {7}) == [
+        PastBuild(7, "check", good=False, ended=60),
+        PastBuild(7, "check", good=True, ended=60),
     ]
-    assert read_past(tables.connection, Model, {8}) == []
-    assert read_past(tables.connection, Model, set()) == []
+    assert read_past_builds(tables.connection, Model, {8}) == []
+    assert read_past_builds(tables.connection, Model, set()) == []
 
 
 def test_there_is_one_question_however_many_jobs_there_are(tables: Tables) -> None:
@@ -116,7 +116,7 @@ def test_there_is_one_question_however_many_jobs_there_are(tables: Tables) -> No
         tables.connection, "before_cursor_execute", lambda *args: asked.append(str(args[2]))
     )
     assert len(sent(tables)) == 100
-    assert count_sent(tables.connection, Model, ["plan", "other"])["plan"] == (100, 0, 0)
+    assert count_jobs(tables.connection, Model, ["plan", "other"])["plan"] == (100, 0, 0)
     assert len(asked) == 2
 
 
@@ -128,16 +128,16 @@ def test_a_buildset_that_was_left_open_is_found(tables: Tables) -> None:
     tables.send("planX1/3")
     this = Model.buildsets.c.id == torn
     tables.connection.execute(sa.update(Model.buildsets).where(this).values(complete=0))
-    told = [Told(0, over=True, good=True), Told(1, over=True, good=False)]
-    told.append(Told(2, over=False, good=False))
-    assert read_told(tables.connection, Model, "plan_1") == (told, [torn])
+    told = [JobStatus(0, over=True, good=True), JobStatus(1, over=True, good=False)]
+    told.append(JobStatus(2, over=False, good=False))
+    assert read_job_statuses(tables.connection, Model, "plan_1") == (told, [torn])
 
 
 def test_what_is_not_over_waits_or_is_with_a_worker(tables: Tables) -> None:
     tables.send("plan/0", SUCCESS)
     waits, runs, _ = (tables.send(name) for name in ("plan/1", "plan/2", "other/1"))
     tables.claim(runs)
-    found = read_open(tables.connection, Model, "plan")
+    found = read_open_requests(tables.connection, Model, "plan")
     assert sorted(found) == [(waits, False), (runs, True)]
 
 
@@ -147,7 +147,7 @@ def test_what_agents_had_in_their_hands_the_last_at_last(tables: Tables) -> None
         tables.give(request, fingerprint=f"f{number}", inputs={f"a{number}": 8, "b": 2}, job=number)
         tables.build(request, SUCCESS)
     tables.give(tables.send("plan/3"), fingerprint="f3")
-    found = read_hands(tables.connection, Model)
+    found = read_recent_inputs(tables.connection, Model)
     assert {agent for agent, _ in found} == {"w1"}
     had = [sorted(names) for _, names in found]
     assert sorted(had[:2]) == [["a1", "b"], ["f1"]]

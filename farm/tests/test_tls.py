@@ -21,11 +21,11 @@ from torchyard_farm.settings.farm import Farm, parse_farm
 from torchyard_farm.settings.tls import (
     AUTHORITY,
     FOLDER,
-    certificates_in,
-    endpoint_of,
-    identity_of,
-    make_identity,
-    trust,
+    certificate_files,
+    ensure_certificate,
+    install_authorities,
+    split_certificates,
+    worker_endpoint,
 )
 
 NOW = datetime(2026, 11, 15, 12, tzinfo=UTC)
@@ -36,11 +36,11 @@ def farm_of(*keys: str) -> Farm:
 
 
 def certificate_of(folder: Path, farm: Farm) -> x509.Certificate:
-    return x509.load_pem_x509_certificate(identity_of(folder, farm).certificate.read_bytes())
+    return x509.load_pem_x509_certificate(certificate_files(folder, farm).certificate.read_bytes())
 
 
 def test_only_this_machines_own_address_goes_without_tls(tmp_path: Path) -> None:
-    assert endpoint_of(tmp_path, farm_of()) == r"tcp:9989:interface=127.0.0.1"
+    assert worker_endpoint(tmp_path, farm_of()) == r"tcp:9989:interface=127.0.0.1"
     assert not farm_of('listen = "localhost:1"').tls
     assert farm_of('listen = "0.0.0.0:1"').tls
     assert farm_of('listen = "farm.example.org:1"').tls
@@ -52,7 +52,7 @@ def test_a_certificate_is_made_once_and_anew_when_it_has_to_be(tmp_path: Path) -
     farm = farm_of(
         "tls = true", 'names = ["farm.example.org", "192.0.2.7", "*.example.org", "2001:db8::1"]'
     )
-    make_identity(tmp_path, farm, NOW)
+    ensure_certificate(tmp_path, farm, NOW)
     first = certificate_of(tmp_path, farm)
     authority = (tmp_path / FOLDER / AUTHORITY).read_bytes()
     names = first.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -62,12 +62,12 @@ def test_a_certificate_is_made_once_and_anew_when_it_has_to_be(tmp_path: Path) -
         "2001:db8::1",
         LOOPBACK,
     }
-    make_identity(tmp_path, farm, NOW + timedelta(days=300))
+    ensure_certificate(tmp_path, farm, NOW + timedelta(days=300))
     assert certificate_of(tmp_path, farm) == first
-    make_identity(tmp_path, farm, NOW + timedelta(days=400))
+    ensure_certificate(tmp_path, farm, NOW + timedelta(days=400))
     second = certificate_of(tmp_path, farm)
     assert second.not_valid_after_utc > first.not_valid_after_utc
-    make_identity(tmp_path, farm_of("tls = true"), NOW + timedelta(days=400))
+    ensure_certificate(tmp_path, farm_of("tls = true"), NOW + timedelta(days=400))
     assert certificate_of(tmp_path, farm) != second
     assert (tmp_path / FOLDER / AUTHORITY).read_bytes() == authority
     keys = {path.stat().st_mode & 0o777 for path in (tmp_path / FOLDER).glob("*.key")}
@@ -78,11 +78,11 @@ def test_a_certificate_is_made_once_and_anew_when_it_has_to_be(tmp_path: Path) -
 @pytest.mark.parametrize("torn", ["master.pem", "master.key"])
 def test_a_certificate_that_was_half_written_is_made_anew(tmp_path: Path, torn: str) -> None:
     farm = farm_of("tls = true")
-    make_identity(tmp_path, farm, NOW)
+    ensure_certificate(tmp_path, farm, NOW)
     first = certificate_of(tmp_path, farm)
     authority = (tmp_path / FOLDER / AUTHORITY).read_bytes()
     (tmp_path / FOLDER / torn).write_bytes(b"")
-    make_identity(tmp_path, farm, NOW)
+    ensure_certificate(tmp_path, farm, NOW)
     assert certificate_of(tmp_path, farm) != first
     assert (tmp_path / FOLDER / AUTHORITY).read_bytes() == authority
 
@@ -98,35 +98,35 @@ def test_a_name_that_no_certificate_can_have_is_refused(name: str) -> None:
 def test_files_that_are_no_certificate_are_refused_before_a_master_starts(tmp_path: Path) -> None:
     farm = farm_of('certificate = "c.pem"', 'key = "k.pem"')
     with pytest.raises(HostError, match=r"c\.pem.* is of no use: .*No such file"):
-        make_identity(tmp_path, farm, NOW)
+        ensure_certificate(tmp_path, farm, NOW)
     for place in ("a", "b"):
         (tmp_path / place).mkdir()
-        make_identity(tmp_path / place, farm_of("tls = true"), NOW)
+        ensure_certificate(tmp_path / place, farm_of("tls = true"), NOW)
     (tmp_path / "a/tls/master.pem").rename(tmp_path / "c.pem")
     (tmp_path / "b/tls/master.key").rename(tmp_path / "k.pem")
     with pytest.raises(HostError, match=r"is of no use: .*mismatch"):
-        make_identity(tmp_path, farm, NOW)
+        ensure_certificate(tmp_path, farm, NOW)
 
 
 def test_a_certificate_that_is_given_brings_its_chain(tmp_path: Path) -> None:
     farm = farm_of('certificate = "c:1.pem"', 'key = "k.pem"')
-    make_identity(tmp_path, farm_of("tls = true"), NOW)
+    ensure_certificate(tmp_path, farm_of("tls = true"), NOW)
     both = [tmp_path / FOLDER / name for name in ("master.pem", AUTHORITY)]
     (tmp_path / "c:1.pem").write_bytes(b"".join(path.read_bytes() for path in both))
-    assert len(certificates_in(tmp_path / "c:1.pem")) == 2
-    assert endpoint_of(tmp_path, farm).endswith(rf":extraCertChain={tmp_path}/c\:1.pem")
+    assert len(split_certificates(tmp_path / "c:1.pem")) == 2
+    assert worker_endpoint(tmp_path, farm).endswith(rf":extraCertChain={tmp_path}/c\:1.pem")
 
 
 def test_each_authority_of_a_file_is_trusted(tmp_path: Path) -> None:
-    make_identity(tmp_path, farm_of("tls = true"), NOW)
+    ensure_certificate(tmp_path, farm_of("tls = true"), NOW)
     bundle = tmp_path / "bundle.pem"
     one = (tmp_path / FOLDER / AUTHORITY).read_bytes()
     bundle.write_bytes(b"# ours\n" + one + b"# and again\n" + one)
-    trust(bundle, tmp_path / "trust")
+    install_authorities(bundle, tmp_path / "trust")
     assert len(list((tmp_path / "trust").glob("*.pem"))) == 2
     bundle.write_bytes(b"nothing")
     with pytest.raises(UsageError, match="has no certificate in it"):
-        trust(bundle, tmp_path / "trust")
+        install_authorities(bundle, tmp_path / "trust")
 
 
 @contextlib.contextmanager
@@ -172,9 +172,9 @@ def test_a_worker_ends_if_its_master_can_not_be_trusted(tmp_path: Path) -> None:
     now = datetime.now(tz=UTC)
     for name, at in (("ours", now), ("theirs", now), ("old", now - timedelta(days=900))):
         (tmp_path / name).mkdir()
-        make_identity(tmp_path / name, farm_of("tls = true"), at)
+        ensure_certificate(tmp_path / name, farm_of("tls = true"), at)
     (tmp_path / "other").mkdir()
-    make_identity(tmp_path / "other", farm_of("tls = true", 'listen = "192.0.2.7:1"'), now)
+    ensure_certificate(tmp_path / "other", farm_of("tls = true", 'listen = "192.0.2.7:1"'), now)
     for folder, what, hint in (
         ("theirs", "can't be trusted: certificate verify failed", "is --ca a copy of its tls/ca"),
         ("old", "can't be trusted: certificate verify failed", "has its certificate expired?"),
@@ -193,7 +193,7 @@ def test_a_worker_ends_if_its_master_can_not_be_trusted(tmp_path: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.slow
 def test_a_worker_without_an_authority_trusts_those_of_the_system(tmp_path: Path) -> None:
-    make_identity(tmp_path, farm_of("tls = true"), datetime.now(tz=UTC))
+    ensure_certificate(tmp_path, farm_of("tls = true"), datetime.now(tz=UTC))
     with impostor(tmp_path) as port:
         code, told = worker(tmp_path, port, "--tls")
     assert (code, "certificate verify failed" in told) == (7, True)

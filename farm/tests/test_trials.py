@@ -5,18 +5,18 @@ from collections.abc import Collection
 from hypothesis import given
 from hypothesis import strategies as st
 
-from farm.tests.made import KIND
+from farm.tests.factories import KIND
 from tests.helpers import SMALL, config_of
 from torchyard.index.entry import Entry
 from torchyard.publish.select import Chosen
 from torchyard.recipes import steps_of
-from torchyard_farm.jobs.board import Board
-from torchyard_farm.jobs.plans import FarmPlan
-from torchyard_farm.jobs.trials import Trial, trial_plan
-from torchyard_farm.pages.grid import grid_of
-from torchyard_farm.pages.history import streak_of
+from torchyard_farm.scheduling.plan_tracker import PlanTracker
+from torchyard_farm.scheduling.plans import FarmPlan
+from torchyard_farm.scheduling.trials import ChannelTrial, trial_plan
 from torchyard_farm.settings.dates import parse_times
-from torchyard_farm.settings.occasions import Daily
+from torchyard_farm.settings.schedules import Daily
+from torchyard_farm.web.grid import plan_grid
+from torchyard_farm.web.history import failure_streak
 
 
 @given(st.lists(st.booleans(), max_size=30))
@@ -28,7 +28,7 @@ def test_the_first_failure_after_the_last_success(results: list[bool]) -> None:
             since, times = None, 0
         else:
             since, times = day if since is None else since, times + 1
-    found = streak_of((good, day) for day, good in reversed(list(enumerate(results))))
+    found = failure_streak((good, day) for day, good in reversed(list(enumerate(results))))
     assert found == (None if since is None else (since, times))
 
 
@@ -64,7 +64,7 @@ EVERY = (KIND, "macos-arm64", "any")
 
 
 def plan_of(day: int, kinds: Collection[str] = EVERY) -> tuple[FarmPlan, dict[str, int]]:
-    trial = Trial(DAILY, config_of(SMALL), f"2026-11-{day}T06:00:00Z", "file:///store")
+    trial = ChannelTrial(DAILY, config_of(SMALL), f"2026-11-{day}T06:00:00Z", "file:///store")
     return trial_plan(trial, CHOSEN, kinds)
 
 
@@ -100,7 +100,7 @@ def test_what_no_machine_can_try_is_told() -> None:
 
 
 def test_projects_stand_beside_each_other_in_the_grid() -> None:
-    grid = grid_of(plan_of(15)[0])
+    grid = plan_grid(plan_of(15)[0])
     assert [block.name for block in grid.blocks] == [
         "torch/linux-x86_64/cpu-mkl",
         "other/macos-arm64/cpu-any",
@@ -110,7 +110,7 @@ def test_projects_stand_beside_each_other_in_the_grid() -> None:
 
 def test_a_trial_is_over_with_failures_too() -> None:
     plan, _ = plan_of(15, {KIND, "any"})
-    board = Board({KIND: 9, "any": 9})
+    board = PlanTracker({KIND: 9, "any": 9})
     board.add(plan)
     while (found := board.next()) is not None:
         assert not board.is_over(plan.id)

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import LONG, TrialFarm, wait_until
-from farm.tests.visitors import Visitor
+from farm.tests.web_clients import Visitor
 from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK
-from torchyard_farm.settings.layout import secret_of
+from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = pytest.mark.integration
@@ -22,7 +22,7 @@ SERVES = """
 import json, sys
 from buildbot.www.rest import V2RootResource
 from buildbot.www.service import BuildbotSite
-from torchyard_farm.master.web import answer_carefully
+from torchyard_farm.master.buildbot_fixes.web_responses import answer_carefully
 from twisted.internet import reactor, threads
 from twisted.web import resource, server
 
@@ -82,6 +82,6 @@ def test_only_the_administrator_can_try_a_failed_job_again(tmp_path: Path) -> No
         assert liar.log_in(ADMIN, "a guess").status == 401
         assert liar.ask_for("rebuild", path) == 403
         assert len(farm.buildsets()) == 1
-        administrator.log_in(ADMIN, secret_of(farm.master, ADMIN))
+        administrator.log_in(ADMIN, read_secret(farm.master, ADMIN))
         assert administrator.ask_for("rebuild", path) == 200
         farm.wait_done(plan)  # the plan goes on behind it

@@ -13,7 +13,7 @@ from torchyard_farm.cli.options import farm_argument
 def command(*, folder: Path, plan: str) -> None:
     """End a plan: what waits is not begun, and what runs is stopped. Results are kept."""
     from torchyard.terminal.console import say
-    from torchyard_farm.jobs.plans import Plans
+    from torchyard_farm.scheduling.plans import Plans
     from torchyard_farm.settings.farm import load_farm
 
     load_farm(folder)

@@ -27,26 +27,26 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     from torchyard.publish.smoke_targets import newest
     from torchyard.terminal.console import say, write
     from torchyard_farm.cli.submission import refuse_impossible
-    from torchyard_farm.jobs.kinds import machines_by_kind
-    from torchyard_farm.jobs.plans import FOLDER, Plans, moment_of
-    from torchyard_farm.jobs.trials import Trial, trial_plan
+    from torchyard_farm.scheduling.job_classes import machines_by_class
+    from torchyard_farm.scheduling.plans import FOLDER, Plans, plan_moment
+    from torchyard_farm.scheduling.trials import ChannelTrial, trial_plan
     from torchyard_farm.settings.farm import load_farm
-    from torchyard_farm.settings.occasions import find_occasion
+    from torchyard_farm.settings.schedules import find_schedule
 
     farm = load_farm(folder)
-    daily = find_occasion(name, farm.dailies, "daily")
+    daily = find_schedule(name, farm.dailies, "daily")
     file, moment, plans = str(folder / farm.file), due or current_moment(), Plans(folder)
     take_credentials()
     config = load_config(file)
     with in_turn(folder / FOLDER):
         for last in plans.of(name)[:1]:
-            if moment_of(last) == moment.replace("-", "").replace(":", ""):
+            if plan_moment(last) == moment.replace("-", "").replace(":", ""):
                 say(f"it was planned already: {last}")
                 return
         channel = open_channel(daily.channel, file)
         chosen = newest(choose(channel, channel.head(), parse_selection(daily.select)))
-        trial = Trial(daily, config, moment, open_store(None, file, config).url)
-        plan, left_out = trial_plan(trial, chosen, machines_by_kind(farm.machines))
+        trial = ChannelTrial(daily, config, moment, open_store(None, file, config).url)
+        plan, left_out = trial_plan(trial, chosen, machines_by_class(farm.machines))
         refuse_impossible(plan, farm)
         for kind, count in left_out.items():
             say(f"no machine is of kind {kind}: {show_count(count, 'package')} can't be tried")

@@ -20,10 +20,16 @@ from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_w
 from torchyard.model.job_spec import short_name
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
-from torchyard_farm.asking.following import Begun, Course, Over, found, last_words
-from torchyard_farm.asking.master import CANCELLED, GOOD, Master, Sent
-from torchyard_farm.cli.submission import Wanted, draft_of, hand_in
-from torchyard_farm.jobs.plans import FarmPlan, Plans, page_of
+from torchyard_farm.cli.submission import BuildRequest, draft_from_plan, submit_draft
+from torchyard_farm.client.following import (
+    JobEnded,
+    JobStarted,
+    PlanFollower,
+    cached_results,
+    error_text,
+)
+from torchyard_farm.client.web_api import CANCELLED, GOOD, MasterClient, SubmittedJob
+from torchyard_farm.scheduling.plans import FarmPlan, Plans, plan_url
 from torchyard_farm.settings.farm import load_farm
 
 _SOON, _SELDOM = 0.5, 5.0
@@ -41,16 +47,16 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
     if options.farm is None:
         msg = "which farm?"
         raise UsageError(msg, hint="--farm DIR names the directory of its master")
-    made = draft_of(plan, store, current_moment())
-    left = hand_in(made, Wanted(options.file), options.farm, load_farm(options.farm))
-    return follow(left, store, options.farm, options.folder, listen)
+    made = draft_from_plan(plan, store, current_moment())
+    left = submit_draft(made, BuildRequest(options.file), options.farm, load_farm(options.farm))
+    return follow_plan(left, store, options.farm, options.folder, listen)
 
 
-def follow(plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: Listen) -> Build:
+def follow_plan(plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: Listen) -> Build:
     """Tell how a plan goes until it is over; whoever stops this stops nothing else."""
     began = time.monotonic()
     tell = clocked(listen)
-    cached, packages = found(plan)
+    cached, packages = cached_results(plan)
     project = plan.tasks[0].id.partition(":")[2].partition("/")[0]
     tasks = [plan.task(number) for number in range(len(plan.jobs))]
     tell(
@@ -87,11 +93,11 @@ class _Follower:
         self._plans = Plans(farm)
         self._folder = folder
         settings = load_farm(farm)
-        self._page = page_of(settings.url, plan.id)
+        self._page = plan_url(settings.url, plan.id)
         self._again = f"when the master is back: torchyard farm follow {farm} {plan.id}"
-        self._master = Master(settings)
-        self._course = Course(plan)
-        self._moves: deque[Begun | Over] = deque()
+        self._master = MasterClient(settings)
+        self._course = PlanFollower(plan)
+        self._moves: deque[JobStarted | JobEnded] = deque()
         self._tell = tell
         self.ends: dict[int, Ended] = {}
 
@@ -133,14 +139,14 @@ class _Follower:
         is_new = bool(self._moves)
         while self._moves:  # the store may not answer in the middle of it
             match self._moves[0]:
-                case Begun() as begun:
+                case JobStarted() as begun:
                     self._begin(begun)
-                case Over() as over:
+                case JobEnded() as over:
                     self._end(over.job, over.sent)
             self._moves.popleft()
         return is_new
 
-    def _begin(self, begun: Begun) -> None:
+    def _begin(self, begun: JobStarted) -> None:
         if begun.lost:
             self._tell(self._ended(begun.job, "retry", f"{begun.lost} did not bring it to an end"))
         task = self._plan.task(begun.job)
@@ -154,7 +160,7 @@ class _Follower:
             )
         )
 
-    def _end(self, job: int, sent: Sent) -> None:
+    def _end(self, job: int, sent: SubmittedJob) -> None:
         if sent.results in GOOD:
             result = self._store.find(self._plan.task(job).fingerprint)
             ended = (
@@ -169,11 +175,11 @@ class _Follower:
         self.ends[job] = ended
         self._tell(ended)
 
-    def _bad(self, job: int, sent: Sent) -> Ended:
+    def _bad(self, job: int, sent: SubmittedJob) -> Ended:
         """How a job failed; what it said is left where everybody looks for it."""
         task = self._plan.task(job)
         last = self._master.last_try(sent)
-        said = last_words(last.log)
+        said = error_text(last.log)
         if last.held or not said:
             said = f"error: {task.id}: {last.held or 'it did not say why'}\n{said}".rstrip()
         path = self._folder / f"{short_name(task.stage, task.fingerprint)}.errors"

@@ -11,7 +11,7 @@ from torchyard_farm.cli.options import farm_argument
 
 if TYPE_CHECKING:
     from torchyard.store.store import Store
-    from torchyard_farm.jobs.plans import FarmPlan
+    from torchyard_farm.scheduling.plans import FarmPlan
 
 
 @click.command("follow")
@@ -25,22 +25,22 @@ def command(*, folder: Path, plan: str, as_json: bool) -> None:
     """
     from torchyard.config.credentials import take_credentials
     from torchyard.store.store import Store
-    from torchyard_farm.jobs.plans import Plans
+    from torchyard_farm.scheduling.plans import Plans
     from torchyard_farm.settings.farm import load_farm
 
     farm = load_farm(folder)
     take_credentials()
     found = Plans(folder).read(plan)
     store = Store.at(found.store, make=False)
-    follow_and_tell(found, store, folder, str(folder / farm.file), as_json=as_json)
+    follow_and_report(found, store, folder, str(folder / farm.file), as_json=as_json)
 
 
-def follow_and_tell(
+def follow_and_report(
     plan: "FarmPlan", store: "Store", folder: Path, file: str, *, as_json: bool
 ) -> None:
     """Follow a plan, and tell everybody how it goes and went."""
     from torchyard.cli.watch import new_folder, watch
-    from torchyard_farm.cli.engine import follow
+    from torchyard_farm.cli.engine import follow_plan
 
     records = new_folder(file)
-    watch(partial(follow, plan, store, folder, records), store, records, as_json=as_json)
+    watch(partial(follow_plan, plan, store, folder, records), store, records, as_json=as_json)

@@ -28,7 +28,7 @@ def command(*, folder: Path, file: str, database: str) -> None:
     from torchyard.app.clock import now
     from torchyard.app.locations import absolute
     from torchyard.config.load import load_config
-    from torchyard_farm.master.database import reach
+    from torchyard_farm.master.db.connection import check_database
     from torchyard_farm.settings.farm import FILE
     from torchyard_farm.settings.layout import farm_text, make_master, run_buildbot
 
@@ -36,7 +36,7 @@ def command(*, folder: Path, file: str, database: str) -> None:
     if not (folder / FILE).exists():
         text = farm_text(absolute(file), database, load_config(file).matrix.values[0])
     farm = make_master(folder, text, now())
-    reach(farm.database)
+    check_database(farm.database)
     run_buildbot(folder, "upgrade-master", "--quiet")
     names = ", ".join(machine.name for machine in farm.machines)
     say(f"{folder}/farm.toml: workers {names}")

@@ -9,8 +9,8 @@ from torchyard.errors import SelectionError
 from torchyard_farm.cli.options import due_option, farm_argument
 
 if TYPE_CHECKING:
-    from torchyard_farm.cli.submission import Draft, Wanted
-    from torchyard_farm.settings.occasions import Nightly
+    from torchyard_farm.cli.submission import BuildRequest, PlanDraft
+    from torchyard_farm.settings.schedules import Nightly
 
 
 @click.command("nightly")
@@ -28,13 +28,13 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     from torchyard.host.detached import in_turn
     from torchyard.model.quantity import show_count
     from torchyard.terminal.console import say, write
-    from torchyard_farm.cli.submission import hand_in
-    from torchyard_farm.jobs.plans import FOLDER
+    from torchyard_farm.cli.submission import submit_draft
+    from torchyard_farm.scheduling.plans import FOLDER
     from torchyard_farm.settings.farm import load_farm
-    from torchyard_farm.settings.occasions import find_occasion
+    from torchyard_farm.settings.schedules import find_schedule
 
     farm = load_farm(folder)
-    nightly = find_occasion(name, farm.nightlies, "nightly")
+    nightly = find_schedule(name, farm.nightlies, "nightly")
     take_credentials()
     with in_turn(folder / FOLDER):
         found = _wanted(nightly, folder, str(folder / farm.file), due or current_moment())
@@ -42,7 +42,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
             say(found)
             return
         wanted, made = found
-        farmed = hand_in(made, wanted, folder, farm)
+        farmed = submit_draft(made, wanted, folder, farm)
     if not farmed.jobs:
         say("the store has all that was asked for")
         return
@@ -52,27 +52,27 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
 
 def _wanted(
     nightly: "Nightly", folder: Path, file: str, moment: str
-) -> "tuple[Wanted, Draft] | str":
+) -> "tuple[BuildRequest, PlanDraft] | str":
     """What has to be built, and the plan of it; or why nothing has to be."""
     from torchyard.plan.select import Selection
-    from torchyard_farm.cli.submission import Wanted, draft
-    from torchyard_farm.jobs.plans import Plans, moment_of
+    from torchyard_farm.cli.submission import BuildRequest, draft_plan
+    from torchyard_farm.scheduling.plans import Plans, plan_moment
 
     commits = _commit_change(file)
     selection = Selection(nightly.subset, nightly.select, nightly.skip)
 
-    def on(day: str) -> Wanted:
-        return Wanted(file, (f"project.nightly={day}", *commits), selection)
+    def on(day: str) -> BuildRequest:
+        return BuildRequest(file, (f"project.nightly={day}", *commits), selection)
 
     stamp = moment.replace("-", "").replace(":", "")
     today, plans = stamp[:8], Plans(folder)
     wanted = on(today)
-    made = draft(wanted, moment, nightly.name)
+    made = draft_plan(wanted, moment, nightly.name)
     last = next(plans.past(nightly.name), None)
     if last is None:
         return wanted, made
-    day, source = moment_of(last.id)[:8], made.farmed.source
-    if moment_of(last.id) == stamp:
+    day, source = plan_moment(last.id)[:8], made.farmed.source
+    if plan_moment(last.id) == stamp:
         return f"it was planned already: {last.id}"
     if last.source != source:
         if day == today:
@@ -80,7 +80,9 @@ def _wanted(
         return wanted, made
     if last.id in plans.open() and day == today:
         return f"{source[:12]} is being built already: {last.id}"
-    left = made.farmed.jobs if day == today else draft(on(day), moment, nightly.name).farmed.jobs
+    left = (
+        made.farmed.jobs if day == today else draft_plan(on(day), moment, nightly.name).farmed.jobs
+    )
     return (wanted, made) if left else f"{source[:12]} was built already: {last.id}"
 
 

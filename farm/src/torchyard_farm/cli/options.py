@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from torchyard.errors import UsageError
-from torchyard_farm.settings.dates import parse_moment, spell_moment
+from torchyard_farm.settings.dates import format_moment, parse_moment
 
 farm_argument = click.argument(
     "folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path)
@@ -14,7 +14,7 @@ farm_argument = click.argument(
 
 def _moment(_ctx: click.Context, _parameter: click.Parameter, text: str | None) -> str | None:
     try:
-        return text and spell_moment(parse_moment(text))
+        return text and format_moment(parse_moment(text))
     except ValueError as error:
         msg = f"`{text}` is no moment"
         raise UsageError(msg, hint="write it in UTC, as 2026-11-15T02:00:00Z") from error

@@ -20,22 +20,22 @@ def command(*, folder: Path, foreground: bool) -> None:
     from torchyard.host.child import replace_process
     from torchyard.host.process import own_program
     from torchyard.terminal.console import say
-    from torchyard_farm.master.database import reach
+    from torchyard_farm.master.db.connection import check_database
     from torchyard_farm.settings.farm import load_farm
     from torchyard_farm.settings.layout import (
         make_secrets,
+        refuse_occupied,
         refuse_running,
-        refuse_taken,
         run_buildbot,
     )
-    from torchyard_farm.settings.tls import make_identity
+    from torchyard_farm.settings.tls import ensure_certificate
 
     farm = load_farm(folder)
     refuse_running(folder)
-    refuse_taken(farm)
-    reach(farm.database)
+    refuse_occupied(farm)
+    check_database(farm.database)
     make_secrets(folder, farm)
-    make_identity(folder, farm, now())
+    ensure_certificate(folder, farm, now())
     say(f"the farm will be at {farm.url}")
     if foreground:
         argv = [own_program("buildbot"), "start", "--nodaemon", "."]

@@ -17,14 +17,14 @@ def command(*, folder: Path, as_json: bool) -> None:
 
     from torchyard.app.clock import current_moment
     from torchyard.terminal.console import show, write
-    from torchyard_farm.asking.status import read_status, status_report
-    from torchyard_farm.jobs.looking import read_looks
-    from torchyard_farm.jobs.plans import Plans
+    from torchyard_farm.client.status import read_status, status_report
+    from torchyard_farm.scheduling.plans import Plans
+    from torchyard_farm.scheduling.worker_status import read_statuses
     from torchyard_farm.settings.dates import parse_moment
     from torchyard_farm.settings.farm import load_farm
 
     now = parse_moment(current_moment())
-    status = read_status(load_farm(folder), Plans(folder), read_looks(folder), now)
+    status = read_status(load_farm(folder), Plans(folder), read_statuses(folder), now)
     if as_json:
         write(msgspec.json.encode(status) + b"\n")
     else:

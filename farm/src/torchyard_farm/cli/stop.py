@@ -16,10 +16,10 @@ def command(*, folder: Path) -> None:
     """
     from torchyard.terminal.console import say
     from torchyard_farm.settings.farm import load_farm
-    from torchyard_farm.settings.layout import find_master, run_buildbot
+    from torchyard_farm.settings.layout import find_running_master, run_buildbot
 
     load_farm(folder)
-    if find_master(folder) is None:
+    if find_running_master(folder) is None:
         say(f"no master runs in {folder}")
     else:
         run_buildbot(folder, "stop")

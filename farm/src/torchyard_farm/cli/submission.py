@@ -18,12 +18,12 @@ from torchyard.run.job import run_job
 from torchyard.store.store import Store
 from torchyard.terminal.console import say
 from torchyard.terminal.events import printer
-from torchyard_farm.jobs.kinds import machines_by_kind, why_not
-from torchyard_farm.jobs.plans import FarmPlan, Plans, farm_plan, name_of
+from torchyard_farm.scheduling.job_classes import machines_by_class, why_impossible
+from torchyard_farm.scheduling.plans import FarmPlan, Plans, farm_plan, plan_name
 from torchyard_farm.settings.farm import Farm
 
 
-class Wanted(NamedTuple):
+class BuildRequest(NamedTuple):
     """What is to be built: a file, changes of it, and a part of its matrix."""
 
     file: str
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
     store_url: str | None = None
 
 
-class Draft(NamedTuple):
+class PlanDraft(NamedTuple):
     """A plan, and what is left of it to be done."""
 
     plan: Plan
@@ -40,22 +40,22 @@ class Draft(NamedTuple):
     store: Store
 
 
-def draft(wanted: Wanted, moment: str, occasion: str = "") -> Draft:
+def draft_plan(wanted: BuildRequest, moment: str, occasion: str = "") -> PlanDraft:
     """Plan, and leave out what the store has."""
     config = with_toolchain_id(load_config(wanted.file, wanted.changes), wanted.file)
     plan = make_plan(config, load_tables(), wanted.selection)
     store = open_store(wanted.store_url, wanted.file, config)
-    return draft_of(plan, store, moment, occasion)
+    return draft_from_plan(plan, store, moment, occasion)
 
 
-def draft_of(plan: Plan, store: Store, moment: str, occasion: str = "") -> Draft:
+def draft_from_plan(plan: Plan, store: Store, moment: str, occasion: str = "") -> PlanDraft:
     """Leave out of a plan what the store has."""
     known = store.known(plan.columns.fingerprints)
-    name = name_of(plan, moment, occasion)
-    return Draft(plan, farm_plan(plan, known, name=name, store=store.url), store)
+    name = plan_name(plan, moment, occasion)
+    return PlanDraft(plan, farm_plan(plan, known, name=name, store=store.url), store)
 
 
-def hand_in(made: Draft, wanted: Wanted, folder: Path, farm: Farm) -> FarmPlan:
+def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm) -> FarmPlan:
     """Give what is left of a plan to the master in a directory; nothing, if that is nothing."""
     check_steps(made.plan, {planned.task for planned in made.farmed.jobs})
     refuse_impossible(made.farmed, farm)
@@ -68,7 +68,7 @@ def hand_in(made: Draft, wanted: Wanted, folder: Path, farm: Farm) -> FarmPlan:
     return farmed
 
 
-def _brings_source(made: Draft, file: str) -> bool:
+def _brings_source(made: PlanDraft, file: str) -> bool:
     """Put the source into the store if it is a directory, which no worker can see."""
     plan, farmed, store = made
     if plan.config.source.path is None:
@@ -83,11 +83,11 @@ def _brings_source(made: Draft, file: str) -> bool:
 
 def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
     """Refuse a plan with jobs that no machine can do, instead of waiting for ever."""
-    able = machines_by_kind(farm.machines)
+    able = machines_by_class(farm.machines)
     found: dict[str, str] = {}
     for number, job in enumerate(plan.jobs):
         task = plan.task(number)
-        why = why_not(task, able.get(job.kind, ()))
+        why = why_impossible(task, able.get(job.kind, ()))
         if why:
             found.setdefault(why, task.id)
     if found:

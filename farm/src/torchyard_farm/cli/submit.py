@@ -47,8 +47,8 @@ def command(
     from torchyard.model.quantity import show_count
     from torchyard.plan.select import Selection
     from torchyard.terminal.console import say, write
-    from torchyard_farm.cli.follow import follow_and_tell
-    from torchyard_farm.cli.submission import Wanted, draft, hand_in
+    from torchyard_farm.cli.follow import follow_and_report
+    from torchyard_farm.cli.submission import BuildRequest, draft_plan, submit_draft
     from torchyard_farm.settings.farm import load_farm
 
     if as_json and not wait:
@@ -57,11 +57,11 @@ def command(
     farm = load_farm(folder)
     take_credentials()
     place = file or str(folder / farm.file)
-    wanted = Wanted(place, changes, Selection(subset, select, skip), store_url)
-    made = draft(wanted, current_moment())
-    farmed = hand_in(made, wanted, folder, farm)
+    wanted = BuildRequest(place, changes, Selection(subset, select, skip), store_url)
+    made = draft_plan(wanted, current_moment())
+    farmed = submit_draft(made, wanted, folder, farm)
     if wait:
-        follow_and_tell(farmed, made.store, folder, place, as_json=as_json)
+        follow_and_report(farmed, made.store, folder, place, as_json=as_json)
     elif farmed.jobs:
         say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
         write(f"{farmed.id}\n")

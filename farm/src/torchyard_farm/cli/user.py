@@ -28,9 +28,9 @@ def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
     from torchyard.terminal.console import say, write
     from torchyard_farm.settings.farm import FILE, SECRETS, load_farm, parse_farm
     from torchyard_farm.settings.layout import make_secrets
-    from torchyard_farm.settings.names import wrong_names
+    from torchyard_farm.settings.names import invalid_names
 
-    for wrong in wrong_names([name]):
+    for wrong in invalid_names([name]):
         raise UsageError(wrong)
     if name in load_farm(folder).users:
         msg = f"there is a user `{name}` already"

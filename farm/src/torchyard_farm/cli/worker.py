@@ -73,11 +73,11 @@ def command(
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
     from torchyard.toolchain.cache import check
-    from torchyard_farm.machine.agent import Login, run_agents
-    from torchyard_farm.machine.credentials import take_worker_credentials
-    from torchyard_farm.machine.trust import entrust
-    from torchyard_farm.settings.farm import agents_of, parse_address
-    from torchyard_farm.settings.tls import trust
+    from torchyard_farm.settings.farm import parse_address, worker_names
+    from torchyard_farm.settings.tls import install_authorities
+    from torchyard_farm.worker.commands import install_job_command
+    from torchyard_farm.worker.credentials import take_worker_credentials
+    from torchyard_farm.worker.process import MasterLogin, run_workers
 
     secrets = take_worker_credentials(credentials)
     try:
@@ -95,11 +95,13 @@ def command(
     authorities = None
     if ca is not None:
         authorities = folder.resolve() / "trust"
-        trust(ca, authorities)
-    entrust([stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets, cache)
+        install_authorities(ca, authorities)
+    install_job_command(
+        [stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets, cache
+    )
     password = password_file.read_text(encoding="utf-8").strip()
     logins = []
     for address in addresses:
         encrypted = (ca is not None or not address.is_loopback) if tls is None else tls
-        logins.append(Login(address, password, tls=encrypted, authorities=authorities))
-    run_agents(folder.resolve(), logins, list(agents_of(name, slots)), patience)
+        logins.append(MasterLogin(address, password, tls=encrypted, authorities=authorities))
+    run_workers(folder.resolve(), logins, list(worker_names(name, slots)), patience)

@@ -12,14 +12,19 @@ from twisted.web.error import Error
 from twisted.web.resource import Resource as Folder
 
 from torchyard.errors import HostError
-from torchyard_farm.jobs.plans import Plans, page_name
-from torchyard_farm.master.tables import count_sent, read_pages, read_past, read_sent
-from torchyard_farm.pages.grid import grid_of
-from torchyard_farm.pages.history import history_of
-from torchyard_farm.pages.markup import POLICY, View, read_data
-from torchyard_farm.pages.plan_list import Listed, list_view
-from torchyard_farm.pages.plan_page import LISTED, plan_view, shown_blocks, wanted_blocks
-from torchyard_farm.pages.progress import progress_of
+from torchyard_farm.master.db.plan_tables import (
+    count_jobs,
+    read_attempts,
+    read_page_ids,
+    read_past_builds,
+)
+from torchyard_farm.scheduling.plans import Plans, history_page
+from torchyard_farm.web.grid import plan_grid
+from torchyard_farm.web.history import task_history
+from torchyard_farm.web.markup import POLICY, PageView, read_page_data
+from torchyard_farm.web.plan_list import ListedPlan, list_view
+from torchyard_farm.web.plan_page import LISTED, plan_view, shown_blocks, wanted_blocks
+from torchyard_farm.web.progress import plan_progress
 
 _FILES = {
     "page.css": "text/css",
@@ -47,9 +52,9 @@ class _Plans(Folder):
     def __init__(self) -> None:
         super().__init__()
         self.master: Any = None
-        self._views: dict[tuple[str, frozenset[int]], tuple[float, View]] = {}
+        self._views: dict[tuple[str, frozenset[int]], tuple[float, PageView]] = {}
         for name, kind in _FILES.items():
-            file: Any = static.Data(read_data(name).encode(), kind)
+            file: Any = static.Data(read_page_data(name).encode(), kind)
             self.putChild(name.encode(), file)
 
     def getChild(self, path: bytes, request: Any) -> Any:
@@ -57,13 +62,13 @@ class _Plans(Folder):
         return _Page(self, name.removesuffix(_JSON), is_json=name.endswith(_JSON))
 
     @defer.inlineCallbacks
-    def view(self, name: str, wanted: frozenset[int]) -> Generator[Any, Any, View]:
+    def view(self, name: str, wanted: frozenset[int]) -> Generator[Any, Any, PageView]:
         """A page; who asks a moment later gets the same."""
         clock = self.master.reactor.seconds
         now = clock()
         until, view = self._views.get((name, wanted), (0.0, None))
         if view is None or now > until:
-            look = _Look(self.master, int(now))
+            look = _PageReader(self.master, int(now))
             ask = look.list if name in ("", _LIST) else look.plan
             view = yield self.master.db.pool.do(ask, name, wanted)
             if view is None:
@@ -100,7 +105,7 @@ class _Page(Resource):
         return None if known == http.CACHED else data
 
 
-class _Look:
+class _PageReader:
     """Reads plans and tables at one moment, and makes a page of them; in a thread of its own."""
 
     def __init__(self, master: Any, now: int) -> None:
@@ -108,19 +113,21 @@ class _Look:
         self._plans = Plans(Path(master.basedir))
         self._now = now
 
-    def list(self, connection: Any, name: str, wanted: frozenset[int]) -> View:
+    def list(self, connection: Any, name: str, wanted: frozenset[int]) -> PageView:
         now, ended = self._plans.open(), self._plans.ended()
         ended.sort(key=self._plans.moment)
         last = ended[-_LISTED:]
-        counts = count_sent(connection, self._model, (*now, *last))
+        counts = count_jobs(connection, self._model, (*now, *last))
         listed = [
-            Listed(plan, self._plans.moment(plan), self._plans.count(plan), *counts[plan], is_over)
+            ListedPlan(
+                plan, self._plans.moment(plan), self._plans.count(plan), *counts[plan], is_over
+            )
             for plans, is_over in ((now, False), (last, True))
             for plan in plans
         ]
         return list_view(listed, len(ended) - len(last))
 
-    def plan(self, connection: Any, name: str, wanted: frozenset[int]) -> View | None:
+    def plan(self, connection: Any, name: str, wanted: frozenset[int]) -> PageView | None:
         is_over = name in self._plans.ended()
         if not is_over and name not in self._plans.open():
             return None
@@ -130,18 +137,18 @@ class _Look:
             (told,) = error.diagnostics
             text = f"{told.what}\nhint: {told.hint}\n"
             raise Error(http.INTERNAL_SERVER_ERROR, text.encode()) from error
-        sent = read_sent(connection, self._model, name)
-        progress, grid = progress_of(plan, sent, is_over=is_over), grid_of(plan)
+        sent = read_attempts(connection, self._model, name)
+        progress, grid = plan_progress(plan, sent, is_over=is_over), plan_grid(plan)
         shown = shown_blocks(progress, grid, wanted)
         pages = {task: one.builder for task, one in progress.tries.items() if one.builder}
         tasks = {*grid.shared, *(task for number in shown for task in grid.blocks[number].tasks)}
         rest = [task for task in tasks if task not in pages]
-        names = {task: page_name(plan.tasks[task], plan.trial) for task in rest}
-        known = read_pages(connection, self._model, set(names.values()))
+        names = {task: history_page(plan.tasks[task], plan.trial) for task in rest}
+        known = read_page_ids(connection, self._model, set(names.values()))
         pages |= {task: known[name] for task, name in names.items() if name in known}
         bad = {pages[task] for task in progress.trouble[:LISTED] if task in pages}
-        past = read_past(connection, self._model, bad)
-        history = history_of(progress, pages, past)
+        past = read_past_builds(connection, self._model, bad)
+        history = task_history(progress, pages, past)
         return plan_view(progress, grid, shown, history, self._now)
 
 

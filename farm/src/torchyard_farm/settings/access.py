@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from torchyard.model.values import Value
-from torchyard_farm.settings.names import wrong_names
+from torchyard_farm.settings.names import invalid_names
 from torchyard_farm.settings.roles import ADMIN, ROLES, Role
 
 _HOST = re.compile(r"[A-Za-z0-9*_][A-Za-z0-9._-]*")
@@ -23,7 +23,7 @@ class UserSpec(Value, kw_only=True):
     ]
 
 
-def roles_of(users: Mapping[str, UserSpec]) -> dict[str, tuple[Role, ...]]:
+def user_roles(users: Mapping[str, UserSpec]) -> dict[str, tuple[Role, ...]]:
     """What each user may do, and the one whom every farm has."""
     return {ADMIN: ROLES} | {name: user.roles for name, user in users.items()}
 
@@ -41,12 +41,12 @@ def _is_address(host: str) -> bool:
     return True
 
 
-def encrypts(host: str, certificate: str, *, tls: bool | None) -> bool:
+def uses_tls(host: str, certificate: str, *, tls: bool | None) -> bool:
     """Whether a master that listens there speaks TLS with its workers."""
     return not is_loopback(host) or bool(certificate) if tls is None else tls
 
 
-def gaps_of_tls(certificate: str, key: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
+def invalid_tls(certificate: str, key: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
     """What is wrong with how the master shows who it is: a key of the file, and what."""
     if bool(certificate) != bool(key):
         yield "certificate" if certificate else "key", "it takes both `certificate` and `key`"
@@ -54,14 +54,14 @@ def gaps_of_tls(certificate: str, key: str, *, tls: bool | None) -> Iterator[tup
         yield "tls", "`tls = false` leaves no use for a certificate"
 
 
-def gaps_of_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+def invalid_host_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with the names by which workers reach the master."""
     for name in names:
         if not (_HOST.fullmatch(name) or _is_address(name)):
             yield "names", f"`{name}` is neither the name of a host, in ASCII, nor an address"
 
 
-def gaps_of_web(host: str, url: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
+def invalid_web(host: str, url: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
     """What is wrong with how people reach the web page."""
     if not (is_loopback(host) or url.startswith("https://") or tls is False):
         what = (
@@ -71,10 +71,10 @@ def gaps_of_web(host: str, url: str, *, tls: bool | None) -> Iterator[tuple[str,
         yield "web", what
 
 
-def wrong_users(users: Iterable[str], workers: Iterable[str]) -> Iterator[tuple[str, str]]:
+def invalid_users(users: Iterable[str], workers: Iterable[str]) -> Iterator[tuple[str, str]]:
     """What is wrong with names of users, who have a file with a password as workers have."""
     machines = set(workers)
     for name in users:
-        yield from ((name, what) for what in wrong_names([name]))
+        yield from ((name, what) for what in invalid_names([name]))
     for name in sorted(machines & {ADMIN, *users}):
         yield name, f"`{name}` is a worker: its password can't be a user's, too"

@@ -10,14 +10,14 @@ _CLOCK = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 _DAY = timedelta(days=1)
 
 
-class Times(NamedTuple):
+class ScheduleTimes(NamedTuple):
     """A time of the day, on some days of the week."""
 
     clock: time
     days: tuple[int, ...] = tuple(range(len(WEEK)))
 
 
-def parse_times(at: str, days: Sequence[str] = ()) -> Times:
+def parse_times(at: str, days: Sequence[str] = ()) -> ScheduleTimes:
     """Read `02:00` and names of days; without any it is every day."""
     found = _CLOCK.fullmatch(at)
     if found is None:
@@ -28,10 +28,14 @@ def parse_times(at: str, days: Sequence[str] = ()) -> Times:
             msg = f"`{day}` is no day: write {', '.join(WEEK)}"
             raise ValueError(msg)
     clock = time(int(found[1]), int(found[2]), tzinfo=UTC)
-    return Times(clock, tuple(sorted({WEEK.index(day) for day in days}))) if days else Times(clock)
+    return (
+        ScheduleTimes(clock, tuple(sorted({WEEK.index(day) for day in days})))
+        if days
+        else ScheduleTimes(clock)
+    )
 
 
-def next_run(now: datetime, times: Times, last: datetime) -> datetime:
+def next_run(now: datetime, times: ScheduleTimes, last: datetime) -> datetime:
     """When the next run is due; if that is not after `now`, it is due now.
 
     `last` is when the last one was due, or when somebody wished for the first. Of runs that were
@@ -41,11 +45,11 @@ def next_run(now: datetime, times: Times, last: datetime) -> datetime:
     return missed if missed > last else _after(max(now, last), times)
 
 
-def _on(day: datetime, times: Times) -> datetime:
+def _on(day: datetime, times: ScheduleTimes) -> datetime:
     return datetime.combine(day.date(), times.clock)
 
 
-def _before(now: datetime, times: Times) -> datetime:
+def _before(now: datetime, times: ScheduleTimes) -> datetime:
     """The newest time that is not after a moment."""
     due = _on(now, times)
     while due > now or due.weekday() not in times.days:
@@ -53,7 +57,7 @@ def _before(now: datetime, times: Times) -> datetime:
     return due
 
 
-def _after(now: datetime, times: Times) -> datetime:
+def _after(now: datetime, times: ScheduleTimes) -> datetime:
     """The first time after a moment."""
     due = _on(now, times)
     while due <= now or due.weekday() not in times.days:
@@ -61,7 +65,7 @@ def _after(now: datetime, times: Times) -> datetime:
     return due
 
 
-def spell_moment(moment: datetime) -> str:
+def format_moment(moment: datetime) -> str:
     """As plans and indexes write it: `2026-11-15T14:20:00Z`."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 

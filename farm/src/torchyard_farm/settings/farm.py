@@ -17,25 +17,25 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 from torchyard_farm.settings.access import (
     UserSpec,
-    encrypts,
-    gaps_of_names,
-    gaps_of_tls,
-    gaps_of_web,
+    invalid_host_names,
+    invalid_tls,
+    invalid_users,
+    invalid_web,
     is_loopback,
-    roles_of,
-    wrong_users,
+    user_roles,
+    uses_tls,
 )
-from torchyard_farm.settings.names import wrong_names
-from torchyard_farm.settings.occasions import (
-    CALENDAR,
+from torchyard_farm.settings.names import invalid_names
+from torchyard_farm.settings.roles import Role
+from torchyard_farm.settings.schedules import (
+    SCHEDULE_BUILDER,
     Daily,
     DailySpec,
     Nightly,
     NightlySpec,
-    Occasion,
-    read_occasions,
+    Schedule,
+    read_schedules,
 )
-from torchyard_farm.settings.roles import Role
 
 FILE = "farm.toml"
 SECRETS = "secrets"
@@ -171,7 +171,7 @@ def escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace(":", r"\:")
 
 
-class Machine(Value, kw_only=True):
+class FarmMachine(Value, kw_only=True):
     """A machine that works for the farm; memory and disk are in GB, as they are booked."""
 
     name: str
@@ -186,10 +186,10 @@ class Machine(Value, kw_only=True):
 
     @property
     def agents(self) -> tuple[str, ...]:
-        return agents_of(self.name, self.slots)
+        return worker_names(self.name, self.slots)
 
 
-def agents_of(name: str, slots: int) -> tuple[str, ...]:
+def worker_names(name: str, slots: int) -> tuple[str, ...]:
     """The names under which a machine connects: Buildbot gives one job of a kind to each."""
     if slots == 1:
         return (name,)
@@ -212,7 +212,7 @@ class Farm(Value, kw_only=True):
     pause: int
     keep: int
     shared: bool = False
-    machines: tuple[Machine, ...]
+    machines: tuple[FarmMachine, ...]
     url: str
     tls: bool
     names: tuple[str, ...] = ()
@@ -223,7 +223,7 @@ class Farm(Value, kw_only=True):
     dailies: tuple[Daily, ...] = ()
 
     @property
-    def occasions(self) -> tuple[Occasion, ...]:
+    def occasions(self) -> tuple[Schedule, ...]:
         """All that is done by the clock."""
         return (*self.nightlies, *self.dailies)
 
@@ -240,9 +240,9 @@ def load_farm(folder: Path) -> Farm:
 
 def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
     """Keys whose values do not go together, or can't be, and why."""
-    yield from gaps_of_tls(spec.certificate, spec.key, tls=spec.tls)
-    yield from gaps_of_names(spec.names)
-    yield from gaps_of_web(web.host, spec.url, tls=spec.tls)
+    yield from invalid_tls(spec.certificate, spec.key, tls=spec.tls)
+    yield from invalid_host_names(spec.names)
+    yield from invalid_web(web.host, spec.url, tls=spec.tls)
     if not spec.database.startswith(_DATABASES):
         yield "database", "`database` is neither a postgresql://… nor a sqlite:///…"
     if spec.attempts < 1:
@@ -274,7 +274,7 @@ def parse_farm(text: str) -> Farm:
         if worker.copies is not None:
             read(parse_size, worker.copies, "worker", name, "copies")
         machines.append(
-            Machine(
+            FarmMachine(
                 name=name,
                 platform=worker.platform,
                 memory=read(parse_size, worker.memory, "worker", name, "memory") // _GB,
@@ -290,7 +290,7 @@ def parse_farm(text: str) -> Farm:
     def wrong(table: str, name: str, what: str) -> None:
         faults.append(Diagnostic(what, document.span((table, name), at_key=True)))
 
-    nightlies, dailies = read_occasions(spec.nightly, spec.daily, wrong)
+    nightlies, dailies = read_schedules(spec.nightly, spec.daily, wrong)
     for name, daily in spec.daily.items():
         read(parse_index_url, daily.url, "daily", name, "url")
         for url in daily.extra_index_urls:
@@ -298,7 +298,7 @@ def parse_farm(text: str) -> Farm:
     listen = read(parse_address, spec.listen, "listen")
     web = read(parse_address, spec.web, "web")
     faults += (Diagnostic(what, document.span((key,))) for key, what in _gaps(spec, web))
-    for name, what in wrong_users(spec.user, spec.worker):
+    for name, what in invalid_users(spec.user, spec.worker):
         wrong("user" if name in spec.user else "worker", name, what)
     farm = Farm(
         file=spec.file,
@@ -306,11 +306,11 @@ def parse_farm(text: str) -> Farm:
         listen=listen,
         web=web,
         url=spec.url.rstrip("/") + "/" if spec.url else web.url,
-        tls=encrypts(listen.host, spec.certificate, tls=spec.tls),
+        tls=uses_tls(listen.host, spec.certificate, tls=spec.tls),
         names=spec.names,
         certificate=spec.certificate,
         key=spec.key,
-        users=roles_of(spec.user),
+        users=user_roles(spec.user),
         heartbeat=read(parse_duration, spec.heartbeat, "heartbeat"),
         patience=read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,
@@ -345,12 +345,12 @@ _EXAMPLES: Mapping[Callable[[str], object], str] = {
 
 def _faults_of(name: str, worker: WorkerSpec) -> Iterator[str]:
     """What is wrong with a machine, apart from its amounts."""
-    yield from wrong_names((name, *worker.capabilities))
+    yield from invalid_names((name, *worker.capabilities))
     platforms = load_tables().platforms
     if worker.platform not in platforms:
         known = did_you_mean(worker.platform, platforms)
         yield f"`{name}` has the unknown platform `{worker.platform}`: {known}"
-    if name == CALENDAR:
+    if name == SCHEDULE_BUILDER:
         yield f"`{name}` is the name of a worker in the master itself"
     if worker.slots < 1:
         yield f"`{name}` needs at least one slot"

@@ -13,7 +13,7 @@ from torchyard.errors import HostError
 from torchyard.host.ports import bind_error
 from torchyard.host.process import capture, own_program
 from torchyard_farm.settings.farm import FILE, SECRETS, Farm, load_farm
-from torchyard_farm.settings.tls import make_identity
+from torchyard_farm.settings.tls import ensure_certificate
 
 _WRITTEN = ("buildbot.tac", "master.cfg")
 _OTHERS = 0o077
@@ -77,7 +77,7 @@ def make_master(folder: Path, text: str, now: datetime) -> Farm:
         data = files("torchyard_farm").joinpath("data", name).read_bytes()
         (folder / name).write_bytes(data)
     make_secrets(folder, farm)
-    make_identity(folder, farm, now)
+    ensure_certificate(folder, farm, now)
     return farm
 
 
@@ -89,14 +89,14 @@ def make_secrets(folder: Path, farm: Farm) -> None:
     place = folder / SECRETS
     place.mkdir(mode=0o700, exist_ok=True)
     for name in (*farm.users, *(machine.name for machine in farm.machines)):
-        if not ((place / name).exists() and secret_of(folder, name)):
+        if not ((place / name).exists() and read_secret(folder, name)):
             part = place / f".{name}"  # no name begins so
             part.touch(mode=0o600)
             part.write_text(f"{secrets.token_urlsafe(24)}\n", encoding="utf-8")
             part.replace(place / name)
 
 
-def find_master(folder: Path) -> int | None:
+def find_running_master(folder: Path) -> int | None:
     """The process of the master in a directory, if one runs.
 
     The number that one has left which was killed is forgotten, since any other process may have
@@ -114,7 +114,7 @@ def find_master(folder: Path) -> int | None:
 
 def refuse_running(folder: Path) -> None:
     """Refuse to start a master twice."""
-    process = find_master(folder)
+    process = find_running_master(folder)
     if process is not None:
         msg = f"the master in `{folder}` runs already: process {process}"
         raise HostError(
@@ -122,7 +122,7 @@ def refuse_running(folder: Path) -> None:
         )
 
 
-def refuse_taken(farm: Farm) -> None:
+def refuse_occupied(farm: Farm) -> None:
     """Refuse to start a master where it could not listen."""
     for key, address in (("listen", farm.listen), ("web", farm.web)):
         why = bind_error(address.host, address.port)
@@ -141,5 +141,5 @@ def run_buildbot(folder: Path, *words: str) -> str:
         raise HostError(msg, hint=hint) from error
 
 
-def secret_of(folder: Path, name: str) -> str:
+def read_secret(folder: Path, name: str) -> str:
     return (folder / SECRETS / name).read_text(encoding="utf-8").strip()

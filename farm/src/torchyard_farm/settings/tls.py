@@ -43,7 +43,7 @@ _SKEW = timedelta(hours=1)
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
-class Identity(NamedTuple):
+class CertificateFiles(NamedTuple):
     """The files by which a master shows who it is."""
 
     certificate: Path
@@ -55,20 +55,20 @@ class _Issuer(NamedTuple):
     key: ec.EllipticCurvePrivateKey
 
 
-def identity_of(folder: Path, farm: Farm) -> Identity:
+def certificate_files(folder: Path, farm: Farm) -> CertificateFiles:
     """Where the certificate of a master is, and its key."""
     if farm.certificate:
-        return Identity(folder / farm.certificate, folder / farm.key)
-    return Identity(folder / FOLDER / "master.pem", folder / FOLDER / "master.key")
+        return CertificateFiles(folder / farm.certificate, folder / farm.key)
+    return CertificateFiles(folder / FOLDER / "master.pem", folder / FOLDER / "master.key")
 
 
-def endpoint_of(folder: Path, farm: Farm) -> str:
+def worker_endpoint(folder: Path, farm: Farm) -> str:
     """Where a master listens for workers, as Twisted writes it."""
     if not farm.tls:
         return farm.listen.endpoint
-    identity = identity_of(folder, farm)
+    identity = certificate_files(folder, farm)
     chain = ""
-    if len(certificates_in(identity.certificate)) > 1:
+    if len(split_certificates(identity.certificate)) > 1:
         chain = f":extraCertChain={escaped(str(identity.certificate))}"
     return (
         f"ssl:{farm.listen.port}:interface={escaped(farm.listen.host)}"
@@ -76,11 +76,11 @@ def endpoint_of(folder: Path, farm: Farm) -> str:
     ) + chain
 
 
-def make_identity(folder: Path, farm: Farm, now: datetime) -> None:
+def ensure_certificate(folder: Path, farm: Farm, now: datetime) -> None:
     """Make a certificate, unless there is a good one; complain about one that was given."""
     if not farm.tls:
         return
-    identity = identity_of(folder, farm)
+    identity = certificate_files(folder, farm)
     if not farm.certificate:
         names = _names_of(farm)
         if not _is_good(identity, names, now):
@@ -95,15 +95,15 @@ def make_identity(folder: Path, farm: Farm, now: datetime) -> None:
         ) from error
 
 
-def certificates_in(path: Path) -> list[bytes]:
+def split_certificates(path: Path) -> list[bytes]:
     """The certificates in a PEM file, one by one."""
     found: list[bytes] = _CERTIFICATE.findall(path.read_bytes())
     return found
 
 
-def trust(path: Path, folder: Path) -> None:
+def install_authorities(path: Path, folder: Path) -> None:
     """Put the authorities of a file into a directory, where Twisted reads each from its own."""
-    found = certificates_in(path)
+    found = split_certificates(path)
     if not found:
         msg = f"`{path}` has no certificate in it"
         raise UsageError(msg, hint=f"it is {FOLDER}/{AUTHORITY} of the master's directory")
@@ -126,12 +126,12 @@ def _is_wild(host: str) -> bool:
     return False
 
 
-def _load(identity: Identity) -> None:
+def _load(identity: CertificateFiles) -> None:
     """Read a certificate and its key as a server does."""
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*identity)
 
 
-def _is_good(identity: Identity, names: Iterable[str], now: datetime) -> bool:
+def _is_good(identity: CertificateFiles, names: Iterable[str], now: datetime) -> bool:
     try:
         _load(identity)
     except OSError:  # one is missing, or who wrote them was killed over it
@@ -183,7 +183,7 @@ def _authority(folder: Path, now: datetime) -> _Issuer:
     return _Issuer(made, key)
 
 
-def _issue(issuer: _Issuer, identity: Identity, names: list[str], now: datetime) -> None:
+def _issue(issuer: _Issuer, identity: CertificateFiles, names: list[str], now: datetime) -> None:
     """Sign a certificate for these names."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "torchyard farm master")])

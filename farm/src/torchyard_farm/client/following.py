@@ -1,0 +1,107 @@
+"""How far a plan is, as told by somebody who looks from time to time. Nothing here asks."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import dropwhile
+from typing import NamedTuple
+
+from torchyard.model.recipe import Stage
+from torchyard.terminal.console import printable
+from torchyard_farm.client.web_api import GOOD, RunningBuild, SubmittedJob
+from torchyard_farm.scheduling.plans import FarmPlan
+
+_MARGIN = 30
+"""Seconds by which the end of a job may be written down later than that of others."""
+
+
+class JobStarted(NamedTuple):
+    """A job runs; `lost` is the machine that did not bring it to an end before."""
+
+    job: int
+    machine: str
+    attempt: int
+    lost: str
+
+
+class JobEnded(NamedTuple):
+    """A job ended."""
+
+    job: int
+    sent: SubmittedJob
+
+
+class PlanFollower:
+    """One plan under way. Nothing is told twice, whatever is seen twice."""
+
+    def __init__(self, plan: FarmPlan) -> None:
+        self._plan = plan
+        self._good: dict[int, bool] = {}
+        self._going: dict[int, RunningBuild] = {}
+        self._running: set[int] = set()
+        self._seen: set[int] = set()
+        self._latest = 0
+
+    def since(self, going: Mapping[int, RunningBuild], *, is_open: bool) -> int:
+        """From which moment on there may be ends that were not seen, if these jobs run.
+
+        When nothing runs, or the plan is over, all ends are looked at: one may have been written
+        down much later, as while the database was away, and nobody would hear of it any more.
+        """
+        return max(0, self._latest - _MARGIN) if going and is_open else 0
+
+    def take(
+        self, going: Mapping[int, RunningBuild], ended: Iterable[SubmittedJob]
+    ) -> Iterator[JobStarted | JobEnded]:
+        """Take in what runs, and then what has ended; it has to be asked in this order."""
+        new = [sent for sent in ended if sent.bsid not in self._seen]
+        for sent in new:
+            self._seen.add(sent.bsid)
+            self._latest = max(self._latest, sent.complete_at or 0)
+            if not self._good.get(sent.job):
+                self._good[sent.job] = sent.results in GOOD
+                yield JobEnded(sent.job, sent)
+        just_ended = {sent.job for sent in new}
+        for job, build in going.items():
+            if build.machine and job not in just_ended and not self._good.get(job):
+                yield from self._begin(job, build)
+        self._running = going.keys() - just_ended
+
+    def _begin(self, job: int, build: RunningBuild) -> Iterator[JobStarted]:
+        """Tell of a new build, unless it only finds a job that has gone on where it was."""
+        before, self._going[job] = self._going.get(job), build
+        if before is not None and before.build == build.build:
+            return
+        failed = self._good.pop(job, None) is not None  # and somebody tries it once more
+        if before is None or failed or before[1:] != build[1:]:
+            lost = before.machine if before and not failed else ""
+            yield JobStarted(job, build.machine, build.attempt, lost)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing goes on unless somebody helps."""
+        return not self._running and not any(map(self._may_go_on, range(len(self._plan.jobs))))
+
+    def _may_go_on(self, job: int) -> bool:
+        return job not in self._good and all(map(self._good.get, self._plan.jobs[job].after))
+
+    @property
+    def left(self) -> list[int]:
+        """The jobs that have not ended."""
+        return [job for job in range(len(self._plan.jobs)) if job not in self._good]
+
+
+def cached_results(plan: FarmPlan) -> tuple[int, list[str]]:
+    """How many of the jobs that were wanted had results before, and which packages."""
+    made = {planned.task for planned in plan.jobs}
+    used = {name for task in plan.tasks for name in task.inputs}
+    known = [
+        task
+        for number, task in enumerate(plan.tasks)
+        if number not in made and (task.stage is Stage.PACKAGE or task.fingerprint not in used)
+    ]
+    return len(known), [task.fingerprint for task in known if task.stage is Stage.PACKAGE]
+
+
+def error_text(log: Iterable[str]) -> str:
+    """What a job said about its failure, as it was printed; events are in the other stream."""
+    lines = (printable(line[1:].expandtabs()) for line in log if line.startswith("e"))
+    return "\n".join(dropwhile(lambda line: not line.startswith("error: "), lines))

@@ -1,0 +1,6 @@
+"""Everything that the farm reads and prints for machines, by the name of its schema."""
+
+from torchyard_farm.client.status import Status
+from torchyard_farm.settings.farm import FarmSpec
+
+SCHEMAS: dict[str, object] = {"farm": FarmSpec, "farm-status": Status}

@@ -1,0 +1,193 @@
+"""How a farm is doing: asked of its master, which answers whoever asks."""
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from torchyard.errors import HostError
+from torchyard.model.quantity import show_count
+from torchyard.reports.document import Document
+from torchyard.terminal.console import printable
+from torchyard_farm.client.failing import FailingState, failing_report, read_failing
+from torchyard_farm.client.runs import RunState, read_runs, runs_report
+from torchyard_farm.client.web_api import FAILED, MasterClient, track_plan
+from torchyard_farm.scheduling.attempts import FINAL_VERDICTS
+from torchyard_farm.scheduling.plans import FarmPlan, Plans
+from torchyard_farm.scheduling.worker_status import WorkerStatus, shortfalls
+from torchyard_farm.settings.farm import Farm
+
+_LATEST = 500
+"""How many failures are looked at, to tell what to do about them."""
+
+
+class WorkerState(Document, kw_only=True):
+    """An agent of a machine; `lacks` is what that has less of than `farm.toml` says."""
+
+    name: str
+    machine: str
+    connected: bool
+    lacks: tuple[str, ...]
+
+
+class HeldJob(Document, kw_only=True):
+    """A job that is not tried any more until somebody looks.
+
+    `verdict` is `quarantined`, for one that machines were lost with, or `given up`.
+    """
+
+    job: str
+    verdict: str
+    why: str
+
+
+class PlanState(Document, kw_only=True):
+    """How far a plan is: its jobs, those that ended, and those that wait or run."""
+
+    id: str
+    jobs: int
+    good: int
+    bad: int
+    out: int
+    failed: tuple[str, ...]
+    held: tuple[HeldJob, ...]
+
+
+class UnreadablePlan(Document, kw_only=True):
+    """A plan whose file can't be read: the master passes it over. `hint` is what to do."""
+
+    id: str
+    why: str
+    hint: str
+
+
+class Status(Document, kw_only=True):
+    """What `farm status --json` prints."""
+
+    version: Literal[1]
+    workers: tuple[WorkerState, ...]
+    plans: tuple[PlanState, ...]
+    unreadable: tuple[UnreadablePlan, ...]
+    runs: tuple[RunState, ...]
+    failing: tuple[FailingState, ...]
+
+
+class _Build(msgspec.Struct):
+    state_string: str
+    properties: dict[str, tuple[object, str]]
+
+    def of(self, name: str) -> str:
+        return str(self.properties.get(name, ("", ""))[0])
+
+
+class _Builds(msgspec.Struct):
+    builds: list[_Build]
+
+
+def read_status(
+    farm: Farm, plans: Plans, looks: Mapping[str, WorkerStatus], now: datetime
+) -> Status:
+    """Ask the master of a farm."""
+    master = MasterClient(farm)
+    there = master.workers()
+    workers = tuple(
+        WorkerState(
+            name=agent,
+            machine=machine.name,
+            connected=agent in there,
+            lacks=shortfalls(machine, looks.get(machine.name)) if agent in there else (),
+        )
+        for machine in farm.machines
+        for agent in machine.agents
+    )
+    found, unreadable = _read_open(plans)
+    return Status(
+        version=1,
+        workers=workers,
+        plans=tuple(_plan_state(master, plan) for plan in found),
+        unreadable=tuple(unreadable),
+        runs=tuple(read_runs(farm.occasions, now, master.read)),
+        failing=tuple(read_failing(farm.dailies, plans, master)),
+    )
+
+
+def _read_open(plans: Plans) -> tuple[list[FarmPlan], list[UnreadablePlan]]:
+    """The plans that are being built, and those that nobody can build."""
+    found, unreadable = [], []
+    for name in plans.open():
+        try:
+            found.append(plans.read(name))
+        except HostError as error:
+            (told,) = error.diagnostics
+            unreadable.append(UnreadablePlan(id=name, why=told.what, hint=told.hint or ""))
+    return found, unreadable
+
+
+def _plan_state(master: MasterClient, plan: FarmPlan) -> PlanState:
+    board = track_plan(plan, master.sent(plan.id))
+    tally = board.tally(plan.id)
+    failed = tuple(plan.task(job).id for job in board.failed(plan.id))
+    return PlanState(
+        id=plan.id,
+        jobs=tally.jobs,
+        good=tally.good,
+        bad=tally.bad,
+        out=tally.out,
+        failed=failed,
+        held=tuple(_held(master, plan.id, failed)) if failed else (),
+    )
+
+
+def _held(master: MasterClient, plan: str, failed: Collection[str]) -> Iterator[HeldJob]:
+    """Which of the jobs that failed did not do so by themselves."""
+    names = "".join(f"&property={name}" for name in ("plan", "task", "verdict"))
+    path = f"builds?results={FAILED}&order=-buildid&limit={_LATEST}{names}"
+    seen: set[str] = set()
+    for build in msgspec.json.decode(master.read(path), type=_Builds).builds:
+        job, verdict = build.of("task"), build.of("verdict")
+        if build.of("plan") == plan and job in failed and job not in seen:
+            seen.add(job)
+            if verdict in FINAL_VERDICTS:
+                yield HeldJob(job=job, verdict=verdict, why=build.state_string)
+
+
+def status_report(status: Status) -> RenderableType:
+    """The same for people."""
+    workers = Table(box=None, pad_edge=False)
+    for header in ("worker", "machine", ""):
+        workers.add_column(header, overflow="fold")
+    for worker in status.workers:
+        state = "connected" if worker.connected else "not there"
+        lacks = f", but has {' and '.join(worker.lacks)}" if worker.lacks else ""
+        workers.add_row(worker.name, worker.machine, state + lacks)
+    plans = Table.grid(padding=(0, 2))
+    plans.add_column()
+    plans.add_column(overflow="fold")
+    for plan in status.plans:
+        plans.add_row("", "")
+        plans.add_row("plan", plan.id)
+        plans.add_row("", _how_far(plan))
+        held = {one.job: one for one in plan.held}
+        for job in plan.failed:
+            plans.add_row("failed", job)
+            if job in held:
+                plans.add_row("", printable(held[job].why))
+    for torn in status.unreadable:
+        plans.add_row("", "")
+        plans.add_row("plan", torn.id)
+        plans.add_row("", f"passed over: {printable(torn.why)}")
+        plans.add_row("hint", torn.hint)
+    told = plans if plans.row_count else Group("", "no plan is being built")
+    return Group(workers, told, runs_report(status.runs), failing_report(status.failing))
+
+
+def _how_far(plan: PlanState) -> str:
+    counts = [f"{plan.good:,} of {show_count(plan.jobs, 'job')} done"]
+    counts += [
+        f"{count:,} {word}" for count, word in ((plan.out, "out"), (plan.bad, "failed")) if count
+    ]
+    stands = plan.bad and not plan.out
+    return ", ".join(counts) + (": it stands until Rebuild or cancel" if stands else "")

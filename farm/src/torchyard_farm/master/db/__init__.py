@@ -1,0 +1,1 @@
+"""Queries of Buildbot's database, and values that all masters share there."""

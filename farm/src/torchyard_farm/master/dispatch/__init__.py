@@ -1,0 +1,1 @@
+"""Which pending job starts next, and on which worker."""

@@ -1,0 +1,1 @@
+"""Several masters on one database."""

@@ -1,0 +1,1 @@
+"""Nightly and daily runs, started by the clock."""

@@ -1,0 +1,113 @@
+"""Plans that try what a channel has: one job for each file, and none waits for another."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from torchyard import __version__
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
+from torchyard.index.availability import ANY_PLATFORM, cell_of, fits_of
+from torchyard.model.canonical import fingerprint
+from torchyard.model.config import Config
+from torchyard.model.identifier import ANY_PYTHON, Cell, job_identifier, parse
+from torchyard.model.job_spec import Task
+from torchyard.model.matrix import Needs
+from torchyard.model.recipe import Stage
+from torchyard.model.step import Setting
+from torchyard.package.contents import Kind
+from torchyard.publish.select import Chosen
+from torchyard.publish.smoke_targets import specimens
+from torchyard.recipes.proof import PUBLISHED
+from torchyard_farm.scheduling.job_classes import job_class
+from torchyard_farm.scheduling.plans import FarmPlan, PlannedJob, spell_plan_name
+from torchyard_farm.settings.schedules import Daily
+
+_REACH = tuple(
+    sorted(
+        name
+        for word in ("http_proxy", "https_proxy", "no_proxy", "all_proxy")
+        for name in (word, word.upper())
+    )
+)
+"""How a machine reaches the network, if not directly."""
+
+_ANY = "any"
+
+
+class ChannelTrial(NamedTuple):
+    """What is the same for all jobs of one day."""
+
+    daily: Daily
+    config: Config
+    moment: str
+    store: str
+
+
+def trial_plan(
+    trial: ChannelTrial, chosen: Iterable[Chosen], kinds: Collection[str]
+) -> tuple[FarmPlan, dict[str, int]]:
+    """A job for each file that there are machines for; and how many others there are, by kind."""
+    every = list(_tasks(trial, list(chosen)))
+    tasks = tuple(task for task in every if job_class(task) in kinds)
+    name = trial.daily.name
+    plan = FarmPlan(
+        id=spell_plan_name(name, trial.moment, (task.fingerprint for task in tasks), name),
+        store=trial.store,
+        tasks=tasks,
+        jobs=tuple(PlannedJob(task=n, kind=job_class(task)) for n, task in enumerate(tasks)),
+        sandbox=trial.config.sandbox,
+        trial=name,
+    )
+    return plan, dict(Counter(kind for task in every if (kind := job_class(task)) not in kinds))
+
+
+def _tasks(trial: ChannelTrial, chosen: list[Chosen]) -> Iterator[Task]:
+    found = specimens(chosen, trial.daily.url)
+    for one, specimen in zip(chosen, found, strict=True):
+        cell = _cell(one, specimen)
+        task = Task(
+            id=job_identifier(Stage.SMOKE, f"{specimen.name}-{specimen.version}", cell.path),
+            stage=Stage.SMOKE,
+            stage_revision=1,
+            scope=cell.path,
+            recipe=trial.config.project.recipe.name,
+            fingerprint="",
+            settings=_settings(trial, one, specimen),
+            needs=trial.config.requirements.get(Stage.SMOKE, Needs()),
+        )
+        yield msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
+
+
+def _cell(one: Chosen, specimen: PackageUnderTest) -> Cell:
+    """What a file is for: the cell it was built for, or what its name says."""
+    cell = cell_of(one.entry)
+    if cell is not None:
+        return cell
+    platform, python = next(iter(fits_of(one.part, one.entry)), (ANY_PLATFORM, ""))
+    compute, _, variant = (one.entry.variant or specimen.compute).partition("-")
+    return Cell(
+        platform, compute or _ANY, variant or _ANY, python or ANY_PYTHON, specimen.kind.value
+    )
+
+
+def _settings(trial: ChannelTrial, one: Chosen, specimen: PackageUnderTest) -> dict[str, Setting]:
+    smoke = trial.config.smoke
+    settings: dict[str, Setting] = {
+        PUBLISHED: msgspec.to_builtins(specimen),
+        "due": trial.moment,
+        "indexes": trial.daily.extra_index_urls,
+        "level": smoke.level,
+        "pass_env": _REACH,
+        "torchyard": __version__,
+    }
+    if specimen.kind is Kind.CONDA and smoke.channels:
+        settings["channels"] = smoke.channels
+    if smoke.tests and one.entry.cell and _project(one.entry.cell) == trial.config.project.name:
+        settings["tests"] = smoke.tests
+    return settings
+
+
+def _project(cell: str) -> str:
+    return parse(cell).label.rpartition("-")[0]

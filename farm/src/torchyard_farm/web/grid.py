@@ -1,0 +1,80 @@
+"""Where each task of a plan stands in a table: blocks, a line for each Python, columns."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from torchyard.model.recipe import CELL_STAGES, Stage
+from torchyard_farm.scheduling.plans import FarmPlan
+
+
+class GridColumn(NamedTuple):
+    """A stage; of those that each package has for itself, also the package."""
+
+    package: str
+    stage: Stage
+
+
+class GridRow(NamedTuple):
+    """A Python, or a block's own line, and the task in each column that has one."""
+
+    name: str
+    tasks: Sequence[int | None]
+
+
+class GridBlock(NamedTuple):
+    """All cells of one platform, compute platform and variant."""
+
+    name: str
+    own: GridRow
+    lines: Sequence[GridRow]
+
+    @property
+    def tasks(self) -> list[int]:
+        lines = (self.own, *self.lines)
+        return [task for line in lines for task in line.tasks if task is not None]
+
+
+class Grid(NamedTuple):
+    """A plan as a table; `shared` are tasks of no block: the source, and what is published."""
+
+    shared: Sequence[int]
+    columns: Sequence[GridColumn]
+    blocks: Sequence[GridBlock]
+
+
+def plan_grid(plan: FarmPlan) -> Grid:
+    """Lay a plan out, in its own order."""
+    shared: list[int] = []
+    columns: dict[GridColumn, None] = {}
+    found: dict[str, dict[str, dict[GridColumn, int]]] = {}
+    for number, task in enumerate(plan.tasks):
+        parts = task.scope.split("/")
+        if task.stage is Stage.PUBLISH or len(parts) == 1:
+            shared.append(number)
+            continue
+        of = [task.facts["name"]] if plan.trial else []  # channels have more than one project
+        block, python, package = "/".join(of + parts[:2]), *[*parts[2:], "", ""][:2]
+        column = GridColumn(package, task.stage)
+        columns[column] = None
+        found.setdefault(block, {}).setdefault(python, {})[column] = number
+    order = _in_order(list(columns))
+    blocks = [
+        GridBlock(name, _line("", lines, order), [_line(p, lines, order) for p in lines if p])
+        for name, lines in found.items()
+    ]
+    return Grid(shared, order, blocks)
+
+
+def _line(python: str, lines: dict[str, dict[GridColumn, int]], order: list[GridColumn]) -> GridRow:
+    tasks = lines.get(python, {})
+    return GridRow(python, [tasks.get(column) for column in order])
+
+
+def _in_order(columns: list[GridColumn]) -> list[GridColumn]:
+    """Stages as they follow each other; those of each package side by side."""
+    stages = list(Stage)
+    packages = list(dict.fromkeys(column.package for column in columns))
+    return sorted(
+        columns,
+        key=lambda c: (c.stage in CELL_STAGES, packages.index(c.package), stages.index(c.stage)),
+    )

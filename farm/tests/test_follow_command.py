@@ -1,0 +1,60 @@
+"""Orders on their way to a machine: within the command that follows the job."""
+
+from pathlib import Path
+
+import pytest
+from buildbot_worker.commands.registry import commandRegistry
+from buildbot_worker.commands.shell import WorkerShellCommand
+from twisted.internet import defer
+
+from torchyard.model.job_spec import ORDER
+from torchyard_farm.master.attempts.follow_command import FollowCommand
+from torchyard_farm.web.job_log import JobLog
+from torchyard_farm.worker.commands import install_job_command
+
+_MOST = 640 * 1024
+"""Bytes that Buildbot's protocol takes in one piece."""
+
+
+class Told:
+    """What a worker's command tells its master."""
+
+    def __init__(self) -> None:
+        self.updates: list[tuple[str, object]] = []
+
+    def send_update(self, updates: list[tuple[str, object]]) -> None:
+        self.updates += updates
+
+
+def start(folder: Path, order: list[str]) -> tuple[WorkerShellCommand, Told]:
+    """Let a worker begin a command that can't be begun any more once its order is written."""
+    command = object.__new__(commandRegistry["shell"])
+    told = Told()
+    command.args = {"workdir": str(folder), "order": order}
+    command.protocol_command = told
+    return command, told
+
+
+@pytest.fixture(autouse=True)
+def _entrusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(commandRegistry, "shell", commandRegistry["shell"])
+    install_job_command((), {})
+
+
+@pytest.mark.parametrize("order", ["{}", '{"name":"é"}', "ü" * (2 * _MOST)])
+def test_an_order_arrives_whole_in_pieces_that_are_small_enough(tmp_path: Path, order: str) -> None:
+    sent = FollowCommand(JobLog(""), order, workdir=".", command=["torchyard", "run"])
+    blocks = sent.args["order"]
+    assert max(len(block.encode()) for block in blocks) < _MOST
+    command, _ = start(tmp_path / "new", blocks)
+    with pytest.raises(AttributeError, match="command_id"):  # it would be run now
+        command.start()
+    assert (tmp_path / "new" / ORDER).read_text(encoding="utf-8") == order
+
+
+def test_an_order_that_cannot_be_written_is_nobodys_fault(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    command, told = start(tmp_path / "file", ["{}"])
+    ended = command.start()
+    assert isinstance(ended, defer.Deferred)
+    assert ("rc", -1) in told.updates  # tried again, elsewhere

@@ -1,0 +1,137 @@
+"""What a farm can lose, in short: `test_ordeals` has more of it, and waits longer.
+
+One farm goes through all of this, with a project of its own each time.
+"""
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from farm.tests.chaos import (
+    JOBS,
+    WORKERS,
+    Ordeal,
+    busy_text,
+    cabled,
+    check_busy,
+    check_once,
+    fill,
+    harm_often,
+    long_text,
+    small_disk,
+)
+from farm.tests.farms import (
+    LONG,
+    Postgres,
+    TrialFarm,
+    postgres_programs,
+    postgres_server,
+    wait_until,
+)
+from farm.tests.network import Cable
+from tests.helpers import make_project
+from torchyard_farm.settings.farm import parse_farm
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(postgres_programs() is None, reason="apt-get install postgresql"),
+]
+
+PYTHONS = 4
+
+
+class Site(NamedTuple):
+    farm: TrialFarm
+    cables: dict[str, Cable]
+    server: Postgres
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    folder = tmp_path_factory.mktemp("site")
+    with ExitStack() as stack:
+        server = stack.enter_context(postgres_server())
+        file = make_project(folder / "project")
+        farm = TrialFarm(folder / "farm", file, server.url(), WORKERS, keys="attempts = 9\n")
+        yield Site(farm, stack.enter_context(cabled(farm)), server)
+
+
+@pytest.fixture
+def ordeal(site: Site, tmp_path: Path) -> Ordeal:
+    site.farm.file = make_project(tmp_path / "project", long_text(tmp_path))
+    ordeal = Ordeal(site.farm, tmp_path, site.cables)
+    wait_until(ordeal.is_whole, LONG, site.farm.log)
+    return ordeal
+
+
+@pytest.fixture
+def busy(site: Site, tmp_path: Path) -> TrialFarm:
+    site.farm.file = make_project(tmp_path / "project", busy_text(tmp_path, PYTHONS))
+    return site.farm
+
+
+def test_by_default_a_loss_is_noticed_within_a_minute() -> None:
+    farm = parse_farm('file = "torchyard.toml"\n')
+    assert farm.heartbeat + farm.patience <= 60
+
+
+def test_a_machine_that_stands_still_is_noticed(ordeal: Ordeal) -> None:
+    """Its job goes elsewhere, and its result is taken when it goes on after all."""
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.farm.signal_machine(busy, signal.SIGSTOP)
+    try:
+        ordeal.notice()
+        ordeal.goes_elsewhere()
+    finally:
+        ordeal.farm.signal_machine(busy, signal.SIGCONT)
+    ordeal.finish("a machine stands still for a while", runs=1)
+
+
+def test_a_network_that_is_silent_is_noticed(ordeal: Ordeal) -> None:
+    """The job goes on where it is; another machine waits for its result."""
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.cables[busy].silence()
+    try:
+        ordeal.notice()
+        ordeal.goes_elsewhere()
+        ordeal.finish("the network is silent", runs=1)
+    finally:
+        ordeal.cables[busy].mend()
+    wait_until(ordeal.is_whole, LONG, ordeal.farm.log)
+
+
+def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
+    """The job is tried so often that we have minutes to make room."""
+    store = ordeal.farm.file.parent / ".torchyard" / "store"
+    with small_disk(store):
+        ordeal.submit()
+        ordeal.harmed()
+        filler = fill(store)
+        ordeal.let_go()
+        wait_until(ordeal.is_retried, LONG, ordeal.farm.log)
+        filler.unlink()
+        ordeal.farm.wait_done(ordeal.plan)
+        check_once(ordeal.farm, ordeal.plan, JOBS)
+
+
+def test_the_master_is_killed_while_jobs_begin_and_end(busy: TrialFarm, tmp_path: Path) -> None:
+    plan = busy.submit("-f", str(busy.file))
+    harm_often(busy, tmp_path, PYTHONS, 5, busy.restart_master)
+    busy.wait_for_master()
+    busy.wait_done(plan)
+    check_busy(busy, plan, tmp_path, PYTHONS)
+
+
+def test_postgresql_is_restarted_while_jobs_begin_and_end(
+    busy: TrialFarm, site: Site, tmp_path: Path
+) -> None:
+    plan = busy.submit("-f", str(busy.file))
+    harm_often(busy, tmp_path, PYTHONS, 4, site.server.restart)
+    busy.wait_done(plan)
+    check_busy(busy, plan, tmp_path, PYTHONS)

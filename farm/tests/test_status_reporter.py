@@ -1,0 +1,69 @@
+"""What a machine answers its master, whichever of its agents is asked."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+from twisted.internet import defer
+
+from torchyard_farm.scheduling.worker_status import decode_status
+from torchyard_farm.worker.status_reporter import StatusReporter, measure_status
+
+
+class Threads:
+    """In place of other threads: what is begun there ends when a test says so."""
+
+    def __init__(self) -> None:
+        self.begun: list[tuple[object, ...]] = []
+        self.over: list[defer.Deferred[object]] = []
+
+    def __call__(self, _: object, *args: object) -> defer.Deferred[object]:
+        self.begun.append(args)
+        self.over.append(defer.Deferred())
+        return self.over[-1]
+
+
+def bots_of(answers: StatusReporter) -> list[SimpleNamespace]:
+    bots = [SimpleNamespace(remote_getWorkerInfo=lambda: {"version": "4"}) for _ in range(3)]
+    for bot in bots:
+        answers.teach(bot)
+    return bots
+
+
+def test_a_job_is_ended_once_at_a_time(tmp_path: Path) -> None:
+    threads = Threads()
+    bots = bots_of(StatusReporter(tmp_path, threads))
+    for bot in bots:
+        bot.remote_end("core-0123")
+        bot.remote_end("core-4567")
+        bot.remote_end("../core-0123")
+    assert threads.begun == [(tmp_path, "core-0123"), (tmp_path, "core-4567")]
+    threads.over[0].errback(OSError("it does not end"))
+    bots[0].remote_end("core-0123")
+    assert threads.begun[2:] == [(tmp_path, "core-0123")]
+
+
+def test_one_look_answers_all_who_ask_meanwhile(tmp_path: Path) -> None:
+    threads, heard = Threads(), list[object]()
+    first, second, third = bots_of(StatusReporter(tmp_path, threads))
+    first.remote_look().addCallback(heard.append)
+    second.remote_look().addCallback(heard.append)
+    third.remote_getWorkerInfo().addCallback(heard.append)
+    assert threads.begun == [(tmp_path,)]
+    threads.over[0].callback("so")
+    assert heard == ["so", "so", {"version": "4", "look": "so"}]
+    first.remote_look().addCallback(heard.append)
+    assert len(threads.begun) == 2
+    threads.over[1].callback("otherwise")
+    assert heard[3:] == ["otherwise"]
+
+
+def test_a_machine_without_jobs_tells_what_it_has(tmp_path: Path) -> None:
+    look = decode_status(measure_status(tmp_path / "work"))
+    assert look is not None
+    assert look.jobs == {}
+    assert min(look.memory, look.disk) > 0
+
+
+def test_what_another_version_tells_is_unknown() -> None:
+    assert decode_status("") is None
+    assert decode_status('{"memory": 1, "disk": 1, "jobs": {"f": [8, 40]}}') is None
