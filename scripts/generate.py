@@ -8,6 +8,7 @@ import difflib
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from torchyard_farm.cli.main import command as farm
 from torchyard_farm.client.schemas import SCHEMAS as FARMED
 from torchyard_farm.settings.farm import FarmSpec
 
+from torchyard import __version__
 from torchyard.checks.registry import RULES
 from torchyard.cli.main import INTERRUPTED, torchyard
 from torchyard.config.failures import load_failures
@@ -279,7 +281,7 @@ def reference(ref: str) -> str:
 def rules() -> str:
     introduction = (
         "What `torchyard check` looks for. `torchyard explain rule ID` shows one of them.\n"
-        "[Check a package](../how-to/check-a-package.md) tells how to allow what a rule finds, or\n"
+        "[Check a package](../guides/check-a-package.md) tells how to allow what a rule finds, or\n"
         "to change how bad it is.\n"
     )
     rows: Iterator[tuple[str, ...]] = (
@@ -295,6 +297,50 @@ def picture() -> str:
     return svg(fold(make_plan(config, load_tables(), Selection("release"))))
 
 
+def installation(path: str) -> Callable[[], str]:
+    """Return what writes a page anew with its block that says how to install torchyard.
+
+    `on-pypi` in pyproject.toml decides between the package index and a clone.
+    """
+
+    def generate() -> str:
+        with (ROOT / "pyproject.toml").open("rb") as file:
+            released = tomllib.load(file)["tool"]["torchyard"]["on-pypi"]
+        text = (ROOT / path).read_text(encoding="utf-8")
+        return INSTALL.sub(lambda found: f"{found[1]}{INSTALLS[released]}{found[2]}", text)
+
+    return generate
+
+
+INSTALL = re.compile(r"(<!-- install: .*? -->\n).*?(<!-- /install -->)", re.DOTALL)
+INSTALLS = {
+    True: """
+```console
+$ pip install torchyard
+$ pip install 'torchyard[conda,cache]'    # with the optional parts
+$ pip install torchyard-farm              # with the farm plug-in
+```
+
+""",
+    False: f"""
+Version {__version__} is not on PyPI yet. Install it from a clone of the repository:
+
+```console
+$ pip install .
+$ pip install '.[conda,cache]'            # with the optional parts
+$ pip install . ./farm                    # with the farm plug-in
+```
+
+To install it on other machines, build wheels and copy them there:
+
+```console
+$ uv build --wheel --out-dir dist . && uv build --wheel --out-dir dist farm
+$ pip install dist/torchyard-{__version__}-py3-none-any.whl
+```
+
+""",
+}
+
 GENERATED: dict[str, Callable[[], str]] = {
     f"{SCHEMAS}/torchyard.json": lambda: json_text(file_schema(load_tables())),
     **{f"{SCHEMAS}/{name}.json": schema_of(printed) for name, printed in PRINTED.items()},
@@ -308,6 +354,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/failures.md": failures,
     f"{REFERENCE}/rules.md": rules,
     "docs/images/pytorch-plan.svg": picture,
+    "docs/getting-started/installation.md": installation("docs/getting-started/installation.md"),
 }
 
 

@@ -134,7 +134,14 @@ class Browser:
 
     def picture(self) -> bytes:
         """The whole page as a PNG."""
-        shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=True)
+        return self._shot(beyond=True)
+
+    def screen(self) -> bytes:
+        """The part of the page that a screen shows, as a PNG."""
+        return self._shot(beyond=False)
+
+    def _shot(self, *, beyond: bool) -> bytes:
+        shot = self.devtools("Page.captureScreenshot", format="png", captureBeyondViewport=beyond)
         assert isinstance(shot, dict)
         return b64decode(str(shot["data"]))
 

@@ -111,7 +111,7 @@ def test_files_that_are_published_together(
     s3_proxy: FaultyProxy,
     tmp_path: Path,
 ) -> None:
-    """As `docs/scale.md` tells."""
+    """As `docs/concepts/scale.md` tells."""
     fill(url, projects, 1)
     s3_proxy.requests.clear()
     new = [

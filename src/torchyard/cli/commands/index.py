@@ -69,7 +69,7 @@ def check(
         show(index_check_report(document))
     if document.findings["error"]:
         msg = f"errors were found in {audited.url}"
-        raise AuditError(msg, hint="docs/how-to/check-an-index.md tells what each rule is about")
+        raise AuditError(msg, hint="docs/guides/check-an-index.md tells what each rule is about")
 
 
 @command.command("log")

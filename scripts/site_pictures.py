@@ -1,0 +1,99 @@
+"""Take the pictures of the documentation site anew: `python -m scripts.site_pictures`.
+
+Builds the site, opens it in headless Chromium at the widths of a desktop and a phone, and writes
+docs/images/site-*.png, reduced to 64 colours. Needs Pillow, chromium and chromedriver:
+`nox -s pictures` installs the first. Fails if a page asks for anything from another host.
+"""
+
+import functools
+import http.server
+import io
+import tempfile
+import threading
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+from scripts.site import ROOT, SITE, build
+
+from tests.browser import Browser
+
+IMAGES = ROOT / "docs/images"
+DESKTOP, PHONE = 1280, 390
+COLOURS = 64
+
+
+# The search dialog is a shadow tree of an element of its own.
+_RESULTS = "return [...document.querySelectorAll('*')].some(e => e.shadowRoot?.querySelector('ol li'))"
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files without a line for each."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Drop the line."""
+
+
+class Picture(NamedTuple):
+    """A page, how wide and in which scheme to look at it, and what to search for there."""
+
+    name: str
+    page: str
+    width: int
+    scheme: str = "light"
+    search: str = ""
+
+
+PICTURES = (
+    Picture("home-desktop", "", DESKTOP),
+    Picture("guide-desktop-dark", "guides/build-on-this-machine/", DESKTOP, "dark"),
+    Picture("search-desktop", "guides/", DESKTOP, search="yank"),
+    Picture("start-phone", "getting-started/first-steps/", PHONE),
+    Picture("rules-phone-dark", "reference/rules/", PHONE, "dark"),
+)
+
+
+def take(browser: Browser, site: str, picture: Picture) -> bytes:
+    feature = {"name": "prefers-color-scheme", "value": picture.scheme}
+    browser.devtools("Emulation.setEmulatedMedia", features=[feature])
+    browser.width(picture.width)
+    browser.open(site + picture.page)
+    browser.until("return document.readyState == 'complete'")
+    if picture.search:
+        browser.click(".md-search__button")
+        browser.until("return document.activeElement != document.body")
+        browser.press(*picture.search)
+        browser.until(_RESULTS)
+    hosts = "return performance.getEntriesByType('resource').map(entry => new URL(entry.name).host)"
+    asked = browser.run(hosts)
+    assert isinstance(asked, list)
+    others = {host for host in asked if host != site.split("/")[2]}
+    if others:
+        msg = f"/{picture.page} asks other hosts: {', '.join(sorted(map(str, others)))}"
+        raise RuntimeError(msg)
+    return browser.screen()
+
+
+def write(data: bytes, path: Path) -> None:
+    with Image.open(io.BytesIO(data)) as image:
+        image.convert("RGB").quantize(COLOURS).save(path, optimize=True)
+    print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
+
+
+def main() -> None:
+    build()
+    handler = functools.partial(Quiet, directory=SITE)
+    with (
+        tempfile.TemporaryDirectory(prefix="site-") as folder,
+        http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server,
+        Browser(Path(folder) / "browser.log") as browser,
+    ):
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        for picture in PICTURES:
+            data = take(browser, f"http://127.0.0.1:{server.server_port}/", picture)
+            write(data, IMAGES / f"site-{picture.name}.png")
+        server.shutdown()
+
+
+if __name__ == "__main__":
+    main()
