@@ -52,7 +52,7 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The links in the documentation, and whether its generated parts are up to date."""
+    """The links and the site of the documentation, and whether its generated parts are current."""
     check(session, "docs", "generated")
 
 
@@ -60,6 +60,27 @@ def docs(session: nox.Session) -> None:
 def build(session: nox.Session) -> None:
     """The sdist and the wheel, into dist/."""
     check(session, "package")
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Both distributions, built, checked and listed; `-- --upload` uploads them to PyPI."""
+    check(session, "package")
+    session.run("python", "scripts/release.py", *session.posargs)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The documentation site, into build/site/; `-- --serve` serves it on loopback."""
+    install(session)
+    session.run("python", "scripts/site.py", *session.posargs)
+
+
+@nox.session
+def pictures(session: nox.Session) -> None:
+    """Takes the pictures of the documentation site anew, with Chromium."""
+    install(session)
+    session.run("python", "-m", "scripts.site_pictures")
 
 
 @nox.session

@@ -110,15 +110,11 @@ def stage() -> None:
 
 def entries(navigation: object) -> Iterator[str]:
     """Yield the pages that a navigation names."""
-    match navigation:
-        case str(page):
-            yield page
-        case dict():
-            for value in navigation.values():
-                yield from entries(value)
-        case list():
-            for value in navigation:
-                yield from entries(value)
+    if isinstance(navigation, str):
+        yield navigation
+    elif isinstance(navigation, (dict, list)):
+        for value in navigation.values() if isinstance(navigation, dict) else navigation:
+            yield from entries(value)
 
 
 def check_navigation() -> None:
