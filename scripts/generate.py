@@ -19,7 +19,7 @@ from torchyard_farm.client.schemas import SCHEMAS as FARMED
 from torchyard_farm.settings.farm import FarmSpec
 
 from torchyard import __version__
-from torchyard.checks.registry import RULES
+from torchyard.checks.registry import RULES, SHIPPED
 from torchyard.cli.main import INTERRUPTED, torchyard
 from torchyard.config.failures import load_failures
 from torchyard.config.load import load_config
@@ -284,11 +284,12 @@ def rules() -> str:
         "[Check a package](../guides/check-a-package.md) tells how to allow what a rule finds, or\n"
         "to change how bad it is.\n"
     )
+    own = [RULES[name] for name in RULES if name in SHIPPED]
     rows: Iterator[tuple[str, ...]] = (
-        (f"[`{rule.id}`](#{rule.id})", rule.severity, cell(rule.reason)) for rule in RULES.values()
+        (f"[`{rule.id}`](#{rule.id})", rule.severity, cell(rule.reason)) for rule in own
     )
     parts = [f"{NOTICE}# Rules\n\n{introduction}", table(("rule", "severity", "why"), rows)]
-    parts += [f"## {rule.id}\n\n*{rule.severities}*\n\n{rule.page}\n" for rule in RULES.values()]
+    parts += [f"## {rule.id}\n\n*{rule.severities}*\n\n{rule.page}\n" for rule in own]
     return "\n".join(parts)
 
 

@@ -6,7 +6,7 @@ from tests.contents import contents
 
 from torchyard.checks.expected import Expected
 from torchyard.checks.policy import CheckPolicy
-from torchyard.checks.rule import RULES, Hit
+from torchyard.checks.rule import PACKAGE_RULES, Hit
 from torchyard.checks.subject import Subject
 from torchyard.package.contents import Binary, Contents, DeviceCode, File, Kind, VersionNeed
 
@@ -100,4 +100,4 @@ def subject_of(
 
 def hits(rule: str, subject: Subject) -> list[Hit]:
     """What one rule finds."""
-    return list(RULES[rule].find(subject))
+    return list(PACKAGE_RULES[rule].find(subject))

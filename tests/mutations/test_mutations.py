@@ -12,7 +12,7 @@ from tests.mutations.texts import TEXTS
 
 from torchyard.checks.check import check
 from torchyard.checks.policy import CheckPolicy
-from torchyard.checks.registry import RULES
+from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding
 from torchyard.package.read import read_package
 
@@ -50,4 +50,4 @@ def test_broken_packages_are_told(
 
 
 def test_every_rule_has_a_mutation() -> None:
-    assert {mutation.rule for mutation in MUTATIONS} == set(RULES)
+    assert {mutation.rule for mutation in MUTATIONS} == set(PACKAGE_RULES)

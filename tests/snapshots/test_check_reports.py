@@ -2,6 +2,7 @@
 
 from datetime import date
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from tests.shapes import METADATA, library, package, text
@@ -22,12 +23,11 @@ DEVICE = (
     DeviceCode("ptx", "compute_120", 3, 983_000),
 )
 RULE = Rule(
-    "linking-unresolved",
-    Severity.ERROR,
-    "importing the package would fail",
-    "A library that a file needs is nowhere\nto be found.\n\nPut it into the package:\n\n"
+    id="linking-unresolved",
+    severity=Severity.ERROR,
+    reason="importing the package would fail",
+    page="A library that a file needs is nowhere\nto be found.\n\nPut it into the package:\n\n"
     "    copy it\n    there",
-    lambda _: iter(()),
 )
 
 
@@ -131,5 +131,5 @@ def test_rules(
     width: int, snapshot: SnapshotAssertion, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     show(rule_report(RULE))
-    show(rules_report([RULE, RULE._replace(id="pth-file", severity=Severity.NOTE)]))
+    show(rules_report([RULE, msgspec.structs.replace(RULE, id="pth-file", severity=Severity.NOTE)]))
     assert capfdbinary.readouterr().out.decode() == snapshot

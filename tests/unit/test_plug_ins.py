@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 from tests.helpers import make_project
@@ -73,3 +74,55 @@ def test_nobody_looks_for_plug_ins_who_wants_a_command_of_ours() -> None:
     code += "torchyard(['config', 'schema'], standalone_mode=False); "
     code += "sys.exit('importlib.metadata' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
+
+
+RULE = """
+from torchyard.checks.rule import Hit, Severity, rule
+@rule("own-readme", Severity.WARNING, "readers look for it first")
+def own_readme(subject):
+    \"\"\"The wheel has no file `README.md`.
+
+    Readers look for it first.
+
+    Add one.\"\"\"
+    if "README.md" not in subject.contents.files:
+        yield Hit("there is no README.md")
+"""
+
+
+@pytest.fixture
+def rules(plug_in: Path) -> Path:
+    """The same, with a rule of its own beside the command."""
+    points = plug_in / "digger-1.0.dist-info" / "entry_points.txt"
+    text = points.read_text(encoding="utf-8")
+    points.write_text(f"{text}[torchyard.rules]\ndig = digger_rules\n", encoding="utf-8")
+    (plug_in / "digger_rules.py").write_text(RULE, encoding="utf-8")
+    return plug_in
+
+
+def test_a_rule_of_another_distribution_is_applied_and_explained(rules: Path) -> None:
+    assert (
+        "The wheel has no file `README.md`." in run(rules, "explain", "rule", "own-readme").stdout
+    )
+    with ZipFile(rules / "x-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("x.py", "")
+    policy = rules / "own.toml"
+    policy.write_text('[severity]\nown-readme = "error"\n', encoding="utf-8")
+    for name, severity in (("default", "warning"), (str(policy), "error")):
+        ended = run(rules, "check", str(rules / "x-1-py3-none-any.whl"), "--policy", name)
+        assert f"{severity} own-readme\n  there is no README.md" in ended.stdout
+
+
+def test_a_rule_of_another_distribution_cannot_replace_ours(rules: Path) -> None:
+    text = RULE.replace("own-readme", "top-level")
+    (rules / "digger_rules.py").write_text(text, encoding="utf-8")
+    ended = run(rules, "explain", "rule")
+    assert ended.returncode == 7
+    assert "there are two rules `top-level`" in ended.stderr
+
+
+def test_rules_that_cannot_be_loaded_are_named(rules: Path) -> None:
+    (rules / "digger_rules.py").write_text("import nothing_of_this_name", encoding="utf-8")
+    ended = run(rules, "explain", "rule")
+    assert ended.returncode == 7
+    assert "`rules of dig` comes from digger, which can't be loaded" in ended.stderr

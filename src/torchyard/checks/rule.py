@@ -1,20 +1,23 @@
-"""A rule: a small function that looks at a package and tells what is wrong with it.
+"""What a rule is, what it finds, and how rules are registered.
 
-Its docstring is its page of documentation: what is wrong when it finds something, why that matters,
-and what to do. `torchyard explain rule ID` shows it.
+A rule about packages is a small function; its docstring is its page of documentation: what is wrong
+when it finds something, why that matters, and what to do. A rule about indexes is a page alone,
+because one request of the index check serves several of them. `torchyard explain rule ID` shows the
+page of either.
 """
 
 import inspect
 from collections.abc import Callable, Iterator
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from torchyard.checks.subject import Subject
+from torchyard.errors import HostError
 from torchyard.model.values import Value
 
 
 class Severity(StrEnum):
-    """How bad it is: errors make `check` fail."""
+    """How bad a finding is: errors make a check fail."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -30,10 +33,11 @@ class Hit(NamedTuple):
 
 
 Find = Callable[[Subject], Iterator[Hit]]
+_R = TypeVar("_R", bound="Rule")
 
 
-class Rule(NamedTuple):
-    """A rule. `reason` is one line for tables: why anybody should care.
+class Rule(Value, kw_only=True):
+    """A rule, by its identifier. `reason` says in one line why a finding matters.
 
     In a package that torchyard made, which should be better than others, `own` is its severity.
     """
@@ -42,20 +46,25 @@ class Rule(NamedTuple):
     severity: Severity
     reason: str
     page: str
-    find: Find
     own: Severity | None = None
 
     @property
     def severities(self) -> str:
-        """How bad it is, in words."""
+        """The severity in words, with that for packages of torchyard's own."""
         more = f"; {self.own} in packages that torchyard made" if self.own else ""
         return f"{self.severity}{more}"
+
+
+class PackageRule(Rule, kw_only=True):
+    """A rule about packages: a function that yields what is wrong with one."""
+
+    find: Find
 
 
 class Finding(Value, kw_only=True):
     """A hit of a rule, with the severity that the policy gives it.
 
-    What a policy allows is still told, with its reason, as a note.
+    A finding that the policy allows is kept as a note, with the reason in `allowed`.
     """
 
     rule: str
@@ -67,18 +76,41 @@ class Finding(Value, kw_only=True):
 
 
 RULES: dict[str, Rule] = {}
-"""All rules, in the order in which they run; see `torchyard.checks.registry`."""
+"""All rules by identifier; import it from `torchyard.checks.registry`, which fills it."""
+PACKAGE_RULES: dict[str, PackageRule] = {}
+"""Those of `torchyard check`, in the order in which they run."""
+INDEX_RULES: dict[str, Rule] = {}
+"""Those of `torchyard index check`."""
 
 
 def rule(
     identifier: str, severity: Severity, reason: str, *, own: Severity | None = None
 ) -> Callable[[Find], Find]:
-    """Make a function a rule: `linking-unresolved`, the area first."""
+    """Make a function a rule about packages: `linking-unresolved`, the area first."""
 
-    def register(find: Find) -> Find:
-        RULES[identifier] = Rule(
-            identifier, severity, reason, inspect.cleandoc(find.__doc__ or ""), find, own
+    def decorate(find: Find) -> Find:
+        page = inspect.cleandoc(find.__doc__ or "")
+        made = PackageRule(
+            id=identifier, severity=severity, reason=reason, page=page, own=own, find=find
         )
+        PACKAGE_RULES[identifier] = _registered(made)
         return find
 
-    return register
+    return decorate
+
+
+def index_rule(identifier: str, severity: Severity, reason: str, page: str) -> Rule:
+    """Register a rule about indexes, which the index check applies itself."""
+    made = Rule(id=identifier, severity=severity, reason=reason, page=inspect.cleandoc(page))
+    INDEX_RULES[identifier] = _registered(made)
+    return made
+
+
+def _registered(made: _R) -> _R:
+    if made.id in RULES:
+        msg = f"there are two rules `{made.id}`"
+        raise HostError(
+            msg, hint="remove the plug-in that brings the second one, or rename its rule"
+        )
+    RULES[made.id] = made
+    return made

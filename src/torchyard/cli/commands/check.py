@@ -102,15 +102,15 @@ def _only(globs: tuple[str, ...], policy: CheckPolicy) -> CheckPolicy:
     """The policy, with all rules off that no glob names, and none of the others."""
     import msgspec
 
-    from torchyard.checks.registry import RULES
+    from torchyard.checks.registry import PACKAGE_RULES
     from torchyard.model.matrix import any_match, matches
     from torchyard.model.suggest import did_you_mean
 
     for glob in globs:
-        if not any(matches(rule, glob) for rule in RULES):
+        if not any(matches(rule, glob) for rule in PACKAGE_RULES):
             msg = f"`--rule {glob}` names no rule"
-            raise SelectionError(msg, hint=did_you_mean(glob, RULES))
-    off = {rule: "off" for rule in RULES if not any_match(rule, globs)}
+            raise SelectionError(msg, hint=did_you_mean(glob, PACKAGE_RULES))
+    off = {rule: "off" for rule in PACKAGE_RULES if not any_match(rule, globs)}
     allow = tuple(one for one in policy.allow if one.rule not in off)
     said = {rule: word for rule, word in policy.severity.items() if word != "off"}
     return msgspec.structs.replace(policy, severity={**said, **off}, allow=allow)

@@ -1,0 +1,67 @@
+"""What a policy makes of hits: their severity, and whether they are allowed."""
+
+from collections.abc import Collection
+from datetime import date
+
+import msgspec
+
+from torchyard.checks.policy import Allowance, CheckPolicy
+from torchyard.checks.rule import Finding, Hit, Rule, Severity
+from torchyard.model.matrix import matches
+
+
+class Enforcer:
+    """Applies a policy, and remembers which of its allowances were used."""
+
+    def __init__(self, policy: CheckPolicy, today: date) -> None:
+        self._policy = policy
+        self._today = today
+        self._used: set[Allowance] = set()
+
+    def severity(self, rule: Rule, *, is_own: bool = False) -> Severity | None:
+        """Return the severity under the policy, or None if the rule is off."""
+        said = self._policy.severity.get(rule.id)
+        if said is not None:
+            return None if said == "off" else Severity(said)
+        usual = (rule.own if is_own else None) or rule.severity
+        is_raised = self._policy.strict and usual is Severity.WARNING
+        return Severity.ERROR if is_raised else usual
+
+    def finding(self, rule: Rule, severity: Severity, hit: Hit, package: str) -> Finding:
+        """Return a hit as a finding: a note if it is allowed in the file `package`."""
+        found = Finding(
+            rule=rule.id, severity=severity, what=hit.what, member=hit.member, hint=hit.hint
+        )
+        allowance = self._allowance(found, package)
+        if allowance is None:
+            return found
+        self._used.add(allowance)
+        if allowance.until < self._today:
+            what = f"{found.what} (allowed until {allowance.until}: {allowance.reason})"
+            return msgspec.structs.replace(found, what=what)
+        return msgspec.structs.replace(found, severity=Severity.NOTE, allowed=allowance.reason)
+
+    def _allowance(self, finding: Finding, package: str) -> Allowance | None:
+        """Return the allowance for a finding; of several, the one that ends last."""
+        fitting = (
+            allowance
+            for allowance in self._policy.allow
+            if allowance.rule == finding.rule
+            and matches(package, allowance.package)
+            and matches(finding.member, allowance.member)
+        )
+        return max(fitting, key=lambda allowance: allowance.until, default=None)
+
+    def unused(self, rules: Collection[str]) -> list[tuple[Allowance, Finding]]:
+        """Return each allowance for these rules that nothing needed, and a note that says so."""
+        return [
+            (allowance, _unused_note(allowance))
+            for allowance in self._policy.allow
+            if allowance.rule in rules and allowance not in self._used
+        ]
+
+
+def _unused_note(allowance: Allowance) -> Finding:
+    what = f"the policy allows this until {allowance.until}, but there is nothing to allow"
+    hint = f"remove it from the policy: {allowance.reason}"
+    return Finding(rule=allowance.rule, severity=Severity.NOTE, what=what, hint=hint)
