@@ -73,6 +73,16 @@ def cuda(**changes: object) -> dict[str, Cuda]:
             ),
             "unknown recipe `cake`",
         ),
+        (broken(formats={}), "unknown format `wheel`"),
+        (
+            broken(
+                formats={
+                    name: msgspec.structs.replace(form, platform={"tag": "shape"})
+                    for name, form in load_tables().formats.items()
+                }
+            ),
+            "unknown column `shape`",
+        ),
     ],
 )
 def test_a_contradiction_between_tables_is_refused(tables: Tables, message: str) -> None:

@@ -16,6 +16,7 @@ from torchyard.model.identifier import ANY_PYTHON, WORD, fits_identifier
 from torchyard.model.recipe import RECIPES
 from torchyard.model.tables import (
     Cuda,
+    Format,
     PackageKind,
     Plain,
     Platform,
@@ -31,6 +32,7 @@ Row = TypeVar("Row", bound=Value)
 FILES: Mapping[str, type[Value]] = {
     "platforms": Platform,
     "pythons": Python,
+    "formats": Format,
     "packages": PackageKind,
     "cuda": Cuda,
     "rocm": Rocm,
@@ -45,6 +47,7 @@ def load_tables() -> Tables:
     tables = Tables(
         platforms=_load("platforms", Platform),
         pythons=_load("pythons", Python),
+        formats=_load("formats", Format),
         packages=_load("packages", PackageKind),
         cuda=_load("cuda", Cuda),
         rocm=_load("rocm", Rocm),
@@ -94,10 +97,20 @@ def _unknown_names(tables: Tables) -> Iterator[str]:
         for compute in (*release.libraries, *release.triton):
             if compute not in tables.computes:
                 yield f"torch {name} names the unknown compute platform `{compute}`"
+    yield from _unknown_columns(tables)
     for name, kind in tables.packages.items():
+        if kind.format not in tables.formats:
+            yield f"the package kind {name} names the unknown format `{kind.format}`"
         for recipe in kind.recipes:
             if recipe not in RECIPES:
                 yield f"the package kind {name} names the unknown recipe `{recipe}`"
+
+
+def _unknown_columns(tables: Tables) -> Iterator[str]:
+    for name, form in tables.formats.items():
+        for column in form.platform.values():
+            if column not in Platform.__struct_fields__:
+                yield f"the format {name} names the unknown column `{column}` of platforms.toml"
 
 
 def _bad_names(tables: Tables) -> Iterator[str]:

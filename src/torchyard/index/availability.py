@@ -15,7 +15,6 @@ from torchyard.config.tables import load_tables
 from torchyard.index.conda.repodata import name_of
 from torchyard.index.entry import Entry
 from torchyard.model.identifier import ANY_PYTHON, Cell, parse
-from torchyard.model.tables import Format
 from torchyard.model.values import Value
 
 ANY_PLATFORM = "any"
@@ -132,7 +131,7 @@ def cell_of(entry: Entry) -> Cell | None:
 def _project(name: str, entry: Entry) -> str:
     """What people look for it as: the project, unless the package is a lesser part of one."""
     cell = cell_of(entry)
-    if cell is None or cell.package != Format.CONDA:
+    if cell is None or cell.package != "conda":
         return name
     return parse(entry.cell).label.rpartition("-")[0]
 

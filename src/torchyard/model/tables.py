@@ -3,8 +3,6 @@
 The code knows what a CUDA toolkit *is*; which ones there are, and what each can do, is data.
 """
 
-from enum import StrEnum
-
 from torchyard.model.recipe import Dimension, Recipe
 from torchyard.model.values import Value
 
@@ -27,19 +25,20 @@ class Python(Value, kw_only=True):
     free_threaded: bool = False
 
 
-class Format(StrEnum):
-    """How a package is written."""
+class Format(Value, kw_only=True):
+    """A package format, as far as planning has to know it; see `data/formats.toml`."""
 
-    WHEEL = "wheel"
-    CONDA = "conda"
-    ZIP = "zip"
+    library_pins: bool
+    channels: bool
+    split: bool
+    platform: dict[str, str] = {}
 
 
 class PackageKind(Value, kw_only=True):
     """A form in which a build is delivered."""
 
     title: str
-    format: Format
+    format: str
     per_python: bool
     pinned: bool
     recipes: tuple[str, ...]
@@ -90,6 +89,7 @@ class Tables(Value, kw_only=True):
 
     platforms: dict[str, Platform]
     pythons: dict[str, Python]
+    formats: dict[str, Format]
     packages: dict[str, PackageKind]
     cuda: dict[str, Cuda]
     rocm: dict[str, Rocm]

@@ -13,7 +13,7 @@ from hashlib import sha256
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Identifier, scope_path
 from torchyard.model.recipe import CELL_STAGES, Stage
-from torchyard.model.tables import Format, Tables
+from torchyard.model.tables import Tables
 from torchyard.plan.constraints import Head
 from torchyard.plan.expand import Block, Expansion, expand
 from torchyard.plan.graph import Columns, Plan, Scope
@@ -24,7 +24,7 @@ from torchyard.plan.settings import Settings, SettingsMaker
 SOURCE = 0
 """The number of the source job: it comes first in every plan."""
 
-Profile = tuple[Format | None, tuple[int, ...]]
+Profile = tuple[str | None, tuple[int, ...]]
 """What tells the settings of a block's cells apart: package format and matching overrides."""
 
 Row = tuple[str, str, int, Profile]
@@ -78,6 +78,7 @@ class _Builder:
         self.columns = Columns([], [], [], [], [])
         self._recipe = f'"],"recipe":"{self.config.project.recipe.name}","scope":"'
         self._has_core = Stage.CORE in self.config.project.recipe.stages
+        self._split = {name for name, form in expansion.tables.formats.items() if form.split}
         self._smokes = Stage.SMOKE not in self.config.steps
         self._settings = SettingsMaker(self.config, expansion.tables)
         self._overrides = [expansion.matcher(o.pattern) for o in self.config.overrides]
@@ -163,7 +164,7 @@ class _Builder:
             checked = sha256(f"{opening}{check_end}".encode()).hexdigest()
             own: tuple[int, ...] = (number,)
             tried = own
-            if self._smokes and profile[0] is Format.CONDA:
+            if self._smokes and profile[0] in self._split:
                 # What it needs of the same build is in other packages, which it makes for itself.
                 listed = '","'.join(sorted((packed, *made_from[python])))
                 opening, tried = f'{{"inputs":["{listed}{scope_end}', (*parent, number)

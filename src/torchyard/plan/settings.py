@@ -1,6 +1,6 @@
 """What a job's result depends on besides its inputs: facts from the tables, and overrides."""
 
-from typing import NamedTuple, assert_never
+from typing import NamedTuple
 
 from torchyard import __version__
 from torchyard.model.canonical import canonical_json, fingerprint
@@ -8,7 +8,7 @@ from torchyard.model.config import Channel, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
-from torchyard.model.tables import Format, Release, Tables
+from torchyard.model.tables import Release, Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import Head, is_release_bound, release_of
@@ -43,7 +43,7 @@ class SettingsMaker:
         self.config = config
         self.tables = tables
         self._compiling = config.project.recipe.compiling
-        self._made: dict[tuple[Stage, Head | None, Format | None, tuple[int, ...]], Settings] = {}
+        self._made: dict[tuple[Stage, Head | None, str | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
         """A source is its commit if that is known, whatever repository it is taken from."""
@@ -72,7 +72,7 @@ class SettingsMaker:
         return draft.finish(self._all_for(Stage.PUBLISH))
 
     def of(
-        self, stage: Stage, head: Head, form: Format | None, overrides: tuple[int, ...]
+        self, stage: Stage, head: Head, form: str | None, overrides: tuple[int, ...]
     ) -> Settings:
         """The settings of a job about a block, given its package format and its overrides."""
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
@@ -124,23 +124,17 @@ class SettingsMaker:
             draft.say("cache", not bound, origin("channel" if bound else "toolchain.cache"))
 
     def _say_packaging(
-        self, draft: "_Draft", form: Format, platform: str, compute: str, variant: str
+        self, draft: "_Draft", form: str, platform: str, compute: str, variant: str
     ) -> None:
-        origin = Origin("data/platforms.toml")
-        draft.say("format", form.value, Origin("data/packages.toml"))
-        match form:
-            case Format.WHEEL:
-                draft.say("platform_tag", self.tables.platforms[platform].wheel_tag, origin)
-                self._say_libraries(draft, compute, variant)
-                release = self._release(variant)
-                if release is not None and compute in release.triton:
-                    draft.say("triton", release.triton[compute], self._release_origin())
-            case Format.CONDA:
-                draft.say("subdir", self.tables.platforms[platform].conda_subdir, origin)
-            case Format.ZIP:
-                pass
-            case _:
-                assert_never(form)
+        draft.say("format", form, Origin("data/packages.toml"))
+        row = self.tables.platforms[platform]
+        for setting, column in self.tables.formats[form].platform.items():
+            draft.say(setting, str(getattr(row, column)), Origin("data/platforms.toml"))
+        if self.tables.formats[form].library_pins:
+            self._say_libraries(draft, compute, variant)
+            release = self._release(variant)
+            if release is not None and compute in release.triton:
+                draft.say("triton", release.triton[compute], self._release_origin())
 
     def _say_check(self, draft: "_Draft") -> None:
         check, origin = self.config.check, self.config.origin("check.policy")
@@ -150,13 +144,13 @@ class SettingsMaker:
         else:
             draft.say("policy", check.policy, origin)
 
-    def _say_smoke(self, draft: "_Draft", form: Format | None) -> None:
+    def _say_smoke(self, draft: "_Draft", form: str | None) -> None:
         smoke = self.config.smoke
         self._say_version(draft)
         draft.say("level", smoke.level, self.config.origin("smoke.level"))
         if smoke.tests:
             draft.say_files("tests", smoke.tests, self.config.origin("smoke.tests"))
-        if form is Format.CONDA and smoke.channels:
+        if form is not None and self.tables.formats[form].channels and smoke.channels:
             draft.say("channels", smoke.channels, self.config.origin("smoke.channels"))
 
     def _say_version(self, draft: "_Draft") -> None:

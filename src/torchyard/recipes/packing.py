@@ -7,7 +7,6 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.model.tables import Format
 from torchyard.package.assemble.assemble import Assembled, assemble_libtorch, assemble_wheel
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.write import Sources, assemble_conda
@@ -34,7 +33,7 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
     task, facts = asked.task, asked.task.facts
     core = inputs / Stage.CORE
     match task.text("format"):
-        case Format.WHEEL:
+        case "wheel":
             return _files(
                 assemble_wheel(
                     install=core / "install",
@@ -52,7 +51,7 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
                     order=order,
                 )
             )
-        case Format.ZIP:
+        case "zip":
             return _files(
                 assemble_libtorch(
                     install=core / "install",
@@ -66,7 +65,7 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
                     order=order,
                 )
             )
-        case Format.CONDA:
+        case "conda":
             kind = CondaKind(facts["kind"])
             return _conda(asked, kind, order, inputs, scratch=scratch, out=out)
         case other:
@@ -82,7 +81,7 @@ def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Pat
     """Make the other conda packages of a build that an order's package can't do without."""
     asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
-    if package.text("format") != Format.CONDA or package.recipe != "pytorch":
+    if package.text("format") != "conda" or package.recipe != "pytorch":
         return []
     whole = not core_of(asked).text("linalg")  # then the plugin is a part of the libraries
     made: list[Path] = []
