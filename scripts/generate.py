@@ -280,9 +280,10 @@ def reference(ref: str) -> str:
 
 def rules() -> str:
     introduction = (
-        "What `torchyard check` looks for. `torchyard explain rule ID` shows one of them.\n"
-        "[Check a package](../guides/check-a-package.md) tells how to allow what a rule finds, or\n"
-        "to change how bad it is.\n"
+        "The rules of `torchyard check`, and of `torchyard index check` (`index-*`).\n"
+        "`torchyard explain rule ID` shows one of them. [Check a package]"
+        "(../guides/check-a-package.md#how-strict-to-be)\nsays how to allow what a rule finds, or "
+        "to change its severity.\n"
     )
     own = [RULES[name] for name in RULES if name in SHIPPED]
     rows: Iterator[tuple[str, ...]] = (

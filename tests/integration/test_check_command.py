@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 from tests.helpers import ROOT, Command
 
-from torchyard.checks.registry import RULES
+from torchyard.checks.registry import INDEX_RULES, RULES
 from torchyard.package.wheel.dist_info import record
 from torchyard.package.zip.writer import Written
 
@@ -357,6 +357,20 @@ def test_every_rule_is_explained(torchyard: Command) -> None:
     document = json.loads(torchyard("explain", "rule", "--json").out)
     validate(document, "explain-rule")
     assert [rule["id"] for rule in document["rules"]] == list(RULES)
+
+
+def test_rules_are_listed_by_a_glob(torchyard: Command) -> None:
+    listed = torchyard("explain", "rule", "index-*")
+    assert [line.split()[0] for line in listed.out.splitlines()[1:]] == list(INDEX_RULES)
+    document = json.loads(torchyard("explain", "rule", "index-hash-*", "--json").out)
+    assert [one["id"] for one in document["rules"]] == ["index-hash-missing", "index-hash-wrong"]
+    assert torchyard("explain", "rule", "nothing-*").code == 5
+
+
+def test_rules_about_indexes_are_not_for_packages(torchyard: Command, good: Path) -> None:
+    result = torchyard("check", good, "--rule", "index-*")
+    assert result.code == 5
+    assert "`--rule index-*` names no rule" in result.err
 
 
 def test_a_rule_that_is_not_there(torchyard: Command) -> None:

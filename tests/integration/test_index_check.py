@@ -14,6 +14,7 @@ from tests.helpers import Command
 from tests.indexes import WHEELS, ZIPS, Kind, good_channel, make_wheel
 from tests.web import FileServer
 
+from torchyard.checks.registry import INDEX_RULES
 from torchyard.index.conda.read import read_shard_index
 from torchyard.package.zstd import compress
 
@@ -611,3 +612,67 @@ def test_all_names_that_resolve_nowhere_are_told(torchyard: Command, tmp_path: P
     found = torchyard("index", "check", place)
     assert found.code == 16
     assert all(f"`{name}` is not in" in found.out for name in names)
+
+
+def test_every_rule_has_an_index_that_breaks_it() -> None:
+    by_test = {"index-absolute-link"}  # see test_links_that_are_absolute_are_a_note
+    assert {case.rule for case in BROKEN} | by_test == set(INDEX_RULES)
+
+
+ALLOWED = """\
+[[allow]]
+rule = "index-link-broken"
+member = "thing-*"
+reason = "the disk is being restored"
+until = 2099-12-31
+"""
+
+
+def test_a_policy_allows_what_a_rule_finds(broken: Path, torchyard: Command) -> None:
+    gone(broken)
+    policy = broken.parent / "policy.toml"
+    policy.write_text(ALLOWED, encoding="utf-8")
+    done = torchyard("index", "check", broken / "simple", "--policy", policy, "--json")
+    (rule,) = json.loads(done.out)["rules"]
+    assert (done.code, rule["rule"], rule["severity"]) == (0, "index-link-broken", "note")
+    assert {one["allowed"] for one in rule["findings"]} == {"the disk is being restored"}
+    told = torchyard("index", "check", broken / "simple", "--policy", policy).out
+    assert "allowed: the disk is being restored" in told
+
+
+def test_an_allowance_of_a_policy_ends(broken: Path, torchyard: Command) -> None:
+    gone(broken)
+    policy = broken.parent / "policy.toml"
+    policy.write_text(ALLOWED.replace("2099", "2020"), encoding="utf-8")
+    done = torchyard("index", "check", broken / "simple", "--policy", policy)
+    assert done.code == 16
+    assert "(allowed until 2020-12-31: the disk is being restored)" in " ".join(done.out.split())
+
+
+def test_an_allowance_that_no_finding_needs_is_a_note(good: Path, torchyard: Command) -> None:
+    policy = good.parent / "unused.toml"
+    policy.write_text(ALLOWED, encoding="utf-8")
+    done = torchyard("index", "check", good / "simple", "--policy", policy, "--json")
+    (rule,) = json.loads(done.out)["rules"]
+    assert (done.code, rule["rule"], rule["severity"]) == (0, "index-link-broken", "note")
+    assert "there is nothing to allow" in rule["findings"][0]["what"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "counts"),
+    [
+        ("", 0, {"index-html": "warning"}),
+        ("strict = true", 16, {"index-html": "error"}),
+        ('[severity]\nindex-html = "error"', 16, {"index-html": "error"}),
+        ('[severity]\nindex-html = "off"', 0, {}),
+    ],
+)
+def test_a_policy_changes_severities(
+    broken: Path, torchyard: Command, policy: str, code: int, counts: dict[str, str]
+) -> None:
+    no_doctype(broken)
+    file = broken.parent / "policy.toml"
+    file.write_text(policy, encoding="utf-8")
+    done = torchyard("index", "check", broken / "simple", "--policy", file, "--json")
+    rules = {rule["rule"]: rule["severity"] for rule in json.loads(done.out)["rules"]}
+    assert (done.code, rules) == (code, counts)

@@ -41,8 +41,9 @@ def command(
 ) -> None:
     """Tell why a cell or job exists or not, what it shares, and what its fingerprint is made of.
 
-    `explain rule` lists the rules of `torchyard check`, and `explain rule RULE` tells what one of
-    them is for, and what to do about what it finds.
+    `explain rule` lists the rules of `torchyard check` and `torchyard index check`, and `explain
+    rule RULE` says why one of them matters, and what to do about its findings. RULE may be a glob,
+    such as 'index-*', which lists the rules that it matches.
     """
     if identifier == _RULE:
         _explain_rule(rule, as_json=as_json)
@@ -84,16 +85,17 @@ def _parsed(text: str) -> Identifier:
 
 def _explain_rule(identifier: str | None, *, as_json: bool) -> None:
     from torchyard.checks.registry import RULES
+    from torchyard.model.matrix import matches
     from torchyard.reports.check.document import rules_document
     from torchyard.reports.check.text import rule_report, rules_report
 
-    if identifier is not None and identifier not in RULES:
+    rules = [rule for rule in RULES.values() if matches(rule.id, identifier or "*")]
+    if not rules:
         msg = f"there is no rule `{identifier}`"
-        raise SelectionError(msg, hint=did_you_mean(identifier, RULES))
-    rules = list(RULES.values()) if identifier is None else [RULES[identifier]]
+        raise SelectionError(msg, hint=did_you_mean(identifier or "", RULES))
     if as_json:
         write(encode(rules_document(rules)))
-    elif identifier is None:
-        show(rules_report(rules))
-    else:
+    elif identifier in RULES:
         show(rule_report(rules[0]))
+    else:
+        show(rules_report(rules))

@@ -5,7 +5,7 @@ from typing import get_args
 import click
 
 from torchyard.app.locations import open_channel, read_channel
-from torchyard.cli.options import channel_argument, file_option, json_option
+from torchyard.cli.options import channel_argument, file_option, json_option, policy_option
 from torchyard.errors import AuditError, SelectionError
 from torchyard.index.entry import Status
 from torchyard.terminal.console import show, talk, write
@@ -34,6 +34,7 @@ def command() -> None:
 @click.option(
     "--deep", is_flag=True, help="Read every package, and compare it with what the index says."
 )
+@policy_option
 @json_option
 def check(
     *,
@@ -41,6 +42,7 @@ def check(
     projects: tuple[str, ...],
     external: tuple[str, ...],
     deep: bool,
+    policy_name: str,
     as_json: bool,
 ) -> None:
     """Audit a simple index or a conda channel, as an outsider.
@@ -49,17 +51,19 @@ def check(
     channel, or a channel of torchyard with all that is in it (wheels, conda packages and zips);
     on the web or in a directory.
     """
+    from torchyard.app.clock import current_date
+    from torchyard.checks.policy import load_policy
     from torchyard.config.tables import load_tables
     from torchyard.host.fetcher import address_of
     from torchyard.publish.index_check.check import audit
-    from torchyard.publish.index_check.rules import Findings
+    from torchyard.publish.index_check.findings import IndexFindings
     from torchyard.publish.index_check.simple import Scope
     from torchyard.reports.document import encode
     from torchyard.reports.index_check.document import index_check_document
     from torchyard.reports.index_check.text import index_check_report
 
     subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
-    findings = Findings()
+    findings = IndexFindings(load_policy(policy_name), current_date())
     scope = Scope(projects=projects, external=external, deep=deep)
     audited = audit(address_of(place), scope, subdirs, findings)
     document = index_check_document(audited, findings, deep=deep)
@@ -69,7 +73,7 @@ def check(
         show(index_check_report(document))
     if document.findings["error"]:
         msg = f"errors were found in {audited.url}"
-        raise AuditError(msg, hint="docs/guides/check-an-index.md tells what each rule is about")
+        raise AuditError(msg, hint=f"`torchyard explain rule {document.rules[0].rule}` says more")
 
 
 @command.command("log")

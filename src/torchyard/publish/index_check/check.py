@@ -17,7 +17,7 @@ from torchyard.index.entry import WHOLE
 from torchyard.model.values import Value
 from torchyard.publish.channel.head import HEAD, Head
 from torchyard.publish.index_check.conda import PACKED, REPODATA, CondaAudit
-from torchyard.publish.index_check.rules import Findings
+from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.index_check.simple import Scope, SimpleAudit
 from torchyard.publish.index_check.zips import LATEST, ZipAudit
 
@@ -33,7 +33,7 @@ class Audit(Value, kw_only=True):
     files: int
 
 
-def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: Findings) -> Audit:
+def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFindings) -> Audit:
     """Look at the index at an address; `subdirs` are those that a conda channel may have."""
     fetcher = Fetcher(url)
     simple = SimpleAudit(fetcher, scope, findings)
@@ -60,6 +60,7 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: Findings) ->
     else:
         sort = "simple"
         simple.run([url])
+    findings.add_unused_allowances(shown(url))
     files = simple.files + conda.packages + zips.files
     return Audit(url=shown(url), sort=sort, projects=simple.projects, files=files)
 

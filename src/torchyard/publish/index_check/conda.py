@@ -11,6 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote, urljoin
 
 from torchyard.checks.metadata_reader import conda_index, is_torn
+from torchyard.checks.rules import index as rules
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, shown
 from torchyard.index.conda.read import (
@@ -28,7 +29,7 @@ from torchyard.index.conda.repodata import NOARCH
 from torchyard.model.matrix import any_match
 from torchyard.package.read import read_package
 from torchyard.publish.index_check.files import fetched, weakness
-from torchyard.publish.index_check.rules import Finding, Findings, IndexRule
+from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
 from torchyard.terminal.progress import Progress
 
@@ -47,9 +48,9 @@ class _Item(NamedTuple):
 class CondaAudit:
     """Looks at the subdirs of a channel, one after the other."""
 
-    def __init__(self, fetcher: Fetcher, scope: Scope, findings: Findings) -> None:
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.packages = 0
-        self._reach = fetcher
+        self._fetcher = fetcher
         self._scope = scope
         self._findings = findings
         self._names: set[str] = set()
@@ -66,14 +67,14 @@ class CondaAudit:
             ]
         if NOARCH not in found:
             where = shown(urljoin(root, f"{NOARCH}/{REPODATA}"))
-            self._findings.add([Finding(IndexRule.NOARCH, where, "it is not there")])
+            self._findings.add([IndexHit(rules.NOARCH, where, "it is not there")])
         self._findings.add(self._unresolved(shown(root)))
         return found
 
     def _subdir(self, url: str, subdir: str, pool: ThreadPoolExecutor) -> bool:
         plain, packed = (
-            self._reach.get(urljoin(url, REPODATA)),
-            self._reach.get(urljoin(url, PACKED)),
+            self._fetcher.get(urljoin(url, REPODATA)),
+            self._fetcher.get(urljoin(url, PACKED)),
         )
         if not plain.found and not packed.found:
             return False
@@ -85,7 +86,7 @@ class CondaAudit:
         where = shown(url)
         for name, one in read.items():
             self._findings.add(
-                Finding(IndexRule.PAGE, f"{where}{name}", fault) for fault in one.faults
+                IndexHit(rules.PAGE, f"{where}{name}", fault) for fault in one.faults
             )
         whole = {name: one for name, one in read.items() if one.records or not one.faults}
         if not whole:
@@ -95,8 +96,8 @@ class CondaAudit:
             self._findings.add(_compared(where, REPODATA, data, PACKED, whole[PACKED]))
         if data.subdir not in ("", subdir):
             what = f"it says it is the index of {data.subdir}, not {subdir}"
-            self._findings.add([Finding(IndexRule.RECORD, where, what)])
-        shards = self._reach.get(urljoin(url, SHARDS), most=LARGEST_SHARD)
+            self._findings.add([IndexHit(rules.RECORD, where, what)])
+        shards = self._fetcher.get(urljoin(url, SHARDS), most=LARGEST_SHARD)
         if shards.found:
             index = read_shard_index(shards.data)
             self._findings.add(self._shards(url, index, data, pool))
@@ -105,10 +106,10 @@ class CondaAudit:
 
     def _shards(
         self, url: str, index: ShardIndex, data: Repodata, pool: ThreadPoolExecutor
-    ) -> Iterator[Finding]:
+    ) -> Iterator[IndexHit]:
         where = shown(url)
         for fault in index.faults:
-            yield Finding(IndexRule.SHARD, f"{where}{SHARDS}", fault)
+            yield IndexHit(rules.SHARD, f"{where}{SHARDS}", fault)
         if index.faults:
             return
         base = urljoin(url, index.shards_base)
@@ -117,14 +118,14 @@ class CondaAudit:
             index.shards, pool.map(partial(self._shard, base), index.shards.values()), strict=True
         ):
             for fault in shard.faults:
-                yield Finding(IndexRule.SHARD, f"{where}{SHARDS}", f"the shard of {name}: {fault}")
+                yield IndexHit(rules.SHARD, f"{where}{SHARDS}", f"the shard of {name}: {fault}")
             records |= shard.records
             if shard.faults:  # which is told; all others are compared
                 records |= {file: one for file, one in data.records.items() if one.name == name}
         yield from _compared(where, REPODATA, data, SHARDS, Repodata(records=records))
 
     def _shard(self, base: str, digest: str) -> Repodata:
-        answer = self._reach.get(urljoin(base, f"{digest}.msgpack.zst"), most=LARGEST_SHARD)
+        answer = self._fetcher.get(urljoin(base, f"{digest}.msgpack.zst"), most=LARGEST_SHARD)
         if not answer.found:
             return Repodata(faults=(f"{digest}.msgpack.zst answers {answer.status}",))
         return read_shard(answer.data, digest)
@@ -139,49 +140,49 @@ class CondaAudit:
         ]
         self.packages += len(items)
         with Progress(f"checking {subdir}", len(items)) as progress:
-            for item, findings in zip(items, pool.map(self._look, items), strict=True):
-                self._findings.add(findings)
+            for item, hits in zip(items, pool.map(self._look, items), strict=True):
+                self._findings.add(hits)
                 if item.record.subdir not in ("", subdir):
                     what = f"its record says it is for {item.record.subdir}, not {subdir}"
-                    self._findings.add([Finding(IndexRule.RECORD, item.file, what)])
+                    self._findings.add([IndexHit(rules.RECORD, item.file, what)])
                 for name in _names(item.record.depends):
                     self._required.setdefault(name, item.file)
                 progress(1)
 
-    def _look(self, item: _Item) -> list[Finding]:
+    def _look(self, item: _Item) -> list[IndexHit]:
         """Compare a package with its record."""
         file, record, url = item
         found = []
         if weak := weakness(record.hashes):
-            found.append(Finding(IndexRule.HASH_MISSING, file, f"its record has {weak}"))
+            found.append(IndexHit(rules.HASH_MISSING, file, f"its record has {weak}"))
         stem = file.removesuffix(".conda").removesuffix(".tar.bz2")
         if stem != f"{record.name}-{record.version}-{record.build}":
             what = f"its record is that of {record.name} {record.version} {record.build}"
-            found.append(Finding(IndexRule.RECORD, file, what))
+            found.append(IndexHit(rules.RECORD, file, what))
         if self._scope.deep:
             return [*found, *self._read(item)]
-        answer = self._reach.head(url)
+        answer = self._fetcher.head(url)
         if not answer.found:
-            found.append(Finding(IndexRule.LINK, file, f"{shown(url)} answers {answer.status}"))
+            found.append(IndexHit(rules.LINK_BROKEN, file, f"{shown(url)} answers {answer.status}"))
         elif record.size is not None and answer.size not in (None, record.size):
             what = f"it has {answer.size} bytes, and its record says {record.size}"
-            found.append(Finding(IndexRule.SIZE, file, what))
+            found.append(IndexHit(rules.SIZE, file, what))
         return found
 
-    def _read(self, item: _Item) -> Iterator[Finding]:
+    def _read(self, item: _Item) -> Iterator[IndexHit]:
         file, record, url = item
         with TemporaryDirectory(prefix="torchyard-audit-") as folder:
             path = Path(folder, file)
             try:
-                yield from fetched(self._reach, url, path, record.hashes, record.size)
+                yield from fetched(self._fetcher, url, path, record.hashes, record.size)
             except FileNotFoundError:
-                yield Finding(IndexRule.LINK, file, f"{shown(url)} is not there")
+                yield IndexHit(rules.LINK_BROKEN, file, f"{shown(url)} is not there")
                 return
             with self._reading:
                 contents = read_package(path)
         if is_torn(contents):
             what = f"it can't be unpacked: {contents.faults[0].what}"
-            yield Finding(IndexRule.PACKAGE, file, what)
+            yield IndexHit(rules.PACKAGE, file, what)
         own = conda_index(contents)
         if own is None:
             return
@@ -189,12 +190,12 @@ class CondaAudit:
             ours, said = getattr(own, field), getattr(record, field)
             if ours != said:
                 what = f"its record says {field} {_short(said)}, and the package {_short(ours)}"
-                yield Finding(IndexRule.RECORD, file, what)
+                yield IndexHit(rules.RECORD, file, what)
 
-    def _unresolved(self, where: str) -> Iterator[Finding]:
+    def _unresolved(self, where: str) -> Iterator[IndexHit]:
         for name, file in sorted(self._required.items()):
             if name not in self._names and not any_match(name, self._scope.external):
-                yield Finding(IndexRule.UNRESOLVED, file, f"`{name}` is not in {where}")
+                yield IndexHit(rules.UNRESOLVED, file, f"`{name}` is not in {where}")
 
 
 def _short(value: object) -> str:
@@ -210,7 +211,7 @@ def _names(depends: Iterable[str]) -> Iterator[str]:
 
 def _compared(
     where: str, name: str, one: Repodata, other_name: str, other: Repodata
-) -> Iterator[Finding]:
+) -> Iterator[IndexHit]:
     """Tell what two documents say differently of the same channel."""
     place = f"{where}{other_name}"
     for file in sorted(one.records.keys() | other.records.keys()):
@@ -223,4 +224,4 @@ def _compared(
         else:
             fields = differing(one.records[file], other.records[file])
             what = f"it has another {', '.join(fields)} of {file} than {name}"
-        yield Finding(IndexRule.REPODATA, place, what)
+        yield IndexHit(rules.REPODATA_DIFFERS, place, what)

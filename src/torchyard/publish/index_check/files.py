@@ -12,13 +12,14 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.metadata_reader import values
+from torchyard.checks.rules import index as rules
 from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import shown
 from torchyard.index.simple.read import Link
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.write import parse_metadata
-from torchyard.publish.index_check.rules import Finding, IndexRule
+from torchyard.publish.index_check.findings import IndexHit
 from torchyard.publish.mirror.fetch import strong_hash
 from torchyard.publish.staged import METADATA
 
@@ -38,7 +39,7 @@ class Facts(NamedTuple):
 class Looked(NamedTuple):
     """What was found at a file, and what its METADATA says, if anybody could read it."""
 
-    findings: tuple[Finding, ...]
+    hits: tuple[IndexHit, ...]
     facts: Facts | None = None
 
 
@@ -52,7 +53,7 @@ class FileAudit(NamedTuple):
 
     def look(self, link: Link) -> Looked:
         """Compare what a page says of a file with the file and its sidecar."""
-        found = list(_hash_findings(link))
+        found = list(_hash_hits(link))
         try:
             text = self._sidecar(link, found)
             found += self._provenance(link)
@@ -63,66 +64,68 @@ class FileAudit(NamedTuple):
         except ElsewhereError as error:
             if urlsplit(link.url).netloc == self.site:
                 raise
-            found.append(Finding(IndexRule.LINK, link.file, str(error)))
+            found.append(IndexHit(rules.LINK_BROKEN, link.file, str(error)))
             return Looked(tuple(found))
         facts = None if text is None else _facts(text, link, found)
         return Looked(tuple(found), facts)
 
-    def _head(self, link: Link) -> Iterator[Finding]:
+    def _head(self, link: Link) -> Iterator[IndexHit]:
         answer = self.fetcher.head(link.url)
         if not answer.found:
             what = f"{shown(link.url)} answers {answer.status}"
-            yield Finding(IndexRule.LINK, link.file, what)
+            yield IndexHit(rules.LINK_BROKEN, link.file, what)
         elif link.size is not None and answer.size not in (None, link.size):
             what = f"it has {answer.size} bytes, and the page says {link.size}"
-            yield Finding(IndexRule.SIZE, link.file, what)
+            yield IndexHit(rules.SIZE, link.file, what)
 
-    def _provenance(self, link: Link) -> Iterator[Finding]:
+    def _provenance(self, link: Link) -> Iterator[IndexHit]:
         if link.provenance and not (answer := self.fetcher.head(link.provenance)).found:
             what = f"its provenance, {shown(link.provenance)}, answers {answer.status}"
-            yield Finding(IndexRule.LINK, link.file, what)
+            yield IndexHit(rules.LINK_BROKEN, link.file, what)
 
-    def _sidecar(self, link: Link, found: list[Finding]) -> bytes | None:
+    def _sidecar(self, link: Link, found: list[IndexHit]) -> bytes | None:
         """The METADATA beside a wheel, if it is what the page says."""
         if link.metadata is None:
             return None
         answer = self.fetcher.get(f"{link.url}{METADATA}", most=_LARGEST_SIDECAR)
         if not answer.found:
             what = f"the page promises {link.file}{METADATA}, which answers {answer.status}"
-            found.append(Finding(IndexRule.SIDECAR_MISSING, link.file, what))
+            found.append(IndexHit(rules.SIDECAR_MISSING, link.file, what))
             return None
         wrong = wrong_hash(answer.data, link.metadata)
         if wrong:
             what = f"its sidecar has not the {wrong} that the page says"
-            found.append(Finding(IndexRule.SIDECAR, link.file, what))
+            found.append(IndexHit(rules.SIDECAR_WRONG, link.file, what))
             return None
         return answer.data
 
-    def _read(self, link: Link, sidecar: bytes | None, found: list[Finding]) -> bytes | None:
+    def _read(self, link: Link, sidecar: bytes | None, found: list[IndexHit]) -> bytes | None:
         """Read all of a file; return its METADATA, or else that of its sidecar."""
         with TemporaryDirectory(prefix="torchyard-audit-") as folder:
             path = Path(folder, link.file)
             try:
                 found += fetched(self.fetcher, link.url, path, link.hashes, link.size)
             except FileNotFoundError:
-                found.append(Finding(IndexRule.LINK, link.file, f"{shown(link.url)} is not there"))
+                found.append(
+                    IndexHit(rules.LINK_BROKEN, link.file, f"{shown(link.url)} is not there")
+                )
                 return sidecar
             if not link.file.endswith(".whl"):
                 return sidecar
             text, fault = read_about(path)
         if fault:
-            found.append(Finding(IndexRule.PACKAGE, link.file, f"it can't be unpacked: {fault}"))
+            found.append(IndexHit(rules.PACKAGE, link.file, f"it can't be unpacked: {fault}"))
         if text is not None and sidecar is not None and text != sidecar:
             what = "its sidecar is not the METADATA that is in the wheel"
-            found.append(Finding(IndexRule.SIDECAR, link.file, what))
+            found.append(IndexHit(rules.SIDECAR_WRONG, link.file, what))
         return text or sidecar
 
 
-def _hash_findings(link: Link) -> Iterator[Finding]:
+def _hash_hits(link: Link) -> Iterator[IndexHit]:
     if weak := weakness(link.hashes):
-        yield Finding(IndexRule.HASH_MISSING, link.file, f"the page has {weak}")
+        yield IndexHit(rules.HASH_MISSING, link.file, f"the page has {weak}")
     if link.metadata is not None and not link.metadata:
-        yield Finding(IndexRule.HASH_MISSING, link.file, "the page has no hash of its sidecar")
+        yield IndexHit(rules.HASH_MISSING, link.file, "the page has no hash of its sidecar")
 
 
 def weakness(hashes: Mapping[str, str]) -> str:
@@ -134,7 +137,7 @@ def weakness(hashes: Mapping[str, str]) -> str:
 
 def fetched(
     fetcher: Fetcher, url: str, path: Path, hashes: Mapping[str, str], size: int | None
-) -> Iterator[Finding]:
+) -> Iterator[IndexHit]:
     """Fetch a file, and tell whether it has another size or hash than it should."""
     known = {kind: hashlib.new(kind) for kind in hashes if kind in _KNOWN}
     found = 0
@@ -146,15 +149,15 @@ def fetched(
                 digest.update(piece)
             if size is not None and found > size:  # and perhaps it never ends
                 what = f"it has more bytes than the {size} that the index says"
-                yield Finding(IndexRule.SIZE, path.name, what)
+                yield IndexHit(rules.SIZE, path.name, what)
                 return
     if size not in (None, found):
         what = f"it has {found} bytes, and the index says {size}"
-        yield Finding(IndexRule.SIZE, path.name, what)
+        yield IndexHit(rules.SIZE, path.name, what)
     for kind, digest in known.items():
         if digest.hexdigest() != hashes[kind]:
             what = f"its {kind} is {digest.hexdigest()}, and the index says {hashes[kind]}"
-            yield Finding(IndexRule.HASH, path.name, what)
+            yield IndexHit(rules.HASH_WRONG, path.name, what)
             return
 
 
@@ -166,14 +169,14 @@ def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
     return ""
 
 
-def _facts(text: bytes, link: Link, found: list[Finding]) -> Facts | None:
+def _facts(text: bytes, link: Link, found: list[IndexHit]) -> Facts | None:
     try:
         fields, _ = parse_metadata(text.decode())
     except (UnicodeDecodeError, BuildError) as error:
-        found.append(Finding(IndexRule.SIDECAR, link.file, f"METADATA can't be read: {error}"))
+        found.append(IndexHit(rules.SIDECAR_WRONG, link.file, f"METADATA can't be read: {error}"))
         return None
     python = "".join(values(fields, "Requires-Python")[:1])
-    found += _python_findings(link, python)
+    found += _python_hits(link, python)
     return Facts(
         tuple(sorted(values(fields, "Requires-Dist"))),
         python,
@@ -181,19 +184,19 @@ def _facts(text: bytes, link: Link, found: list[Finding]) -> Facts | None:
     )
 
 
-def _python_findings(link: Link, metadata: str) -> Iterator[Finding]:
+def _python_hits(link: Link, metadata: str) -> Iterator[IndexHit]:
     page = link.requires_python
     try:
         same = SpecifierSet(page) == SpecifierSet(metadata)
     except InvalidSpecifier as error:
-        yield Finding(IndexRule.PYTHON, link.file, f"this is no range of Pythons: {error}")
+        yield IndexHit(rules.REQUIRES_PYTHON, link.file, f"this is no range of Pythons: {error}")
         return
     if not page and metadata:
         what = f"METADATA says `{metadata}`, and the page nothing"
-        yield Finding(IndexRule.PYTHON_NONE, link.file, what)
+        yield IndexHit(rules.REQUIRES_PYTHON_NONE, link.file, what)
     elif not same:
         what = f"the page says `{page}`, and METADATA `{metadata}`"
-        yield Finding(IndexRule.PYTHON, link.file, what)
+        yield IndexHit(rules.REQUIRES_PYTHON, link.file, what)
 
 
 def required_names(facts: Facts) -> set[str]:

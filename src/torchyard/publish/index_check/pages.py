@@ -8,13 +8,14 @@ from typing import get_args
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from torchyard.checks.rules import index as rules
 from torchyard.host.http import shown
 from torchyard.index.entry import Status
 from torchyard.index.filename import SDISTS, read_name
 from torchyard.index.simple.read import Link, Listing
 from torchyard.model.values import Value
 from torchyard.publish.index_check.files import Facts
-from torchyard.publish.index_check.rules import Finding, IndexRule
+from torchyard.publish.index_check.findings import IndexHit
 
 _ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//")
 _SIZED = (1, 1)
@@ -36,61 +37,59 @@ class Pages(Value, kw_only=True):
         return next((page.files for page in readable), ())
 
 
-def page_findings(pages: Pages) -> Iterator[Finding]:
+def page_hits(pages: Pages) -> Iterator[IndexHit]:
     """Everything that can be told without looking at any file."""
     where = shown(pages.url)
     if pages.html is None and pages.json is None:
-        yield Finding(IndexRule.PAGE, where, "there is no page")
+        yield IndexHit(rules.PAGE, where, "there is no page")
     for listing in filter(None, (pages.html, pages.json)):
-        rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
-        yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
-        yield from _api_findings(listing, pages.name, where)
-        yield from _status_findings(listing, where)
+        rule = rules.HTML if listing.kind == "html" else rules.PAGE
+        yield from (IndexHit(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
+        yield from _api_hits(listing, pages.name, where)
+        yield from _status_hits(listing, where)
     if pages.html is not None and pages.json is not None and pages.json.readable:
         for what in sorted(_differences(pages.html.files, pages.json.files)):
-            yield Finding(IndexRule.DIFFER, where, what)
-    yield from _name_findings(pages, where)
-    yield from _link_findings(pages, where)
+            yield IndexHit(rules.DIFFER, where, what)
+    yield from _name_hits(pages, where)
+    yield from _link_hits(pages, where)
 
 
-def _api_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:
+def _api_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
     if not listing.api:
         return  # HTML without one is of the first
     try:
         major, minor = map(int, listing.api.split("."))
     except ValueError:
-        yield Finding(IndexRule.VERSION, where, f"`{listing.api}` is no version of the API")
+        yield IndexHit(rules.VERSION, where, f"`{listing.api}` is no version of the API")
         return
     if major != 1:
-        yield Finding(
-            IndexRule.VERSION, where, f"nobody knows the version {listing.api} of the API"
-        )
+        yield IndexHit(rules.VERSION, where, f"nobody knows the version {listing.api} of the API")
     elif listing.kind == "json" and (major, minor) >= _SIZED:
-        yield from _sized_findings(listing, project, where)
+        yield from _sized_hits(listing, project, where)
 
 
-def _status_findings(listing: Listing, where: str) -> Iterator[Finding]:
+def _status_hits(listing: Listing, where: str) -> Iterator[IndexHit]:
     """What PEP 792 asks for."""
     if listing.status not in ("", *get_args(Status)):
         what = f"nobody knows the status `{listing.status}`"
-        yield Finding(IndexRule.VERSION, where, f"{listing.kind}: {what}")
+        yield IndexHit(rules.VERSION, where, f"{listing.kind}: {what}")
     if listing.status == "quarantined" and listing.files:
         what = "the project is in quarantine, and its files are offered all the same"
-        yield Finding(IndexRule.VERSION, where, f"{listing.kind}: {what}")
+        yield IndexHit(rules.VERSION, where, f"{listing.kind}: {what}")
 
 
-def _sized_findings(listing: Listing, project: str, where: str) -> Iterator[Finding]:
+def _sized_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
     """What API 1.1 asks for: sizes, and a list of versions that has those of all files."""
     if listing.versions is None:
-        yield Finding(IndexRule.VERSION, where, "API 1.1 and later list `versions`")
+        yield IndexHit(rules.VERSION, where, "API 1.1 and later list `versions`")
     listed = {_version(text) for text in listing.versions or ()}
     for link in listing.files:
         if link.size is None:
-            yield Finding(IndexRule.VERSION, link.file, "API 1.1 and later tell sizes")
+            yield IndexHit(rules.VERSION, link.file, "API 1.1 and later tell sizes")
         version = _version_of(link.file, project)
         if listing.versions is not None and version and version not in listed:
             what = f"its version {version} is not in the page's list"
-            yield Finding(IndexRule.VERSION, link.file, what)
+            yield IndexHit(rules.VERSION, link.file, what)
 
 
 def _version(text: str) -> Version | str:
@@ -138,40 +137,40 @@ def _version_of(file: str, project: str) -> Version | None:
         return None
 
 
-def _name_findings(pages: Pages, where: str) -> Iterator[Finding]:
+def _name_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
     name = canonicalize_name(pages.name)
     if name != pages.name:
-        yield Finding(IndexRule.NAME, where, f"its address should end in `{name}/`")
+        yield IndexHit(rules.NAME, where, f"its address should end in `{name}/`")
     if (
         pages.json is not None
         and pages.json.readable
         and canonicalize_name(pages.json.name) != name
     ):
         what = f"the page is that of `{pages.json.name}`"
-        yield Finding(IndexRule.NAME, where, what)
+        yield IndexHit(rules.NAME, where, what)
     for link in pages.files:
         if not link.file.endswith((".whl", *SDISTS)):
             continue
         try:
             project = read_name(link.file, name).project
         except ValueError as error:
-            yield Finding(IndexRule.NAME, link.file, f"installers can't read its name: {error}")
+            yield IndexHit(rules.NAME, link.file, f"installers can't read its name: {error}")
             continue
         if project != name:
             what = f"it is a file of `{project}`, on the page of `{name}`"
-            yield Finding(IndexRule.NAME, link.file, what)
+            yield IndexHit(rules.NAME, link.file, what)
 
 
-def _link_findings(pages: Pages, where: str) -> Iterator[Finding]:
+def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
     files = pages.files
     absolute = sum(_ABSOLUTE.match(link.written) is not None for link in files)
     if absolute:
         what = f"{absolute} of {len(files)} links are absolute"
-        yield Finding(IndexRule.ABSOLUTE, where, what)
+        yield IndexHit(rules.ABSOLUTE_LINK, where, what)
     bare = [link for link in files if link.file.endswith(".whl") and link.metadata is None]
     if bare:
         what = f"{len(bare)} of {len(files)} files are wheels without a sidecar"
-        yield Finding(IndexRule.SIDECAR_NONE, where, what)
+        yield IndexHit(rules.SIDECAR_NONE, where, what)
     total, taken = (
         Counter(version for link in chosen if (version := _version_of(link.file, pages.name)))
         for chosen in (files, [link for link in files if link.yanked is not None])
@@ -179,10 +178,10 @@ def _link_findings(pages: Pages, where: str) -> Iterator[Finding]:
     for version, number in taken.items():
         if number != total[version]:
             what = f"of version {version}, {number} of {total[version]} files are yanked"
-            yield Finding(IndexRule.YANKED, where, what)
+            yield IndexHit(rules.YANKED, where, what)
 
 
-def metadata_findings(facts: Mapping[str, Facts]) -> Iterator[Finding]:
+def metadata_hits(facts: Mapping[str, Facts]) -> Iterator[IndexHit]:
     """Compare the wheels of each version; the odd ones are told."""
     groups: dict[Version | None, dict[str, Facts]] = {}
     for file, said in facts.items():
@@ -197,4 +196,4 @@ def metadata_findings(facts: Mapping[str, Facts]) -> Iterator[Finding]:
                 )
                 names = ", ".join(name for name, one, other in fields if one != other)
                 what = f"METADATA is not that of {model}: it differs in {names}"
-                yield Finding(IndexRule.METADATA, file, what)
+                yield IndexHit(rules.METADATA_DIFFERS, file, what)

@@ -9,6 +9,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 from packaging.utils import canonicalize_name
 
+from torchyard.checks.rules import index as rules
 from torchyard.errors import SelectionError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, Answer, shown
@@ -24,8 +25,8 @@ from torchyard.model.matrix import any_match
 from torchyard.model.quantity import show_count
 from torchyard.model.values import Value
 from torchyard.publish.index_check.files import FileAudit, Looked, required_names
-from torchyard.publish.index_check.pages import Pages, metadata_findings, page_findings
-from torchyard.publish.index_check.rules import Finding, Findings, IndexRule
+from torchyard.publish.index_check.findings import IndexFindings, IndexHit
+from torchyard.publish.index_check.pages import Pages, metadata_hits, page_hits
 from torchyard.terminal.progress import Progress
 
 _Key = tuple[str, bytes]
@@ -76,10 +77,10 @@ class _View(NamedTuple):
 class SimpleAudit:
     """Looks at simple indexes that share their files, such as the variants of one channel."""
 
-    def __init__(self, fetcher: Fetcher, scope: Scope, findings: Findings) -> None:
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.projects = 0
         self.files = 0
-        self._reach = fetcher
+        self._fetcher = fetcher
         self._scope = scope
         self._findings = findings
 
@@ -106,7 +107,7 @@ class SimpleAudit:
         """Look at some projects, whose pages are read at once."""
         chosen = [(name, view) for name in names for view in views if name in view.projects]
         pages = pool.map(
-            lambda one: read_pages(self._reach, one[0], one[1].projects[one[0]]), chosen
+            lambda one: read_pages(self._fetcher, one[0], one[1].projects[one[0]]), chosen
         )
         last = ""
         done: dict[_Key, Looked] = {}
@@ -120,15 +121,15 @@ class SimpleAudit:
 
     def _view(self, root: str) -> _View | None:
         """Read the list of projects; a page with files is that of one project."""
-        pages = read_pages(self._reach, "", root)
+        pages = read_pages(self._fetcher, "", root)
         where = shown(root)
         if pages.html is None and pages.json is None:
-            self._findings.add([Finding(IndexRule.PAGE, where, "there is no page")])
+            self._findings.add([IndexHit(rules.PAGE, where, "there is no page")])
             return None
         if pages.files or (pages.json and pages.json.name):
             name = urlsplit(root).path.rstrip("/").rpartition("/")[2]
             return _View(urljoin(root, "../"), {name: root}, None, {})
-        self._findings.add(_root_findings(pages, where))
+        self._findings.add(_root_hits(pages, where))
         best = pages.html or pages.json
         projects = {
             one.name: one.url if one.url.endswith("/") else f"{one.url}/"
@@ -146,28 +147,28 @@ class SimpleAudit:
         done: dict[_Key, Looked],
         progress: Progress,
     ) -> None:
-        findings = list(page_findings(pages))
-        if any(finding.rule is IndexRule.DIFFER for finding in findings):
-            pages = read_pages(self._reach, pages.name, pages.url)  # was it just being changed?
-            findings = list(page_findings(pages))
-        self._findings.add(findings)
+        hits = list(page_hits(pages))
+        if any(hit.rule is rules.DIFFER for hit in hits):
+            pages = read_pages(self._fetcher, pages.name, pages.url)  # was it just being changed?
+            hits = list(page_hits(pages))
+        self._findings.add(hits)
         site = urlsplit(view.url).netloc
-        audit = FileAudit(self._reach, site, self._scope.deep)
+        audit = FileAudit(self._fetcher, site, self._scope.deep)
         fresh = [link for link in pages.files if _key(link) not in done]
         for link, looked in zip(fresh, pool.map(audit.look, fresh), strict=True):
             done[_key(link)] = looked
-            self._findings.add(looked.findings)
+            self._findings.add(looked.hits)
             self.files += 1
             progress(1)
         facts = {
             link.file: said for link in pages.files if (said := done[_key(link)].facts) is not None
         }
-        self._findings.add(metadata_findings(facts))
+        self._findings.add(metadata_hits(facts))
         for file, said in facts.items():
             for name in required_names(said):
                 view.required.setdefault(name, file)
 
-    def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[Finding]:
+    def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[IndexHit]:
         """Names that are required and are nowhere in an index."""
         missing: dict[str, list[_View]] = {}
         for view in views:
@@ -179,12 +180,12 @@ class SimpleAudit:
         for name, (first, *others) in sorted(missing.items()):
             more = f", nor in {show_count(len(others), 'other variant')}" if others else ""
             what = f"`{name}` is not in {shown(first.url)}{more}"
-            yield Finding(IndexRule.UNRESOLVED, first.required[name], what)
+            yield IndexHit(rules.UNRESOLVED, first.required[name], what)
 
     def _has(self, view: _View, name: str) -> bool:
         if view.listed is not None:
             return name in view.listed
-        return self._reach.get(urljoin(view.url, f"{name}/"), ACCEPT_JSON).found
+        return self._fetcher.get(urljoin(view.url, f"{name}/"), ACCEPT_JSON).found
 
 
 def _key(link: Link) -> _Key:
@@ -193,10 +194,10 @@ def _key(link: Link) -> _Key:
     return link.url, msgspec.json.encode(said, order="sorted")
 
 
-def _root_findings(pages: Pages, where: str) -> Iterator[Finding]:
+def _root_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
     for listing in filter(None, (pages.html, pages.json)):
-        rule = IndexRule.HTML if listing.kind == "html" else IndexRule.PAGE
-        yield from (Finding(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
+        rule = rules.HTML if listing.kind == "html" else rules.PAGE
+        yield from (IndexHit(rule, where, f"{listing.kind}: {fault}") for fault in listing.faults)
     if pages.html is not None and pages.json is not None and pages.json.readable:
         html, json = (
             {canonicalize_name(one.name) for one in listing.projects}
@@ -204,4 +205,4 @@ def _root_findings(pages: Pages, where: str) -> Iterator[Finding]:
         )
         for name in sorted(html ^ json):
             which = "HTML" if name in html else "JSON"
-            yield Finding(IndexRule.DIFFER, where, f"only {which} lists `{name}`")
+            yield IndexHit(rules.DIFFER, where, f"only {which} lists `{name}`")

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
+from torchyard.checks.rules import index as rules
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, Answer, shown
 from torchyard.index.entry import SHARED
 from torchyard.index.libtorch.read import Zip, Zips, read_zips
 from torchyard.index.simple.read import Link, read_listing
 from torchyard.publish.index_check.files import FileAudit
-from torchyard.publish.index_check.rules import Finding, Findings, IndexRule
+from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
 from torchyard.terminal.progress import Progress
 
@@ -21,9 +22,9 @@ _JSON, _HTML = "index.json", "index.html"
 class ZipAudit:
     """Looks at the listings of projects, one after the other."""
 
-    def __init__(self, fetcher: Fetcher, scope: Scope, findings: Findings) -> None:
+    def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.files = 0
-        self._reach = fetcher
+        self._fetcher = fetcher
         self._scope = scope
         self._findings = findings
 
@@ -35,49 +36,49 @@ class ZipAudit:
                     self._listings(url, pool)
 
     def _listings(self, url: str, pool: ThreadPoolExecutor) -> None:
-        links, findings = self._read(url)
-        if any(finding.rule is IndexRule.DIFFER for finding in findings):
-            links, findings = self._read(url)  # was it just being changed?
-        self._findings.add(findings)
+        links, hits = self._read(url)
+        if any(hit.rule is rules.DIFFER for hit in hits):
+            links, hits = self._read(url)  # was it just being changed?
+        self._findings.add(hits)
         self.files += len(links)
-        audit = FileAudit(self._reach, urlsplit(url).netloc, self._scope.deep)
+        audit = FileAudit(self._fetcher, urlsplit(url).netloc, self._scope.deep)
         with Progress(f"checking zips of {_name(url)}", len(links)) as progress:
             for looked in pool.map(audit.look, links):
-                self._findings.add(looked.findings)
+                self._findings.add(looked.hits)
                 progress(1)
 
-    def _read(self, url: str) -> tuple[list[Link], list[Finding]]:
+    def _read(self, url: str) -> tuple[list[Link], list[IndexHit]]:
         """The files of listings, each as it is told of, and what is wrong with the pages."""
-        findings: list[Finding] = []
-        whole = self._pages(url, findings)
+        hits: list[IndexHit] = []
+        whole = self._pages(url, hits)
         found = list(whole.files)
         if whole.project == _name(url):  # and not a variant's
             for variant in sorted({one.variant for one in whole.files} - {SHARED}):
-                its = self._pages(f"{url}{variant}/", findings)
+                its = self._pages(f"{url}{variant}/", hits)
                 if not its.faults:
                     wanted = [one for one in whole.files if one.variant in (variant, SHARED)]
                     where = f"{shown(url)}{variant}/{_JSON}"
-                    findings += _compared(where, its.files, "the listing of all variants", wanted)
+                    hits += _compared(where, its.files, "the listing of all variants", wanted)
                 found += its.files
         links = {(one.link.url, one.link.size, *one.link.hashes.values()): one for one in found}
-        return [one.link for one in links.values()], findings
+        return [one.link for one in links.values()], hits
 
-    def _pages(self, url: str, findings: list[Finding]) -> Zips:
+    def _pages(self, url: str, hits: list[IndexHit]) -> Zips:
         """Read the pages of a listing, and compare them; what counts is its JSON."""
         where = shown(url)
-        latest, html, every = (self._reach.get(f"{url}{name}") for name in (LATEST, _HTML, _JSON))
+        latest, html, every = (self._fetcher.get(f"{url}{name}") for name in (LATEST, _HTML, _JSON))
         zips, newest = (_zips(answer) for answer in (every, latest))
         for name, read in ((_JSON, zips), (LATEST, newest)):
-            findings += (Finding(IndexRule.PAGE, f"{where}{name}", what) for what in read.faults)
+            hits += (IndexHit(rules.PAGE, f"{where}{name}", what) for what in read.faults)
         if not html.found:
             what = f"it answers {html.status}"
-            findings.append(Finding(IndexRule.PAGE, f"{where}{_HTML}", what))
+            hits.append(IndexHit(rules.PAGE, f"{where}{_HTML}", what))
         if zips.faults:
             return zips
         if not newest.faults:
-            findings += _compared(f"{where}{LATEST}", newest.files, _JSON, _newest(zips))
+            hits += _compared(f"{where}{LATEST}", newest.files, _JSON, _newest(zips))
         if html.found:
-            findings += _html_findings(html, zips, where)
+            hits += _html_hits(html, zips, where)
         return zips
 
 
@@ -102,26 +103,26 @@ def _newest(zips: Zips) -> list[Zip]:
 
 def _compared(
     where: str, files: Iterable[Zip], other: str, wanted: Iterable[Zip]
-) -> Iterator[Finding]:
+) -> Iterator[IndexHit]:
     """Tell which files a page has otherwise than another one, which has all that it should have."""
     ours, theirs = ({(one.link.file, one.link.url): one.link for one in f} for f in (files, wanted))
     for key in sorted(ours.keys() | theirs.keys()):
         if key not in ours:
-            yield Finding(IndexRule.DIFFER, where, f"it lacks {key[0]}, which {other} has")
+            yield IndexHit(rules.DIFFER, where, f"it lacks {key[0]}, which {other} has")
         elif key not in theirs:
-            yield Finding(IndexRule.DIFFER, where, f"it has {key[0]}, which {other} has not")
+            yield IndexHit(rules.DIFFER, where, f"it has {key[0]}, which {other} has not")
         elif ours[key] != theirs[key]:
-            yield Finding(IndexRule.DIFFER, where, f"it says otherwise of {key[0]} than {other}")
+            yield IndexHit(rules.DIFFER, where, f"it says otherwise of {key[0]} than {other}")
 
 
-def _html_findings(answer: Answer, zips: Zips, where: str) -> Iterator[Finding]:
+def _html_hits(answer: Answer, zips: Zips, where: str) -> Iterator[IndexHit]:
     page = read_listing(answer.data, answer.url, answer.media)
-    yield from (Finding(IndexRule.HTML, where, f"html: {fault}") for fault in page.faults)
+    yield from (IndexHit(rules.HTML, where, f"html: {fault}") for fault in page.faults)
     links = {(link.file, link.url) for link in page.files}
     wanted = {(one.link.file, one.link.url): one.link.hashes["sha256"] for one in zips.files}
     for key in sorted(links ^ wanted.keys()):
         which = "HTML" if key in links else "JSON"
-        yield Finding(IndexRule.DIFFER, where, f"only {which} has {key[0]} at {shown(key[1])}")
+        yield IndexHit(rules.DIFFER, where, f"only {which} has {key[0]} at {shown(key[1])}")
     for (file, url), digest in wanted.items():
         if (file, url) in links and digest.encode() not in answer.data:
-            yield Finding(IndexRule.DIFFER, where, f"HTML does not tell the sha256 of {file}")
+            yield IndexHit(rules.DIFFER, where, f"HTML does not tell the sha256 of {file}")

@@ -4,22 +4,30 @@ from collections.abc import Iterable
 from typing import Literal
 
 from torchyard import __version__
+from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Severity
 from torchyard.publish.index_check.check import Audit, Sort
-from torchyard.publish.index_check.rules import RULES, Finding, Findings
+from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.mirror.mirror import Fate, Mirrored
 from torchyard.reports.document import Document
 
 
-class IndexFindingDocument(Document, kw_only=True):
-    """What a rule found: on which page or in which file, and what is wrong."""
+class IndexFindingDocument(Document, kw_only=True, omit_defaults=True):
+    """What a rule found: on which page or in which file, and what is wrong.
+
+    `allowed` is the policy's reason to accept it; the key is left out if there is none.
+    """
 
     where: str
     what: str
+    allowed: str = ""
 
 
 class IndexRuleDocument(Document, kw_only=True):
-    """A rule that found something: how often, and up to a hundred of its findings."""
+    """A rule that found something: how often, and up to a hundred of its findings.
+
+    If a policy allows some findings of a rule, these are listed apart, as notes.
+    """
 
     rule: str
     severity: Severity
@@ -42,13 +50,14 @@ class IndexCheckDocument(Document, kw_only=True):
     rules: list[IndexRuleDocument]
 
 
-def index_check_document(audit: Audit, findings: Findings, *, deep: bool) -> IndexCheckDocument:
+def index_check_document(
+    audit: Audit, findings: IndexFindings, *, deep: bool
+) -> IndexCheckDocument:
     """Describe what an audit found, the worst first."""
     order = list(Severity)
-    rules = sorted(findings.counts, key=lambda rule: order.index(RULES[rule].severity))
     counts = {severity.value: 0 for severity in order}
-    for rule, count in findings.counts.items():
-        counts[RULES[rule].severity] += count
+    for (_, severity), count in findings.counts.items():
+        counts[severity] += count
     return IndexCheckDocument(
         torchyard=__version__,
         url=audit.url,
@@ -59,19 +68,21 @@ def index_check_document(audit: Audit, findings: Findings, *, deep: bool) -> Ind
         findings=counts,
         rules=[
             IndexRuleDocument(
-                rule=rule.value,
-                severity=RULES[rule].severity,
+                rule=rule,
+                severity=severity,
                 reason=RULES[rule].reason,
-                count=findings.counts[rule],
-                findings=_found(one for one in findings.kept if one.rule is rule),
+                count=count,
+                findings=[
+                    IndexFindingDocument(where=one.member, what=one.what, allowed=one.allowed)
+                    for one in findings.kept
+                    if (one.rule, one.severity) == (rule, severity)
+                ],
             )
-            for rule in rules
+            for (rule, severity), count in sorted(
+                findings.counts.items(), key=lambda item: order.index(item[0][1])
+            )
         ],
     )
-
-
-def _found(findings: Iterable[Finding]) -> list[IndexFindingDocument]:
-    return [IndexFindingDocument(where=one.where, what=one.what) for one in findings]
 
 
 class MirroredDocument(Document, kw_only=True):

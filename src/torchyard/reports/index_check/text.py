@@ -49,6 +49,8 @@ def _rule(rule: IndexRuleDocument) -> Iterator[RenderableType]:
     for finding in rule.findings[:listed]:
         yield _indented(Text(printable(finding.where), style="bold"), 2)
         yield _indented(Text(printable(finding.what)), 4)
+        if finding.allowed:
+            yield _indented(Text.assemble(("allowed: ", "cyan"), printable(finding.allowed)), 4)
     if rule.count > listed:
         yield _indented(Text(f"and {rule.count - listed:,} more", style="dim"), 2)
 
