@@ -49,19 +49,19 @@ def start_up(rounds: int = 40) -> list[Result]:
     return [Result("plan --identifiers, start-up", best["ours"] / best["bare"], "×", 8, detail)]
 
 
-def million_jobs(rounds: int = 5) -> list[Result]:
-    runs = [(_child("bare"), _child("plan")) for _ in range(rounds)]
-    bare = min(run["seconds"] / run["jobs"] for run, _ in runs)
-    plan = min(run["seconds"] / run["jobs"] for _, run in runs)
-    jobs = runs[0][1]["jobs"]
-    if jobs < 10**6:
+def large_plan(rounds: int = 5) -> list[Result]:
+    """A plan of 100,000 jobs; the largest matrix that the tables allow has 8,605."""
+    runs = [_large_plan() for _ in range(rounds)]
+    jobs = runs[0]["jobs"]
+    if jobs < 10**5:
         msg = f"the benchmark's matrix has only {jobs} jobs"
         raise ValueError(msg)
-    memory = max(run["memory"] for _, run in runs) / MEGABYTE
-    detail = f"{plan * 1e6:.2f} µs a job, bare loop {bare * 1e6:.2f} µs"
+    seconds = min(run["seconds"] for run in runs)
+    memory = max(run["memory"] for run in runs) / MEGABYTE
+    detail = f"{seconds / jobs * 1e6:.1f} µs a job"
     return [
-        Result(f"plan of {jobs:,.0f} jobs, CPU time", plan / bare, "×", 2, detail),
-        Result(f"plan of {jobs:,.0f} jobs, memory", memory, "MB", 600, "peak of the process"),
+        Result(f"plan of {jobs:,.0f} jobs, CPU time", seconds, "s", 3, detail),
+        Result(f"plan of {jobs:,.0f} jobs, memory", memory, "MB", 300, "peak of the process"),
     ]
 
 
@@ -433,8 +433,8 @@ def _best(
     return best
 
 
-def _child(what: str) -> dict[str, float]:
-    command = [sys.executable, str(HERE / "million.py"), what]
+def _large_plan() -> dict[str, float]:
+    command = [sys.executable, str(HERE / "plans.py")]
     done = subprocess.run(command, check=True, capture_output=True)
     result: dict[str, float] = json.loads(done.stdout)
     return result
@@ -442,7 +442,7 @@ def _child(what: str) -> dict[str, float]:
 
 BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "start-up": start_up,
-    "million-jobs": million_jobs,
+    "large-plan": large_plan,
     "finished-build": finished_build,
     "empty-jobs": empty_jobs,
     "core-once": core_once,

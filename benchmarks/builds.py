@@ -25,7 +25,7 @@ def list_results(folder: Path) -> int:
 
 
 def make_store(folder: Path) -> None:
-    from million import config, tables  # type: ignore[import-not-found]  # noqa: PLC0415
+    from plans import config, tables  # type: ignore[import-not-found]  # noqa: PLC0415
 
     from torchyard.model.canonical import canonical_json  # noqa: PLC0415
     from torchyard.model.result import File, Result  # noqa: PLC0415
@@ -35,7 +35,7 @@ def make_store(folder: Path) -> None:
 
     plan = make_plan(config(SIZES, rules=False), tables(SIZES))
     log = File(path="log.gz", digest="0" * 64, size=0, mtime=0)
-    for job in plan.jobs():
+    for job in plan.jobs:
         result = Result(fingerprint=job.fingerprint, order=order_of(plan, job), log=log)
         path = folder / result_key(job.fingerprint)
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def make_store(folder: Path) -> None:
 
 
 def build(folder: Path) -> None:
-    from million import config, tables  # noqa: PLC0415
+    from plans import config, tables  # noqa: PLC0415
 
     import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
     from torchyard.cli.watch import watch  # noqa: PLC0415

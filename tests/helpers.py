@@ -114,7 +114,7 @@ def plan_of(text: str, selection: Selection = EVERYTHING, *changes: str) -> Plan
 
 def fingerprints(plan: Plan) -> dict[tuple[str, str], str]:
     """Fingerprints by stage and path, without the publish jobs, which depend on everything."""
-    return {(job.stage, job.path): job.fingerprint for job in plan.jobs() if job.stage != "publish"}
+    return {(job.stage, job.path): job.fingerprint for job in plan.jobs if job.stage != "publish"}
 
 
 def to_toml(value: object) -> str:

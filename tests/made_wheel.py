@@ -54,6 +54,6 @@ def _digest(content: str) -> str:
 
 def order_for(plan: Plan, glob: str) -> JobSpec:
     """The order of the one package of a plan whose path ends so."""
-    jobs = (job for job in plan.jobs() if job.stage is Stage.PACKAGE)
+    jobs = (job for job in plan.jobs if job.stage is Stage.PACKAGE)
     (job,) = [job for job in jobs if job.path.endswith(glob)]
     return order_of(plan, job)

@@ -37,7 +37,7 @@ import msgspec
 import psutil
 import sqlalchemy as sa
 
-from benchmarks.million import config, tables
+from benchmarks.plans import config, tables
 from farm.tests.farms import postgres
 from tests.services import LOOPBACK, reserved_port
 from torchyard.plan.build import make_plan

@@ -125,9 +125,9 @@ def test_an_end_that_was_written_down_late_is_seen_before_anybody_gives_up(is_op
 
 def test_what_there_were_results_of_is_known() -> None:
     plan = real_plan()
-    packages = [job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE]
-    proofs = [job.fingerprint for job in plan.jobs() if job.stage in (Stage.CHECK, Stage.SMOKE)]
-    known = {packages[0], proofs[0], next(plan.jobs()).fingerprint}
+    packages = [job.fingerprint for job in plan.jobs if job.stage is Stage.PACKAGE]
+    proofs = [job.fingerprint for job in plan.jobs if job.stage in (Stage.CHECK, Stage.SMOKE)]
+    known = {packages[0], proofs[0], plan.jobs[0].fingerprint}
     farmed = farm_plan(plan, known, name="plan", store="file:///store")
     assert cached_results(farmed) == (2, packages[:1])
 

@@ -14,7 +14,7 @@ from torchyard_farm.scheduling.plans import Plans, farm_plan, plan_name
 
 def test_what_the_store_has_is_left_out_with_all_that_only_it_needs() -> None:
     plan = real_plan()
-    packages = {job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE}
+    packages = {job.fingerprint for job in plan.jobs if job.stage is Stage.PACKAGE}
     whole = farm_plan(plan, (), name="p", store="s")
     rest = farm_plan(plan, packages, name="p", store="s")
     assert len(whole.jobs) == len(plan)
@@ -24,14 +24,14 @@ def test_what_the_store_has_is_left_out_with_all_that_only_it_needs() -> None:
 
 def test_a_plan_of_nothing_has_no_jobs() -> None:
     plan = real_plan()
-    assert farm_plan(plan, plan.columns.fingerprints, name="p", store="s").jobs == ()
+    assert farm_plan(plan, plan.fingerprints, name="p", store="s").jobs == ()
 
 
 def test_an_order_is_that_which_the_local_engine_gives() -> None:
     plan = real_plan()
     farmed = farm_plan(plan, (), name="p", store="s")
     for number, job in enumerate(farmed.jobs):
-        assert farmed.order(number) == order_of(plan, plan.job(job.task))
+        assert farmed.order(number) == order_of(plan, plan.jobs[job.task])
         assert farmed.order(number).is_true
 
 

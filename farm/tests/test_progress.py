@@ -60,7 +60,7 @@ def test_what_a_plan_that_is_over_never_sent_was_cancelled() -> None:
 
 def test_what_was_not_sent_because_of_the_store_is_cached() -> None:
     plan = real_plan()
-    packages = {job.fingerprint for job in plan.jobs() if job.stage is Stage.PACKAGE}
+    packages = {job.fingerprint for job in plan.jobs if job.stage is Stage.PACKAGE}
     farmed = farm_plan(plan, packages, name="p", store="s")
     found = plan_progress(farmed, (), is_over=False)
     assert found.counts == {TaskState.CACHED: len(plan) - len(farmed.jobs), TaskState.READY: 4}

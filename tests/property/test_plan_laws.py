@@ -11,7 +11,7 @@ from tests.property.strategies import TABLES, VALUES, Toml, configs, some
 
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.identifier import ANY_PYTHON, Cell
-from torchyard.plan.admission import verdict
+from torchyard.plan.admission import decide
 from torchyard.plan.expand import Expansion
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import task_of
@@ -30,21 +30,21 @@ def planned(toml: Toml, selection: Selection = EVERYTHING) -> Plan:
 
 
 def everything_of(plan: Plan) -> dict[str, str]:
-    return {job.identifier: job.fingerprint for job in plan.jobs()}
+    return {job.identifier: job.fingerprint for job in plan.jobs}
 
 
 @law
 @given(configs())
 def test_every_fingerprint_is_the_digest_of_its_payload(toml: Toml) -> None:
     plan = planned(toml)
-    for job in plan.jobs():
+    for job in plan.jobs:
         assert task_of(plan, job).is_true
 
 
 @law
 @given(configs())
 def test_inputs_precede_their_jobs(toml: Toml) -> None:
-    for job in planned(toml).jobs():
+    for job in planned(toml).jobs:
         assert all(number < job.number for number in job.inputs)
 
 
@@ -52,9 +52,9 @@ def test_inputs_precede_their_jobs(toml: Toml) -> None:
 @given(configs())
 def test_jobs_are_unique(toml: Toml) -> None:
     plan = planned(toml)
-    identifiers = [job.identifier for job in plan.jobs()]
+    identifiers = [job.identifier for job in plan.jobs]
     assert len(set(identifiers)) == len(identifiers)
-    assert len({job.fingerprint for job in plan.jobs()}) == len(identifiers)
+    assert len({job.fingerprint for job in plan.jobs}) == len(identifiers)
 
 
 @law
@@ -109,12 +109,8 @@ def test_an_inclusion_changes_no_other_cell(toml: Toml, cell: Toml) -> None:
 def test_excluded_and_planned_are_the_product(toml: Toml) -> None:
     config = config_of(toml_text(toml))
     expansion = Expansion(config, TABLES)
-    kept = {Cell(*block.head, *pair) for block in expansion.blocks for pair in block.pairs}
-    left_out = {
-        Cell(*head, *pair)
-        for _, head, mask in expansion.absent
-        for pair in expansion.pairs_of(mask)
-    }
+    kept = set(expansion.cells)
+    left_out = {absent.cell for absent in expansion.absent}
     assert not kept & left_out
     wanted = set()
     for cell in everything():
@@ -129,12 +125,11 @@ def test_excluded_and_planned_are_the_product(toml: Toml) -> None:
 
 @law
 @given(configs())
-def test_the_verdict_on_a_cell_agrees_with_the_plan(toml: Toml) -> None:
+def test_the_decision_on_a_cell_agrees_with_the_plan(toml: Toml) -> None:
     config = config_of(toml_text(toml))
-    expansion = Expansion(config, TABLES)
-    kept = {Cell(*block.head, *pair) for block in expansion.blocks for pair in block.pairs}
+    kept = set(Expansion(config, TABLES).cells)
     for cell in everything():
-        assert (verdict(cell, config, TABLES) is None) == (cell in kept)
+        assert (decide(cell, config, TABLES).absence is None) == (cell in kept)
 
 
 def everything() -> list[Cell]:

@@ -64,7 +64,7 @@ def test_every_exclusion_has_a_reason(plan: Plan) -> None:
 def test_subsets(text: str, subset: str, packages: int, publishes: list[str]) -> None:
     part = plan_of(text, Selection(subset))
     assert len(list(part.cells())) == packages
-    assert [job.path for job in part.jobs() if job.stage == "publish"] == publishes
+    assert [job.path for job in part.jobs if job.stage == "publish"] == publishes
 
 
 def test_without_python_3_10_no_libtorch_zip_is_lost(text: str, plan: Plan) -> None:

@@ -39,7 +39,7 @@ def test_inputs_follow_the_stages() -> None:
     plan = plan_of(SMALL)
 
     def inputs(stage: Stage, path: str) -> list[str]:
-        return [plan.job(number).identifier for number in plan.find(stage, path).inputs]
+        return [plan.jobs[number].identifier for number in plan.find(stage, path).inputs]
 
     label = "torch-2.14.0"
     head = "linux-x86_64/cpu-mkl"
@@ -60,7 +60,7 @@ def test_an_extension_has_no_core() -> None:
     plan = plan_of(EXTENSION)
     assert Stage.CORE not in plan.stage_counts()
     bindings = plan.find(Stage.BINDINGS, "linux-x86_64/cu130-torch2.13/cp312")
-    assert [plan.job(number).stage for number in bindings.inputs] == [Stage.SOURCE]
+    assert [plan.jobs[number].stage for number in bindings.inputs] == [Stage.SOURCE]
     assert bindings.settings.values["cudnn"] == "9.20.0.48"
     newer = plan.find(Stage.BINDINGS, "linux-x86_64/cu130-torch2.14/cp312")
     assert newer.settings.values["cudnn"] == "9.24.0.43"
@@ -170,9 +170,9 @@ def test_cells_are_selected_by_glob(select: list[str], skip: list[str], count: i
 def test_jobs_are_selected_with_what_they_need() -> None:
     plan = plan_of(SMALL, Selection(select=("core:*cu130*",)))
     assert plan.partial
-    assert [job.stage for job in plan.jobs()] == [Stage.SOURCE, Stage.CORE]
+    assert [job.stage for job in plan.jobs] == [Stage.SOURCE, Stage.CORE]
     without = plan_of(SMALL, Selection(skip=("bindings:*",)))
-    kinds = {job.scope[-1] for job in without.jobs() if job.stage is Stage.PACKAGE}
+    kinds = {job.scope[-1] for job in without.jobs if job.stage is Stage.PACKAGE}
     assert kinds == {"libtorch"}
     both = plan_of(SMALL, Selection(select=("source:*", "macos-arm64")))
     assert {cell.platform for cell in both.cells()} == {"macos-arm64"}

@@ -93,9 +93,9 @@ def test_jobs_have_the_texts_of_a_policy_and_of_tests(folder: Path) -> None:
 def test_another_torchyard_proves_packages_again_and_builds_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs}
     monkeypatch.setattr("torchyard.plan.settings.__version__", "99.0")
-    after = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    after = {job.identifier: job.fingerprint for job in plan_in(folder).jobs}
     changed = {identifier for identifier in before if before[identifier] != after[identifier]}
     assert changed == {name for name in before if name.startswith(("check:", "smoke:"))}
 
@@ -108,9 +108,9 @@ def test_only_conda_packages_have_channels(folder: Path) -> None:
 
 
 def test_an_edited_test_is_run_again_and_nothing_else(folder: Path) -> None:
-    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    before = {job.identifier: job.fingerprint for job in plan_in(folder).jobs}
     (folder / "smoke/add.py").write_text("# level: import\n")
-    after = {job.identifier: job.fingerprint for job in plan_in(folder).jobs()}
+    after = {job.identifier: job.fingerprint for job in plan_in(folder).jobs}
     changed = {identifier for identifier in before if before[identifier] != after[identifier]}
     assert changed == {identifier for identifier in before if identifier.startswith("smoke:")}
 
@@ -118,10 +118,10 @@ def test_an_edited_test_is_run_again_and_nothing_else(folder: Path) -> None:
 def test_a_conda_package_is_tried_with_others_of_its_build(folder: Path) -> None:
     plan = plan_in(folder)
     inputs = job_of(plan, Stage.SMOKE, "cp312", "conda").inputs
-    stages = [plan.job(number).stage for number in inputs]
+    stages = [plan.jobs[number].stage for number in inputs]
     assert stages == [Stage.CORE, Stage.BINDINGS, Stage.PACKAGE]
     inputs = job_of(plan, Stage.SMOKE, "cp312", "wheel").inputs
-    assert [plan.job(number).stage for number in inputs] == [Stage.PACKAGE]
+    assert [plan.jobs[number].stage for number in inputs] == [Stage.PACKAGE]
 
 
 def test_steps_of_ones_own_need_no_proof_of_ours(folder: Path) -> None:
@@ -131,7 +131,7 @@ def test_steps_of_ones_own_need_no_proof_of_ours(folder: Path) -> None:
     assert job_of(plan, Stage.CHECK, "cp312", "conda").settings.values == {"steps": ()}
     smoke = job_of(plan, Stage.SMOKE, "cp312", "conda")
     assert smoke.settings.values == {"steps": ()}
-    assert [plan.job(number).stage for number in smoke.inputs] == [Stage.PACKAGE]
+    assert [plan.jobs[number].stage for number in smoke.inputs] == [Stage.PACKAGE]
 
 
 def test_a_missing_policy_or_folder_is_told(folder: Path) -> None:

@@ -81,7 +81,7 @@ def titles(steps: Sequence[Step]) -> list[str]:
 
 def test_another_compiler_changes_all_that_it_compiles() -> None:
     before, after = plan_with(), plan_with(PARTS | {"compiler": "gcc 12 sha256:9"})
-    for old, new in zip(before.jobs(), after.jobs(), strict=True):
+    for old, new in zip(before.jobs, after.jobs, strict=True):
         assert old.identifier == new.identifier
         assert (old.fingerprint == new.fingerprint) == (old.stage is Stage.SOURCE)
 
@@ -89,10 +89,9 @@ def test_another_compiler_changes_all_that_it_compiles() -> None:
 def test_another_cuda_changes_what_is_for_cuda() -> None:
     before, after = plan_with(), plan_with(PARTS | {"compute/cu130": "cuda 13 sha256:9"})
     changed = [
-        old.fingerprint != new.fingerprint
-        for old, new in zip(before.jobs(), after.jobs(), strict=True)
+        old.fingerprint != new.fingerprint for old, new in zip(before.jobs, after.jobs, strict=True)
     ]
-    assert changed == ["/cu130-" in job.identifier for job in before.jobs()]
+    assert changed == ["/cu130-" in job.identifier for job in before.jobs]
     assert any(changed)
 
 
@@ -147,7 +146,7 @@ def test_what_may_be_released_is_compiled_without_the_cache() -> None:
 
 def test_where_the_cache_is_does_not_count() -> None:
     there = plan_with(PARTS, TOOLED.replace('"/cache"', '"redis://example.org:6379"'))
-    for one, other in zip(plan_with().jobs(), there.jobs(), strict=True):
+    for one, other in zip(plan_with().jobs, there.jobs, strict=True):
         assert one.fingerprint == other.fingerprint
 
 
@@ -162,7 +161,7 @@ def test_a_requirement_without_a_version_is_refused(text: str) -> None:
 @pytest.mark.parametrize("stage", [Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE])
 def test_what_another_machine_compiled_is_known_as_part_of_the_plan(stage: Stage) -> None:
     here, nowhere = plan_with(), plan_with({})
-    for job, planned in zip(here.jobs(), nowhere.jobs(), strict=True):
+    for job, planned in zip(here.jobs, nowhere.jobs, strict=True):
         if job.stage is stage:
             order = order_of(here, job)
             assert order.anywhere == planned.fingerprint
@@ -241,7 +240,7 @@ def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:
 
 
 def test_steps_name_only_places_that_their_stage_has() -> None:
-    for job in plan_with().jobs():
+    for job in plan_with().jobs:
         if job.stage is not Stage.SOURCE:
             for step in steps_of(order_of(plan_with(), job)):
                 for word in step.run:
@@ -257,7 +256,7 @@ def test_without_a_toolchain_there_are_no_steps() -> None:
 
 def test_stages_without_steps_are_told() -> None:
     plan = plan_of(EXTENSION)
-    job = next(job for job in plan.jobs() if job.stage is Stage.PACKAGE)
+    job = next(job for job in plan.jobs if job.stage is Stage.PACKAGE)
     order = order_of(plan, job)
     with pytest.raises(PlanError, match="does not know how to do stage `package`") as caught:
         steps_of(order)
@@ -275,7 +274,7 @@ def test_stages_without_steps_are_told() -> None:
 def test_a_plan_ends_with_publishing(url: str, place: str) -> None:
     text = f'{TOOLED}\n[channel.nightly]\nurl = "{url}"\n'
     plan = make_plan(config_of(text), TABLES, EVERYTHING)
-    (job,) = [job for job in plan.jobs() if job.stage is Stage.PUBLISH]
+    (job,) = [job for job in plan.jobs if job.stage is Stage.PUBLISH]
     (step,) = steps_of(order_of(plan, job))
     assert place in step.run
 

@@ -25,7 +25,7 @@ def test_the_longest_way_comes_first() -> None:
     schedule = whole(graph, urgency(plan, graph))
     order = []
     while (number := schedule.next(0.0)) is not None:
-        order.append(plan.job(number).stage.value)
+        order.append(plan.jobs[number].stage.value)
         schedule.done(number)
     assert order[:4] == ["source", "core", "bindings", "bindings"]
     assert not schedule.left
@@ -35,10 +35,10 @@ def test_the_longest_way_comes_first() -> None:
 def test_what_a_result_was_made_from_is_not_asked_for() -> None:
     plan = plan_of(TEXT)
     graph = graph_of(plan)
-    cells = [job for job in plan.jobs() if job.stage in ("package", "check")]
+    cells = [job for job in plan.jobs if job.stage in ("package", "check")]
     known = {job.fingerprint for job in cells}
     needed = demanded(graph, known, graph.wanted)
-    assert {plan.job(number).stage for number in needed} == {"smoke"}
+    assert {plan.jobs[number].stage for number in needed} == {"smoke"}
 
 
 def test_a_job_is_given_out_once_even_if_it_is_lost_twice() -> None:

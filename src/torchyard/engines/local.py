@@ -22,7 +22,7 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
     known = store.known(graph.fingerprints)
     cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
     left = demanded(graph, known, graph.wanted)
-    stages, *_, settings = plan.columns
+    needed = [plan.jobs[number] for number in left]
     check_steps(plan, left)
     if not options.keep_going:
         _check_pythons(plan, left)
@@ -32,8 +32,8 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
             store=store.url,
             jobs=len(plan),
             needed=len(left),
-            stages=dict(Counter(stages[number].value for number in left)),
-            expected=expected((stages[n].value, settings[n].needs.time) for n in left),
+            stages=dict(Counter(job.stage.value for job in needed)),
+            expected=expected((job.stage.value, job.settings.needs.time) for job in needed),
             cached=len(cached),
             slots=options.slots,
         )
@@ -48,24 +48,24 @@ def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
         ends, stopped = Runner(plan, schedule, store, options, tell).run()
     told = list(ends.values())
     tell(finished(told, len(cached), time.monotonic() - began, stopped=stopped))
-    packages = [graph.fingerprints[n] for n in cached if stages[n] is Stage.PACKAGE]
+    packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
     more = "" if stopped or options.keep_going else "; --keep-going does what it can"
     return Build(plan.label, packages, told, f"the same command goes on from here{more}")
 
 
 def check_steps(plan: Plan, left: set[int]) -> None:
     """Complain now about a stage that nobody explained, not when its turn comes."""
-    stages = {plan.columns.stages[number]: number for number in left}
-    for number in stages.values():
-        steps_of(order_of(plan, plan.job(number)))
+    stages = {plan.jobs[number].stage: plan.jobs[number] for number in left}
+    for job in stages.values():
+        steps_of(order_of(plan, job))
 
 
 def _check_pythons(plan: Plan, left: set[int]) -> None:
     """Complain now about a Python that is not there, not when a core was compiled for it."""
-    stages, scopes = plan.columns.stages, plan.columns.scopes
-    bound = {scopes[number][-1]: number for number in left if stages[number] is Stage.BINDINGS}
-    for python, number in sorted(bound.items()):
-        if compiles_by_recipe(order_of(plan, plan.job(number)).task):
+    jobs = [plan.jobs[number] for number in left]
+    bound = {job.scope[-1]: job for job in jobs if job.stage is Stage.BINDINGS}
+    for python, job in sorted(bound.items()):
+        if compiles_by_recipe(order_of(plan, job).task):
             from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415 - slow
 
             interpreter_for(python)

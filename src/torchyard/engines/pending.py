@@ -29,13 +29,13 @@ class Graph(NamedTuple):
 
 def graph_of(plan: Plan) -> Graph:
     """What is wanted of a plan: its packages, and everything that nothing else is made from."""
-    stages, _, fingerprints, inputs, _ = plan.columns
-    users: list[list[int]] = [[] for _ in stages]
-    for number, needed in enumerate(inputs):
-        for other in needed:
-            users[other].append(number)
-    kept = (n for n, stage in enumerate(stages) if stage is Stage.PACKAGE or not users[n])
-    return Graph(fingerprints, inputs, users, frozenset(kept))
+    users: list[list[int]] = [[] for _ in plan.jobs]
+    for job in plan.jobs:
+        for needed in job.inputs:
+            users[needed].append(job.number)
+    kept = (j.number for j in plan.jobs if j.stage is Stage.PACKAGE or not users[j.number])
+    inputs = [job.inputs for job in plan.jobs]
+    return Graph(plan.fingerprints, inputs, users, frozenset(kept))
 
 
 def demanded(graph: Graph, known: Collection[str], numbers: Iterable[int]) -> set[int]:
@@ -56,8 +56,7 @@ def demanded(graph: Graph, known: Collection[str], numbers: Iterable[int]) -> se
 def urgency(plan: Plan, graph: Graph) -> list[int]:
     """How long, for each job, the longest way from its start to the end of the plan is."""
     ways = [0] * len(graph.inputs)
-    stages, *_, settings = plan.columns
-    for number in reversed(range(len(ways))):
-        after = max((ways[user] for user in graph.users[number]), default=0)
-        ways[number] = after + (settings[number].needs.time or _USUAL[stages[number]])
+    for job in reversed(plan.jobs):
+        after = max((ways[user] for user in graph.users[job.number]), default=0)
+        ways[job.number] = after + (job.settings.needs.time or _USUAL[job.stage])
     return ways

@@ -99,7 +99,7 @@ class Runner:
             number = self._schedule.next(time.monotonic())
             if number is None:
                 return
-            job = self._plan.job(number)
+            job = self._plan.jobs[number]
             try:
                 if self._is_taken_care_of(job):
                     continue
@@ -169,7 +169,7 @@ class Runner:
         return self._carved[number]
 
     def _name(self, number: int) -> str:
-        job = self._plan.job(number)
+        job = self._plan.jobs[number]
         return short_name(job.stage, job.fingerprint)
 
     def _hear(self, heard: Heard, slots: Slots) -> None:
@@ -195,7 +195,7 @@ class Runner:
 
     def _judge(self, number: int, code: int) -> None:
         """Decide what the end of a job's process means."""
-        job = self._plan.job(number)
+        job = self._plan.jobs[number]
         said = self._said.pop(number, None)
         if code == 0 and said is not None:
             self._ends[number] = said
@@ -255,7 +255,7 @@ class Runner:
     def _ended(
         self, number: int, outcome: events.Outcome, *, why: str, code: int = 0, reason: str = ""
     ) -> events.Ended:
-        job = self._plan.job(number)
+        job = self._plan.jobs[number]
         return events.Ended(
             job=job.identifier,
             fingerprint=job.fingerprint,

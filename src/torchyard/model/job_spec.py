@@ -6,6 +6,8 @@ carries, so that it can be made again from itself alone.
 
 from typing import Literal
 
+from msgspec.structs import replace
+
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Sandbox, Source
 from torchyard.model.identifier import scope_of
@@ -17,7 +19,16 @@ from torchyard.model.values import Value
 ORDER = "torchyard-order.json"
 """What an order is called, in a job's directory and in the packages that carry it."""
 
-Payload = dict[str, str | int | list[str] | dict[str, Setting]]
+
+class Payload(Value, kw_only=True):
+    """Everything that a job's fingerprint covers; `inputs` are fingerprints, sorted."""
+
+    inputs: list[str]
+    recipe: str
+    scope: str
+    settings: dict[str, Setting]
+    stage: Stage
+    stage_revision: int
 
 
 class Task(Value, kw_only=True):
@@ -37,14 +48,14 @@ class Task(Value, kw_only=True):
     @property
     def payload(self) -> Payload:
         """Everything that the fingerprint is the sha256 of."""
-        return {
-            "inputs": sorted(self.inputs),
-            "recipe": self.recipe,
-            "scope": self.scope,
-            "settings": self.settings,
-            "stage": self.stage.value,
-            "stage_revision": self.stage_revision,
-        }
+        return Payload(
+            inputs=sorted(self.inputs),
+            recipe=self.recipe,
+            scope=self.scope,
+            settings=self.settings,
+            stage=self.stage,
+            stage_revision=self.stage_revision,
+        )
 
     @property
     def is_true(self) -> bool:
@@ -105,10 +116,11 @@ class JobSpec(Value, kw_only=True):
         """The fingerprint that a machine gives the task which knows nothing of its toolchain."""
         known: dict[str, str] = {}
         for task in self.tasks:
-            payload = task.payload
-            payload["inputs"] = sorted(known.get(i, i) for i in task.inputs)
-            if "identity" in task.settings:
-                payload["settings"] = {**task.settings, "identity": {}}
+            inputs = sorted(known.get(i, i) for i in task.inputs)
+            settings = task.settings
+            if "identity" in settings:
+                settings = {**settings, "identity": {}}
+            payload = replace(task.payload, inputs=inputs, settings=settings)
             known[task.fingerprint] = fingerprint(payload)
         return known[self.task.fingerprint]
 

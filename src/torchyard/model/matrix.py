@@ -1,11 +1,11 @@
 """What the file says should exist: dimensions, and the rules over them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fnmatch import translate
 from functools import cache
 
-from torchyard.model.identifier import ANY_PYTHON, Cell
+from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Backend
 from torchyard.model.values import Origin, Value
@@ -30,6 +30,12 @@ def any_match(text: str, patterns: Iterable[str]) -> bool:
     return any(matches(text, pattern) for pattern in patterns)
 
 
+@cache
+def _admits(value: str, globs: tuple[str, ...]) -> bool:
+    """Return whether a value of a dimension matches; there are few of both."""
+    return any_match(value, globs)
+
+
 class Pattern(Value, kw_only=True):
     """A partial cell: globs for some of its dimensions; one that is left empty admits all."""
 
@@ -44,11 +50,12 @@ class Pattern(Value, kw_only=True):
         """The globs in the order of a cell's fields."""
         return (self.platform, self.compute, self.variant, self.python, self.package)
 
-    def matches(self, cell: Cell) -> bool:
-        return all(
-            not globs or any_match(value, globs)
-            for value, globs in zip(cell, self.globs, strict=True)
-        )
+    def matches(self, scope: Sequence[str]) -> bool:
+        """Return whether a cell matches, or the first fields of one."""
+        for value, globs in zip(scope, self.globs, strict=False):
+            if globs and not _admits(value, globs):
+                return False
+        return True
 
 
 class Couple(Value, kw_only=True):
@@ -58,11 +65,14 @@ class Couple(Value, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
     origin: Origin
 
-    def admits(self, cell: Cell) -> bool:
-        """Whether some row fits; a cell that is the same for every Python fits each of them."""
-        values = [cell[field] for field in self.fields]
+    def admits(self, scope: Sequence[str]) -> bool:
+        """Return whether some row fits a cell, or the first fields of one.
+
+        A package that is the same for every Python fits each Python's row.
+        """
+        known = [index for index, field in enumerate(self.fields) if field < len(scope)]
         return any(
-            all(value in (wanted, ANY_PYTHON) for value, wanted in zip(values, row, strict=True))
+            all(scope[self.fields[index]] in (row[index], ANY_PYTHON) for index in known)
             for row in self.rows
         )
 
@@ -88,8 +98,8 @@ class Inclusion(Value, kw_only=True):
     named: tuple[int, ...] = ()
     couples: tuple[Couple, ...] = ()
 
-    def matches(self, cell: Cell) -> bool:
-        return self.pattern.matches(cell) and all(c.admits(cell) for c in self.couples)
+    def matches(self, scope: Sequence[str]) -> bool:
+        return self.pattern.matches(scope) and all(c.admits(scope) for c in self.couples)
 
 
 class Matrix(Value, kw_only=True):

@@ -1,9 +1,11 @@
-"""Why one cell is in the plan or not, rule by rule: the law that :mod:`expand` applies in bulk."""
+"""Whether a cell is planned, and if not, why: the only implementation of a matrix's rules."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
+from torchyard.model.matrix import Exclusion, Inclusion
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import Tables
 from torchyard.model.values import Origin
@@ -13,46 +15,67 @@ TABLES = Origin("tables")
 
 
 class Absence(NamedTuple):
-    """Why cells are not planned."""
+    """Why a cell is not planned."""
 
     reason: str
     origin: Origin
 
 
-def verdict(cell: Cell, config: Config, tables: Tables) -> Absence | None:
-    """Say why a cell of known values is not in the plan, or nothing if it is."""
-    included = any(rule.matches(cell) for rule in config.matrix.include)
-    absence = None if included else _outside(cell, config)
-    if absence:
-        return absence
+class Decision(NamedTuple):
+    """Whether a cell is planned, and which rule decides that."""
+
+    absence: Absence | None
+    rule: Exclusion | Inclusion | None = None
+    """The exclusion that leaves the cell out, or the inclusion without which it would be absent."""
+    wanted: bool = True
+    """Whether the product of the dimensions or an inclusion contains the cell."""
+
+
+def decide(cell: Cell, config: Config, tables: Tables) -> Decision:
+    """Decide on a cell of known values: tables rule out, inclusions overrule exclusions."""
+    outside = outside_product(cell, config)
+    inclusion = next((rule for rule in config.matrix.include if rule.matches(cell)), None)
+    if outside and not inclusion:
+        return Decision(outside, wanted=False)
+    reason = _ruled_out(cell, config, tables)
+    if reason:
+        return Decision(Absence(reason, TABLES))
+    exclusion = next((rule for rule in config.matrix.exclude if rule.pattern.matches(cell)), None)
+    if inclusion:
+        return Decision(None, inclusion if outside or exclusion else None)
+    if exclusion:
+        return Decision(Absence(exclusion.reason, exclusion.origin), exclusion)
+    return Decision(None)
+
+
+def outside_product(scope: Sequence[str], config: Config) -> Absence | None:
+    """Return why the product of the dimensions lacks a cell, or all cells that begin with a scope.
+
+    None if it has it.
+    """
+    matrix = config.matrix
+    for field, (dimension, value) in enumerate(
+        zip(config.project.recipe.dimensions, scope, strict=False)
+    ):
+        free = dimension is Dimension.PYTHON and value == ANY_PYTHON
+        if value not in matrix.values[field] and not free:
+            couples = [couple for couple in matrix.couples if field in couple.fields]
+            origin = couples[0].origin if couples else config.origin(f"matrix.{dimension}")
+            return Absence(f"[matrix] has no {dimension} `{value}`", origin)
+    for couple in matrix.couples:
+        if not couple.admits(scope):
+            values = " with ".join(scope[field] for field in couple.fields if field < len(scope))
+            return Absence(f"no couple has {values}", couple.origin)
+    return None
+
+
+def _ruled_out(cell: Cell, config: Config, tables: Tables) -> str | None:
+    """Return why the tables do not allow a cell, or None if they do."""
     kind = tables.packages[cell.package]
-    head = cell[:3]
-    reason = impossible(head, config, tables)
+    reason = impossible(cell[:3], config, tables)
     if not reason and kind.pinned and config.project.recipe.variant is Dimension.TORCH:
-        reason = unreleased(head, config, tables)
+        reason = unreleased(cell[:3], config, tables)
     if not reason and kind.per_python == (cell.python == ANY_PYTHON):
         how = "made for each Python" if kind.per_python else "the same for every Python"
         reason = f"a {cell.package} is {how}, so there is none for `{cell.python}`"
-    if reason:
-        return Absence(reason, TABLES)
-    for rule in () if included else config.matrix.exclude:
-        if rule.pattern.matches(cell):
-            return Absence(rule.reason, rule.origin)
-    return None
-
-
-def _outside(cell: Cell, config: Config) -> Absence | None:
-    """Say why the product of the dimensions does not reach a cell."""
-    dimensions = config.project.recipe.dimensions
-    for field, dimension in enumerate(dimensions):
-        value = cell[field]
-        free = dimension is Dimension.PYTHON and value == ANY_PYTHON
-        if value not in config.matrix.values[field] and not free:
-            couples = [couple for couple in config.matrix.couples if field in couple.fields]
-            origin = couples[0].origin if couples else config.origin(f"matrix.{dimension}")
-            return Absence(f"[matrix] has no {dimension} `{value}`", origin)
-    for couple in config.matrix.couples:
-        if not couple.admits(cell):
-            values = " with ".join(cell[field] for field in couple.fields)
-            return Absence(f"no couple has {values}", couple.origin)
-    return None
+    return reason

@@ -1,9 +1,11 @@
 """What the tables allow, whatever the rules of a matrix want."""
 
 from torchyard.model.config import Config
-from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
+
+Scope = tuple[str, ...]
+"""The first fields of a cell that a job is about, or the name of a channel."""
 
 Head = tuple[str, str, str]
 """Platform, compute and variant: the fields of a cell that name its block."""
@@ -46,7 +48,6 @@ def is_release_bound(config: Config, head: Head) -> bool:
         if channel.name in promoted and channel.promote_from is None:
             if channel.subset is None:
                 return True
-            globs = config.subsets[channel.subset].pattern.globs
-            if all(not words or any_match(value, words) for value, words in zip(head, globs)):  # noqa: B905 - of a cell, only its block
+            if config.subsets[channel.subset].pattern.matches(head):
                 return True
     return False

@@ -7,9 +7,10 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import CELL_STAGES, Stage
 from torchyard.model.values import Origin
-from torchyard.plan.admission import verdict
+from torchyard.plan.admission import decide
+from torchyard.plan.constraints import Scope
 from torchyard.plan.explain import value_origin
-from torchyard.plan.graph import Job, Plan, Scope
+from torchyard.plan.graph import Job, Plan
 from torchyard.plan.settings import Said
 
 
@@ -101,7 +102,7 @@ def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Caus
     row = _row_only_in(having.config, lacking.config, cell)
     if row:
         return Cause(words.value.format("a couple", row[0]), str(row[1]))
-    absence = verdict(cell, lacking.config, lacking.tables)
+    absence = decide(cell, lacking.config, lacking.tables).absence
     if absence:
         return Cause(f"{words.rule}: {absence.reason}", str(absence.origin))
     new = having if words is _NEW else lacking
@@ -161,8 +162,8 @@ class Differences:
             if moved:
                 yield moved
                 return
-        before = {(job.stage, job.scope) for job in map(self.old.job, old.inputs)}
-        after = {(job.stage, job.scope) for job in map(self.new.job, new.inputs)}
+        before = {self.old.jobs[number].key for number in old.inputs}
+        after = {self.new.jobs[number].key for number in new.inputs}
         for needed in sorted(before | after):
             yield from self.causes(*needed)
         yield from self._own(old, new)

@@ -20,10 +20,11 @@ def estimate(plan: Plan) -> Estimate:
     """Add up a plan. The longest path is how long it takes on machines without number."""
     timed = total = memory = disk = 0
     ends: list[int] = []
-    for inputs, needs in plan.needs():
+    for job in plan.jobs:
+        needs = job.settings.needs
         timed += needs.time is not None
         total += needs.time or 0
         memory = max(memory, needs.memory or 0)
         disk = max(disk, needs.disk or 0)
-        ends.append(max((ends[number] for number in inputs), default=0) + (needs.time or 0))
+        ends.append(max((ends[number] for number in job.inputs), default=0) + (needs.time or 0))
     return Estimate(len(plan), timed, total, max(ends, default=0), memory, disk)

@@ -10,8 +10,9 @@ from torchyard.model.matrix import Override
 from torchyard.model.recipe import CELL_STAGES, DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Origin
-from torchyard.plan.admission import Absence, verdict
-from torchyard.plan.graph import Job, Plan, Scope
+from torchyard.plan.admission import Absence, decide
+from torchyard.plan.constraints import Scope
+from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import in_subset
 
 _PLAN = Origin("plan")
@@ -104,7 +105,7 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
         return
     cells = [Cell(*scope)] if len(scope) == DEPTH[Stage.PACKAGE] else _cells_under(plan, scope)
     for cell in cells:
-        absence = verdict(cell, plan.config, plan.tables)
+        absence = decide(cell, plan.config, plan.tables).absence
         if absence:
             yield absence
 
@@ -145,15 +146,9 @@ def value_origin(config: Config, field: int, value: str) -> Origin | None:
     return None
 
 
-def _jobs_of(plan: Plan, cell: Cell) -> Iterator[Job]:
-    """The jobs that make and prove a cell, first things first."""
-    waiting = [plan.find(stage, cell.path).number for stage in CELL_STAGES]
-    seen = set(waiting)
-    while waiting:
-        new = set(plan.job(waiting.pop()).inputs) - seen
-        seen |= new
-        waiting += new
-    return map(plan.job, sorted(seen))
+def _jobs_of(plan: Plan, cell: Cell) -> list[Job]:
+    """Return the jobs that make and prove a cell, inputs first."""
+    return plan.with_inputs(plan.find(stage, cell.path).number for stage in CELL_STAGES)
 
 
 def ingredients(plan: Plan, job: Job) -> Iterator[Ingredient]:
@@ -166,5 +161,5 @@ def ingredients(plan: Plan, job: Job) -> Iterator[Ingredient]:
     for name, said in job.settings.history.items():
         yield Ingredient(name, said[-1].text, said[-1].origin)
     for number in job.inputs:
-        source = plan.job(number)
+        source = plan.jobs[number]
         yield Ingredient("input", source.fingerprint, Origin(source.identifier))

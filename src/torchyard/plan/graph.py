@@ -1,25 +1,23 @@
-"""The plan itself: jobs as columns, so that a million of them stay small."""
+"""The plan itself: an immutable graph of jobs."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
 from torchyard.model.config import Config
 from torchyard.model.identifier import Cell, job_identifier, scope_of, scope_path
-from torchyard.model.matrix import Needs
 from torchyard.model.recipe import DEPTH, Stage
 from torchyard.model.suggest import nearest
-from torchyard.plan.expand import Absent, Expansion, bits
+from torchyard.plan.constraints import Scope
+from torchyard.plan.expand import AbsentCell, Expansion
 from torchyard.plan.select import find_subset, in_subset
 from torchyard.plan.settings import Settings
 from torchyard.plan.unused_rules import warnings
 
 _COMPARED = 300
 """Up to so many jobs it takes no time to look for the one that was meant."""
-
-Scope = tuple[str, ...]
 
 
 class Job(NamedTuple):
@@ -37,32 +35,31 @@ class Job(NamedTuple):
     def path(self) -> str:
         return scope_path(self.scope)
 
-
-class Columns(NamedTuple):
-    """The jobs of a plan, a list for each of their properties."""
-
-    stages: list[Stage]
-    scopes: list[Scope]
-    fingerprints: list[str]
-    inputs: list[tuple[int, ...]]
-    settings: list[Settings]
+    @property
+    def key(self) -> tuple[Stage, Scope]:
+        """What a job has in common with its like in another plan."""
+        return self.stage, self.scope
 
 
 class Plan:
     """An immutable graph of jobs, in an order in which each stands behind its inputs."""
 
     def __init__(
-        self, expansion: Expansion, columns: Columns, *, subset: str | None, partial: bool
+        self, expansion: Expansion, jobs: Iterable[Job], *, subset: str | None, partial: bool
     ) -> None:
         self.config: Config = expansion.config
         self.tables = expansion.tables
         self.expansion = expansion
         self.subset = subset
         self.partial = partial
-        self.columns = columns
+        self.jobs = tuple(jobs)
 
     def __len__(self) -> int:
-        return len(self.columns.stages)
+        return len(self.jobs)
+
+    @property
+    def fingerprints(self) -> list[str]:
+        return [job.fingerprint for job in self.jobs]
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -73,96 +70,67 @@ class Plan:
     def label(self) -> str:
         return self.config.project.label
 
-    def job(self, number: int) -> Job:
-        stages, scopes, fingerprints, inputs, settings = self.columns
-        return Job(
-            number,
-            stages[number],
-            scopes[number],
-            self.identifier(number),
-            fingerprints[number],
-            inputs[number],
-            settings[number],
-        )
-
-    def identifier(self, number: int) -> str:
-        stages, scopes, *_ = self.columns
-        return job_identifier(stages[number], self.label, scope_path(scopes[number]))
-
-    def jobs(self) -> Iterator[Job]:
-        return map(self.job, range(len(self)))
-
     def cells(self) -> Iterator[Cell]:
         """Every package that should exist, in the order of the file."""
-        for stage, scope in zip(self.columns.stages, self.columns.scopes, strict=True):
-            if stage is Stage.PACKAGE:
-                yield Cell(*scope)
+        return (Cell(*job.scope) for job in self.jobs if job.stage is Stage.PACKAGE)
 
-    def absent(self) -> Iterator[Absent]:
-        """What rules and tables leave out of this plan; nothing is said of parts of it."""
+    def absent(self) -> Sequence[AbsentCell]:
+        """What rules and tables leave out of this plan; nothing if it is a selected part."""
         if self.partial:
-            return
+            return ()
         if self.subset is None:
-            yield from self.expansion.absent
-            return
+            return self.expansion.absent
         subset = find_subset(self.config, self.subset)
-        for absence, head, mask in self.expansion.absent:
-            cells = (Cell(*head, *pair) for pair in self.expansion.pairs)
-            inside = mask & bits(in_subset(cell, self.config, subset) for cell in cells)
-            if inside:
-                yield Absent(absence, head, inside)
+        absent = self.expansion.absent
+        return [missing for missing in absent if in_subset(missing.cell, self.config, subset)]
 
     def stage_counts(self) -> dict[Stage, int]:
-        counts = Counter(self.columns.stages)
+        counts = Counter(job.stage for job in self.jobs)
         return {stage: counts[stage] for stage in Stage if counts[stage]}
 
     @cached_property
-    def _index(self) -> dict[tuple[Stage, Scope], int]:
-        keys = zip(self.columns.stages, self.columns.scopes, strict=True)
-        return {key: number for number, key in enumerate(keys)}
+    def _index(self) -> dict[tuple[Stage, Scope], Job]:
+        return {job.key: job for job in self.jobs}
 
     def get(self, stage: Stage, scope: Scope) -> Job | None:
-        number = self._index.get((stage, scope))
-        return None if number is None else self.job(number)
+        return self._index.get((stage, scope))
 
     def find(self, stage: Stage, path: str) -> Job:
-        """The job of a stage at a path, or a complaint."""
+        """Return the job of a stage at a path, or raise SelectionError."""
         job = self.get(stage, scope_of(stage, path))
         if job is None:
-            stages, scopes, *_ = self.columns
             msg = f"the plan has no job `{job_identifier(stage, self.label, path)}`"
-            paths = [scope_path(s) for s, kind in zip(scopes, stages, strict=True) if kind is stage]
+            paths = [other.path for other in self.jobs if other.stage is stage]
             near = nearest(path, paths) if len(paths) <= _COMPARED else None
             hint = f"did you mean `{job_identifier(stage, self.label, near)}`?" if near else None
             raise SelectionError(msg, hint=hint or "`torchyard plan --jobs` lists the jobs")
         return job
 
     def fingerprint(self, stage: Stage, scope: Scope) -> str | None:
-        number = self._index.get((stage, scope))
-        return None if number is None else self.columns.fingerprints[number]
+        job = self.get(stage, scope)
+        return job.fingerprint if job else None
 
-    def needs(self) -> Iterator[tuple[tuple[int, ...], Needs]]:
-        """Inputs and needs of each job, in order."""
-        for inputs, settings in zip(self.columns.inputs, self.columns.settings, strict=True):
-            yield inputs, settings.needs
+    def with_inputs(self, numbers: Iterable[int]) -> list[Job]:
+        """Return some jobs and all that they are made from, in the order of the plan."""
+        waiting = list(numbers)
+        found = set(waiting)
+        while waiting:
+            new = set(self.jobs[waiting.pop()].inputs) - found
+            found |= new
+            waiting += new
+        return [self.jobs[number] for number in sorted(found)]
 
     def keep(self, wanted: Iterable[int]) -> "Plan":
-        """The part of this plan that makes the wanted jobs."""
-        kept = set(wanted)
-        for index in range(len(self) - 1, -1, -1):
-            if index in kept:
-                kept.update(self.columns.inputs[index])
-        order = sorted(kept)
-        renumbered = {old: new for new, old in enumerate(order)}
-        stages, scopes, fingerprints, inputs, settings = self.columns
-        columns = Columns(
-            [stages[old] for old in order],
-            [scopes[old] for old in order],
-            [fingerprints[old] for old in order],
-            [tuple(renumbered[i] for i in inputs[old]) for old in order],
-            [settings[old] for old in order],
+        """Return the part of this plan that makes the wanted jobs."""
+        kept = self.with_inputs(wanted)
+        renumbered = {job.number: number for number, job in enumerate(kept)}
+        jobs = (
+            job._replace(
+                number=renumbered[job.number], inputs=tuple(renumbered[i] for i in job.inputs)
+            )
+            for job in kept
         )
-        return Plan(self.expansion, columns, subset=self.subset, partial=True)
+        return Plan(self.expansion, jobs, subset=self.subset, partial=True)
 
     @cached_property
     def _made_from(self) -> Counter[Scope]:

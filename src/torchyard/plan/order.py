@@ -10,15 +10,9 @@ def order_of(plan: Plan, job: Job) -> JobSpec:
 
     A publish job stands on the whole plan; it names its inputs, which the store knows.
     """
-    numbers = {job.number}
-    if job.stage is not Stage.PUBLISH:
-        waiting = [job.number]
-        while waiting:
-            inputs = set(plan.job(waiting.pop()).inputs) - numbers
-            numbers |= inputs
-            waiting += inputs
+    jobs = [job] if job.stage is Stage.PUBLISH else plan.with_inputs([job.number])
     return JobSpec(
-        tasks=tuple(task_of(plan, plan.job(number)) for number in sorted(numbers)),
+        tasks=tuple(task_of(plan, needed) for needed in jobs),
         sandbox=plan.config.sandbox,
     )
 
@@ -32,7 +26,7 @@ def task_of(plan: Plan, job: Job) -> Task:
         scope=job.path,
         recipe=recipe.name,
         fingerprint=job.fingerprint,
-        inputs=tuple(plan.job(number).fingerprint for number in job.inputs),
+        inputs=tuple(plan.jobs[number].fingerprint for number in job.inputs),
         settings=job.settings.values,
         needs=job.settings.needs,
         source=plan.config.source if job.stage is Stage.SOURCE else None,

@@ -1,6 +1,6 @@
 """Choosing cells: subsets by name, others by glob."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from torchyard.errors import SelectionError
@@ -8,8 +8,7 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.matrix import Subset, matches
 from torchyard.model.suggest import did_you_mean
-from torchyard.plan.constraints import Head
-from torchyard.plan.expand import Block, Expansion, bits
+from torchyard.plan.expand import Expansion
 
 _SEE = "`torchyard plan --identifiers` lists what there is"
 
@@ -62,64 +61,54 @@ def find_subset(config: Config, name: str) -> Subset:
 
 def in_subset(cell: Cell, config: Config, subset: Subset) -> bool:
     label = config.project.label
-    named = any(cell_matches(cell, label, selector) for selector in subset.cells)
-    return subset.pattern.matches(cell) and (named or not subset.cells)
+    named = not subset.cells or _any_selector(cell, label, subset.cells)
+    return subset.pattern.matches(cell) and named
 
 
-def select_blocks(expansion: Expansion, selection: Selection) -> Sequence[Block]:
-    """Narrow the cells down to a selection, and complain of a selector that finds nothing."""
-    blocks: Sequence[Block] = expansion.blocks
+def matching_cells(expansion: Expansion, selection: Selection) -> list[Cell]:
+    """Return the selected cells; raise SelectionError if there are none, or a selector finds none.
+
+    Selectors that name jobs are ignored.
+    """
+    config = expansion.config
+    label = config.project.label
+    cells = expansion.cells
     if selection.subset is not None:
-        subset = find_subset(expansion.config, selection.subset)
-        blocks = _within(expansion, blocks, expansion.matcher(subset.pattern).at)
-        if subset.cells:
-            blocks = _within(expansion, blocks, _masks(expansion, subset.cells).__getitem__)
+        subset = find_subset(config, selection.subset)
+        _check_selectors(expansion, subset.cells)
+        cells = [cell for cell in cells if in_subset(cell, config, subset)]
     if selection.select and not selection.selects_jobs:
-        blocks = _within(expansion, blocks, _masks(expansion, selection.select).__getitem__)
+        _check_selectors(expansion, selection.select)
+        cells = [cell for cell in cells if _any_selector(cell, label, selection.select)]
     skip = [selector for selector in selection.skip if not names_jobs(selector)]
-    if skip:
-        unwanted = _masks(expansion, skip)
-        blocks = _within(expansion, blocks, lambda head: ~unwanted[head])
-    if not blocks:
+    _check_selectors(expansion, skip)
+    cells = [cell for cell in cells if not _any_selector(cell, label, skip)]
+    if not cells:
         within = f" in subset `{selection.subset}`" if selection.subset else ""
         msg = f"the selection is empty: no cell is left{within}"
         raise SelectionError(msg, hint=_SEE)
-    return blocks
+    return cells
 
 
-def select_cells(expansion: Expansion, selection: Selection) -> Iterator[Cell]:
-    """List the selected cells without planning their jobs, which is quicker."""
+def select_cells(expansion: Expansion, selection: Selection) -> list[Cell]:
+    """Return the selected cells without planning their jobs, which is quicker."""
     for selector in (*selection.select, *selection.skip):
         if names_jobs(selector):
             msg = f"`{selector}` selects jobs, but cells are listed"
             raise SelectionError(msg, hint="`torchyard plan --jobs` lists jobs")
-    for block in select_blocks(expansion, selection):
-        for pair in block.pairs:
-            yield Cell(*block.head, *pair)
+    return matching_cells(expansion, selection)
 
 
-def _masks(expansion: Expansion, selectors: Iterable[str]) -> dict[Head, int]:
-    """What the selectors find in each block. One that finds nothing anywhere is a mistake."""
+def _any_selector(cell: Cell, label: str, selectors: Iterable[str]) -> bool:
+    return any(cell_matches(cell, label, selector) for selector in selectors)
+
+
+def _check_selectors(expansion: Expansion, selectors: Iterable[str]) -> None:
+    """Raise SelectionError for a selector that matches no cell of the whole matrix."""
     label = expansion.config.project.label
-    masks = dict.fromkeys((block.head for block in expansion.blocks), 0)
     for selector in selectors:
-        found = False
-        for block in expansion.blocks:
-            cells = (Cell(*block.head, *pair) for pair in expansion.pairs)
-            mask = block.mask & bits(cell_matches(cell, label, selector) for cell in cells)
-            masks[block.head] |= mask
-            found = found or mask > 0
-        if not found:
+        if not any(cell_matches(cell, label, selector) for cell in expansion.cells):
             values = dict.fromkeys(value for column in expansion.values for value in column)
             hint = _SEE if "/" in selector else did_you_mean(selector, values)
             msg = f"`{selector}` matches no cell"
             raise SelectionError(msg, hint=hint)
-    return masks
-
-
-def _within(
-    expansion: Expansion, blocks: Iterable[Block], mask_at: Callable[[Head], int]
-) -> list[Block]:
-    """What is left of blocks when each is limited to a mask."""
-    masked = ((block.head, block.mask & mask_at(block.head)) for block in blocks)
-    return [Block(head, mask, expansion.pairs_of(mask)) for head, mask in masked if mask]

@@ -17,7 +17,7 @@ def select_jobs(plan: Plan, selection: Selection) -> Plan:
     found: set[str] = set()
     gone: set[int] = set()
     kept: list[int] = []
-    for job in plan.jobs():
+    for job in plan.jobs:
         skipped = [selector for selector in unwanted if matches(job.identifier, selector)]
         chosen = [selector for selector in selection.select if _means(selector, job, plan)]
         found.update(skipped, chosen)

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from torchyard import __version__
-from torchyard.model.canonical import canonical_json, fingerprint
+from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Channel, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
@@ -11,7 +11,7 @@ from torchyard.model.step import Setting, Step
 from torchyard.model.tables import Release, Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
-from torchyard.plan.constraints import Head, is_release_bound, release_of
+from torchyard.plan.constraints import Head, Scope, is_release_bound, release_of
 
 _DIGITS = 16
 
@@ -26,12 +26,11 @@ class Said(NamedTuple):
 class Settings(NamedTuple):
     """The settings of some jobs.
 
-    `encoded` is their canonical JSON; `history` has, for each of them unfolded (`env.USE_MAGMA`),
+    `history` has, for each of them unfolded (`env.USE_MAGMA`),
     all that was said about it, the last word last; `needs` have no influence on the result.
     """
 
     values: dict[str, Setting]
-    encoded: str
     history: dict[str, tuple[Said, ...]]
     needs: Needs
 
@@ -43,6 +42,14 @@ class SettingsMaker:
         self.config = config
         self.tables = tables
         self._compiling = config.project.recipe.compiling
+        self._overrides = {
+            stage: [
+                (index, override.pattern)
+                for index, override in enumerate(config.overrides)
+                if stage in override.stages
+            ]
+            for stage in Stage
+        }
         self._made: dict[tuple[Stage, Head | None, str | None, tuple[int, ...]], Settings] = {}
 
     def of_source(self) -> Settings:
@@ -58,7 +65,7 @@ class SettingsMaker:
             draft.say("git", source.git or "", self.config.origin("source.git"))
             draft.say("rev", source.rev or "", self.config.origin("source.rev"))
         draft.say("submodules", source.submodules, self.config.origin("source.submodules"))
-        return draft.finish(self._all_for(Stage.SOURCE))
+        return draft.finish(self._all_overrides(Stage.SOURCE))
 
     def of_publish(self, channel: Channel) -> Settings:
         draft = self._draft(Stage.PUBLISH)
@@ -69,12 +76,15 @@ class SettingsMaker:
             draft.say("external", channel.external, self.config.origin(f"{path}.external"))
             draft.say("variants", channel.variants, self.config.origin(f"{path}.variants"))
             self._say_check(draft)
-        return draft.finish(self._all_for(Stage.PUBLISH))
+        return draft.finish(self._all_overrides(Stage.PUBLISH))
 
-    def of(
-        self, stage: Stage, head: Head, form: str | None, overrides: tuple[int, ...]
-    ) -> Settings:
-        """The settings of a job about a block, given its package format and its overrides."""
+    def of(self, stage: Stage, scope: Scope, form: str | None) -> Settings:
+        """Return the settings of a job about a block, a Python of it or a cell.
+
+        `form` is the package format of a cell.
+        """
+        head = (scope[0], scope[1], scope[2])
+        overrides = tuple([i for i, pattern in self._overrides[stage] if pattern.matches(scope)])
         compiles, packs = stage is self._compiling, stage is Stage.PACKAGE
         formed = form if packs or stage is Stage.SMOKE else None
         key = (stage, head if compiles or packs else None, formed, overrides)
@@ -173,9 +183,8 @@ class SettingsMaker:
         key = "release" if "project.release" in self.config.origins else "version"
         return self.config.origin(f"project.{key}")
 
-    def _all_for(self, stage: Stage) -> tuple[int, ...]:
-        overrides = enumerate(self.config.overrides)
-        return tuple(index for index, override in overrides if stage in override.stages)
+    def _all_overrides(self, stage: Stage) -> tuple[int, ...]:
+        return tuple(index for index, _ in self._overrides[stage])
 
     def _draft(self, stage: Stage) -> "_Draft":
         return _Draft(self.config, stage)
@@ -234,7 +243,7 @@ class _Draft:
                     self._remember(f"{name}.{key}", value, origin)
             self.needs = override.needs.over(self.needs)
         values = {**self.values, **{name: table for name, table in tables.items() if table}}
-        return Settings(values, canonical_json(values).decode(), self.history, self.needs)
+        return Settings(values, self.history, self.needs)
 
 
 def _spell(value: Setting) -> str:

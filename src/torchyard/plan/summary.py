@@ -6,7 +6,7 @@ from typing import NamedTuple
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Origin
-from torchyard.plan.admission import TABLES, Absence
+from torchyard.plan.admission import TABLES
 from torchyard.plan.graph import Plan
 
 
@@ -37,9 +37,7 @@ class RuleCount(NamedTuple):
 
 def exclusions(plan: Plan) -> list[RuleCount]:
     """What leaves cells out of a plan, in the order of the file, tables last."""
-    counts: Counter[Absence] = Counter()
-    for absence, _, mask in plan.absent():
-        counts[absence] += mask.bit_count()
+    counts = Counter(absent.absence for absent in plan.absent())
     rules = [RuleCount(absence.reason, absence.origin, n) for absence, n in counts.items()]
     return sorted(rules, key=lambda rule: (rule.origin is TABLES, rule.origin.line))
 
@@ -48,8 +46,10 @@ def inclusions(plan: Plan) -> list[RuleCount]:
     """What takes cells in beyond the product; like exclusions, told of whole plans."""
     if plan.partial or plan.subset:
         return []
-    rules = zip(plan.config.matrix.include, plan.expansion.taken_in, strict=True)
-    return [RuleCount(rule.reason, rule.origin, count) for rule, count in rules]
+    return [
+        RuleCount(rule.reason, rule.origin, plan.expansion.effect(rule))
+        for rule in plan.config.matrix.include
+    ]
 
 
 def summarize(plan: Plan) -> Summary:

@@ -50,7 +50,7 @@ def draft_plan(wanted: BuildRequest, moment: str, occasion: str = "") -> PlanDra
 
 def draft_from_plan(plan: Plan, store: Store, moment: str, occasion: str = "") -> PlanDraft:
     """Leave out of a plan what the store has."""
-    known = store.known(plan.columns.fingerprints)
+    known = store.known(plan.fingerprints)
     name = plan_name(plan, moment, occasion)
     return PlanDraft(plan, farm_plan(plan, known, name=name, store=store.url), store)
 
@@ -61,7 +61,7 @@ def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm
     refuse_impossible(made.farmed, farm)
     farmed = made.farmed
     if _brings_source(made, wanted.file):
-        known = made.store.known(made.plan.columns.fingerprints)
+        known = made.store.known(made.plan.fingerprints)
         farmed = farm_plan(made.plan, known, name=farmed.id, store=farmed.store)
     if farmed.jobs:
         Plans(folder).add(farmed)

@@ -95,7 +95,7 @@ def plan_name(plan: Plan, moment: str, occasion: str = "") -> str:
 
     One that is made again and again has the name of that behind it: `…-3f09c1@nightly`.
     """
-    return spell_plan_name(plan.label, moment, plan.columns.fingerprints, occasion)
+    return spell_plan_name(plan.label, moment, plan.fingerprints, occasion)
 
 
 def spell_plan_name(label: str, moment: str, fingerprints: Iterable[str], occasion: str) -> str:
@@ -115,7 +115,7 @@ def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> F
     left = sorted(demanded(graph, known, graph.wanted))
     ways = urgency(plan, graph)
     places = {number: place for place, number in enumerate(left)}
-    tasks = tuple(task_of(plan, plan.job(number)) for number in range(len(plan)))
+    tasks = tuple(task_of(plan, job) for job in plan.jobs)
     jobs = tuple(
         PlannedJob(
             task=number,

@@ -121,7 +121,7 @@ def command(
 def _refuse_foreign(plan: Plan, *, any_platform: bool) -> None:
     """Refuse what this machine can't be trusted to build."""
     here = platform_name()
-    foreign = {scope[0] for scope in plan.columns.scopes if len(scope) > 1} - {here}
+    foreign = {job.scope[0] for job in plan.jobs if len(job.scope) > 1} - {here}
     if foreign and not any_platform:
         msg = f"this machine is {here}, and the plan is also for {', '.join(sorted(foreign))}"
         hint = f"choose: torchyard build {here}; or --any-platform if your steps can do that"
@@ -155,5 +155,5 @@ def _refuse_proof(config: Config, file: str) -> None:
 
 def _deliver(plan: Plan, store: Store, folder: Path) -> None:
     """Put the files of all packages into a directory."""
-    packages = (job for job in plan.jobs() if job.stage is Stage.PACKAGE)
+    packages = (job for job in plan.jobs if job.stage is Stage.PACKAGE)
     fetch_all(store, [store.get(job.fingerprint, job.identifier) for job in packages], folder)

@@ -95,7 +95,7 @@ def _print(
         for piece in plan_json(plan):
             write(piece)
     elif jobs:
-        write("".join(f"{plan.identifier(number)}\n" for number in range(len(plan))))
+        write("".join(f"{job.identifier}\n" for job in plan.jobs))
     elif diagram:
         from torchyard.reports.plan.diagram import DIAGRAMS
         from torchyard.reports.plan.diagram_model import fold

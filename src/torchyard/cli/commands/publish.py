@@ -199,7 +199,7 @@ def _from_store(
     home = Path(home_of(file))
     home.mkdir(parents=True, exist_ok=True)
     wanted = (Stage.PACKAGE, Stage.CHECK)
-    names = [job.fingerprint for job in plan.jobs() if job.stage in wanted]
+    names = [job.fingerprint for job in plan.jobs if job.stage in wanted]
     with TemporaryDirectory(prefix="publish-", dir=home) as folder:
         for result in store.results(names):
             task = result.order.task

@@ -167,7 +167,7 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
         for subset in (None, *config.subsets):
             for known, planned in ((found, here), (anywhere, config)):
                 plan = make_plan(planned, load_tables(), Selection(subset))
-                known.update(plan.columns.fingerprints)
+                known.update(plan.fingerprints)
     if anywhere != found:
         found |= {r.fingerprint for r in store.results() if r.order.anywhere in anywhere}
     return found

@@ -99,12 +99,12 @@ def _parts(file: str, tables: Tables, digests: Digests) -> dict[str, str | HostE
     from torchyard.toolchain.identity import survey
 
     config = load_config(file)
-    heads = [block.head for block in expand(config, tables).blocks]
-    here = [head for head in heads if head[0] == platform_name()]
+    cells = expand(config, tables).cells
+    here = [cell for cell in cells if cell.platform == platform_name()]
     return survey(
         config.toolchain or Toolchain(),
-        computes=dict.fromkeys(compute for _, compute, _ in here),
-        variants=dict.fromkeys(variant for _, _, variant in here),
+        computes=dict.fromkeys(cell.compute for cell in here),
+        variants=dict.fromkeys(cell.variant for cell in here),
         tables=tables,
         digests=digests,
     )

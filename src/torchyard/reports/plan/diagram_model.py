@@ -55,7 +55,7 @@ def fold(plan: Plan) -> Drawing:
     nodes = [Node("source", Stage.SOURCE, 0, "source", (plan.label,))]
     edges: list[tuple[str, str]] = []
     platforms: dict[str, tuple[int, ...]] = {}
-    channels = [job.scope[0] for job in plan.jobs() if job.stage is Stage.PUBLISH]
+    channels = [job.scope[0] for job in plan.jobs if job.stage is Stage.PUBLISH]
     for index, row in enumerate(rows):
         platforms[row.platform] = (*platforms.get(row.platform, ()), index)
         for name, stage, title, lines, above in _row_nodes(plan, index, row):

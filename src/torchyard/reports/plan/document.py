@@ -177,11 +177,11 @@ REPORTS: Mapping[str, type[Document]] = {
 
 
 def plan_json(plan: Plan) -> Iterator[bytes]:
-    """Write the document of a plan piece by piece: a million jobs are too many to hold twice."""
+    """Yield the document of a plan piece by piece, so that large plans are not held twice."""
     opening, closing = encode(_plan_document(plan)).split(b'"jobs": []')
     yield opening + b'"jobs": [\n'
     last = len(plan) - 1
-    for job in plan.jobs():
+    for job in plan.jobs:
         comma = b",\n" if job.number < last else b"\n"
         yield b"    " + msgspec.json.encode(_job_document(plan, job)) + comma
     yield b"  ]" + closing
@@ -236,7 +236,7 @@ def _job_document(plan: Plan, job: Job) -> JobDocument:
         scope=job.path,
         recipe=recipe.name,
         fingerprint=job.fingerprint,
-        inputs=[plan.identifier(number) for number in job.inputs],
+        inputs=[plan.jobs[number].identifier for number in job.inputs],
         settings=job.settings.values,
         needs=_needs(job.settings.needs),
     )
