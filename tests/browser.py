@@ -16,7 +16,7 @@ import pytest
 
 _LOOPBACK = "127.0.0.1"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-_START_SECONDS = 60
+_START_SECONDS = 600
 
 
 def _port(log: Path) -> int:

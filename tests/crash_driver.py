@@ -52,11 +52,13 @@ _LINGER = 30.0
 
 
 class Kill(msgspec.Struct, frozen=True):
-    """When to die: so many seconds after a moment has come for the given time."""
+    """When to die: so many seconds after a moment has come for the given time, and a file."""
 
     moment: Moment
     number: int
     delay: float = 0
+    until: str = ""
+    """A file that must be there, if one is named."""
     stop: bool = False
     """Whether it is only stopped, until somebody lets it go on."""
 
@@ -115,8 +117,9 @@ class Moments:
             return
         if kill.stop:
             os.kill(os.getpid(), signal.SIGSTOP)
-        elif kill.delay:
-            threading.Thread(target=_die, args=(kill.delay,), daemon=True).start()
+        elif kill.delay or kill.until:
+            late = (kill.delay, kill.until)
+            threading.Thread(target=_die, args=late, daemon=True).start()
         else:
             _die()
 
@@ -154,8 +157,10 @@ class Moments:
         self.come("file")
 
 
-def _die(delay: float = 0) -> None:
+def _die(delay: float = 0, until: str = "") -> None:
     time.sleep(delay)
+    while until and not Path(until).exists():
+        time.sleep(0.01)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

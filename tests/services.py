@@ -31,7 +31,7 @@ from obstore.store import S3Store
 LOOPBACK = "127.0.0.1"
 REGION = "us-east-1"
 ROLES = ("master", "volume", "filer", "s3")
-START_SECONDS = 60
+START_SECONDS = 600
 PUBLIC = "public"
 """A bucket that anybody may read, once a test has made it."""
 

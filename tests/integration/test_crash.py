@@ -410,23 +410,27 @@ def test_a_job_that_is_killed_at_system_calls(stock: Stock, zygote: Zygote, tmp_
 @pytest.mark.parametrize("stock", ["directory"], indirect=True)
 def test_a_run_that_is_killed_over_its_step(stock: Stock, zygote: Zygote, tmp_path: Path) -> None:
     """The step goes on for as long as nobody ends it, but not if nobody would know of it."""
-    text = TEXT.replace("ls {out}", f"test -e {tmp_path}/awake || sleep 1000; ls {{out}}")
+    awake, asleep = tmp_path / "awake", tmp_path / "asleep"
+    wait = f"test -e {awake} || touch {asleep}; test -e {awake} || sleep 1000"
+    text = TEXT.replace("ls {out}", f"{wait}; ls {{out}}")
     config = Config(tmp_path, zygote, text)
     config.build("source")
-    (tmp_path / "awake").touch()
+    awake.touch()
     deed = config.deed("core", stock(config.store))
     counted = zygote.succeed(deed)
     expected = contents(deed)
     last = counted.starts[-1] + 1
     unknown = [Kill("file", last + number) for number in range(3)]
-    known = [Kill("process", 2, delay) for delay in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 2)]
-    for kill in (*unknown, *known):
+    known = [Kill("process", 2, delay) for delay in (0.002, 0.005, 0.01, 0.02, 0.05, 0.1)]
+    over_it = Kill("process", 2, until=str(asleep))
+    for kill in (*unknown, *known, over_it):
         deed = msgspec.structs.replace(deed, store=stock(config.store))
         with told(kill):
-            (tmp_path / "awake").unlink()
+            awake.unlink()
+            asleep.unlink(missing_ok=True)
             left = zygote.die(deed, kill)
-            assert left.running or kill != known[-1]
-            (tmp_path / "awake").touch()
+            assert left.running or kill != over_it
+            awake.touch()
             zygote.succeed(deed)
             check_run(deed, expected)
 

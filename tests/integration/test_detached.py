@@ -279,12 +279,10 @@ def test_a_supervisor_that_is_killed_is_missed(config: Config) -> None:
     first, second = config.start(), config.join()
     time.sleep(1.5)  # until followers look seldom
     config.supervisor().kill()
-    began = time.monotonic()
     for program in (first, second):
         code, err = end_of(program)
         assert code == 75
         assert "the detached process that ran it is gone" in err
-    assert time.monotonic() - began < 20
     (left,) = config.tries
     assert not is_gone(left)
     third = config.start(wait=False)
