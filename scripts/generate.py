@@ -1,4 +1,4 @@
-"""Write the files that are made from the code: schemas, the reference, a picture.
+"""Write the files that are made from the code: schemas and the reference.
 
 `--check` writes nothing and fails if a committed file is not what would be written.
 """
@@ -22,17 +22,12 @@ from torchyard import __version__
 from torchyard.checks.registry import RULES, SHIPPED
 from torchyard.cli.main import INTERRUPTED, torchyard
 from torchyard.config.failures import load_failures
-from torchyard.config.load import load_config
 from torchyard.config.schema import Schema, file_schema
 from torchyard.config.tables import load_tables
 from torchyard.errors import all_errors
 from torchyard.model.failure import Failure
 from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, PLACES, places_of
-from torchyard.plan.build import make_plan
-from torchyard.plan.select import Selection
-from torchyard.reports.plan.diagram import svg
-from torchyard.reports.plan.diagram_model import fold
 from torchyard.reports.schemas import SCHEMAS as PRINTED
 from torchyard.terminal.console import CLOSED_PIPE
 
@@ -294,11 +289,6 @@ def rules() -> str:
     return "\n".join(parts)
 
 
-def picture() -> str:
-    config = load_config(str(ROOT / "examples/pytorch/torchyard.toml"))
-    return svg(fold(make_plan(config, load_tables(), Selection("release"))))
-
-
 def installation(path: str) -> Callable[[], str]:
     """Return what writes a page anew with its block that says how to install torchyard.
 
@@ -355,7 +345,6 @@ GENERATED: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/tables.md": tables,
     f"{REFERENCE}/failures.md": failures,
     f"{REFERENCE}/rules.md": rules,
-    "docs/images/pytorch-plan.svg": picture,
     "docs/getting-started/installation.md": installation("docs/getting-started/installation.md"),
 }
 

@@ -21,13 +21,15 @@ from torchyard.package.contents import Contents, DeviceCode
 from torchyard.reports.check.document import CheckDocument, check_document, natural
 from torchyard.reports.check.html import check_page
 from torchyard.reports.check.library_graph import library_graph
+from torchyard.reports.check.picture import PICTURE_FILTERS, Picture, Rect
 from torchyard.reports.check.text import (
     check_report,
     grouped,
     shown_symbols,
     things,
 )
-from torchyard.reports.check.treemap import Rect, squarify, treemap
+from torchyard.reports.check.treemap import squarify, treemap
+from torchyard.reports.templates import render
 from torchyard.terminal.console import show
 
 TODAY = date(2026, 11, 15)
@@ -201,9 +203,13 @@ def test_a_page_of_hardly_anything(contents: Contents) -> None:
     Structure(page_of(contents))
 
 
+def drawn(picture: Picture) -> str:
+    return render("picture.svg", PICTURE_FILTERS, picture=picture)
+
+
 def test_missing_libraries_have_a_sign_besides_their_colour() -> None:
     (described,) = document_of().packages
-    graph = library_graph(described, 1200)
+    graph = drawn(library_graph(described, 1200))
     assert "✗ libfoo.so.1" in graph
     assert 'class="missing"' in graph
     assert "5 programs" in graph
@@ -213,7 +219,7 @@ def test_missing_libraries_have_a_sign_besides_their_colour() -> None:
 def test_libraries_that_need_each_other_can_be_drawn() -> None:
     ring = package(library("a/libx.so", "liby.so"), library("a/liby.so", "libx.so"))
     (described,) = document_of(contents=ring).packages
-    assert library_graph(described, 366).count("<path") == 2
+    assert drawn(library_graph(described, 366)).count("<path") == 2
 
 
 def test_every_library_is_below_those_that_need_it() -> None:
@@ -222,7 +228,7 @@ def test_every_library_is_below_those_that_need_it() -> None:
         name: float(y)
         for name, y in re.findall(
             r'<title>torch/(?:lib/)?(\S+?): .*?</title><rect x="\d+" y="([\d.]+)"',
-            library_graph(described, 1200),
+            drawn(library_graph(described, 1200)),
         )
     }
     assert heights["_C.so"] < heights["libtorch.so"] < heights["libc10.so"]
@@ -247,7 +253,7 @@ def test_a_treemap_shares_out_its_area(sizes: list[int]) -> None:
 
 def test_a_treemap_counts_what_is_too_small_to_see() -> None:
     files = [text("big.py", 10**8), *(text(f"small/{number}.py", 10) for number in range(50))]
-    picture = treemap(files, 1200, 600)
+    picture = drawn(treemap(files, 1200, 600))
     assert "big.py: 50 MB" in picture
     assert "50 files" in picture
     assert "small/7.py" not in picture

@@ -41,7 +41,7 @@ class _PlanCommands(LazyGroup):
 @click.option("--jobs", is_flag=True, help="Print the jobs, one on each line.")
 @click.option(
     "--diagram",
-    type=click.Choice(["mermaid", "dot", "svg"]),
+    type=click.Choice(["mermaid", "dot"]),
     help="Draw the plan, with what repeats folded together.",
 )
 @click.pass_context

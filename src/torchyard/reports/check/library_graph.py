@@ -1,19 +1,17 @@
 """Which library needs which, as a picture: what is loaded first is at the top."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import is_library
 from torchyard.reports.check.document import LibraryDocument, PackageDocument
-from torchyard.reports.check.treemap import Rect
+from torchyard.reports.check.picture import LETTER, LINE, Label, Line, Picture, Rect, Shape
 from torchyard.terminal.board import shorten
 
-_WIDTH, _LINE, _PAD = 164, 15, 6
+_WIDTH, _PAD = 164, 6
 _GAP, _LAYER = 12, 46
 """How far nodes are from each other, and layers."""
-_LETTER = 6.7
 _SHOWN = 4
 """How many libraries of one owner have a line of their own."""
 _FOLDED = 3
@@ -21,7 +19,7 @@ _FOLDED = 3
 _SWEEPS = 4
 
 
-class Node(NamedTuple):
+class LibraryNode(NamedTuple):
     """Something that needs libraries or is one."""
 
     name: str
@@ -32,37 +30,39 @@ class Node(NamedTuple):
 
     @property
     def height(self) -> int:
-        return len(self.lines) * _LINE + 2 * _PAD
+        return len(self.lines) * LINE + 2 * _PAD
 
 
-class Graph(NamedTuple):
+class LibraryGraph(NamedTuple):
     """Nodes by name, and who needs whom."""
 
-    nodes: dict[str, Node]
+    nodes: dict[str, LibraryNode]
     edges: dict[str, set[str]]
 
 
-def library_graph(package: PackageDocument, width: int) -> str:
+def library_graph(package: PackageDocument, width: int) -> Picture:
     """Draw the libraries of a package in layers: each is below all that need it."""
     graph = _graph(package)
     places = _places(graph, width)
-    edges = "".join(
-        _edge(places[source], places[target], graph.nodes[target].kind)
-        for source, targets in graph.edges.items()
-        for target in sorted(targets)
-    )
-    nodes = "".join(_drawn(node, places[name]) for name, node in graph.nodes.items())
     height = max(place.y + place.height for place in places.values()) + _GAP
     missing = sum(node.kind == "missing" for node in graph.nodes.values())
-    return (
-        f'<svg class="graph" viewBox="0 0 {width} {height:.0f}" role="img" '
-        f'style="max-width:{width}px"><title>Programs and libraries, and what they need</title>'
-        f"<desc>Lines lead down to what is needed. Not found: {missing}. "
-        f"The table below has the same as text.</desc>{edges}{nodes}</svg>"
+    return Picture(
+        "graph",
+        width,
+        round(height),
+        "Programs and libraries, and what they need",
+        f"Lines lead down to what is needed. Not found: {missing}. "
+        "The table below has the same as text.",
+        tuple(_shape(node, places[name]) for name, node in graph.nodes.items()),
+        tuple(
+            _edge(places[source], places[target], graph.nodes[target].kind)
+            for source, targets in graph.edges.items()
+            for target in sorted(targets)
+        ),
     )
 
 
-def _places(graph: Graph, width: int) -> dict[str, Rect]:
+def _places(graph: LibraryGraph, width: int) -> dict[str, Rect]:
     """Lay out the layers from top to bottom; one with too many nodes takes several rows."""
     fit = max(1, (width - _GAP) // (_WIDTH + _GAP))
     places: dict[str, Rect] = {}
@@ -79,8 +79,8 @@ def _places(graph: Graph, width: int) -> dict[str, Rect]:
     return places
 
 
-def _graph(package: PackageDocument) -> Graph:
-    nodes: dict[str, Node] = {}
+def _graph(package: PackageDocument) -> LibraryGraph:
+    nodes: dict[str, LibraryNode] = {}
     edges: dict[str, set[str]] = {}
     named = _named(package.libraries)
     owners = _owners(package.outside)
@@ -99,11 +99,13 @@ def _graph(package: PackageDocument) -> Graph:
     for folder in dict.fromkeys(folds.values()):
         count = sum(other == folder for other in folds.values())
         title = f"{show_count(count, 'program')} in {folder}"
-        nodes[f"{folder}/*"] = Node(f"{folder}/*", "program", (folder, f"{count} programs"), title)
+        nodes[f"{folder}/*"] = LibraryNode(
+            f"{folder}/*", "program", (folder, f"{count} programs"), title
+        )
     for owner in dict.fromkeys(owners.values()):
         inside = [library for library, other in owners.items() if other == owner]
         nodes[owner] = _outside(owner, inside, package.outside)
-    return Graph(nodes, edges)
+    return LibraryGraph(nodes, edges)
 
 
 def _named(libraries: Iterable[LibraryDocument]) -> dict[str, str]:
@@ -131,13 +133,13 @@ def _folds(libraries: Sequence[LibraryDocument]) -> dict[str, str]:
     }
 
 
-def _own(library: LibraryDocument) -> Node:
+def _own(library: LibraryDocument) -> LibraryNode:
     folder, _, base = library.member.rpartition("/")
     ceiling = glibc_ceiling(library)
     size = show_size(library.bytes) + (f", {ceiling}" if ceiling else "")
     title = f"{library.member}: {size}; needs {', '.join(library.needed) or 'nothing'}"
     kind = "own" if is_library(base) else "program"
-    return Node(library.member, kind, (base, size), f"{title} ({folder})")
+    return LibraryNode(library.member, kind, (base, size), f"{title} ({folder})")
 
 
 def glibc_ceiling(library: LibraryDocument) -> str:
@@ -156,18 +158,20 @@ def _numbers(version: str) -> list[int]:
     return [int(part) for part in version.split(".") if part.isdigit()]
 
 
-def _outside(name: str, inside: Sequence[str], outside: Mapping[str, str]) -> Node:
+def _outside(name: str, inside: Sequence[str], outside: Mapping[str, str]) -> LibraryNode:
     if not outside[inside[0]]:
         lines = (f"✗ {name}", "not found")
-        return Node(name, "missing", lines, f"{name} is needed, and nothing declared brings it")
+        return LibraryNode(
+            name, "missing", lines, f"{name} is needed, and nothing declared brings it"
+        )
     listed = sorted(inside)[:_SHOWN]
     if len(inside) > _SHOWN:
         listed.append(f"and {len(inside) - _SHOWN} more")
     title = f"{name}: {', '.join(sorted(inside))}"
-    return Node(name, "outside", (name, *listed), title)
+    return LibraryNode(name, "outside", (name, *listed), title)
 
 
-def _layers(graph: Graph) -> list[list[str]]:
+def _layers(graph: LibraryGraph) -> list[list[str]]:
     """Put each node below all that need it; those from outside are in the last layer."""
     depth = {name: 0 for name, node in graph.nodes.items() if node.kind in ("own", "program")}
     for _ in depth:  # in a circle depths would grow for ever
@@ -185,7 +189,7 @@ def _layers(graph: Graph) -> list[list[str]]:
     return _untangled(graph, [layer for layer in (*own, outside) if layer])
 
 
-def _untangled(graph: Graph, layers: list[list[str]]) -> list[list[str]]:
+def _untangled(graph: LibraryGraph, layers: list[list[str]]) -> list[list[str]]:
     """Sort each layer by where its nodes' neighbours are, a few times up and down."""
     around: dict[str, set[str]] = {name: set(graph.edges.get(name, ())) for name in graph.nodes}
     for source, targets in graph.edges.items():
@@ -208,23 +212,18 @@ def _middle(index: int, layer: Sequence[str]) -> float:
     return index - (len(layer) - 1) / 2
 
 
-def _edge(source: Rect, target: Rect, kind: str) -> str:
+def _edge(source: Rect, target: Rect, kind: str) -> Line:
     x, y = source.x + source.width / 2, source.y + source.height
     end = target.x + target.width / 2
     middle = (y + target.y) / 2
-    return (
-        f'<path class="{kind}" d="M{x:.0f} {y:.1f}C{x:.0f} {middle:.1f} '
-        f'{end:.0f} {middle:.1f} {end:.0f} {target.y:.1f}"/>'
-    )
+    path = f"M{x:.0f} {y:.1f}C{x:.0f} {middle:.1f} {end:.0f} {middle:.1f} {end:.0f} {target.y:.1f}"
+    return Line(kind, path)
 
 
-def _drawn(node: Node, place: Rect) -> str:
-    room = int((place.width - 10) / _LETTER)
-    lines = "".join(
-        f'<text x="{place.x + 6:.0f}" y="{place.y + _PAD + _LINE * number - 4:.1f}">'
-        f"{escape(shorten(line, room))}</text>"
+def _shape(node: LibraryNode, place: Rect) -> Shape:
+    room = int((place.width - 10) / LETTER)
+    texts = tuple(
+        Label(round(place.x) + 6, place.y + _PAD + LINE * number - 4, shorten(line, room))
         for number, line in enumerate(node.lines, start=1)
     )
-    x, y, width, height = place
-    box = f'<rect x="{x:.0f}" y="{y:.1f}" width="{width:.0f}" height="{height:.0f}" rx="4"/>'
-    return f'<g class="{node.kind}"><title>{escape(node.title)}</title>{box}{lines}</g>'
+    return Shape(node.kind, node.title, place._replace(x=round(place.x)), texts, corner=4)

@@ -1,16 +1,16 @@
 """Where a package's bytes are: a picture in which every file has the area that it takes."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import File
+from torchyard.reports.check.picture import LETTER, LINE, Label, Picture, Rect, Shape
 from torchyard.terminal.board import shorten
 
 _SMALLEST = 420
 """The area, in pixels, below which a file or folder is counted among the others."""
-_STRIP, _PAD, _LETTER, _LINE = 17, 2, 6.7, 15
+_STRIP, _PAD = 17, 2
 _HEADED = (70, 46)
 """A folder of this width and height has its name above what is in it."""
 
@@ -23,36 +23,27 @@ KINDS = {
 _ENDINGS = {"python": (".py", ".pyi", ".pyc"), "header": (".h", ".hpp", ".cuh", ".inl", ".cpp")}
 
 
-class Rect(NamedTuple):
-    """A place in the picture."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-class Part(NamedTuple):
+class Area(NamedTuple):
     """A file, a folder, or several small ones together."""
 
     name: str
     size: int
     kind: str
     files: int = 1
-    parts: tuple["Part", ...] = ()
+    parts: tuple["Area", ...] = ()
 
 
-def treemap(files: Iterable[File], width: int, height: int) -> str:
+def treemap(files: Iterable[File], width: int, height: int) -> Picture:
     """Draw all files, as large as they are stored."""
     whole = _tree("", [(file.name, file) for file in files])
-    cells = "".join(_draw(whole, Rect(0, 0, width, height), whole.size / (width * height)))
-    title = f"{show_count(whole.files, 'file')}, {show_size(whole.size)}"
-    return (
-        f'<svg class="treemap" viewBox="0 0 {width} {height}" role="img" '
-        f'style="max-width:{width}px"><title>Sizes: {title}</title>'
-        "<desc>Every rectangle is a file or folder; its area is what it takes in the package. "
-        "The largest files are listed below as text.</desc>"
-        f"{cells}</svg>"
+    return Picture(
+        "treemap",
+        width,
+        height,
+        f"Sizes: {show_count(whole.files, 'file')}, {show_size(whole.size)}",
+        "Every rectangle is a file or folder; its area is what it takes in the package. "
+        "The largest files are listed below as text.",
+        tuple(_draw(whole, Rect(0, 0, width, height), whole.size / (width * height))),
     )
 
 
@@ -61,22 +52,22 @@ def stored(file: File) -> int:
     return file.stored or file.size
 
 
-def kind_of(file: File) -> str:
+def file_kind(file: File) -> str:
     if file.binary:
         return "library"
     return next((kind for kind, ends in _ENDINGS.items() if file.name.endswith(ends)), "other")
 
 
-def _tree(name: str, files: Sequence[tuple[str, File]]) -> Part:
+def _tree(name: str, files: Sequence[tuple[str, File]]) -> Area:
     """Make a tree of paths; a folder with nothing but one folder in it is one with that."""
     folders: dict[str, list[tuple[str, File]]] = {}
-    parts: list[Part] = []
+    parts: list[Area] = []
     for path, file in files:
         head, slash, rest = path.partition("/")
         if slash:
             folders.setdefault(head, []).append((rest, file))
         else:
-            parts.append(Part(_join(name, path), stored(file), kind_of(file)))
+            parts.append(Area(_join(name, path), stored(file), file_kind(file)))
     parts += [_tree(_join(name, folder), inside) for folder, inside in folders.items()]
     if len(parts) == 1 and folders:
         return parts[0]
@@ -87,26 +78,26 @@ def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _together(name: str, parts: Sequence[Part]) -> Part:
+def _together(name: str, parts: Sequence[Area]) -> Area:
     """One part for several: its kind is that of most of its bytes."""
     sizes = dict.fromkeys(KINDS, 0)
     for part in parts:
         sizes[part.kind] += part.size
     largest = max(sizes, key=lambda kind: sizes[kind])
     size, files = sum(sizes.values()), sum(part.files for part in parts)
-    return Part(name, size, largest, files, tuple(parts))
+    return Area(name, size, largest, files, tuple(parts))
 
 
-def _draw(part: Part, place: Rect, scale: float) -> Iterator[str]:
+def _draw(part: Area, place: Rect, scale: float) -> Iterator[Shape]:
     """Draw a part and what is in it; `scale` is how many bytes a pixel stands for."""
     headed = place.width >= _HEADED[0] and place.height >= _HEADED[1]
     if not part.parts or not (headed or not part.name):
-        yield _cell(part, place)
+        texts = _labels(part, place) if place.height >= LINE else ()
+        yield Shape(part.kind, _title(part), place, texts)
         return
     inside = place
     if part.name:
-        frame = f"<title>{_told(part)}</title>{_box(place)}{_label(part, place)}"
-        yield f'<g class="folder">{frame}</g>'
+        yield Shape("folder", _title(part), place, _labels(part, place))
         inside = Rect(
             place.x + _PAD,
             place.y + _STRIP,
@@ -123,37 +114,27 @@ def _draw(part: Part, place: Rect, scale: float) -> Iterator[str]:
         yield from _draw(one, rect, scale)
 
 
-def _cell(part: Part, place: Rect) -> str:
-    mark = _label(part, place) if place.height >= _LINE else ""
-    return f'<g class="{part.kind}"><title>{_told(part)}</title>{_box(place)}{mark}</g>'
-
-
-def _told(part: Part) -> str:
+def _title(part: Area) -> str:
     several = f", {show_count(part.files, 'file')}" if part.files > 1 else ""
-    return escape(f"{part.name}: {show_size(part.size)}{several} ({KINDS[part.kind]})")
+    return f"{part.name}: {show_size(part.size)}{several} ({KINDS[part.kind]})"
 
 
-def _box(place: Rect) -> str:
-    x, y, width, height = place
-    return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"/>'
-
-
-def _label(part: Part, place: Rect) -> str:
-    """The name and the size, as far as there is room for them."""
-    room = int((place.width - 6) / _LETTER)
+def _labels(part: Area, place: Rect) -> tuple[Label, ...]:
+    """Return the name and the size, as far as there is room for them."""
+    room = int((place.width - 6) / LETTER)
     name = part.name.rpartition("/")[2]
     name = show_count(part.files, "small file") if name == "…" else name
     name, size = (f"{name}/" if part.parts else name), show_size(part.size)
     if room < min(len(name), 5):
-        return ""
+        return ()
     x, y = place.x + 4, place.y + 12.5
     both = f"{name} {size}"
     if len(both) <= room:
-        return f'<text x="{x:.1f}" y="{y:.1f}">{escape(both)}</text>'
-    text = f'<text x="{x:.1f}" y="{y:.1f}">{escape(shorten(name, room))}</text>'
-    if not part.parts and place.height >= 2 * _LINE + 2 and len(size) <= room:
-        text += f'<text x="{x:.1f}" y="{y + _LINE:.1f}">{size}</text>'
-    return text
+        return (Label(x, y, both),)
+    texts = (Label(x, y, shorten(name, room)),)
+    if not part.parts and place.height >= 2 * LINE + 2 and len(size) <= room:
+        return (*texts, Label(x, y + LINE, size))
+    return texts
 
 
 def squarify(sizes: Sequence[int], place: Rect) -> list[Rect]:

@@ -7,7 +7,7 @@ from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 
 
-class Node(NamedTuple):
+class JobGroup(NamedTuple):
     """Some jobs of one stage that look alike."""
 
     name: str
@@ -21,17 +21,17 @@ class Drawing(NamedTuple):
     """Nodes, the edges between their names, and the rows that belong to each platform."""
 
     title: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[JobGroup, ...]
     edges: tuple[tuple[str, str], ...]
     platforms: dict[str, tuple[int, ...]]
 
     @property
-    def unframed(self) -> list[Node]:
+    def unframed(self) -> list[JobGroup]:
         """The nodes that belong to no platform."""
         return [node for node in self.nodes if node.stage in (Stage.SOURCE, Stage.PUBLISH)]
 
     @property
-    def framed(self) -> dict[str, list[Node]]:
+    def framed(self) -> dict[str, list[JobGroup]]:
         """The other nodes, by platform."""
         inside = [node for node in self.nodes if node not in self.unframed]
         return {
@@ -52,17 +52,17 @@ class _Row(NamedTuple):
 def fold(plan: Plan) -> Drawing:
     """Draw one row for all cores of a platform that lead to the same packages."""
     rows = _rows(plan)
-    nodes = [Node("source", Stage.SOURCE, 0, "source", (plan.label,))]
+    nodes = [JobGroup("source", Stage.SOURCE, 0, "source", (plan.label,))]
     edges: list[tuple[str, str]] = []
     platforms: dict[str, tuple[int, ...]] = {}
     channels = [job.scope[0] for job in plan.jobs if job.stage is Stage.PUBLISH]
     for index, row in enumerate(rows):
         platforms[row.platform] = (*platforms.get(row.platform, ()), index)
         for name, stage, title, lines, above in _row_nodes(plan, index, row):
-            nodes.append(Node(name, stage, index, title, lines))
+            nodes.append(JobGroup(name, stage, index, title, lines))
             edges += [(source, name) for source in above]
     for number, channel in enumerate(channels):
-        nodes.append(Node(f"publish{number}", Stage.PUBLISH, 0, "publish", (channel,)))
+        nodes.append(JobGroup(f"publish{number}", Stage.PUBLISH, 0, "publish", (channel,)))
         edges += [(f"smoke{index}", f"publish{number}") for index in range(len(rows))]
     return Drawing(plan.label, tuple(nodes), tuple(edges), platforms)
 

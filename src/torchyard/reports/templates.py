@@ -1,0 +1,22 @@
+"""Pages from the templates in `data/templates`. What is put into them is escaped."""
+
+from collections.abc import Callable, Mapping
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+from torchyard.host.files import read_data
+
+Filters = Mapping[str, Callable[..., object]]
+
+
+def render(template: str, filters: Filters, **values: object) -> str:
+    """Fill a template; a name that it uses and that is not given is an error."""
+    environment = Environment(
+        autoescape=True,
+        loader=FunctionLoader(lambda name: read_data(f"templates/{name}")),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    environment.filters.update(filters)
+    return environment.get_template(template).render(values)
