@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from torchyard.errors import ConfigError, HostError, UsageError
-from torchyard.host.process import is_running
+from torchyard.host.process_id import is_running
 from torchyard_farm.cli.daily import command as daily
 from torchyard_farm.cli.init import command as init
 from torchyard_farm.cli.nightly import command as nightly

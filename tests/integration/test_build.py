@@ -17,7 +17,7 @@ from tests.helpers import WORKS, Command, make_project
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
-from torchyard.host.child import GRACE
+from torchyard.host.process_tree import GRACE
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 

@@ -30,7 +30,8 @@ from tests.unit.test_store import NO_TIME, store_result, task_of
 
 from torchyard.app import clock
 from torchyard.errors import ElsewhereError
-from torchyard.host.process import capture, group_is_running
+from torchyard.host.process import capture
+from torchyard.host.process_id import group_is_running
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
 from torchyard.model.canonical import canonical_json

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.host.jobserver import Slots, makeflags
-from torchyard.host.process_tree import find_workers
+from torchyard.host.jobserver import Jobserver, makeflags
+from torchyard.host.process_tree import find_leaf_processes
 
 NINJA = shutil.which("ninja", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
 
@@ -45,8 +45,8 @@ LONG = 600
 
 
 @pytest.fixture
-def slots(tmp_path: Path) -> Iterator[Slots]:
-    with Slots(tmp_path / "slots", 4) as pool:
+def slots(tmp_path: Path) -> Iterator[Jobserver]:
+    with Jobserver(tmp_path / "slots", 4) as pool:
         yield pool
 
 
@@ -99,7 +99,7 @@ def most_at_once(times: Sequence[tuple[float, float]]) -> int:
     return most
 
 
-def wait_for(pool: Slots, builds: Sequence[subprocess.Popen[bytes]]) -> None:
+def wait_for(pool: Jobserver, builds: Sequence[subprocess.Popen[bytes]]) -> None:
     """Wait until all builds have ended, giving back the slot of each."""
     running = list(builds)
     while running:
@@ -113,14 +113,14 @@ def wait_for(pool: Slots, builds: Sequence[subprocess.Popen[bytes]]) -> None:
         build.stdout.close()
 
 
-def wait_until_all_are_taken(slots: Slots) -> None:
+def wait_until_all_are_taken(slots: Jobserver) -> None:
     deadline = time.monotonic() + LONG
     while slots.free:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def finish_in_rounds(pool: Slots, builds: Sequence["GatedBuild"], width: int) -> None:
+def finish_in_rounds(pool: Jobserver, builds: Sequence["GatedBuild"], width: int) -> None:
     """Let commands end only when as many run as may: waits forever if fewer are begun."""
     running = [build.start(makeflags(pool.path, old_make=build.old_make)) for build in builds]
     for _ in range(sum(build.commands for build in builds) // width):
@@ -138,7 +138,7 @@ def finish_in_rounds(pool: Slots, builds: Sequence["GatedBuild"], width: int) ->
     wait_for(pool, running)
 
 
-def test_two_builds_use_all_slots_and_never_more(tmp_path: Path, slots: Slots) -> None:
+def test_two_builds_use_all_slots_and_never_more(tmp_path: Path, slots: Jobserver) -> None:
     builds = [GatedBuild(tmp_path / name, 24) for name in ("one", "two")]
     assert all(slots.take(timeout=LONG) for _ in builds)
     finish_in_rounds(slots, builds, 4)
@@ -148,7 +148,7 @@ def test_two_builds_use_all_slots_and_never_more(tmp_path: Path, slots: Slots) -
     assert slots.free == 4
 
 
-def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slots) -> None:
+def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Jobserver) -> None:
     assert slots.take()
     running = Build(tmp_path / "busy", 120, 0.05).start(makeflags(slots.path, old_make=False))
     wait_until_all_are_taken(slots)
@@ -165,11 +165,13 @@ def test_a_waiting_job_wins_a_slot_from_a_busy_build(tmp_path: Path, slots: Slot
     assert slots.free == 4
 
 
-def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, slots: Slots) -> None:
+def test_slots_of_a_killed_build_come_back_while_another_runs(
+    tmp_path: Path, slots: Jobserver
+) -> None:
     assert slots.take()
     killed = Build(tmp_path / "killed", 40, 30).start(makeflags(slots.path, old_make=False))
     wait_until_all_are_taken(slots)
-    orphans = find_workers([killed.pid])
+    orphans = find_leaf_processes([killed.pid])
     killed.kill()
     killed.communicate()
     for orphan in orphans:
@@ -181,7 +183,7 @@ def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, sl
     other = Build(tmp_path / "other", 20, 0.2).start(makeflags(slots.path, old_make=False))
     recovered = 0
     while other.poll() is None:
-        recovered += slots.recover(len(find_workers([other.pid])))
+        recovered += slots.recover(len(find_leaf_processes([other.pid])))
         time.sleep(0.05)
     wait_for(slots, [other])
     assert recovered >= 2  # one might have been the running job's, as far as can be seen
@@ -189,7 +191,7 @@ def test_slots_of_a_killed_build_come_back_while_another_runs(tmp_path: Path, sl
     assert slots.free == 4
 
 
-def test_a_carved_pool_limits_its_build(tmp_path: Path, slots: Slots) -> None:
+def test_a_carved_pool_limits_its_build(tmp_path: Path, slots: Jobserver) -> None:
     carved = slots.carve(tmp_path / "carved", 2)
     assert carved
     assert slots.free == 2
@@ -202,7 +204,7 @@ def test_a_carved_pool_limits_its_build(tmp_path: Path, slots: Slots) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Slots) -> None:
+def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Jobserver) -> None:
     said = subprocess.run(["make", "--version"], capture_output=True, text=True, check=True).stdout
     version = re.search(r"GNU Make (\d+)\.(\d+)", said)
     rules = "all: a b\na b:\n\t@sleep 0.1\n\t@$(MAKE) --version >/dev/null\n"
@@ -218,7 +220,7 @@ def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Slots) ->
     assert slots.free == 4
 
 
-def test_ninja_finds_the_slots_in_the_flags_for_old_makes(tmp_path: Path, slots: Slots) -> None:
+def test_ninja_finds_the_slots_in_the_flags_for_old_makes(tmp_path: Path, slots: Jobserver) -> None:
     build = GatedBuild(tmp_path / "build", 12, old_make=True)
     assert slots.take()
     finish_in_rounds(slots, [build], 4)

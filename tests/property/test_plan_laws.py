@@ -13,7 +13,7 @@ from tests.property.strategies import TABLES, VALUES, Toml, configs, some
 from torchyard.errors import PlanError, SelectionError
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
-from torchyard.plan.admission import decide
+from torchyard.plan.admission import admit
 from torchyard.plan.expand import Expansion
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import task_of
@@ -64,7 +64,7 @@ def excluded_and_planned_are_the_product(config: Config, expansion: Expansion) -
 def the_decision_on_a_cell_agrees_with_the_plan(config: Config, expansion: Expansion) -> None:
     kept = set(expansion.cells)
     for cell in everything():
-        assert (decide(cell, config, TABLES).absence is None) == (cell in kept)
+        assert (admit(cell, config, TABLES).absence is None) == (cell in kept)
 
 
 def everything() -> list[Cell]:

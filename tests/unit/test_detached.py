@@ -12,7 +12,7 @@ from tests.helpers import CORE, WORKS, plan_of
 
 from torchyard.host import secrets
 from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
-from torchyard.host.process import birth_of
+from torchyard.host.process_id import birth_of
 from torchyard.model.config import Sandbox
 from torchyard.model.event import Noted, encode_event
 from torchyard.model.identifier import parse

@@ -10,16 +10,16 @@ from pathlib import Path
 import pytest
 
 from torchyard.engines.guard import Change, Guard
-from torchyard.host.jobserver import Slots
+from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import Memory
-from torchyard.host.process_tree import Worker, find_workers
+from torchyard.host.process_tree import LeafProcess, find_leaf_processes
 
 GB = 10**9
 
 
 @pytest.fixture
-def slots(tmp_path: Path) -> Iterator[Slots]:
-    with Slots(tmp_path / "slots", 4) as pool:
+def slots(tmp_path: Path) -> Iterator[Jobserver]:
+    with Jobserver(tmp_path / "slots", 4) as pool:
         yield pool
 
 
@@ -28,7 +28,7 @@ def job() -> Iterator[subprocess.Popen[bytes]]:
     """Run a job with three workers, which end when their input does."""
     script = "exec 3<&0; for n in 1 2 3; do cat <&3 & done; wait"
     with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE) as process:
-        eventually(lambda: len(find_workers([process.pid])) == 3)
+        eventually(lambda: len(find_leaf_processes([process.pid])) == 3)
         yield process
 
 
@@ -40,11 +40,11 @@ def eventually(condition: Callable[[], bool]) -> None:
 
 
 def stopped(job: subprocess.Popen[bytes]) -> list[bool]:
-    return [worker.stopped for worker in find_workers([job.pid])]
+    return [worker.stopped for worker in find_leaf_processes([job.pid])]
 
 
 def test_too_little_memory_pauses_all_but_the_oldest_until_the_guard_stops(
-    slots: Slots, job: subprocess.Popen[bytes]
+    slots: Jobserver, job: subprocess.Popen[bytes]
 ) -> None:
     changes: list[Change] = []
     guard = Guard(slots, lambda: [job.pid], changes.append, lambda: Memory(GB // 10, 8 * GB))
@@ -58,7 +58,9 @@ def test_too_little_memory_pauses_all_but_the_oldest_until_the_guard_stops(
     assert (changes[1].allowed, changes[1].paused) == (1, 2)
 
 
-def test_the_paused_go_on_when_memory_is_there(slots: Slots, job: subprocess.Popen[bytes]) -> None:
+def test_the_paused_go_on_when_memory_is_there(
+    slots: Jobserver, job: subprocess.Popen[bytes]
+) -> None:
     available = [GB // 10]
     guard = Guard(slots, lambda: [job.pid], lambda _: None, lambda: Memory(available[0], 8 * GB))
     guard.start()
@@ -69,7 +71,7 @@ def test_the_paused_go_on_when_memory_is_there(slots: Slots, job: subprocess.Pop
 
 
 def test_a_guard_that_fails_leaves_nothing_paused(
-    slots: Slots, job: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+    slots: Jobserver, job: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures: list[object] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
@@ -86,7 +88,7 @@ def test_a_guard_that_fails_leaves_nothing_paused(
     assert slots.free == 4
 
 
-def test_plenty_of_memory_changes_nothing(slots: Slots, job: subprocess.Popen[bytes]) -> None:
+def test_plenty_of_memory_changes_nothing(slots: Jobserver, job: subprocess.Popen[bytes]) -> None:
     changes: list[Change] = []
     guard = Guard(slots, lambda: [job.pid], changes.append, lambda: Memory(64 * GB, 64 * GB))
     guard.start()
@@ -98,11 +100,11 @@ def test_plenty_of_memory_changes_nothing(slots: Slots, job: subprocess.Popen[by
 
 
 def test_workers_are_the_same_without_proc(tmp_path: Path, job: subprocess.Popen[bytes]) -> None:
-    def names(workers: list[Worker]) -> set[int]:
+    def names(workers: list[LeafProcess]) -> set[int]:
         return {worker.pid for worker in workers}
 
-    assert names(find_workers([job.pid], tmp_path)) == names(find_workers([job.pid]))
-    assert find_workers([]) == []
+    assert names(find_leaf_processes([job.pid], tmp_path)) == names(find_leaf_processes([job.pid]))
+    assert find_leaf_processes([]) == []
 
 
 def test_helpers_of_a_job_are_never_paused(tmp_path: Path) -> None:
@@ -116,4 +118,4 @@ def test_helpers_of_a_job_are_never_paused(tmp_path: Path) -> None:
         step = int(job.stdout.readline())
         eventually(lambda: os.getsid(step) == step)
         for proc in (Path("/proc"), tmp_path):
-            assert [worker.pid for worker in find_workers([job.pid], proc)] == [step]
+            assert [worker.pid for worker in find_leaf_processes([job.pid], proc)] == [step]

@@ -18,7 +18,8 @@ from torchyard.host.demangle import demangled
 from torchyard.host.files import write_text
 from torchyard.host.locks import locked
 from torchyard.host.machine import platform_name, python_name
-from torchyard.host.process import birth_of, capture, is_running, may_be
+from torchyard.host.process import capture
+from torchyard.host.process_id import birth_of, is_running, may_be
 
 
 def test_a_missing_program(tmp_path: Path) -> None:

@@ -8,18 +8,18 @@ import pytest
 
 from torchyard.engines.throttle import Decision, Pace
 from torchyard.host.memory import Memory
-from torchyard.host.process_tree import Worker
+from torchyard.host.process_tree import LeafProcess
 
 GB = 10**9
 TICK = 0.25
 
 
-def workers(*sizes: float, cpu: float = 0, stopped: Sequence[int] = ()) -> list[Worker]:
+def workers(*sizes: float, cpu: float = 0, stopped: Sequence[int] = ()) -> list[LeafProcess]:
     """Make workers of so many gigabytes, oldest first; their pids are 0, 1, 2 …"""
-    return [Worker(n, n, round(size * GB), cpu, n in stopped) for n, size in enumerate(sizes)]
+    return [LeafProcess(n, n, round(size * GB), cpu, n in stopped) for n, size in enumerate(sizes)]
 
 
-def pids(found: Sequence[Worker]) -> list[int]:
+def pids(found: Sequence[LeafProcess]) -> list[int]:
     return [worker.pid for worker in found]
 
 
@@ -144,7 +144,7 @@ class Config:
         used = sum(unit.peak * done for unit, done in self.running.values())
         assert used < self.total, "killed for want of memory"
         now = [
-            Worker(pid, pid, round(unit.peak * done * GB), done, pid in self.paused)
+            LeafProcess(pid, pid, round(unit.peak * done * GB), done, pid in self.paused)
             for pid, (unit, done) in self.running.items()
         ]
         decision = self.pace.decide(memory(self.total - used, self.total), now, self.paused)

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
-from torchyard.host.process import birth_of
+from torchyard.host.process_id import birth_of
 from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage

@@ -14,7 +14,7 @@ import pytest
 
 from torchyard.host.detached import Record
 from torchyard.host.locks import locked
-from torchyard.host.process import birth_of, is_running
+from torchyard.host.process_id import birth_of, is_running
 from torchyard.run.cleanup import tidy
 from torchyard.run.workdir import State, remove_work
 

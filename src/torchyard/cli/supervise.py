@@ -20,7 +20,7 @@ def main() -> None:
     part(lock)
     from torchyard.cli.commands.run import print_event
     from torchyard.errors import StoppedError
-    from torchyard.host.process import birth_of
+    from torchyard.host.process_id import birth_of
     from torchyard.host.secrets import give
     from torchyard.host.signals import end_tidily
     from torchyard.run.detached import Assignment, Begun

@@ -83,7 +83,7 @@ def _listeners(
     if as_json:
         yield lambda event: write(encode_event(event))
     elif sys.stderr.isatty():
-        from torchyard.host.child import memory_of
+        from torchyard.host.process_tree import memory_of
         from torchyard.terminal.live import LiveBoard
 
         yield stack.enter_context(LiveBoard(memory_of))

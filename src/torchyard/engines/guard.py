@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from torchyard.engines.memory_forecast import DEFAULT_PEAK
 from torchyard.engines.throttle import Pace
-from torchyard.host.jobserver import Slots
+from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import Memory, read_memory
-from torchyard.host.process_tree import Worker, find_workers, pause, resume
+from torchyard.host.process_tree import LeafProcess, find_leaf_processes, pause, resume
 from torchyard.model.quantity import show_count
 
 # Seconds between two looks: when memory may run short, and when there is plenty.
@@ -35,7 +35,7 @@ class Guard:
 
     def __init__(
         self,
-        slots: Slots,
+        slots: Jobserver,
         roots: Callable[[], Iterable[int]],
         on_change: Callable[[Change], None],
         memory: Callable[[], Memory] = read_memory,
@@ -44,7 +44,7 @@ class Guard:
         self._roots = roots
         self._on_change = on_change
         self._memory = memory
-        self._paused: dict[int, Worker] = {}
+        self._paused: dict[int, LeafProcess] = {}
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -78,7 +78,7 @@ class Guard:
 
     def _look(self, pace: Pace) -> float:
         """Take one sample and act on it; return how long to wait until the next."""
-        memory, workers = self._memory(), find_workers(self._roots())
+        memory, workers = self._memory(), find_leaf_processes(self._roots())
         if lost := self._slots.recover(len(workers)):
             found = show_count(lost, "slot")
             self._tell(
@@ -92,7 +92,7 @@ class Guard:
         plenty = memory.available > self._slots.count * DEFAULT_PEAK
         return _LONG if plenty and not self._paused else _SHORT
 
-    def _follow(self, pace: Pace, memory: Memory, workers: list[Worker]) -> None:
+    def _follow(self, pace: Pace, memory: Memory, workers: list[LeafProcess]) -> None:
         """Decide anew, and do as decided."""
         before = pace.allowed
         decision = pace.decide(memory, workers, self._paused)

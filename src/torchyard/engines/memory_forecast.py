@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from math import sqrt
 from typing import NamedTuple, Self
 
-from torchyard.host.process_tree import Worker
+from torchyard.host.process_tree import LeafProcess
 
 # What a compiler may take as long as none has shown better.
 DEFAULT_PEAK = 2 * 10**9
@@ -53,7 +53,7 @@ class Peaks:
         self._running: dict[tuple[int, float], _Life] = {}
         self._ended: deque[_Life] = deque(maxlen=_WINDOW)
 
-    def observe(self, workers: Iterable[Worker]) -> None:
+    def observe(self, workers: Iterable[LeafProcess]) -> None:
         """Remember one sample; who is no longer in it has ended."""
         now: dict[tuple[int, float], _Life] = {}
         for worker in workers:
@@ -65,11 +65,11 @@ class Peaks:
         self._ended.extend(self._running.values())
         self._running = now
 
-    def idles(self, worker: Worker) -> bool:
+    def idles(self, worker: LeafProcess) -> bool:
         """Tell whether it has only waited for a while: for its input, or a paused worker."""
         return self._running[worker.pid, worker.started].idle >= _IDLE
 
-    def of(self, worker: Worker) -> Growth:
+    def of(self, worker: LeafProcess) -> Growth:
         """Tell how much this one will still grow: as those did that came at least as far."""
         if self.idles(worker):
             return Growth()
@@ -85,7 +85,7 @@ class Peaks:
         if sum(life.samples for life in self._ended) < _ENOUGH:
             return Growth(DEFAULT_PEAK)
         running = [
-            (life.peak + self.of(Worker(pid, started, life.peak, 0)).mean, life.samples)
+            (life.peak + self.of(LeafProcess(pid, started, life.peak, 0)).mean, life.samples)
             for (pid, started), life in self._running.items()
         ]
         return _spread([*((life.peak, life.samples) for life in self._ended), *running])

@@ -14,9 +14,9 @@ from torchyard.engines.engine import Listen, Options
 from torchyard.engines.guard import Change, Guard
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
-from torchyard.host.jobserver import Slots
+from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import read_memory
-from torchyard.host.pool import Heard, Pool
+from torchyard.host.pool import Pool, PoolEvent
 from torchyard.host.signals import Stops
 from torchyard.model import event as events
 from torchyard.model.job_spec import short_name
@@ -51,7 +51,7 @@ class Runner:
         self._said: dict[int, events.Ended] = {}
         self._attempts: Counter[int] = Counter()
         self._fewer: dict[int, int] = {}
-        self._carved: dict[int, Slots] = {}
+        self._carved: dict[int, Jobserver] = {}
         self._programs = Pool()
         self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
         self._patience = Patience(store.objects)
@@ -70,7 +70,7 @@ class Runner:
         """Run jobs until none can be begun any more; whether somebody stopped it."""
         with (
             TemporaryDirectory(prefix="torchyard-") as folder,
-            Slots(Path(folder, "slots"), self._options.slots) as slots,
+            Jobserver(Path(folder, "slots"), self._options.slots) as slots,
             Stops() as stops,
         ):
             guard = Guard(slots, self._programs.pids, self._changes.put)
@@ -85,7 +85,7 @@ class Runner:
                     if stops.count > 1:
                         self._programs.kill()
                     self._start_some(slots)
-                    for heard in self._programs.listen(_TICK):
+                    for heard in self._programs.poll(_TICK):
                         self._hear(heard, slots)
                     self._tell_changes()
             finally:
@@ -93,7 +93,7 @@ class Runner:
                 self._programs.end()
             return self._stopped
 
-    def _start_some(self, slots: Slots) -> None:
+    def _start_some(self, slots: Jobserver) -> None:
         """Begin jobs while there are slots, of which each job has one."""
         while not self._given_up and len(self._programs) < self._options.jobs:
             number = self._schedule.next(time.monotonic())
@@ -136,7 +136,7 @@ class Runner:
             self._tell(events.Noted(job=job.identifier, text=f"waiting for {who}, who works on it"))
         self._schedule.put_back(job.number, time.monotonic() + _PAUSE)
 
-    def _start(self, job: Job, slots: Slots) -> None:
+    def _start(self, job: Job, slots: Jobserver) -> None:
         options, number = self._options, job.number
         name = self._name(number)
         order = options.folder / f"{name}.order.json"
@@ -158,21 +158,21 @@ class Runner:
         self._attempts[number] += 1
         self._programs.start(number, argv, options.folder / f"{name}.errors", told)
 
-    def _pool(self, number: int, slots: Slots) -> Slots:
+    def _pool(self, number: int, slots: Jobserver) -> Jobserver:
         """All slots; for a job whose compiler was killed, some that are its own while it runs."""
         if number not in self._fewer:
             return slots
         path = slots.path.with_name(f"slots-{number}-{self._attempts[number]}")
         carved = slots.carve(path, self._fewer[number] - 1, _TICK)
         # Others may have them all: with none but its own slot it is slow, and safe.
-        self._carved[number] = carved or Slots(path, 0)
+        self._carved[number] = carved or Jobserver(path, 0)
         return self._carved[number]
 
     def _name(self, number: int) -> str:
         job = self._plan.jobs[number]
         return short_name(job.stage, job.fingerprint)
 
-    def _hear(self, heard: Heard, slots: Slots) -> None:
+    def _hear(self, heard: PoolEvent, slots: Jobserver) -> None:
         number = heard.key
         if heard.code is None:
             with suppress(msgspec.DecodeError):  # not everything that a process says is for us

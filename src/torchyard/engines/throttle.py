@@ -1,6 +1,6 @@
 """How many slots may be in use, and which compilers must wait: decided from numbers alone.
 
-Slots in use can't be called back, and the memory of a paused compiler is not given back. So new
+Jobserver in use can't be called back, and the memory of a paused compiler is not given back. So new
 work is admitted only where its predicted peak fits, and pausing comes so early that the
 oldest compiler still has room to finish; when it ends, its memory lets the next one go on.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from torchyard.engines.memory_forecast import DEFAULT_PEAK, Growth, Peaks
 from torchyard.host.memory import Memory
-from torchyard.host.process_tree import Worker
+from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
 
 # Memory that nothing is planned into, for everybody else and for what is mispredicted.
@@ -28,8 +28,8 @@ class Decision(NamedTuple):
     """What should be now: slots allowed, workers to pause and to resume, and why."""
 
     allowed: int
-    pause: Sequence[Worker]
-    resume: Sequence[Worker]
+    pause: Sequence[LeafProcess]
+    resume: Sequence[LeafProcess]
     reason: str
 
 
@@ -43,7 +43,9 @@ class Pace:
         self._available = memory.available
         self._short = 0
 
-    def decide(self, memory: Memory, workers: Sequence[Worker], ours: Collection[int]) -> Decision:
+    def decide(
+        self, memory: Memory, workers: Sequence[LeafProcess], ours: Collection[int]
+    ) -> Decision:
         """Decide on one sample; workers come oldest first, `ours` are those we have paused."""
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
@@ -80,19 +82,21 @@ class Pace:
         return self.allowed + (fits > self.allowed)
 
     def _who_waits(
-        self, room: int, soon: int, working: Sequence[Worker], ours: Collection[int]
-    ) -> tuple[Sequence[Worker], Sequence[Worker]]:
+        self, room: int, soon: int, working: Sequence[LeafProcess], ours: Collection[int]
+    ) -> tuple[Sequence[LeafProcess], Sequence[LeafProcess]]:
         """Choose whom to pause and to resume: the older, the sooner it runs; the oldest always."""
         growths = [self._peaks.of(worker).mean for worker in working]
         fits = max(1, sum(total <= room for total in accumulate(growths)))
-        pause: Sequence[Worker] = []
+        pause: Sequence[LeafProcess] = []
         if growths and soon < growths[0]:  # soon not even the oldest could finish
             pause = [worker for worker in working[fits:] if not worker.stopped]
             fits = 1
         paused = [worker for worker in working[:fits] if worker.stopped and worker.pid in ours]
         return pause, paused[:1]
 
-    def _reason(self, before: int, pause: Sequence[Worker], resume: Sequence[Worker]) -> str:
+    def _reason(
+        self, before: int, pause: Sequence[LeafProcess], resume: Sequence[LeafProcess]
+    ) -> str:
         each = show_size(round(self._peaks.of_next().mean))
         left = f"{show_size(self._available)} available, a compiler takes about {each}"
         if pause:

@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-_READ = 1 << 16
+from torchyard.host.process import LineReader, hand_over
 
 
 class Record:
@@ -22,7 +22,7 @@ class Record:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._rest = b""
+        self._reader = LineReader(self._handle)
 
     def is_running(self) -> bool:
         """Whether the program that writes to it is there; many may ask at the same time."""
@@ -35,8 +35,9 @@ class Record:
 
     def lines(self) -> Iterator[bytes]:
         """The whole lines that were added since the last time."""
-        while data := os.read(self._handle, _READ):
-            *lines, self._rest = (self._rest + data).split(b"\n")
+        size = 1
+        while size:
+            lines, size = self._reader.read()
             yield from lines
 
     def is_empty(self) -> bool:
@@ -49,7 +50,7 @@ class Record:
     def rewind(self) -> None:
         """Begin again with the first line."""
         os.lseek(self._handle, 0, os.SEEK_SET)
-        self._rest = b""
+        self._reader.rest = b""
 
     def forget(self) -> None:
         """Remove the file, unless there is another one in its place."""
@@ -116,9 +117,7 @@ def launch(argv: Sequence[str], path: Path, lock: int, told: bytes) -> None:
             start_new_session=True,
             pass_fds=[lock],
         ) as first:
-            assert first.stdin is not None  # noqa: S101 - it was asked for
-            with contextlib.suppress(BrokenPipeError), first.stdin:
-                first.stdin.write(told)
+            hand_over(first, told)
     finally:
         os.close(out)
         os.close(lock)

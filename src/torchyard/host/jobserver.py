@@ -1,39 +1,36 @@
 """Compile slots that several builds share: a GNU jobserver over a named fifo.
 
 Every byte in the fifo is a slot. A client (ninja >= 1.13, GNU make >= 4.4) takes one out for
-each command that it runs besides its first: that one runs on the slot which whoever starts the
-client has taken for it. Builds that share one fifo can thus never run more commands than
-there are slots, and none of them stands idle while another one has work.
+each command that it runs besides its first: that one runs on the slot that was taken for it
+before the client was started. Builds that share one fifo thus never run more commands than
+there are slots, and no slot stays idle while some build has work.
 """
 
 import os
 import re
 import select
 import shutil
-import struct
-import termios
 import threading
 import time
 from collections.abc import Callable
-from fcntl import ioctl
 from functools import cache
 from pathlib import Path
 from typing import Literal, Self
 
 from torchyard.errors import HostError
-from torchyard.host.process import capture
+from torchyard.host.process import capture, unread_bytes
 
 _Place = Literal["taken", "withheld"]
 
 _TOKEN = b"+"
-# So many looks in a row must agree that slots are lost, since a look is never quite exact.
-_PATIENCE = 12
+_AGREEING = 12
+"""Calls in a row that must find slots lost before they are replaced: one count may be off."""
 
 
 def makeflags(path: str | Path, *, old_make: bool) -> str:
-    """What MAKEFLAGS must be for clients of the fifo at a path.
+    """Return the MAKEFLAGS for clients of the fifo at a path.
 
-    Make before 4.4 dies of a fifo that it is told about. Behind `--` every make takes it for a
+    Make before 4.4 fails if it is given a fifo. Behind `--` every make takes it for a
     variable and runs one command at a time, on the slot that its job has; ninja, gcc and cargo
     look for the word anywhere and find it.
     """
@@ -44,16 +41,16 @@ def makeflags(path: str | Path, *, old_make: bool) -> str:
 
 @cache
 def is_old_make(path: str) -> bool:
-    """Whether the make on a PATH can't share slots through a fifo."""
+    """Return whether the make on a PATH can't share slots through a fifo."""
     make = shutil.which("make", path=path)
     if make is None:
         return False
-    told = capture([make, "--version"], cwd=Path.cwd())
-    version = re.match(r"GNU Make (\d+)\.(\d+)", told)
+    printed = capture([make, "--version"], cwd=Path.cwd())
+    version = re.match(r"GNU Make (\d+)\.(\d+)", printed)
     return version is None or (int(version[1]), int(version[2])) < (4, 4)
 
 
-class Slots:
+class Jobserver:
     """A pool of `count` slots, and the fifo at `path` through which clients share it.
 
     Each slot is in one of four places: free in the fifo, taken by us for a job's first command,
@@ -102,8 +99,8 @@ class Slots:
     def take(self, timeout: float = 0) -> bool:
         """Take a slot for a job that is about to start; wait for one if there is a timeout.
 
-        A client that ends a command puts its slot back and takes it again within microseconds.
-        Who looks now and then never sees it; who waits gets it after a few commands.
+        A client that ends a command puts its slot back and takes it again within microseconds:
+        polling hardly ever finds it free, waiting gets it after a few commands.
         """
         return self._acquire(1, "taken", timeout) == 1
 
@@ -112,14 +109,14 @@ class Slots:
         self._return(1, "taken")
 
     def withhold(self, wanted: int, timeout: float = 0) -> None:
-        """Keep `wanted` slots from everybody, or as many as can be had in time."""
+        """Keep `wanted` slots from all builds, or as many as can be had in time."""
         missing = wanted - self.withheld
         if missing > 0:
             self._acquire(missing, "withheld", timeout)
         else:
             self._return(-missing, "withheld")
 
-    def carve(self, path: Path, count: int, timeout: float = 0) -> "Slots | None":
+    def carve(self, path: Path, count: int, timeout: float = 0) -> "Jobserver | None":
         """Make a smaller pool of slots taken from this one, to which they return when it closes.
 
         For a job that must do with fewer slots; None if so many can't be had in time.
@@ -128,7 +125,7 @@ class Slots:
         if got < count:
             self._return(got, "taken")
             return None
-        carved = Slots(path, count)
+        carved = Jobserver(path, count)
         carved._on_close = lambda: self._return(count, "taken")
         return carved
 
@@ -145,7 +142,7 @@ class Slots:
                 self._get(-held)
             lost = held - busy
             self._missed = self._missed + 1 if lost > 0 else 0
-            if lost <= 0 or (self._kept["taken"] and self._missed < _PATIENCE):
+            if lost <= 0 or (self._kept["taken"] and self._missed < _AGREEING):
                 return 0
             self._missed = 0
             self._put(lost)
@@ -180,8 +177,7 @@ class Slots:
             self._put(count)
 
     def _free(self) -> int:
-        size: int = struct.unpack("i", ioctl(self._fd, termios.FIONREAD, bytes(4)))[0]
-        return size
+        return unread_bytes(self._fd)
 
     def _get(self, count: int) -> int:
         try:

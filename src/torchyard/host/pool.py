@@ -1,7 +1,5 @@
-"""Several programs at once, each heard line by line."""
+"""Several programs at once, each read line by line."""
 
-import contextlib
-import os
 import selectors
 import subprocess
 import time
@@ -9,85 +7,86 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.host.child import GRACE, family, kill_all
+from torchyard.host.process import LineReader, hand_over
+from torchyard.host.process_tree import GRACE, family, kill_all
 
 
-class Heard(NamedTuple):
-    """A line of a program, or how it ended: then `code` is not None."""
+class PoolEvent(NamedTuple):
+    """A line of a program, or its exit: then `code` is not None."""
 
     key: int
     line: bytes = b""
     code: int | None = None
 
 
+class _Member(NamedTuple):
+    process: subprocess.Popen[bytes]
+    reader: LineReader
+
+
 class Pool:
-    """Programs that run side by side, known by numbers of the caller's."""
+    """Programs that run side by side, known by the caller's numbers."""
 
     def __init__(self) -> None:
-        self._running: dict[int, subprocess.Popen[bytes]] = {}
-        self._rests: dict[int, bytes] = {}
+        self._running: dict[int, _Member] = {}
         self._selector = selectors.DefaultSelector()
 
     def __len__(self) -> int:
         return len(self._running)
 
     def pids(self) -> list[int]:
-        return [process.pid for process in list(self._running.values())]
+        return [member.process.pid for member in list(self._running.values())]
 
-    def start(self, key: int, argv: Sequence[str], errors: Path, told: bytes = b"") -> None:
+    def start(self, key: int, argv: Sequence[str], errors: Path, stdin: bytes = b"") -> None:
         """Start a program in a session of its own, so that Ctrl-C does not reach it.
 
-        It can read what it is told, a few kilobytes at most, and nobody else can.
+        Its stderr goes to the file `errors`; `stdin` is a few kilobytes at most.
         """
         with errors.open("wb") as stderr:
             process = subprocess.Popen(
                 argv,
-                stdin=subprocess.PIPE if told else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,
             )
         assert process.stdout is not None  # noqa: S101 - it was asked for
-        if process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError), process.stdin:  # how it ended, it will tell
-                process.stdin.write(told)
-        os.set_blocking(process.stdout.fileno(), False)
+        if stdin:
+            hand_over(process, stdin)
         self._selector.register(process.stdout, selectors.EVENT_READ, key)
-        self._running[key] = process
-        self._rests[key] = b""
+        self._running[key] = _Member(process, LineReader(process.stdout.fileno()))
 
-    def listen(self, timeout: float) -> Iterator[Heard]:
-        """Everything that programs say, up to a time at which there was nothing to hear."""
+    def poll(self, timeout: float) -> Iterator[PoolEvent]:
+        """Yield what programs have written, and which have ended; wait if there is nothing yet."""
         for ready, _ in self._selector.select(timeout):
             key: int = ready.data
-            process = self._running[key]
-            assert process.stdout is not None  # noqa: S101
-            data = process.stdout.read(1 << 16)
-            *lines, self._rests[key] = (self._rests[key] + (data or b"")).split(b"\n")
+            process, reader = self._running[key]
+            lines, size = reader.read()
             for line in lines:
-                yield Heard(key, line)
-            if data == b"":
+                yield PoolEvent(key, line)
+            if size == 0:
+                assert process.stdout is not None  # noqa: S101
                 self._selector.unregister(process.stdout)
                 process.stdout.close()
                 code = process.wait()
-                del self._running[key], self._rests[key]
-                yield Heard(key, code=code)
+                del self._running[key]
+                yield PoolEvent(key, code=code)
 
     def stop(self) -> None:
-        """Ask every program to end."""
-        for process in self._running.values():
+        """Send SIGTERM to every program."""
+        for process, _ in self._running.values():
             process.terminate()
 
     def end(self) -> None:
-        """End every program: ask, wait a while, then insist."""
+        """End every program: SIGTERM, then SIGKILL after the grace period."""
         self.stop()
         until = time.monotonic() + GRACE
         while self._running and time.monotonic() < until:
-            for _ in self.listen(0.1):
+            for _ in self.poll(0.1):
                 pass
         self.kill()
 
     def kill(self) -> None:
-        """End every program and all that it started, at once."""
+        """Kill every program and all its descendants."""
         for pid in self.pids():
             kill_all(family(pid))

@@ -1,24 +1,29 @@
-"""Running other programs."""
+"""Run programs to their end, and what all runners share: stdin handed over, output in lines."""
 
+import contextlib
 import os
 import shutil
+import struct
 import subprocess
 import sys
-import time
+import termios
 from collections.abc import Callable, Mapping, Sequence
+from fcntl import ioctl
 from pathlib import Path
 
 from torchyard.errors import HostError
 
+_READ = 1 << 16
+
 
 def own_program(name: str) -> str:
-    """A program that was installed with torchyard, or else the one on PATH."""
+    """Return the path of a program that was installed with torchyard, or else the one on PATH."""
     beside = shutil.which(name, path=str(Path(sys.executable).parent))
     return beside or shutil.which(name) or name
 
 
 def bring_program(name: str, target: Path) -> bool:
-    """Copy such a program to a place, whole or not at all; whether it is there now."""
+    """Copy such a program to `target`, whole or not at all; return whether it is there now."""
     if target.exists():
         return True
     found = shutil.which(own_program(name))
@@ -31,14 +36,6 @@ def bring_program(name: str, target: Path) -> bool:
     return True
 
 
-def _program(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        msg = f"`{name}` is not on PATH"
-        raise HostError(msg, hint=f"install {name}, or add it to PATH")
-    return found
-
-
 def capture(
     argv: Sequence[str],
     *,
@@ -46,18 +43,11 @@ def capture(
     env: Mapping[str, str] | None = None,
     talk: bool = False,
 ) -> str:
-    """Run a program to its end and return what it printed, or say how it failed.
+    """Run a program to its end and return its stdout; raise HostError if it fails.
 
-    Without `env` it sees the caller's own environment; with `talk`, its errors are returned, too.
+    Without `env` it inherits the environment; with `talk`, its stderr is returned, too.
     """
-    done = subprocess.run(
-        [_program(argv[0]), *argv[1:]],
-        cwd=cwd,
-        env=env,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-    )
+    done = _run(argv, cwd, env)
     command = " ".join(argv)
     if done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).decode(errors="replace")
@@ -71,25 +61,21 @@ def capture(
 
 
 def capture_done(argv: Sequence[str], done: str, *, cwd: Path) -> str:
-    """Run a program that says on its last line that it is done; how it ends then is no matter."""
-    ended = subprocess.run(
-        [_program(argv[0]), *argv[1:]],
-        cwd=cwd,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-    )
-    *lines, last = ended.stdout.splitlines() or [""]
+    """Run a program whose last line must be `done`, and return the lines before that.
+
+    Its exit code does not count.
+    """
+    ended = _run(argv, cwd, None)
+    *lines, last = ended.stdout.decode(errors="replace").splitlines() or [""]
     if last != done:
-        msg = f"`{argv[0]}` failed with exit code {ended.returncode}: {ended.stderr.strip()}"
+        said = ended.stderr.decode(errors="replace").strip()
+        msg = f"`{argv[0]}` failed with exit code {ended.returncode}: {said}"
         raise HostError(msg)
     return "\n".join(lines)
 
 
 def stream(argv: Sequence[str], on_line: Callable[[str], object]) -> int:
-    """Run a program to its end, and hand on each line of its two streams; return its exit code."""
+    """Run a program, pass each line of stdout and stderr to `on_line`, and return the exit code."""
     with subprocess.Popen(
         [_program(argv[0]), *argv[1:]],
         stdin=subprocess.DEVNULL,
@@ -103,50 +89,55 @@ def stream(argv: Sequence[str], on_line: Callable[[str], object]) -> int:
     return child.returncode
 
 
-def is_running(pid: int) -> bool:
-    """Whether a process of this machine exists; a negative number stands for a whole group."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's
-        return True
-    return True
+def replace_process(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+    """Exec a program in place of this one, in the same terminal."""
+    os.chdir(cwd)
+    os.execvpe(argv[0], list(argv), dict(env))  # noqa: S606 - that is the point
 
 
-def _system() -> str:
-    """Since which start of the machine, and in which container, numbers of processes count."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
+    """Write all of a program's stdin and close it. Its exit tells if it ended before reading."""
+    assert process.stdin is not None  # noqa: S101 - callers ask for a pipe
+    with contextlib.suppress(BrokenPipeError), process.stdin:
+        process.stdin.write(data)
 
 
-def is_of_this_system(born: str) -> bool:
-    """Whether a process was born here, so that its number means something to us."""
-    return born.partition(" ")[0] == _system()
+class LineReader:
+    """Reads whole lines from a file descriptor; `rest` is the unfinished last one."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.rest = b""
+
+    def read(self) -> tuple[list[bytes], int]:
+        """Read once; return the lines that are whole now, and how many bytes came: 0 at the end."""
+        data = os.read(self.handle, _READ)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        return lines, len(data)
 
 
-def birth_of(pid: int) -> str:
-    """When a process was started, and in which system: no two are the same."""
-    try:
-        status = Path(f"/proc/{pid}/stat").read_bytes()
-    except (FileNotFoundError, ProcessLookupError):
-        return f"{_system()} "
-    return f"{_system()} {int(status.rpartition(b')')[2].split()[19])}"
+def unread_bytes(pipe: int) -> int:
+    """Return how many bytes a pipe or fifo holds."""
+    count: int = struct.unpack("i", ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
+    return count
 
 
-def age_of(born: str) -> float:
-    """How many seconds ago a process of this system was started."""
-    ticks = born.partition(" ")[2]
-    if not ticks:
-        return 0.0
-    return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
+def _run(
+    argv: Sequence[str], cwd: Path, env: Mapping[str, str] | None
+) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [_program(argv[0]), *argv[1:]],
+        cwd=cwd,
+        env=env,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+    )
 
 
-def may_be(pid: int, born: str) -> bool:
-    """Whether a number still means the process that was born then, or what that one left."""
-    return birth_of(pid) in {born, f"{born.partition(' ')[0]} "}
-
-
-def group_is_running(group: int) -> bool:
-    """Whether some process of a process group exists."""
-    return is_running(-group)
+def _program(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        msg = f"`{name}` is not on PATH"
+        raise HostError(msg, hint=f"install {name}, or add it to PATH")
+    return found

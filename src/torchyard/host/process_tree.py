@@ -1,19 +1,24 @@
-"""The processes at the tips of our jobs' trees: the compilers, and whatever else does the work."""
+"""Processes and their descendants: their memory, and how they are paused, resumed and ended."""
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import psutil
+if TYPE_CHECKING:
+    import psutil  # it takes 30 ms to import, which a short step does not need
+
+GRACE = 10.0
+"""Seconds between SIGTERM and SIGKILL."""
 
 
-class Worker(NamedTuple):
-    """A process without children, somewhere below a job's process.
+class LeafProcess(NamedTuple):
+    """A process without children somewhere below a job's process, such as a compiler.
 
-    `started` only orders workers and, together with the pid, tells one from a later namesake.
+    `started` only orders processes and, together with the pid, tells one from a later namesake.
     """
 
     pid: int
@@ -26,14 +31,68 @@ class Worker(NamedTuple):
 class _Process(NamedTuple):
     parent: int
     session: int
-    worker: Worker
+    leaf: LeafProcess
 
 
-def find_workers(roots: Iterable[int], proc: Path = Path("/proc")) -> list[Worker]:
-    """Find all workers below these processes, oldest first; a root itself is none.
+def family(pid: int) -> list["psutil.Process"]:
+    """Return a process and all its descendants; empty if it has ended."""
+    import psutil  # noqa: PLC0415 - slow to import
 
-    Nor are helpers that a root runs in its own session. Should who pauses workers be killed, a
-    root lets its steps go on, which have other sessions, and would wait for a helper forever.
+    try:
+        top = psutil.Process(pid)
+        return [top, *top.children(recursive=True)]
+    except psutil.Error:
+        return []
+
+
+def memory_of(pid: int) -> int:
+    """Return the resident bytes of a process and its descendants."""
+    total = 0
+    for process in family(pid):
+        with suppress(Exception):  # it may have ended meanwhile
+            total += process.memory_info().rss
+    return total
+
+
+def kill_all(processes: Iterable["psutil.Process"]) -> None:
+    """Kill processes in any process group; psutil never kills one that reuses a pid."""
+    import psutil  # noqa: PLC0415 - slow to import
+
+    for process in processes:
+        with suppress(psutil.Error):
+            process.kill()
+
+
+def resume_family(pid: int) -> None:
+    """Send SIGCONT to a process and all its descendants."""
+    for process in family(pid):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def end_group(group: int, has_ended: Callable[[], bool]) -> None:
+    """End a process group: SIGTERM, then SIGKILL for what is left after the grace period."""
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        signal_group(group, sent)
+        until = time.monotonic() + GRACE
+        while time.monotonic() < until:
+            if has_ended():
+                signal_group(group, signal.SIGKILL)  # members that ignored SIGTERM
+                return
+            time.sleep(0.02)
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    """Send a signal to a process group, if it still exists."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, number)
+
+
+def find_leaf_processes(roots: Iterable[int], proc: Path = Path("/proc")) -> list[LeafProcess]:
+    """Return the childless processes below some roots, oldest first, without the roots.
+
+    Helpers in a root's own session are left out: if the process that pauses them is killed, a
+    root resumes its steps, which have sessions of their own, but would wait for a helper forever.
     """
     roots = set(roots)
     if not roots:
@@ -42,7 +101,7 @@ def find_workers(roots: Iterable[int], proc: Path = Path("/proc")) -> list[Worke
     children: dict[int, list[int]] = {}
     for pid, process in table.items():
         children.setdefault(process.parent, []).append(pid)
-    found: dict[int, Worker] = {}
+    found: dict[int, LeafProcess] = {}
     seen: set[int] = set()
     todo = list(roots)
     while todo:
@@ -53,21 +112,21 @@ def find_workers(roots: Iterable[int], proc: Path = Path("/proc")) -> list[Worke
         below = children.get(pid, ())
         todo.extend(below)
         if not below and pid not in roots and table[pid].session not in roots:
-            found[pid] = table[pid].worker
-    return sorted(found.values(), key=lambda worker: (worker.started, worker.pid))
+            found[pid] = table[pid].leaf
+    return sorted(found.values(), key=lambda leaf: (leaf.started, leaf.pid))
 
 
-def pause(worker: Worker) -> None:
-    _send(worker, signal.SIGSTOP)
+def pause(leaf: LeafProcess) -> None:
+    _send(leaf, signal.SIGSTOP)
 
 
-def resume(worker: Worker) -> None:
-    _send(worker, signal.SIGCONT)
+def resume(leaf: LeafProcess) -> None:
+    _send(leaf, signal.SIGCONT)
 
 
-def _send(worker: Worker, number: signal.Signals) -> None:
+def _send(leaf: LeafProcess, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
-        os.kill(worker.pid, number)
+        os.kill(leaf.pid, number)
 
 
 def _from_proc(proc: Path) -> Iterator[tuple[int, _Process]]:
@@ -86,11 +145,13 @@ def _from_proc(proc: Path) -> Iterator[tuple[int, _Process]]:
         state, cpu = fields[0], int(fields[11]) + int(fields[12])
         if state not in b"ZX":
             pid, started, memory = int(name), float(fields[19]), int(fields[21]) * page
-            worker = Worker(pid, started, memory, cpu * tick, state in b"Tt")
-            yield pid, _Process(int(fields[1]), int(fields[3]), worker)
+            leaf = LeafProcess(pid, started, memory, cpu * tick, state in b"Tt")
+            yield pid, _Process(int(fields[1]), int(fields[3]), leaf)
 
 
 def _from_psutil() -> Iterator[tuple[int, _Process]]:
+    import psutil  # noqa: PLC0415 - slow to import
+
     for process in psutil.process_iter():
         with suppress(psutil.Error), process.oneshot():
             status = process.status()
@@ -99,7 +160,7 @@ def _from_psutil() -> Iterator[tuple[int, _Process]]:
             times, memory = process.cpu_times(), process.memory_info().rss
             stopped = status == psutil.STATUS_STOPPED
             cpu = times.user + times.system
-            worker = Worker(process.pid, process.create_time(), memory, cpu, stopped)
+            leaf = LeafProcess(process.pid, process.create_time(), memory, cpu, stopped)
             with suppress(ProcessLookupError, PermissionError):
                 session = os.getsid(process.pid)
-                yield process.pid, _Process(process.ppid(), session, worker)
+                yield process.pid, _Process(process.ppid(), session, leaf)

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.host.child import Child, family, kill_all
+from torchyard.host.child import Child
+from torchyard.host.process_tree import family, kill_all, signal_group
 
 _KEPT = 400
 """How many of a program's last lines are kept."""
@@ -78,8 +79,7 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
         kill_all(started)  # what has a session of its own is in no group of ours
         if over.is_set():
             return  # its number may be another's by now
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
+        signal_group(child.pid, signal.SIGKILL)
 
     timer = threading.Timer(seconds, stop)
     timer.daemon = True

@@ -21,7 +21,7 @@ class Absence(NamedTuple):
     origin: Origin
 
 
-class Decision(NamedTuple):
+class Admission(NamedTuple):
     """Whether a cell is planned, and which rule decides that."""
 
     absence: Absence | None
@@ -31,21 +31,21 @@ class Decision(NamedTuple):
     """Whether the product of the dimensions or an inclusion contains the cell."""
 
 
-def decide(cell: Cell, config: Config, tables: Tables) -> Decision:
+def admit(cell: Cell, config: Config, tables: Tables) -> Admission:
     """Decide on a cell of known values: tables rule out, inclusions overrule exclusions."""
     outside = outside_product(cell, config)
     inclusion = next((rule for rule in config.matrix.include if rule.matches(cell)), None)
     if outside and not inclusion:
-        return Decision(outside, wanted=False)
+        return Admission(outside, wanted=False)
     reason = _ruled_out(cell, config, tables)
     if reason:
-        return Decision(Absence(reason, TABLES))
+        return Admission(Absence(reason, TABLES))
     exclusion = next((rule for rule in config.matrix.exclude if rule.pattern.matches(cell)), None)
     if inclusion:
-        return Decision(None, inclusion if outside or exclusion else None)
+        return Admission(None, inclusion if outside or exclusion else None)
     if exclusion:
-        return Decision(Absence(exclusion.reason, exclusion.origin), exclusion)
-    return Decision(None)
+        return Admission(Absence(exclusion.reason, exclusion.origin), exclusion)
+    return Admission(None)
 
 
 def outside_product(scope: Sequence[str], config: Config) -> Absence | None:

@@ -7,7 +7,7 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import Cell
 from torchyard.model.recipe import CELL_STAGES, Stage
 from torchyard.model.values import Origin
-from torchyard.plan.admission import decide
+from torchyard.plan.admission import admit
 from torchyard.plan.constraints import Scope
 from torchyard.plan.explain import value_origin
 from torchyard.plan.graph import Job, Plan
@@ -102,7 +102,7 @@ def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Caus
     row = _row_only_in(having.config, lacking.config, cell)
     if row:
         return Cause(words.value.format("a couple", row[0]), str(row[1]))
-    absence = decide(cell, lacking.config, lacking.tables).absence
+    absence = admit(cell, lacking.config, lacking.tables).absence
     if absence:
         return Cause(f"{words.rule}: {absence.reason}", str(absence.origin))
     new = having if words is _NEW else lacking

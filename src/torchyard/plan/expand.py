@@ -10,7 +10,7 @@ from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.matrix import Exclusion, Inclusion, Matrix
 from torchyard.model.tables import Tables
-from torchyard.plan.admission import Absence, decide, outside_product
+from torchyard.plan.admission import Absence, admit, outside_product
 from torchyard.plan.constraints import Head, unreleased
 
 
@@ -59,7 +59,7 @@ class Expansion:
                 yield head
 
     def _add(self, cell: Cell) -> None:
-        absence, rule, wanted = decide(cell, self.config, self.tables)
+        absence, rule, wanted = admit(cell, self.config, self.tables)
         if rule:
             self._effects[id(rule)] += 1
         if absence is None:

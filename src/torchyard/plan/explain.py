@@ -10,7 +10,7 @@ from torchyard.model.matrix import Override
 from torchyard.model.recipe import CELL_STAGES, DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Origin
-from torchyard.plan.admission import Absence, decide
+from torchyard.plan.admission import Absence, admit
 from torchyard.plan.constraints import Scope
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.select import in_subset
@@ -105,7 +105,7 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
         return
     cells = [Cell(*scope)] if len(scope) == DEPTH[Stage.PACKAGE] else _cells_under(plan, scope)
     for cell in cells:
-        absence = decide(cell, plan.config, plan.tables).absence
+        absence = admit(cell, plan.config, plan.tables).absence
         if absence:
             yield absence
 

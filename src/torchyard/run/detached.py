@@ -17,9 +17,9 @@ from typing import Literal
 import msgspec
 
 from torchyard.errors import BusyError, Diagnostic, ElsewhereError
-from torchyard.host.child import GRACE, family, kill_all
 from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
-from torchyard.host.process import age_of, may_be
+from torchyard.host.process_id import age_of, may_be
+from torchyard.host.process_tree import GRACE, family, kill_all
 from torchyard.model.event import AnyEvent, Event, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Value

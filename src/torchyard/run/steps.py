@@ -12,10 +12,10 @@ import msgspec
 
 from torchyard.config.credentials import load_credentials
 from torchyard.errors import BuildError
-from torchyard.host.child import Child, Ended
+from torchyard.host.child import Child, Exit
 from torchyard.host.jobserver import is_old_make, makeflags
 from torchyard.host.locks import disk_of
-from torchyard.host.process import birth_of
+from torchyard.host.process_id import birth_of
 from torchyard.model.config import Sandbox
 from torchyard.model.event import AnyEvent, Progress, Stepped, Stepping
 from torchyard.model.job_spec import ORDER
@@ -40,7 +40,7 @@ Report = Callable[[AnyEvent], None]
 class StepError(Exception):
     """A step failed; `mark` is where in the log it began."""
 
-    def __init__(self, job: str, step: Step, ended: Ended, mark: int) -> None:
+    def __init__(self, job: str, step: Step, ended: Exit, mark: int) -> None:
         how = f"failed with exit code {ended.code}"
         if ended.code < 0:
             how = f"was killed by signal {-ended.code}"
@@ -133,7 +133,7 @@ def run_steps(
     return state.steps
 
 
-def _run(bench: StepContext, step: Step, state: State, log: Log, report: Report) -> Ended:
+def _run(bench: StepContext, step: Step, state: State, log: Log, report: Report) -> Exit:
     """Run one step, whose environment is all that it gets."""
     place = bench.place
     job = place.order.task

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.host.child import end_group
 from torchyard.host.locks import locked, remove_folder, replace_bytes
-from torchyard.host.process import group_is_running, may_be
+from torchyard.host.process_id import group_is_running, may_be
+from torchyard.host.process_tree import end_group
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER, JobSpec, short_name
 from torchyard.model.result import Usage

@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.host.process import birth_of, is_of_this_system, is_running, may_be
+from torchyard.host.process_id import birth_of, is_of_this_system, is_running, may_be
 from torchyard.model.values import Value
 from torchyard.store.keys import claim_key
 from torchyard.store.objects import Objects

@@ -17,8 +17,7 @@ _PATIENCE = 300
 def command(*, folder: Path, foreground: bool) -> None:
     """Start the master in DIR."""
     from torchyard.app.clock import now
-    from torchyard.host.child import replace_process
-    from torchyard.host.process import own_program
+    from torchyard.host.process import own_program, replace_process
     from torchyard.terminal.console import say
     from torchyard_farm.master.db.connection import check_database
     from torchyard_farm.settings.farm import load_farm

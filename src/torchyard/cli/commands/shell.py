@@ -8,7 +8,7 @@ from torchyard.app.locations import copies_of, open_store
 from torchyard.cli.commands.run import conditions_of, find_order
 from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
 from torchyard.errors import UsageError
-from torchyard.host.child import replace_process
+from torchyard.host.process import replace_process
 from torchyard.model.quantity import show_count
 from torchyard.model.step import Step, places_of
 from torchyard.recipes import steps_of

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from torchyard.errors import BuildError
-from torchyard.host.child import replace_process
+from torchyard.host.process import replace_process
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 
