@@ -9,7 +9,7 @@ import msgspec
 from torchyard.checks.check import check
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding
-from torchyard.package.contents import Binary, Contents, Fault, File, Kind
+from torchyard.package.contents import Binary, Contents, Fault, File
 from torchyard.package.wheel.dist_info import record
 from torchyard.package.zip.writer import Written
 
@@ -75,7 +75,7 @@ def wheel(
         files = [member(name, content) for name, content in members.items()]
         rows = [Written(file.name, file.size, bytes.fromhex(file.digest)) for file in files]
         members[own] = record(rows, own).encode() if listed is None else listed
-    return contents(name, Kind.WHEEL, members, faults)
+    return contents(name, "wheel", members, faults)
 
 
 def conda(
@@ -95,19 +95,19 @@ def conda(
     rows = [{"_path": f.name, "sha256": f.digest, "size_in_bytes": f.size} for f in files]
     members["info/index.json"] = msgspec.json.encode(index)
     members["info/paths.json"] = msgspec.json.encode({"paths": rows}) if paths is None else paths
-    return contents(name, Kind.CONDA, members)
+    return contents(name, "conda", members)
 
 
 def contents(
     name: str,
-    kind: Kind,
+    kind: str,
     members: Mapping[str, bytes | Binary],
     faults: tuple[Fault, ...] = (),
 ) -> Contents:
     """A package with these members; all that is no library is kept as a text."""
     return Contents(
         file_name=name,
-        kind=kind,
+        format=kind,
         size=1000,
         files={name: member(name, content) for name, content in members.items()},
         texts={name: text for name, text in members.items() if isinstance(text, bytes)},

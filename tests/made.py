@@ -8,7 +8,7 @@ from torchyard.checks.expected import Expected
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import PACKAGE_RULES, Hit
 from torchyard.checks.subject import Subject
-from torchyard.package.contents import Binary, Contents, DeviceCode, File, Kind, VersionNeed
+from torchyard.package.contents import Binary, Contents, DeviceCode, File, VersionNeed
 
 WHEEL = "thing-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"
 EXPECTED = Expected(
@@ -68,13 +68,13 @@ def package(
     *,
     requires: Iterable[str] = (),
     name: str = WHEEL,
-    kind: Kind = Kind.WHEEL,
+    kind: str = "wheel",
     texts: Mapping[str, bytes] = {},
 ) -> Contents:
     """A package with some binaries, and links to others; a wheel says what it requires."""
     members: dict[str, Binary | bytes] = dict(texts)
     members |= {path: what for path, what in files.items() if not isinstance(what, str)}
-    if kind == Kind.WHEEL:
+    if kind == "wheel":
         lines = "".join(f"Requires-Dist: {requirement}\n" for requirement in requires)
         about = f"Metadata-Version: 2.4\nName: thing\nVersion: 1.0\n{lines}\nAbout it.\n"
         members["thing-1.0.dist-info/METADATA"] = about.encode()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from torchyard.package.contents import Binary, Contents, DeviceCode, File, Kind, VersionNeed
+from torchyard.package.contents import Binary, Contents, DeviceCode, File, VersionNeed
 
 METADATA = b"Metadata-Version: 2.4\nName: torch\nVersion: 2.13.0\n"
 WHEEL = "torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl"
@@ -49,17 +49,17 @@ def text(name: str, size: int = 1000, digest: str = "") -> File:
 
 
 def package(
-    *files: File, name: str = WHEEL, kind: Kind = Kind.WHEEL, metadata: bytes = METADATA
+    *files: File, name: str = WHEEL, kind: str = "wheel", metadata: bytes = METADATA
 ) -> Contents:
     """A package with these files, and METADATA if it is a wheel."""
     texts = {}
-    if kind is Kind.WHEEL:
+    if kind == "wheel":
         place = f"{'-'.join(name.split('-')[:2])}.dist-info/METADATA"
         texts[place] = metadata
         files = (*files, text(place, len(metadata), digest=metadata.decode()))
     return Contents(
         file_name=name,
-        kind=kind,
+        format=kind,
         size=sum(file.stored for file in files),
         files={file.name: file for file in files},
         texts=texts,

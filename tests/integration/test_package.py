@@ -21,7 +21,7 @@ from tests.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError
 from torchyard.host.machine import python_name
-from torchyard.package.assemble.assemble import Assembled, assemble_libtorch, assemble_wheel
+from torchyard.package.assemble.assembled import Assembled
 from torchyard.package.assemble.collect import collect
 from torchyard.package.assemble.prepare import dynamic_files
 from torchyard.package.assemble.same_core import check_core
@@ -34,7 +34,9 @@ from torchyard.package.elf.file import (
     symbol_difference,
     symbols,
 )
-from torchyard.package.policy import Layout, policy_for
+from torchyard.package.libtorch.assemble import assemble_libtorch
+from torchyard.package.policy import policy_for
+from torchyard.package.wheel.assemble import assemble_wheel
 from torchyard.package.zip.writer import Member, writing
 
 pytestmark = pytest.mark.integration
@@ -344,7 +346,7 @@ def test_libraries_that_are_opened_by_name_are_collected(tmp_path: Path) -> None
     compile_library(tools / "libcudnn_ops.so.8", "int old;")
     compile_library(tools / "libother.so.9", "int other;")
     user = compile_library(tmp_path / "install/lib/libtiny.so", "int tiny;", cudnn)
-    policy = policy_for(Layout.LIBTORCH, "cu130", "")
+    policy = policy_for("zip", "cu130", "")
     collect([user], vendor, policy, lambda name: tools / name)
     assert sorted(path.name for path in vendor.iterdir()) == [
         "libcudnn.so.9",

@@ -18,10 +18,11 @@ from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
-from torchyard.package.assemble.assemble import assemble_libtorch, assemble_wheel
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.write import Sources, assemble_conda
-from torchyard.package.versions import Tags
+from torchyard.package.libtorch.assemble import assemble_libtorch
+from torchyard.package.wheel.assemble import assemble_wheel
+from torchyard.package.wheel.name import WheelTags
 from torchyard.package.wheel.write import write_wheel
 
 MACHINE = platform.machine()
@@ -243,7 +244,7 @@ def make_stable(place: Path) -> Path:
         place / "out",
         name="tinystable",
         version="0.3",
-        tags=Tags("cp310", "abi3"),
+        tags=WheelTags("cp310", "abi3"),
         platform_tag=PLATFORM,
         requires=[],
         order=written(place / "build.json", "{}"),

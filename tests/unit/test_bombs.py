@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 from tests.contents import ABOUT, METADATA, WHEEL, contents, findings, wheel
 
-from torchyard.package.contents import Fault, Kind
+from torchyard.package.contents import Fault
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS, Faults, Limits
@@ -176,7 +176,7 @@ def test_rules_bear_texts_that_never_end(name: str, text: bytes, rule: str) -> N
 
 
 def test_a_rule_tells_only_its_first_findings() -> None:
-    package = contents("a.whl", Kind.WHEEL, {f"{number}.txt": b"" for number in range(3000)})
+    package = contents("a.whl", "wheel", {f"{number}.txt": b"" for number in range(3000)})
     told = [finding.what for finding in findings(package) if finding.rule == "top-level"]
     assert len(told) == 1001
     assert sum(what.startswith("there are more than 1000 of these") for what in told) == 1

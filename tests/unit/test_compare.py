@@ -10,7 +10,6 @@ from torchyard.package.contents import (
     Contents,
     DeviceCode,
     File,
-    Kind,
     VersionNeed,
     is_library,
 )
@@ -70,7 +69,7 @@ def test_a_wheel_and_a_zip_are_compared_by_what_is_below_their_roots() -> None:
         library("libtorch/lib/libc10.so", digest="2"),
         text("libtorch/build-version"),
         name="libtorch-2.13.0.zip",
-        kind=Kind.ZIP,
+        kind="zip",
     )
     comparison = compare(archive, wheel)
     assert list(comparison.changed) == ["torch/lib/libc10.so"]
@@ -85,7 +84,7 @@ def test_a_wheel_and_a_conda_package_are_compared_below_site_packages() -> None:
         text("lib/python3.12/site-packages/torch-0.dist-info/METADATA", digest=METADATA.decode()),
         library("lib/libc10.so"),
         name="pytorch-2.13.0-h1_0.conda",
-        kind=Kind.CONDA,
+        kind="conda",
     )
     assert compare(wheel, conda).same == 3
 

@@ -21,17 +21,11 @@ from torchyard.errors import BuildError, CheckError, ConfigError, DataError, Hos
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.package.assemble.vendor import vendored_name
 from torchyard.package.elf.file import read_elf, section_names, symbols
-from torchyard.package.libtorch import write_libtorch
-from torchyard.package.policy import Layout, parse_layouts, policy_for
-from torchyard.package.versions import (
-    Tags,
-    libtorch_name,
-    local_version,
-    package_folder,
-    wheel_name,
-    wheel_tags,
-)
+from torchyard.package.libtorch.write import libtorch_name, write_libtorch
+from torchyard.package.policy import parse_layouts, policy_for
+from torchyard.package.versions import local_version, package_folder
 from torchyard.package.wheel.manylinux import parse_manylinux, true_tag
+from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_tags
 from torchyard.package.wheel.write import metadata, write_wheel
 from torchyard.package.zip.unpack import unpack
 from torchyard.package.zip.writer import Member, ZipWriter, members_of, writing
@@ -139,7 +133,7 @@ def test_names_are_those_of_the_specification() -> None:
 
 
 def test_libraries_of_other_wheels_are_asked_for() -> None:
-    policy = policy_for(Layout.WHEEL, "cu130", "torch")
+    policy = policy_for("wheel", "cu130", "torch")
     needed = ["libc.so.6", "libcudart.so.13", "libcudnn.so.9", "libnccl.so.2"]
     pins = {"cudnn": "9.24.0.43", "triton": "3.8.0"}
     assert policy.requirements(needed, pins, "13.0") == [
@@ -148,7 +142,7 @@ def test_libraries_of_other_wheels_are_asked_for() -> None:
         'cuda-toolkit[cudart]==13.0.*; platform_system == "Linux"',
         'triton==3.8.0; platform_system == "Linux"',
     ]
-    assert policy_for(Layout.LIBTORCH, "cu130", "").requirements(needed, {}, "13.0") == []
+    assert policy_for("zip", "cu130", "").requirements(needed, {}, "13.0") == []
 
 
 NEW = "nvidia/cudnn/lib nvidia/nvshmem/lib nvidia/nccl/lib nvidia/cusparselt/lib nvidia/cu13/lib"
@@ -163,50 +157,50 @@ NEW = "nvidia/cudnn/lib nvidia/nvshmem/lib nvidia/nccl/lib nvidia/cusparselt/lib
         ("wheel", "cpu", "torch/a/b/x.so", "$ORIGIN:$ORIGIN/../../lib"),
         ("wheel", "cpu", "torch/bin/tool", "$ORIGIN:$ORIGIN/../lib"),
         ("wheel", "cpu", "functorch/_C.so", "$ORIGIN:$ORIGIN/../torch/lib"),
-        ("libtorch", "cu130", "lib/libtorch.so", "$ORIGIN"),
-        ("libtorch", "cu130", "bin/tool", "$ORIGIN:$ORIGIN/../lib"),
+        ("zip", "cu130", "lib/libtorch.so", "$ORIGIN"),
+        ("zip", "cu130", "bin/tool", "$ORIGIN:$ORIGIN/../lib"),
     ],
 )
 def test_rpath(layout: str, compute: str, file: str, expected: str) -> None:
-    assert policy_for(Layout(layout), compute, "torch").rpath(PurePosixPath(file)) == expected
+    assert policy_for(layout, compute, "torch").rpath(PurePosixPath(file)) == expected
 
 
 def test_rpath_of_cuda_wheels_names_the_wheels_first() -> None:
-    policy = policy_for(Layout.WHEEL, "cu130", "torch")
+    policy = policy_for("wheel", "cu130", "torch")
     deep = [f"$ORIGIN/../../{folder}" for folder in NEW.split()]
     assert policy.rpath(PurePosixPath("torch/lib/libtorch.so")) == ":".join([*deep, "$ORIGIN"])
     flat = [f"$ORIGIN/../{folder}" for folder in NEW.split()]
     own = ["$ORIGIN", "$ORIGIN/lib"]
     assert policy.rpath(PurePosixPath("torch/_C.so")) == ":".join([*flat, *own])
     assert policy.force_rpath
-    old = policy_for(Layout.WHEEL, "cu126", "torch").rpath(PurePosixPath("torch/lib/x.so"))
+    old = policy_for("wheel", "cu126", "torch").rpath(PurePosixPath("torch/lib/x.so"))
     assert old.count("/lib:") == 15
     assert "cu13" not in old
-    assert not policy_for(Layout.LIBTORCH, "cu130", "").force_rpath
-    assert not policy_for(Layout.WHEEL, "cpu", "torch").force_rpath
+    assert not policy_for("zip", "cu130", "").force_rpath
+    assert not policy_for("wheel", "cpu", "torch").force_rpath
 
 
 def test_rpath_of_conda_packages_leads_to_the_prefix() -> None:
     site = "lib/python3.12/site-packages/torch"
-    policy = policy_for(Layout.CONDA, "cu130", site)
+    policy = policy_for("conda", "cu130", site)
     assert policy.rpath(PurePosixPath(f"{site}/_C.so")) == "$ORIGIN:$ORIGIN/lib:$ORIGIN/../../.."
     assert policy.rpath(PurePosixPath(f"{site}/lib/x.so")) == "$ORIGIN:$ORIGIN/../../../.."
-    without_python = policy_for(Layout.CONDA, "cu130", "")
+    without_python = policy_for("conda", "cu130", "")
     assert without_python.rpath(PurePosixPath("lib/libtorch.so")) == "$ORIGIN"
 
 
 def test_what_may_be_outside() -> None:
-    wheel = policy_for(Layout.WHEEL, "cu130", "torch")
+    wheel = policy_for("wheel", "cu130", "torch")
     for library in ("libc.so.6", "ld-linux-x86-64.so.2", "libcuda.so.1", "libcudart.so.13"):
         assert wheel.is_outside(library)
     for library in ("libcudart.so.12", "libgomp.so.1", "libtorch.so"):
         assert not wheel.is_outside(library)
-    assert not policy_for(Layout.WHEEL, "cpu", "torch").is_outside("libcuda.so.1")
-    assert not policy_for(Layout.LIBTORCH, "cu130", "").is_outside("libcudart.so.13")
+    assert not policy_for("wheel", "cpu", "torch").is_outside("libcuda.so.1")
+    assert not policy_for("zip", "cu130", "").is_outside("libcudart.so.13")
 
 
 def test_names_of_vendored_libraries(tmp_path: Path) -> None:
-    policy = policy_for(Layout.WHEEL, "cpu", "torch")
+    policy = policy_for("wheel", "cpu", "torch")
     digest = sha256(b"x").hexdigest()[:8]
     for name, expected in [
         ("libfoo.so.1.2", f"libfoo-{digest}.so.1.2"),
@@ -238,7 +232,7 @@ def test_a_bad_table_is_refused(old: str, new: str, message: str) -> None:
 
 def test_an_unknown_compute_is_refused() -> None:
     with pytest.raises(DataError, match="`abacus`"):
-        policy_for(Layout.WHEEL, "abacus", "torch")
+        policy_for("wheel", "abacus", "torch")
 
 
 # ------------------------------------------------------------------------------------- archive
@@ -399,7 +393,7 @@ def make_image(folder: Path) -> Path:
     return image
 
 
-def make_wheel(image: Path, out: Path, tags: Tags | None = None) -> Path:
+def make_wheel(image: Path, out: Path, tags: WheelTags | None = None) -> Path:
     order = out.parent / "torchyard-order.json"
     order.write_text("{}", encoding="utf-8")
     return write_wheel(

@@ -16,7 +16,7 @@ from tests.made_elf import Made, make_elf
 from tests.made_zip import Made as Member
 from tests.made_zip import make_zip
 
-from torchyard.package.contents import Contents, FaultKind, File, Kind
+from torchyard.package.contents import Contents, FaultKind, File
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
 from torchyard.package.tar_reader import Stream, TarError, tar_members
@@ -76,7 +76,7 @@ OLD = bz2.compress(tar_of(INFO | FILES, LINKS))
 def test_a_good_package(tmp_path: Path, data: bytes, ending: str) -> None:
     contents = contents_of(data, tmp_path, ending)
     assert contents.faults == ()
-    assert contents.kind is Kind.CONDA
+    assert contents.format == "conda"
     assert set(contents.files) == {*INFO, *FILES, "lib/libx.so.1", "bin/same"}
     for name, content in (INFO | FILES).items():
         file = contents.files[name]

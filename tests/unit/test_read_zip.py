@@ -10,7 +10,7 @@ from tests.made_elf import make_elf
 from tests.made_zip import MAX_16, MAX_32, End, Made, make_zip
 
 from torchyard.errors import HostError, UsageError
-from torchyard.package.contents import Contents, FaultKind, Kind
+from torchyard.package.contents import Contents, FaultKind
 from torchyard.package.limits import Limits
 from torchyard.package.members import is_kept
 from torchyard.package.read import read_package
@@ -39,7 +39,7 @@ def large(*numbers: int) -> bytes:
 
 def test_a_good_archive(tmp_path: Path) -> None:
     contents = contents_of(GOOD, tmp_path)
-    assert (contents.file_name, contents.kind, contents.size) == ("x.whl", Kind.WHEEL, len(GOOD))
+    assert (contents.file_name, contents.format, contents.size) == ("x.whl", "wheel", len(GOOD))
     assert contents.faults == ()
     assert [(file.name, file.size) for file in contents.files.values()] == [
         ("a.txt", TEXT),

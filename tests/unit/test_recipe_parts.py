@@ -11,7 +11,7 @@ import pytest
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.assemble.collect import collect
-from torchyard.package.policy import Layout, policy_for
+from torchyard.package.policy import policy_for
 from torchyard.toolchain.cmake import Configured, Fragment, Link, ask, install_script, repoint
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
 from torchyard.toolchain.summary import Asked, check_summary
@@ -342,7 +342,7 @@ def test_libraries_of_others_are_collected_with_what_they_need(tmp_path: Path) -
     user = link(tmp_path / "install/libuser.so", own, near, system)
     text = tmp_path / "install/readme"
     text.write_text("no library\n", encoding="utf-8")
-    policy = policy_for(Layout.LIBTORCH, "cpu", "")
+    policy = policy_for("zip", "cpu", "")
 
     def find(name: str) -> Path | None:
         path = tmp_path / "tools" / name

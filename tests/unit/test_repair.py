@@ -24,8 +24,9 @@ from torchyard.errors import BuildError, CheckError, UsageError
 from torchyard.package.limits import LIMITS
 from torchyard.package.repair.operations import Operation, Retag, Reversion, SetRpath, Strip
 from torchyard.package.repair.repair import new_name, repair
-from torchyard.package.repair.retag import WheelName, metadata_text, version_text, wheel_text
+from torchyard.package.repair.retag import metadata_text, version_text, wheel_text
 from torchyard.package.wheel.dist_info import updated_record
+from torchyard.package.wheel.name import WheelName
 from torchyard.package.wheel.platform_tags import refuse_unknown_platforms
 from torchyard.package.zip.directory import read_directory
 from torchyard.package.zip.raw_copy import _row

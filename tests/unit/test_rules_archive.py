@@ -26,7 +26,7 @@ from torchyard.checks.rule import Severity
 from torchyard.checks.table import parse_rule_table
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.package.contents import Binary, Contents, Fault, FaultKind, File, Kind
+from torchyard.package.contents import Binary, Contents, Fault, FaultKind, File
 from torchyard.package.wheel.dist_info import parse_record
 
 RECORD = f"{ABOUT}/RECORD"
@@ -44,7 +44,7 @@ def test_good_packages_have_no_findings() -> None:
     assert findings(wheel()) == ()
     assert findings(conda()) == ()
     members: dict[str, bytes | Binary] = {"libtiny/build-version": b"1.2.0+cpu"}
-    assert findings(contents("libtiny-shared-with-deps-1.2.0+cpu.zip", Kind.ZIP, members)) == ()
+    assert findings(contents("libtiny-shared-with-deps-1.2.0+cpu.zip", "zip", members)) == ()
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_conda_paths() -> None:
     assert "listed as one" in told(rows({"_path": module, "path_type": "softlink"}))
     assert "without a SHA-256" in told(rows({"_path": module}))
     assert "can't be read" in told(b"[[[")
-    assert found_by("conda-paths", contents("x-1-0.conda", Kind.CONDA, {})) == [
+    assert found_by("conda-paths", contents("x-1-0.conda", "conda", {})) == [
         "info/paths.json: the package has no list of its files"
     ]
 
@@ -192,7 +192,7 @@ def test_dist_info() -> None:
     two = wheel({"tiny-1.1.0.dist-info/METADATA": METADATA})
     (found,) = found_by("dist-info", two)
     assert "has tiny-1.1.0.dist-info, tiny-1.2.0+cpu.dist-info" in found
-    (found,) = found_by("dist-info", contents(WHEEL_NAME, Kind.WHEEL, {"tiny/x.py": b""}))
+    (found,) = found_by("dist-info", contents(WHEEL_NAME, "wheel", {"tiny/x.py": b""}))
     assert "has none" in found
     (found,) = found_by("dist-info", wheel(name=WHEEL_NAME.replace("1.2.0", "1.3.0")))
     assert "not that of tiny 1.3.0+cpu" in found
@@ -325,7 +325,7 @@ def test_what_may_be_at_the_root(name: str) -> None:
 
 def test_a_distribution_may_have_a_general_name() -> None:
     named = {"build/__init__.py": b"", "build-1.0.dist-info/METADATA": b""}
-    package = contents("build-1.0-py3-none-any.whl", Kind.WHEEL, named)
+    package = contents("build-1.0-py3-none-any.whl", "wheel", named)
     assert found_by("top-level", package) == []
 
 
@@ -400,7 +400,7 @@ def test_what_only_tells_how_a_package_was_built_is_a_note() -> None:
 def test_duplicate_file() -> None:
     def package(*files: File) -> Contents:
         return Contents(
-            file_name=WHEEL_NAME, kind=Kind.WHEEL, size=1, files={f.name: f for f in files}
+            file_name=WHEEL_NAME, format="wheel", size=1, files={f.name: f for f in files}
         )
 
     first, copy = (member("x", b"x", size=5_000_000) for _ in range(2))
@@ -413,7 +413,7 @@ def test_duplicate_file() -> None:
 
 def test_size_budget() -> None:
     files = {f"f{n}": member(f"f{n}", b"%d" % n, size=n * 1_000_000) for n in range(1, 9)}
-    package = Contents(file_name="a.zip", kind=Kind.ZIP, size=36_000_000, files=files)
+    package = Contents(file_name="a.zip", format="zip", size=36_000_000, files=files)
     policy = CheckPolicy(budget="35 MB", severity={"label-zip": "off"})
     (found,) = findings(package, policy=policy)
     assert found.rule == "size-budget"

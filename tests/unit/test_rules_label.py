@@ -23,7 +23,7 @@ from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.rule import Severity
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.package.contents import Binary, Fault, FaultKind, Kind
+from torchyard.package.contents import Binary, Fault, FaultKind
 
 ARM = Binary(format="elf", machine="aarch64")
 MAC = Binary(format="mach-o", machine="arm64", minimum_system="14.0")
@@ -152,9 +152,9 @@ def test_label_version_of_other_packages() -> None:
     old = {f"{SITE}/tiny/version.py": VERSION.replace(b"1.2.0", b"1.1.0")}
     assert len(found_by("label-version", conda(old))) == 1
     files = {"libtorch/build-version": b"2.13.0+cu130\n", "libtorch/build-hash": b"7047546\n"}
-    assert found_by("label-version", contents(ZIP, Kind.ZIP, files)) == []
+    assert found_by("label-version", contents(ZIP, "zip", files)) == []
     wrong = {"libtorch/build-version": b"2.12.0\n", "libtorch/build-hash": b"\n"}
-    assert found_by("label-version", contents(ZIP, Kind.ZIP, wrong)) == [
+    assert found_by("label-version", contents(ZIP, "zip", wrong)) == [
         "libtorch/build-hash: this is no commit: ",
         "libtorch/build-version: the file says 2.12.0, and the package is 2.13.0+cu130",
     ]
@@ -175,7 +175,7 @@ def test_label_name() -> None:
 
 def test_label_zip() -> None:
     def told(*names: str) -> list[str]:
-        return found_by("label-zip", contents(ZIP, Kind.ZIP, dict.fromkeys(names, b"")))
+        return found_by("label-zip", contents(ZIP, "zip", dict.fromkeys(names, b"")))
 
     assert told("libtorch/lib/libtorch.so.2", "libtorch/include/a.h") == []
     assert told("libtorch/lib/torch.lib") == []
@@ -184,12 +184,12 @@ def test_label_zip() -> None:
     (found,) = told("torch/lib/libtorch.so", "torch-2.13.0.dist-info/WHEEL")
     assert "this is a wheel under another name" in found
     torn = (Fault(FaultKind.STRUCTURE, "", "is cut off"),)
-    assert found_by("label-zip", contents(ZIP, Kind.ZIP, {}, torn)) == []
+    assert found_by("label-zip", contents(ZIP, "zip", {}, torn)) == []
 
 
 def test_what_a_torn_archive_lacks_is_not_told() -> None:
     torn = (Fault(FaultKind.STRUCTURE, "", "is cut off"),)
-    for name, kind in ((WHEEL_NAME, Kind.WHEEL), ("tiny-1.2.0-0.conda", Kind.CONDA)):
+    for name, kind in ((WHEEL_NAME, "wheel"), ("tiny-1.2.0-0.conda", "conda")):
         rules = {found.rule for found in findings(contents(name, kind, {}, torn))}
         assert rules == {"archive-structure"}
 
@@ -244,10 +244,10 @@ def test_what_other_packages_promise() -> None:
         compute="cpu",
     )
     for name in (ZIP, ZIP.replace("+", "%2B"), ZIP.replace("shared", "win-shared")):
-        expected = expected_of(contents(name, Kind.ZIP, {}))
+        expected = expected_of(contents(name, "zip", {}))
         assert expected == Expected(name="libtorch", version="2.13.0+cu130", compute="cu130")
-    assert expected_of(contents("what.zip", Kind.ZIP, {})) == Expected()
-    cuda = expected_of(contents("pytorch-2.13.0-cuda130_mkl_py312_h1_300.conda", Kind.CONDA, {}))
+    assert expected_of(contents("what.zip", "zip", {})) == Expected()
+    cuda = expected_of(contents("pytorch-2.13.0-cuda130_mkl_py312_h1_300.conda", "conda", {}))
     assert (cuda.name, cuda.compute) == ("pytorch", "cu130")
 
 
@@ -270,7 +270,7 @@ def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
 
 @pytest.mark.parametrize("folder", [ABOUT, "libtorch"])
 def test_what_an_order_promises(folder: str) -> None:
-    kind, name = (Kind.WHEEL, WHEEL_NAME) if folder == ABOUT else (Kind.ZIP, "what.zip")
+    kind, name = ("wheel", WHEEL_NAME) if folder == ABOUT else ("zip", "what.zip")
     expected = expected_of(contents(name, kind, {f"{folder}/torchyard-order.json": _order()}))
     assert expected.compute == "cu130"
     assert expected.archs == ("8.0", "9.0+PTX")

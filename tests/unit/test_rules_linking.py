@@ -4,7 +4,7 @@ from tests.made import EXPECTED, hits, library, package, subject_of
 
 from torchyard.checks.loader.resolve import How, folders, links_of
 from torchyard.checks.policy import CheckPolicy
-from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.contents import Binary, Contents
 
 CONDA_INDEX = (
     b'{"name": "thing", "version": "1.0", "build": "0", "subdir": "linux-64", "depends": ["other"]}'
@@ -86,10 +86,10 @@ def test_links_are_followed() -> None:
         "lib/liba.so.1": "liba.so.1.2",
         "lib/liba.so.1.2": library("libc.so.6"),
     }
-    contents = package(files, kind=Kind.ZIP, name="libthing.zip")
+    contents = package(files, kind="zip", name="libthing.zip")
     assert found(contents)["program", "liba.so.1"] == How.PACKAGE
     del files["lib/liba.so.1.2"]
-    contents = package(files, kind=Kind.ZIP, name="libthing.zip")
+    contents = package(files, kind="zip", name="libthing.zip")
     assert found(contents)["program", "liba.so.1"] == How.MISSING
 
 
@@ -162,7 +162,7 @@ def test_a_required_wheel_that_is_not_at_hand_may_have_what_is_looked_for_in_its
     assert hits("linking-unresolved", together), "it is at hand, and has no such library"
     conda = package(
         {"other/bin/tool": library("libother.so.1", runpath="$ORIGIN/..")},
-        kind=Kind.CONDA,
+        kind="conda",
         name="thing-1.0-0.conda",
         texts={"info/index.json": CONDA_INDEX},
     )
@@ -264,7 +264,7 @@ def test_linking_unresolved_says_what_would_fail(path: str, failing: str) -> Non
 def test_the_lib_of_an_environment_is_not_above(entry: str) -> None:
     files: dict[str, Binary | str] = {"thing/m.so": library(runpath=f"$ORIGIN:{entry}")}
     assert not hits("linking-rpath-above", subject_of(package(files)))
-    conda = package(files, kind=Kind.CONDA, name="thing-1.0-0.conda")
+    conda = package(files, kind="conda", name="thing-1.0-0.conda")
     assert hits("linking-rpath-above", subject_of(conda))
 
 
@@ -288,7 +288,7 @@ def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
         "libthing/bin/tool": library(runpath="$ORIGIN:$ORIGIN/../lib"),
         "libthing/lib/liba.so": library(),
     }
-    contents = package(files, kind=Kind.ZIP, name="libthing.zip", texts=order)
+    contents = package(files, kind="zip", name="libthing.zip", texts=order)
     assert not hits("linking-rpath", subject_of(contents, cpu))
     site = "lib/python3.12/site-packages/thing"
     files = {
@@ -296,7 +296,7 @@ def test_linking_rpath_in_a_zip_and_a_prefix() -> None:
         f"{site}/lib/liba.so": library(runpath="$ORIGIN:$ORIGIN/../../../.."),
     }
     order = {"info/torchyard-order.json": b'{"tasks": []}'}
-    contents = package(files, kind=Kind.CONDA, name="thing-1-0.conda", texts=order)
+    contents = package(files, kind="conda", name="thing-1-0.conda", texts=order)
     assert hits("linking-rpath", subject_of(contents, cpu)) == []
 
 
@@ -357,7 +357,7 @@ def test_what_needs_others_of_the_package_is_no_orphan() -> None:
 
 
 def test_libraries_for_others_are_no_orphans() -> None:
-    contents = package({"lib/liba.so": library()}, kind=Kind.ZIP, name="libthing.zip")
+    contents = package({"lib/liba.so": library()}, kind="zip", name="libthing.zip")
     assert not hits("linking-orphan", subject_of(contents))
 
 
@@ -398,7 +398,7 @@ def test_a_runtime_with_its_full_version_is_the_same_one() -> None:
         "lib/libgomp.so.1.0.0": library(soname="libgomp.so.1"),
         "lib/libgomp-plugin-nvptx.so.1": library("libgomp.so.1"),
     }
-    contents = package(files, kind=Kind.ZIP, name="libthing.zip")
+    contents = package(files, kind="zip", name="libthing.zip")
     assert not hits("linking-openmp", subject_of(contents))
 
 

@@ -3,8 +3,13 @@ import pytest
 from tests.contents import INDEX
 from tests.made import hits, library, package, subject_of
 
-from torchyard.checks.loader.companions import is_vendors, name_of, requirements_of, siblings_of
-from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.checks.loader.companions import (
+    distribution_of,
+    is_vendors,
+    requirements_of,
+    siblings_of,
+)
+from torchyard.package.contents import Binary, Contents
 
 CUBLAS = "nvidia_cublas-13.0.0-py3-none-manylinux_2_27_x86_64.whl"
 FILES: dict[str, Binary | str] = {
@@ -98,7 +103,7 @@ def test_torch_must_bring_its_own_libraries() -> None:
 def conda(name: str, files: dict[str, Binary | str], depends: list[str]) -> Contents:
     index = msgspec.json.encode({**INDEX, "name": name, "depends": depends})
     file = f"{name}-1.0-h0_0.conda"
-    return package(files, name=file, kind=Kind.CONDA, texts={"info/index.json": index})
+    return package(files, name=file, kind="conda", texts={"info/index.json": index})
 
 
 def test_dependencies_of_a_conda_package_are_trusted_unless_they_are_given() -> None:
@@ -129,12 +134,12 @@ def test_a_link_may_lead_to_the_file_of_another_package() -> None:
 @pytest.mark.parametrize(
     ("file", "kind", "name"),
     [
-        (CUBLAS, Kind.WHEEL, "nvidia-cublas"),
-        ("libtorch-cuda-linalg-2.13.0-h0_0.conda", Kind.CONDA, "libtorch-cuda-linalg"),
+        (CUBLAS, "wheel", "nvidia-cublas"),
+        ("libtorch-cuda-linalg-2.13.0-h0_0.conda", "conda", "libtorch-cuda-linalg"),
     ],
 )
-def test_names_are_those_of_the_file(file: str, kind: Kind, name: str) -> None:
-    assert name_of(package({}, name=file, kind=kind)) == name
+def test_names_are_those_of_the_file(file: str, kind: str, name: str) -> None:
+    assert distribution_of(package({}, name=file, kind=kind)) == name
 
 
 def test_damaged_metadata_asks_for_nothing() -> None:
@@ -144,9 +149,7 @@ def test_damaged_metadata_asks_for_nothing() -> None:
         b'{"depends": 1}',
         msgspec.json.encode({**INDEX, "depends": ["", " "]}),
     ):
-        contents = package(
-            {}, name="a-1-0.conda", kind=Kind.CONDA, texts={"info/index.json": index}
-        )
+        contents = package({}, name="a-1-0.conda", kind="conda", texts={"info/index.json": index})
         assert requirements_of(contents) == {}
 
 

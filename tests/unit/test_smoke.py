@@ -28,7 +28,6 @@ from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_sui
 from torchyard.checks.smoke.surroundings import Environment, plain
 from torchyard.errors import ConfigError, UsageError
 from torchyard.host.timed_run import run_with_timeout
-from torchyard.package.contents import Kind
 from torchyard.reports.smoke.document import smoke_document
 from torchyard.reports.smoke.text import smoke_report
 
@@ -258,7 +257,7 @@ def test_modules_are_what_can_be_imported() -> None:
 
 def test_a_conda_package_for_another_system_does_not_fit() -> None:
     def package(subdir: str) -> PackageUnderTest:
-        return PackageUnderTest(path="x.conda", kind=Kind.CONDA, name="x", subdir=subdir)
+        return PackageUnderTest(path="x.conda", format="conda", name="x", subdir=subdir)
 
     refuse_other_subdirs(package("noarch"))
     with pytest.raises(UnfitError, match="it is for plan9-386, and this is "):
@@ -269,7 +268,7 @@ def test_a_conda_package_for_another_system_does_not_fit() -> None:
 
 
 def surroundings_of(compute: str, tmp_path: Path) -> tuple[PackageUnderTest, Installation]:
-    specimen = PackageUnderTest(path="x.zip", kind=Kind.ZIP, name="x", compute=compute)
+    specimen = PackageUnderTest(path="x.zip", format="zip", name="x", compute=compute)
     (tmp_path / "env").mkdir()
     return specimen, Installation(installer=Installer.UNZIP, prefix=str(tmp_path / "env"))
 
@@ -300,7 +299,7 @@ def test_wrong_libraries_have_the_names_that_users_met(tmp_path: Path) -> None:
 
 def test_what_a_package_can_not_survive_together_is_done_in_turns() -> None:
     def conditions(compute: str, environment: Environment) -> frozenset[Condition]:
-        wheel = PackageUnderTest(path="x.whl", kind=Kind.WHEEL, name="x", compute=compute)
+        wheel = PackageUnderTest(path="x.whl", format="wheel", name="x", compute=compute)
         return conditions_of(environment, wheel)
 
     assert conditions("cpu", Environment.HOSTILE) == set(Condition)

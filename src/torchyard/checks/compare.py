@@ -8,9 +8,11 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.checks.expected import Expected, expected_of
-from torchyard.checks.metadata_reader import about_text, conda_index, fields_of
 from torchyard.model.values import Value
-from torchyard.package.contents import Binary, Contents, File, Kind, VersionNeed, is_library
+from torchyard.package.conda.index import conda_index
+from torchyard.package.contents import Binary, Contents, File, VersionNeed, is_library
+from torchyard.package.formats import format_of
+from torchyard.package.wheel.metadata import about_text, fields_of
 
 _PYTHON_TAG = re.compile(r"\.(cpython|cp)-?\d+t?(?=[-.])")
 _METADATA_FOLDER = re.compile(r"^[^/]+\.(dist-info|data)/")
@@ -119,7 +121,7 @@ class Answer(Value, kw_only=True):
 
 def compare(before: Contents, after: Contents) -> Comparison:
     """Put two packages side by side; members are the same if they are at the same place."""
-    roots = [] if before.kind == after.kind else [_root(before), _root(after)]
+    roots = [] if before.format == after.format else [_root(before), _root(after)]
     old, new = _places(before, roots), _places(after, roots)
     both = [(old[place], file) for place, file in new.items() if place in old]
     changed = [(a, b) for a, b in both if (a.digest, a.link) != (b.digest, b.link)]
@@ -176,7 +178,7 @@ def _places(contents: Contents, roots: Sequence[str]) -> dict[str, File]:
 
 def _root(contents: Contents) -> str:
     """The folder that has nearly all: `torch/` of a wheel is `libtorch/` of a zip."""
-    if contents.kind is Kind.CONDA:
+    if not format_of(contents).IN_ONE_FOLDER:
         return ""
     sizes: Counter[str] = Counter()
     for file in contents.files.values():

@@ -2,25 +2,21 @@
 
 import re
 from collections.abc import Iterable
-from typing import assert_never
-from urllib.parse import unquote
 
 import msgspec
 from packaging.requirements import Requirement
-from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 
-from torchyard.checks.metadata_reader import conda_index, metadata_fields, values
 from torchyard.config.tables import load_tables
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.values import Value
-from torchyard.package.contents import Contents, Kind
+from torchyard.package.contents import Contents
+from torchyard.package.format import Label
+from torchyard.package.formats import format_of
+from torchyard.package.wheel.metadata import metadata_fields, values
 
-_ZIP = re.compile(r"(?P<name>lib[^-]+)-(?:.+-)?(?P<version>\d[^-]*)(?:-debug)?\.zip")
-_CONDA = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)\.(?:conda|tar\.bz2)")
 _LOCAL = re.compile(r"(?:cpu|cu\d+|rocm\d+(?:\.\d+)*|xpu)(?![^.])")
 _BUILD = re.compile(r"(?P<cpu>cpu)_|cuda(?P<cuda>\d{3})")
-_PYTHON_ABI = re.compile(r"python_abi .* \*_(?P<abi>cp\d+t?)")
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
 _ORDER = msgspec.json.Decoder(JobSpec)
@@ -51,57 +47,25 @@ class Expected(Value, kw_only=True):
 
 def expected_of(contents: Contents) -> Expected:
     """Read a package's name and its order."""
-    match contents.kind:
-        case Kind.WHEEL:
-            expected = _of_wheel(contents)
-        case Kind.CONDA:
-            expected = _of_conda(contents)
-        case Kind.ZIP:
-            expected = _of_zip(contents)
-        case _:
-            assert_never(contents.kind)
+    label = format_of(contents).label(contents)
+    expected = Expected(
+        name=label.name,
+        version=label.version,
+        python=label.python,
+        abi=label.abi,
+        platforms=label.platforms,
+        compute=_compute(contents, label),
+    )
     order = order_of(contents)
     return expected if order is None else _as_ordered(expected, order)
 
 
-def _of_wheel(contents: Contents) -> Expected:
-    try:
-        name, version, _, _ = parse_wheel_filename(contents.file_name)
-    except ValueError:
-        return Expected(compute=_required_compute(contents))
-    python, abi, platforms = contents.file_name.removesuffix(".whl").split("-")[-3:]
-    return Expected(
-        name=name,
-        version=str(version),
-        python=python,
-        abi=abi,
-        platforms=tuple(platforms.split(".")),
-        compute=local_compute(str(version)) or _required_compute(contents),
-    )
-
-
-def _of_conda(contents: Contents) -> Expected:
-    named = _CONDA.fullmatch(contents.file_name)
-    index = conda_index(contents)
-    found = _BUILD.match(named["build"]) if named else None
-    abis = (_PYTHON_ABI.fullmatch(need) for need in (index.depends if index else ()))
-    abi = next((match["abi"] for match in abis if match), "")
-    return Expected(
-        name=named["name"] if named else "",
-        version=named["version"] if named else "",
-        python=abi.removesuffix("t"),
-        abi=abi,
-        platforms=(index.subdir,) if index and index.subdir else (),
-        compute=(found["cpu"] or f"cu{found['cuda']}") if found else "",
-    )
-
-
-def _of_zip(contents: Contents) -> Expected:
-    named = _ZIP.fullmatch(unquote(contents.file_name))
-    if named is None:
-        return Expected()
-    version = named["version"]
-    return Expected(name=named["name"], version=version, compute=local_compute(version))
+def _compute(contents: Contents, label: Label) -> str:
+    """The compute platform by the build string, else by the local version or the requirements."""
+    if label.build:
+        found = _BUILD.match(label.build)
+        return (found["cpu"] or f"cu{found['cuda']}") if found else ""
+    return local_compute(label.version) or _required_compute(contents)
 
 
 def local_compute(version: str) -> str:

@@ -14,14 +14,6 @@ def is_library(name: str) -> bool:
     return _LIBRARY.search(name) is not None
 
 
-class Kind(StrEnum):
-    """What sort of package a file is, by its name."""
-
-    WHEEL = "wheel"
-    CONDA = "conda"
-    ZIP = "zip"
-
-
 class FaultKind(StrEnum):
     """What can be wrong with an archive before anybody asks what its files mean."""
 
@@ -111,9 +103,15 @@ class Contents(Value, kw_only=True):
     """All of a package. Conda packages have the files of `info/` with the others."""
 
     file_name: str
-    kind: Kind
+    format: str
+    """Its name in `torchyard.package.formats`."""
     size: int
     files: dict[str, File]
     texts: dict[str, bytes] = {}
     """The small files that speak of the package or of how to compile against it; see `is_kept`."""
     faults: tuple[Fault, ...] = ()
+
+
+def is_torn(contents: Contents) -> bool:
+    """Whether the archive can't be read as it should, so that files may be missing."""
+    return any(fault.kind is FaultKind.STRUCTURE for fault in contents.faults)

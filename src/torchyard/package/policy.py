@@ -5,23 +5,15 @@ Directories in a library are relative to it, so each depends on how deep the lib
 
 import os
 from collections.abc import Collection, Iterator, Mapping
-from enum import StrEnum
 from functools import cache
 from pathlib import PurePosixPath
 
+from torchyard.config.tables import load_tables
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match, matches
 from torchyard.model.values import Value
 from torchyard.package.tables import parse_table
-
-
-class Layout(StrEnum):
-    """How the files of a package lie once it is installed."""
-
-    WHEEL = "wheel"
-    LIBTORCH = "libtorch"
-    CONDA = "conda"
 
 
 class LayoutRow(Value, kw_only=True):
@@ -87,7 +79,7 @@ class Layouts(Value, kw_only=True):
     preloads: tuple[str, ...]
     openmp: tuple[str, ...]
     opens: dict[str, tuple[str, ...]]
-    layout: dict[Layout, LayoutRow]
+    layout: dict[str, LayoutRow]
     compute: dict[str, ComputeRow]
 
     @property
@@ -168,12 +160,12 @@ def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 
-def policy_for(layout: Layout, compute: str, package: str) -> Policy:
-    """The rules for a package; `package` is the Python package's folder, empty if it has none."""
+def policy_for(form: str, compute: str, package: str) -> Policy:
+    """The rules for a package of a format; `package` is its Python package's folder, or empty."""
     layouts = load_layouts()
     for row in layouts.compute.values():
         if any_match(compute, row.names):
-            rows = layouts.layout[layout], row
+            rows = layouts.layout[form], row
             return Policy(layouts=layouts, layout=rows[0], compute=rows[1], package=package)
     msg = f"no rules are known for the libraries of packages for `{compute}`"
     raise DataError(msg, hint="add a section [compute.…] to data/layouts.toml")
@@ -191,9 +183,13 @@ def parse_layouts(text: str) -> Layouts:
 
 
 def _problems(layouts: Layouts) -> Iterator[str]:
-    for layout in Layout:
-        if layout not in layouts.layout:
-            yield f"lacks the layout `{layout}`"
+    formats = load_tables().formats
+    for name in layouts.layout:
+        if name not in formats:
+            yield f"is malformed: it has the layout of an unknown format, `{name}`"
+    for name in formats:
+        if name not in layouts.layout:
+            yield f"lacks the layout `{name}`"
     for name, row in layouts.compute.items():
         for wheel in row.wheels:
             if PurePosixPath(wheel.folder).is_absolute() or ".." in wheel.folder:

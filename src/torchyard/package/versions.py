@@ -2,21 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
 
-from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from torchyard.errors import ConfigError, TorchyardError
 
 _GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
-
-
-class Tags(NamedTuple):
-    """The first two tags of a wheel."""
-
-    python: str
-    abi: str
 
 
 def local_version(version: str, compute: str) -> str:
@@ -44,11 +35,6 @@ def is_version(text: str) -> bool:
     return True
 
 
-def wheel_tags(python: str) -> Tags:
-    """The tags of a Python as `data/pythons.toml` names it: `cp313t` is the ABI of `cp313`."""
-    return Tags(python.removesuffix("t"), python)
-
-
 def glibc_of(versions: Iterable[str]) -> tuple[int, int] | None:
     """The oldest glibc that has all of these versions of symbols, if some are glibc's."""
     found = (_GLIBC.fullmatch(version) for version in versions)
@@ -60,15 +46,6 @@ def package_folder(name: str) -> str:
     return re.sub(r"[-_.]+", "_", name)
 
 
-def wheel_stem(name: str, version: str) -> str:
-    """The beginning of a wheel's name and of its folders: `my_torch-1.2.0+cpu`."""
-    return f"{canonicalize_name(name).replace('-', '_')}-{parse_version(version)}"
-
-
-def wheel_name(name: str, version: str, tags: Tags, platform_tag: str) -> str:
-    return f"{wheel_stem(name, version)}-{tags.python}-{tags.abi}-{platform_tag}.whl"
-
-
-def libtorch_name(name: str, version: str) -> str:
-    """The name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`."""
-    return f"lib{name}-shared-with-deps-{parse_version(version)}.zip"
+def unquoted(file_name: str) -> str:
+    """A file name as it was before some program for downloads took it from an address."""
+    return file_name.replace("%2B", "+").replace("%2b", "+")

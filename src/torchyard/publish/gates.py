@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from shlex import quote
 from typing import NamedTuple
 
-from torchyard.checks.metadata_reader import fields_of, values
 from torchyard.checks.rule import Severity
 from torchyard.errors import Diagnostic, PublishError
 from torchyard.index.conda.repodata import NOARCH, name_of
 from torchyard.index.entry import SHARED, State
 from torchyard.model.matrix import any_match
+from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part

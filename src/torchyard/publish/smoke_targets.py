@@ -6,7 +6,6 @@ from urllib.parse import quote
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.index.availability import age
 from torchyard.index.entry import WHOLE, package_key
-from torchyard.package.contents import Kind
 from torchyard.publish.channel.layout import parse_part
 from torchyard.publish.resolve.compatibility import conda_record, flavour_of
 from torchyard.publish.select import Chosen, project_of
@@ -44,7 +43,7 @@ def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTe
             case "simple":
                 yield PackageUnderTest(
                     path=entry.file,
-                    kind=Kind.WHEEL,
+                    format="wheel",
                     name=part.name,
                     index=f"{address}/{entry.variant or WHOLE}/",
                     **told,
@@ -53,7 +52,7 @@ def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTe
                 record = conda_record(entry)
                 yield PackageUnderTest(
                     path=entry.file,
-                    kind=Kind.CONDA,
+                    format="conda",
                     name=record.name,
                     build=record.build,
                     subdir=part.name,
@@ -63,7 +62,7 @@ def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTe
             case "libtorch":
                 yield PackageUnderTest(
                     path=entry.file,
-                    kind=Kind.ZIP,
+                    format="zip",
                     name=part.name,
                     index=f"{address}/{quote(package_key(entry.sha256, entry.file))}",
                     **told,

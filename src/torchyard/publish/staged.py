@@ -5,7 +5,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple
 
 import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,16 +13,18 @@ from packaging.utils import canonicalize_name
 
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.expected import order_of as carried_order
-from torchyard.checks.metadata_reader import about_text, conda_index, fields_of, values
 from torchyard.checks.rule import Finding
 from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
 from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import SHARED, Entry, order_of
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.package.conda.index import INDEX, RUN_EXPORTS
-from torchyard.package.contents import Contents, Kind
-from torchyard.package.read import kind_of, read_package
+from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index
+from torchyard.package.contents import Contents
+from torchyard.package.formats import format_named, suffixes
+from torchyard.package.read import read_package
+from torchyard.package.wheel.metadata import about_text, fields_of, values
+from torchyard.package.zip.writer import DEBUG
 from torchyard.recipes.pytorch import commit_of
 
 Grouping = Literal["compute", "compute-blas"]
@@ -31,8 +33,6 @@ Grouping = Literal["compute", "compute-blas"]
 PROVENANCE = ".provenance"
 METADATA = ".metadata"
 
-_PACKAGES = (".whl", ".conda", ".tar.bz2", ".zip")
-_DEBUG = "-debug.zip"
 _CONDA_NAME = re.compile(r"[^\s=<>!~\[]+")
 _SUBDIR = re.compile(r"noarch|[a-z0-9]+-[a-z0-9]+")
 _CHUNK = 1 << 20
@@ -111,10 +111,11 @@ def find_packages(paths: Iterable[Path]) -> list[Path]:
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            below = sorted(p for p in path.rglob("*") if p.name.endswith(_PACKAGES) and p.is_file())
-            found.update((p, None) for p in below if not p.name.endswith(_DEBUG))
+            ends = suffixes()
+            below = sorted(p for p in path.rglob("*") if p.name.endswith(ends) and p.is_file())
+            found.update((p, None) for p in below if not p.name.endswith(DEBUG))
         elif path.is_file():
-            kind_of(path.name)
+            format_named(path.name)
             found[path] = None
         else:
             msg = f"there is no `{path}`"
@@ -154,15 +155,13 @@ def _entry(contents: Contents, digests: Digests, grouping: Grouping, now: str) -
 
 
 def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
-    match contents.kind:
-        case Kind.WHEEL:
+    match contents.format:
+        case "wheel":
             return _wheel(path, contents, entry, findings)
-        case Kind.CONDA:
+        case "conda":
             return _conda(path, contents, entry, findings, md5)
-        case Kind.ZIP:
-            return _libtorch(path, contents, entry, findings)
         case _:
-            assert_never(contents.kind)
+            return _libtorch(path, contents, entry, findings)
 
 
 def _has_source(order: JobSpec) -> bool:

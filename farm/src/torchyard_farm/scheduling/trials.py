@@ -8,6 +8,7 @@ import msgspec
 
 from torchyard import __version__
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
+from torchyard.config.tables import load_tables
 from torchyard.index.availability import ANY_PLATFORM, cell_of, fits_of
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Config
@@ -16,7 +17,6 @@ from torchyard.model.job_spec import Task
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
-from torchyard.package.contents import Kind
 from torchyard.publish.select import Chosen
 from torchyard.publish.smoke_targets import specimens
 from torchyard.recipes.proof import PUBLISHED
@@ -87,9 +87,7 @@ def _cell(one: Chosen, specimen: PackageUnderTest) -> Cell:
         return cell
     platform, python = next(iter(fits_of(one.part, one.entry)), (ANY_PLATFORM, ""))
     compute, _, variant = (one.entry.variant or specimen.compute).partition("-")
-    return Cell(
-        platform, compute or _ANY, variant or _ANY, python or ANY_PYTHON, specimen.kind.value
-    )
+    return Cell(platform, compute or _ANY, variant or _ANY, python or ANY_PYTHON, specimen.format)
 
 
 def _settings(trial: ChannelTrial, one: Chosen, specimen: PackageUnderTest) -> dict[str, Setting]:
@@ -102,7 +100,7 @@ def _settings(trial: ChannelTrial, one: Chosen, specimen: PackageUnderTest) -> d
         "pass_env": _REACH,
         "torchyard": __version__,
     }
-    if specimen.kind is Kind.CONDA and smoke.channels:
+    if load_tables().formats[specimen.format].channels and smoke.channels:
         settings["channels"] = smoke.channels
     if smoke.tests and one.entry.cell and _project(one.entry.cell) == trial.config.project.name:
         settings["tests"] = smoke.tests

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.metadata_reader import conda_index, installed, metadata_fields, values
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.contents import Binary, Contents
+from torchyard.package.formats import format_of, installed_paths, is_split
 from torchyard.package.policy import ImportedRow, WheelRow, load_layouts
 
 TOOLKIT = "cuda-toolkit"
@@ -36,22 +36,25 @@ class Siblings:
 
     def __init__(self, subject: Subject) -> None:
         contents = subject.contents
-        self.kind = contents.kind
+        self.form = format_of(contents)
+        self._split = is_split(contents)
         self.requirements = requirements_of(contents, _environment(subject))
         self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
         self.given: dict[str, list[Contents]] = {}
         self._places: dict[str, set[str]] = {}
         for other in subject.others:
-            if other.kind == self.kind:
-                self.given.setdefault(name_of(other), []).append(other)
-                self._places.setdefault(name_of(other), set()).update(installed(other))
+            if other.format == contents.format:
+                name = distribution_of(other)
+                self.given.setdefault(name, []).append(other)
+                self._places.setdefault(name, set()).update(installed_paths(other))
         self._rows: list[WheelRow] = []
         self._imported: list[ImportedRow] = []
-        if self.kind == Kind.WHEEL:
-            known = {*self.given, name_of(contents)}  # what they have need not be looked up
+        if self.form.IN_ENVIRONMENT:
+            own = distribution_of(contents)
+            known = {*self.given, own}  # what they have need not be looked up
             layouts = load_layouts()
             self._rows = [row for row in layouts.wheels if row.distribution not in known]
-            self._imported = [r for r in layouts.imported if r.distribution != name_of(contents)]
+            self._imported = [r for r in layouts.imported if r.distribution != own]
 
     def at(self, folder: str, library: str) -> Brought | None:
         """Who brings a library to a folder."""
@@ -63,13 +66,13 @@ class Siblings:
         ]
         if not names and (owner := self._owner(folder)):
             names.append(owner)
-        if not names and self.kind == Kind.CONDA and self.trusts_dependencies and folder == "lib":
+        if not names and self._split and self.trusts_dependencies and folder == "lib":
             return Brought(tuple(sorted(self.requirements)), declared=True)
         return self._brought(names)
 
     def _owner(self, folder: str) -> str:
         """A required wheel of which nothing is known but that a folder has its name."""
-        if self.kind != Kind.WHEEL:
+        if not self.form.IN_ENVIRONMENT:
             return ""
         name = canonicalize_name(folder.partition("/")[0])
         known = {*self.given, *(row.distribution for row in self._rows)}
@@ -144,11 +147,9 @@ def is_vendors(library: str) -> bool:
     return any(any_match(plain, row.libraries) for row in load_layouts().wheels)
 
 
-def name_of(contents: Contents) -> str:
+def distribution_of(contents: Contents) -> str:
     """The normalised name of a package, by the name of its file."""
-    if contents.kind == Kind.CONDA:
-        return contents.file_name.rsplit("-", 2)[0]
-    return canonicalize_name(contents.file_name.partition("-")[0])
+    return format_of(contents).distribution(contents.file_name)
 
 
 def requirements_of(
@@ -156,7 +157,7 @@ def requirements_of(
 ) -> dict[str, Requirement]:
     """What a package asks for on Linux, by normalised names; extras are nobody's promise."""
     found: dict[str, Requirement] = {}
-    for line in _required(contents):
+    for line in format_of(contents).requirements(contents):
         try:
             requirement = Requirement(line)
             marker = requirement.marker
@@ -166,15 +167,6 @@ def requirements_of(
         if holds:
             found[canonicalize_name(requirement.name)] = requirement
     return found
-
-
-def _required(contents: Contents) -> Iterator[str]:
-    yield from values(metadata_fields(contents), "Requires-Dist")
-    index = conda_index(contents)
-    for depend in index.depends if index else ():
-        name, *_ = depend.split() or [""]
-        if not name.startswith("_"):  # what the machine must have: __glibc, __cuda
-            yield name
 
 
 def _environment(subject: Subject) -> dict[str, str]:

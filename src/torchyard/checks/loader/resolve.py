@@ -19,11 +19,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from torchyard.checks.loader.companions import Siblings, siblings_of
-from torchyard.checks.metadata_reader import PREFIX, installed
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary
+from torchyard.package.formats import installed_paths
 from torchyard.package.policy import load_layouts
+from torchyard.package.wheel.format import PREFIX
 
 _MODULE = re.compile(r"\.(?:abi3|cpython-[\w-]+)\.so$")
 _ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
@@ -108,7 +109,7 @@ class Resolver:
         is_musl = any(tag.startswith("musllinux_") for tag in subject.expected.platforms)
         system = layouts.musl if is_musl else layouts.system
         self.system = (*system, *layouts.drivers, *subject.policy.system)
-        self.names = installed(subject.contents)
+        self.names = installed_paths(subject.contents)
         self.files = subject.contents.files
         self.binaries: dict[str, Binary] = {}
         self.by_name: dict[str, str] = {}

@@ -3,13 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
-from torchyard.checks.metadata_reader import about_text, in_site_packages
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
 from torchyard.model.quantity import parse_size, show_size
-from torchyard.package.contents import FaultKind, File, Kind
+from torchyard.package.contents import FaultKind, File
+from torchyard.package.formats import site_path
 from torchyard.package.versions import package_folder
+from torchyard.package.wheel.metadata import about_text, is_wheel
 
 _LARGEST = 5
 _MODULES = (".py", ".pyi", ".pyd", ".so")
@@ -97,7 +98,7 @@ def top_level(subject: Subject) -> Iterator[Hit]:
 
     Move the files into the package, or tell the build backend to leave them out.
     """
-    if subject.contents.kind is not Kind.WHEEL:
+    if not is_wheel(subject.contents):
         return
     table = load_rule_table()
     own = package_folder(subject.expected.name).lower()
@@ -136,7 +137,7 @@ def pth_file(subject: Subject) -> Iterator[Hit]:
     Do what it does when the package is imported. If there is no other way, allow it in the policy.
     """
     for member in filter(lambda name: name.endswith(".pth"), subject.contents.files):
-        path = in_site_packages(subject.contents, member)
+        path = site_path(subject.contents, member)
         if path is not None and "/" not in path:
             yield Hit("this file is run by every Python that starts", member)
 

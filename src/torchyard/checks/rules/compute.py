@@ -14,7 +14,8 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.model.archs import device_codes
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.contents import Binary, Contents
+from torchyard.package.formats import is_split
 from torchyard.package.policy import load_layouts
 
 _CUDA = re.compile(r"cu(\d\d)(\d)")
@@ -69,7 +70,7 @@ def archs(subject: Subject) -> Iterator[Hit]:
 
 def _is_whole(subject: Subject) -> bool:
     """Whether all libraries of a project are in one package; conda packages are parts of it."""
-    return bool(resolver_of(subject).binaries) and subject.contents.kind != Kind.CONDA
+    return bool(resolver_of(subject).binaries) and not is_split(subject.contents)
 
 
 @rule("compute-versions", Severity.ERROR, "another version of CUDA's libraries was tested")

@@ -17,7 +17,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.model.matrix import any_match
 from torchyard.package.conda.table import load_conda_table
-from torchyard.package.contents import Kind
+from torchyard.package.formats import is_split
 from torchyard.package.policy import load_layouts
 
 _OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
@@ -188,7 +188,7 @@ def opened(subject: Subject) -> Iterator[Hit]:
     """
     layouts = load_layouts()
     resolver = resolver_of(subject)
-    if subject.contents.kind == Kind.CONDA and siblings_of(subject).trusts_dependencies:
+    if is_split(subject.contents) and siblings_of(subject).trusts_dependencies:
         return
     for name, path in resolver.by_name.items():
         for glob in layouts.opened_by(name):

@@ -12,21 +12,21 @@ from packaging.utils import (
 )
 from packaging.version import Version
 
-from torchyard.checks.metadata_reader import (
-    about_text,
-    dist_info,
-    dist_infos,
-    fields_of,
-    is_torn,
-    metadata_fields,
-    values,
-)
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
 from torchyard.errors import BuildError
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Contents, Kind
+from torchyard.package.contents import Contents, is_torn
+from torchyard.package.wheel.metadata import (
+    about_text,
+    dist_info,
+    dist_infos,
+    fields_of,
+    is_wheel,
+    metadata_fields,
+    values,
+)
 from torchyard.package.wheel.write import Field, parse_metadata
 
 _LONG = 255
@@ -46,7 +46,7 @@ def dist_info_folder(subject: Subject) -> Iterator[Hit]:
     Build in a clean directory. To rename or retag a wheel use `torchyard repair`.
     """
     contents, expected = subject.contents, subject.expected
-    if contents.kind is not Kind.WHEEL:
+    if not is_wheel(contents):
         return
     found = dist_infos(contents)
     if not found and is_torn(contents):
@@ -230,7 +230,7 @@ def metadata_name(subject: Subject) -> Iterator[Hit]:
     Use `torchyard repair` to change a version; it rewrites all places.
     """
     contents, expected = subject.contents, subject.expected
-    if contents.kind is not Kind.WHEEL:
+    if not is_wheel(contents):
         return
     try:
         parse_wheel_filename(contents.file_name)

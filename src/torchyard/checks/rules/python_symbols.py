@@ -13,7 +13,8 @@ from torchyard.checks.subject import Subject
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match
-from torchyard.package.contents import Binary, Kind
+from torchyard.package.contents import Binary
+from torchyard.package.formats import format_of
 
 _PYTHON = re.compile(rb"\0(_?Py[^\0]*)(?=\0)")
 _PYTHONS = re.compile(r"python|\.abi3\.", re.IGNORECASE)
@@ -63,7 +64,7 @@ def python(subject: Subject) -> Iterator[Hit]:
     for path, binary in resolver.binaries.items():
         member = resolver.names[path]
         for library in binary.needed:
-            if library.startswith("libpython") and subject.contents.kind == Kind.WHEEL:
+            if library.startswith("libpython") and format_of(subject.contents).IN_ENVIRONMENT:
                 what = f"needs `{library}`, which a wheel must not"
                 yield Hit(what, member, "do not link with libpython")
         names = python_names(binary)

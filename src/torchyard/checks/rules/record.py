@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache
 
-from torchyard.checks.metadata_reader import dist_info, is_torn
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.errors import BuildError
-from torchyard.package.conda.index import PATHS, CondaPath, parse_paths
-from torchyard.package.contents import Contents, File, Kind
+from torchyard.package.conda.index import PATHS, CondaPath, is_conda, parse_paths
+from torchyard.package.contents import Contents, File, is_torn
 from torchyard.package.wheel.dist_info import Recorded, parse_record
+from torchyard.package.wheel.metadata import dist_info
 
 _STRONG = frozenset(("sha256", "sha384", "sha512"))
 _REWRITE = "write RECORD last, when no file changes any more"
@@ -47,7 +47,7 @@ def record_missing(subject: Subject) -> Iterator[Hit]:
     """
     contents = subject.contents
     folder = dist_info(contents)
-    if contents.kind is not Kind.WHEEL or not folder:
+    if not folder:
         return
     member = f"{folder}/RECORD"
     if member not in contents.files:
@@ -125,7 +125,7 @@ def conda_paths(subject: Subject) -> Iterator[Hit]:
     Build the package again, and change no file afterwards.
     """
     contents = subject.contents
-    if contents.kind is not Kind.CONDA or is_torn(contents):
+    if not is_conda(contents) or is_torn(contents):
         return
     if PATHS not in contents.texts:
         yield Hit("the package has no list of its files", PATHS)

@@ -1,23 +1,20 @@
 """Rules about the directories that libraries look into: their rpaths."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from torchyard.checks.expected import order_of
 from torchyard.checks.loader.resolve import folders, is_program, resolver_of
-from torchyard.checks.metadata_reader import PREFIX
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.linking import and_others
 from torchyard.checks.subject import Subject
 from torchyard.errors import DataError
-from torchyard.package.contents import Binary, Kind
-from torchyard.package.policy import Layout, Policy, load_layouts, policy_for
-from torchyard.package.versions import package_folder
+from torchyard.package.contents import Binary
+from torchyard.package.formats import format_of
+from torchyard.package.policy import Policy, load_layouts, policy_for
+from torchyard.package.wheel.format import PREFIX
 
-_LAYOUTS = {Kind.WHEEL: Layout.WHEEL, Kind.ZIP: Layout.LIBTORCH, Kind.CONDA: Layout.CONDA}
-_SITE = "site-packages/"
-_ROOTS = {Kind.WHEEL: "site-packages", Kind.ZIP: "what is unpacked", Kind.CONDA: "the prefix"}
 _MOST_ENTRIES = 3
 """How many entries of an rpath are told before the others are only counted."""
 
@@ -35,26 +32,14 @@ def wanted_of(subject: Subject) -> Wanted | None:
     order = order_of(contents)
     if order is None:
         return None
-    package, root = "", ""
-    if contents.kind == Kind.ZIP:
-        root = next(iter(contents.files)).partition("/")[0] + "/"
-    elif contents.kind == Kind.CONDA:
-        package = _package_in_prefix(contents.files)
-    try:
-        if contents.kind == Kind.WHEEL:  # whatever the file was renamed to
-            package = package_folder(order.task.facts["name"] if order.tasks else expected.name)
-        return Wanted(policy_for(_LAYOUTS[contents.kind], expected.compute, package), root)
+    form = format_of(contents)
+    try:  # whatever the file was renamed to
+        project = order.task.facts["name"] if order.tasks else expected.name
+        package = form.python_package(contents, project)
+        policy = policy_for(contents.format, expected.compute, package)
+        return Wanted(policy, form.top_folder(contents))
     except (DataError, ValueError):  # or a scope that no plan would write
         return None
-
-
-def _package_in_prefix(names: Iterable[str]) -> str:
-    """The folder of the Python package whose libraries a conda package has."""
-    for name in names:
-        site, found, rest = name.partition(_SITE)
-        if found and ".so" in rest:
-            return f"{site}{_SITE}{rest.partition('/')[0]}"
-    return ""
 
 
 def _written(binary: Binary) -> str:
@@ -94,8 +79,9 @@ def above(subject: Subject) -> Iterator[Hit]:
 
     Correct the entry, or remove it: `torchyard repair --rpath` writes a new list.
     """
-    root = _ROOTS[subject.contents.kind]
-    lib = f"{PREFIX}/lib" if subject.contents.kind == Kind.WHEEL else ""
+    form = format_of(subject.contents)
+    root = form.ROOT
+    lib = f"{PREFIX}/lib" if form.IN_ENVIRONMENT else ""
 
     def leads_up(path: str, entry: str) -> bool:
         place = folders(path, entry)

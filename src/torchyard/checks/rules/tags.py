@@ -5,21 +5,17 @@ from collections.abc import Iterator
 
 from packaging.version import Version
 
-from torchyard.checks.metadata_reader import (
-    conda_index,
-    dist_infos,
-    in_site_packages,
-    is_torn,
-    metadata_fields,
-    values,
-)
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformRow, load_rule_table
 from torchyard.model.matrix import any_match
-from torchyard.package.conda.index import INDEX
-from torchyard.package.contents import Binary, Contents, Kind
+from torchyard.package.conda.index import INDEX, conda_index, is_conda
+from torchyard.package.conda.name import SUFFIXES
+from torchyard.package.contents import Binary, Contents, is_torn
+from torchyard.package.formats import site_path
+from torchyard.package.libtorch.format import is_libtorch
 from torchyard.package.versions import package_folder
+from torchyard.package.wheel.metadata import dist_infos, metadata_fields, values
 
 _MACOS = re.compile(r"macosx_(?P<major>\d+)_(?P<minor>\d+)_")
 _MODULE = re.compile(
@@ -176,7 +172,7 @@ def label_version(subject: Subject) -> Iterator[Hit]:
             if git and not _HASH.fullmatch(git["text"].strip()):
                 told = git["text"].strip().decode(errors="replace")
                 yield Hit(f"`git_version` is no commit: {told}", member)
-        elif contents.kind is Kind.ZIP and member.count("/") == 1:
+        elif is_libtorch(contents) and member.count("/") == 1:
             yield from _in_zip(member, text.strip(), label)
 
 
@@ -203,12 +199,12 @@ def _is_version_file(subject: Subject, member: str) -> bool:
 
     A conda package may be called otherwise than the folder, and has one folder mostly.
     """
-    path = in_site_packages(subject.contents, member)
+    path = site_path(subject.contents, member)
     folder, _, name = (path or "").partition("/")
     if name not in {"version.py", "_version.py"}:
         return False
     own = package_folder(subject.expected.name).lower()
-    return subject.contents.kind is Kind.CONDA or folder.lower() == own
+    return is_conda(subject.contents) or folder.lower() == own
 
 
 def _agree(inside: str, label: str) -> bool:
@@ -230,7 +226,7 @@ def label_name(subject: Subject) -> Iterator[Hit]:
     Do not rename conda packages; build them again.
     """
     contents: Contents = subject.contents
-    if contents.kind is not Kind.CONDA:
+    if not is_conda(contents):
         return
     index = conda_index(contents)
     if index is None:
@@ -238,7 +234,7 @@ def label_name(subject: Subject) -> Iterator[Hit]:
             yield Hit("the package has no index that can be read", INDEX)
         return
     stem = f"{index.name}-{index.version}-{index.build}"
-    if contents.file_name not in {f"{stem}.conda", f"{stem}.tar.bz2"}:
+    if contents.file_name not in {f"{stem}{suffix}" for suffix in SUFFIXES}:
         yield Hit(f"the index says {stem}, and the file is {contents.file_name}", INDEX)
     if not _SUBDIR.fullmatch(index.subdir):
         yield Hit(f"the index has no subdir such as linux-64, but `{index.subdir}`", INDEX)
@@ -255,7 +251,7 @@ def label_zip(subject: Subject) -> Iterator[Hit]:
     Give the file the name that it had: `….whl` for a wheel, `….conda` for a conda package.
     """
     contents = subject.contents
-    if contents.kind is not Kind.ZIP or is_torn(contents):
+    if not is_libtorch(contents) or is_torn(contents):
         return
     globs = load_rule_table().libtorch
     if found := dist_infos(contents):

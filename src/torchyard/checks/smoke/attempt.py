@@ -41,7 +41,7 @@ def facts(specimen: PackageUnderTest, around: Surroundings) -> dict[str, str]:
     """What a test may ask for, as variables; what is not known is empty."""
     drivers = (name for row in specimen.rules for name in row.drivers)
     known = {
-        "KIND": specimen.kind.value,
+        "KIND": specimen.format,
         "NAME": around.installation.distribution or specimen.name,
         "VERSION": specimen.version,
         "COMPUTE": specimen.compute,

@@ -1,18 +1,18 @@
 """A package to be tried: what its file says, before anything is installed."""
 
 from pathlib import Path
-from typing import NoReturn
 
+import msgspec
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 
 from torchyard.checks.expected import expected_of, order_of
-from torchyard.checks.metadata_reader import conda_index
 from torchyard.errors import HostError
 from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
-from torchyard.package.contents import Contents, Kind
+from torchyard.package.contents import Contents
+from torchyard.package.formats import FORMATS, format_of
 from torchyard.package.policy import ComputeRow, load_layouts
 from torchyard.package.read import read_package
 
@@ -21,7 +21,7 @@ class PackageUnderTest(Value, kw_only=True):
     """A package, by its name and what it says about itself; empty where nothing tells."""
 
     path: str
-    kind: Kind
+    format: str = msgspec.field(name="kind")
     name: str
     version: str = ""
     compute: str = ""
@@ -53,7 +53,7 @@ class PackageUnderTest(Value, kw_only=True):
     def uses_other_wheels(self) -> bool:
         """Whether its libraries may be in other wheels, and are to be found before all else."""
         forced = any(row.wheels and row.force_rpath for row in self.rules)
-        return self.kind is Kind.WHEEL and forced
+        return FORMATS[self.format].IN_ENVIRONMENT and forced
 
     @property
     def tags(self) -> frozenset[Tag]:
@@ -64,30 +64,21 @@ class PackageUnderTest(Value, kw_only=True):
 def read_package_under_test(path: Path) -> PackageUnderTest:
     """See what a package is; everything in it is read, and nothing unpacked."""
     contents = read_package(path)
-    expected, index = expected_of(contents), conda_index(contents)
-    if contents.kind is Kind.CONDA and index is None:
-        _refuse(path, "it has no info/index.json that can be read")
-    if contents.kind is Kind.WHEEL:
-        try:
-            parse_wheel_filename(path.name)
-        except InvalidWheelFilename as error:
-            _refuse(path, str(error))
-    name = index.name if index else expected.name
+    try:
+        label = format_of(contents).install_label(contents)
+    except ValueError as error:
+        msg = f"`{path}` can't be installed: {error}"
+        raise HostError(msg, hint="`torchyard check` tells what is wrong with it") from error
     return PackageUnderTest(
         path=str(path.absolute()),
-        kind=contents.kind,
-        name=canonicalize_name(name) if contents.kind is Kind.WHEEL else name or path.stem,
-        version=index.version if index else expected.version,
-        compute=expected.compute,
+        format=contents.format,
+        name=label.name,
+        version=label.version,
+        compute=expected_of(contents).compute,
         commit=_commit(contents),
-        build=index.build if index else "",
-        subdir=index.subdir if index else "",
+        build=label.build,
+        subdir=label.platforms[0] if label.build else "",
     )
-
-
-def _refuse(path: Path, why: str) -> NoReturn:
-    msg = f"`{path}` can't be installed: {why}"
-    raise HostError(msg, hint="`torchyard check` tells what is wrong with it")
 
 
 def _commit(contents: Contents) -> str:

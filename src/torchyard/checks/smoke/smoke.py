@@ -2,56 +2,29 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import date
-from functools import partial
 from pathlib import Path
 
 import msgspec
 
 from torchyard.checks.smoke.attempt import attempt, not_run
-from torchyard.checks.smoke.conda import install_conda
 from torchyard.checks.smoke.hostile import Condition, conditions_of, hostile
-from torchyard.checks.smoke.install import (
-    UnfitError,
-    install_wheel,
-    interpreter_of,
-    refuse_other_subdirs,
-    unmet_requirements,
-    unzip,
-)
-from torchyard.checks.smoke.installation import Installation, Installer
-from torchyard.checks.smoke.known_failures import Known, judge, tell_unused
+from torchyard.checks.smoke.install import UnfitError, unmet_requirements
+from torchyard.checks.smoke.installation import Installation
+from torchyard.checks.smoke.installers import INSTALLERS
+from torchyard.checks.smoke.known_failures import judge, tell_unused
 from torchyard.checks.smoke.numpy import with_numpy
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
-from torchyard.checks.smoke.suite import IMPORT, Level, Need, Test, built_in
+from torchyard.checks.smoke.request import Request
+from torchyard.checks.smoke.suite import IMPORT, Need, Test, built_in
 from torchyard.checks.smoke.surroundings import Environment, Surroundings, plain
 from torchyard.errors import CheckError, HostError, TorchyardError
-from torchyard.model.values import Value
-from torchyard.package.contents import Kind
+from torchyard.package.formats import FORMATS
 
 Tell = Callable[[str], None]
 
 _ENDS = {Outcome.TIMED_OUT, Outcome.CRASHED}
 """Where this becomes of an import, no other test has a chance, and each would take its time."""
-
-
-class Request(Value, kw_only=True):
-    """How packages are to be tried. Installers are for wheels; the others have only one each."""
-
-    level: Level = Level.OPS
-    environments: tuple[Environment, ...] = (Environment.CLEAN, Environment.HOSTILE)
-    installers: tuple[Installer, ...] = (Installer.PIP, Installer.UV)
-    channels: tuple[str, ...] = ()
-    indexes: tuple[str, ...] = ()
-    """Where published wheels find what their own index has not."""
-    python: str = ""
-    tests: tuple[Test, ...] = ()
-    today: date
-    """After which day some of what is known to fail fails again."""
-    known: tuple[Known, ...] = ()
-    timeout: int | None = None
-    """Seconds for each test, in place of its own."""
 
 
 def smoke(
@@ -63,11 +36,12 @@ def smoke(
 ) -> Smoked:
     """Try one package; `beside` are all those that may be installed with it."""
     runs: list[Run] = []
-    for installer in _installers(specimen, request):
+    ways = INSTALLERS[specimen.format]
+    for installer in ways.installers(request):
         place = folder / installer
         place.mkdir(parents=True)
         try:
-            install = _installing(specimen, request, installer, beside)
+            install = ways.prepare(specimen, request, installer, beside)
         except UnfitError as error:
             tell(f"{specimen.file}: not run: {error}")
             idle = Attempt(test="install", outcome=Outcome.NOT_RUN, why=str(error))
@@ -89,7 +63,7 @@ def smoke(
         runs += _Trier(specimen, request, installation, place, tell).runs(done)
     return Smoked(
         file=specimen.file,
-        kind=specimen.kind.value,
+        kind=specimen.format,
         name=specimen.name,
         version=specimen.version,
         compute=specimen.compute,
@@ -102,36 +76,6 @@ def _judged(
 ) -> Attempt:
     """What came out of a test today, in view of the failures that are known."""
     return judge(found, specimen.title, environment, request.known, request.today)
-
-
-def _installers(specimen: PackageUnderTest, request: Request) -> tuple[Installer, ...]:
-    match specimen.kind:
-        case Kind.WHEEL:
-            return request.installers
-        case Kind.CONDA:
-            return (Installer.CONDA,)
-        case Kind.ZIP:
-            return (Installer.UNZIP,)
-
-
-def _installing(
-    specimen: PackageUnderTest,
-    request: Request,
-    installer: Installer,
-    beside: Sequence[PackageUnderTest],
-) -> Callable[[Path], Installation]:
-    """What installs the package into a folder, if it is for this machine and a Python of it."""
-    match installer:
-        case Installer.CONDA:
-            refuse_other_subdirs(specimen)
-            given = [one for one in beside if one.kind == Kind.CONDA]
-            return partial(install_conda, specimen, given, request.channels)
-        case Installer.UNZIP:
-            return partial(unzip, specimen)
-        case Installer.PIP | Installer.UV:
-            wanted = Path(request.python) if request.python else None
-            python = interpreter_of(specimen, wanted)
-            return partial(install_wheel, specimen, python, installer, request.indexes)
 
 
 def _built_in(test: str, began: float, error: TorchyardError | None = None) -> Attempt:
@@ -173,7 +117,7 @@ class _Trier:
     def runs(self, installed: Attempt) -> Iterator[Run]:
         """Try it in each environment."""
         done = [installed]
-        if self._specimen.kind == Kind.WHEEL:
+        if FORMATS[self._specimen.format].IN_ENVIRONMENT:
             began = time.monotonic()
             met = _built_in("requirements", began, unmet_requirements(self._installation))
             done.append(_judged(met, self._specimen, self._request.environments[0], self._request))

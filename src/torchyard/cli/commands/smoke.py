@@ -24,7 +24,7 @@ from torchyard.terminal.console import say, show, write
 
 if TYPE_CHECKING:
     from torchyard.checks.smoke.package_under_test import PackageUnderTest
-    from torchyard.checks.smoke.smoke import Request
+    from torchyard.checks.smoke.request import Request
     from torchyard.publish.channel.reader import ChannelReader
     from torchyard.publish.select import Selection
     from torchyard.reports.smoke.document import SmokeDocument
@@ -121,7 +121,7 @@ def command(
     from torchyard.checks.smoke.installation import Installer
     from torchyard.checks.smoke.known_failures import load_known
     from torchyard.checks.smoke.package_under_test import read_package_under_test
-    from torchyard.checks.smoke.smoke import Request
+    from torchyard.checks.smoke.request import Request
     from torchyard.checks.smoke.suite import Level, read_suite
     from torchyard.checks.smoke.surroundings import Environment
     from torchyard.publish.select import parse_selection

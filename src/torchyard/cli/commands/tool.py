@@ -105,10 +105,11 @@ def install_script_command(build: str, to: str) -> None:
 def collect_command(order: str, to: str, install: str) -> None:
     """Copy the libraries of others that an installed core needs."""
     from torchyard.package.assemble.collect import collect
-    from torchyard.package.policy import Layout, policy_for
+    from torchyard.package.libtorch.format import NAME
+    from torchyard.package.policy import policy_for
     from torchyard.toolchain.compilers import find_library
 
-    policy = policy_for(Layout.LIBTORCH, _order(order).task.facts["compute"], "")
+    policy = policy_for(NAME, _order(order).task.facts["compute"], "")
     libraries = [path for path in sorted(Path(install).rglob("*")) if path.is_file()]
     find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
     for path in collect(libraries, Path(to), policy, find):
@@ -257,7 +258,7 @@ def _try_out(
     """Try packages as a job asks for, and leave a report."""
     from torchyard.app.clock import current_date
     from torchyard.checks.smoke.known_failures import load_known
-    from torchyard.checks.smoke.smoke import Request
+    from torchyard.checks.smoke.request import Request
     from torchyard.checks.smoke.suite import Level, read_suite
     from torchyard.cli.commands.smoke import refuse_failures, tried
     from torchyard.reports.document import encode

@@ -6,7 +6,9 @@ import msgspec
 
 from torchyard.errors import BuildError
 from torchyard.model.values import Value
+from torchyard.package.contents import Contents
 
+NAME = "conda"
 INDEX = "info/index.json"
 PATHS = "info/paths.json"
 RUN_EXPORTS = "info/run_exports.json"
@@ -58,3 +60,16 @@ def _decode(name: str, text: bytes, kind: type[_Part]) -> _Part:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         msg = f"`{name}` can't be read: {error}"
         raise BuildError(msg, hint="write the package anew") from error
+
+
+def is_conda(contents: Contents) -> bool:
+    return contents.format == NAME
+
+
+def conda_index(contents: Contents) -> CondaIndex | None:
+    """The index of a conda package; None if it is none, or it can't be read."""
+    text = contents.texts.get(INDEX) if is_conda(contents) else None
+    try:
+        return None if text is None else parse_index(text)
+    except BuildError:
+        return None

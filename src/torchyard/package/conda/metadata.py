@@ -16,6 +16,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, PlanError
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
+from torchyard.package.conda.name import SUFFIX
 from torchyard.package.conda.requirements import requirements_of
 from torchyard.package.conda.table import Names, load_conda_table
 
@@ -68,7 +69,7 @@ class CondaMetadata(Value, kw_only=True):
 
     @property
     def file_name(self) -> str:
-        return f"{self.name}-{self.version}-{self.build}.conda"
+        return f"{self.name}-{self.version}-{self.build}{SUFFIX}"
 
 
 def describe(kind: CondaKind, build: CondaBuild) -> CondaMetadata:

@@ -9,6 +9,7 @@ from typing import BinaryIO, Protocol
 import deflate
 import msgspec
 
+from torchyard.package.conda.name import SUFFIX
 from torchyard.package.contents import FaultKind, File
 from torchyard.package.limits import Faults, Limits
 from torchyard.package.members import Found, Member, with_start
@@ -27,7 +28,7 @@ Unpack = Callable[[Progress], Iterator[bytes]]
 
 def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
     """Read a package of either kind."""
-    if name.endswith(".conda"):
+    if name.endswith(SUFFIX):
         return _read_new(file, name, limits, progress)
     found = Found(limits, Faults(limits.faults))
     handle = file.fileno()
@@ -47,7 +48,7 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
     directory = read_directory(file, limits)
     found = Found(limits, Faults(limits.faults, directory.faults))
     handle = file.fileno()
-    stem = name.removesuffix(".conda")
+    stem = name.removesuffix(SUFFIX)
     expected = {"metadata.json", f"info-{stem}.tar.zst", f"pkg-{stem}.tar.zst"}
     names = {entry.name for entry in directory.entries}
     for missing in sorted(expected - names):

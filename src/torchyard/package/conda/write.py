@@ -15,6 +15,7 @@ from torchyard.model.values import Value
 from torchyard.package.assemble.prepare import Place, dynamic_files, empty_place, finish
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import Vendored, find_vendored
+from torchyard.package.conda.index import NAME
 from torchyard.package.conda.layout import (
     Core,
     files_of,
@@ -27,7 +28,7 @@ from torchyard.package.conda.layout import (
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
 from torchyard.package.conda.table import load_conda_table
 from torchyard.package.elf.file import Elf
-from torchyard.package.policy import Layout, Policy, policy_for
+from torchyard.package.policy import Policy, policy_for
 from torchyard.package.versions import glibc_of, package_folder
 from torchyard.package.wheel.dist_info import find_dist_info
 from torchyard.package.zip.writer import members_of
@@ -157,7 +158,7 @@ def _fill_package(
         known = _vendored(build, core)
         shared = Core(core / "install", [library.target.name for library in known])
     lay_out_package(image, shared, place.root, place.root / site, package)
-    policy = policy_for(Layout.CONDA, build.compute, str(site / package))
+    policy = policy_for(NAME, build.compute, str(site / package))
     done = finish(place, _laid_out(place), policy, known=known)
     write_record(place.root, place.root / site)
     return done.versions
@@ -180,7 +181,7 @@ def _fill_linalg(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
 
 def _policy(build: CondaBuild) -> Policy:
     """The rules for what is in the prefix itself, whatever Python there is."""
-    return policy_for(Layout.CONDA, build.compute, "")
+    return policy_for(NAME, build.compute, "")
 
 
 def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:

@@ -1,18 +1,17 @@
 """A package as it will be: what nobody changes is copied as it is, in its place."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from torchyard.errors import CheckError
+from torchyard.package.formats import format_named
 from torchyard.package.wheel.dist_info import updated_record
 from torchyard.package.zip.directory import Entry
 from torchyard.package.zip.raw_copy import Raw
 from torchyard.package.zip.unpack import content_of, sound_directory
 from torchyard.package.zip.writer import Member, writing
 
-_DIST_INFO = re.compile(r"[^/]+\.dist-info/")
 _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 
@@ -32,7 +31,8 @@ class Draft:
         directory = sound_directory(path.name, file)
         self.entries = {entry.name: entry for entry in directory.entries}
         self._comment = directory.comment
-        self.home = self._dist_info() if path.suffix == ".whl" else ""
+        self.format = format_named(path.name)
+        self.home = self.format.metadata_folder(path.name, self.entries)
         """The folder in which a wheel speaks of itself, with a slash; a zip has none."""
         self.sources: dict[str, Path | bytes] = {}
         self.folders: dict[str, str] = {}
@@ -41,14 +41,6 @@ class Draft:
         self.changes: list[Change] = []
         self.notes: list[str] = []
         """What could not be done, or is left to do."""
-
-    def _dist_info(self) -> str:
-        found = {name.partition("/")[0] for name in self.entries if _DIST_INFO.match(name)}
-        if len(found) != 1:
-            names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"
-            msg = f"`{self.path.name}` should have one folder *.dist-info, but has {names}"
-            raise CheckError(msg, hint="it is no wheel that an installer would take; make it anew")
-        return f"{found.pop()}/"
 
     def read(self, name: str) -> bytes:
         if name not in self.entries:

@@ -16,7 +16,7 @@ from torchyard.package.assemble.vendor import Vendored, find_library, find_vendo
 from torchyard.package.elf.edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
 from torchyard.package.elf.file import Elf, read_elf
 from torchyard.package.elf.image import MAGIC
-from torchyard.package.policy import Layout, Policy, load_layouts, policy_for
+from torchyard.package.policy import Policy, load_layouts, policy_for
 from torchyard.package.repair.draft import Change, Draft
 from torchyard.package.repair.operations import (
     EVERYWHERE,
@@ -26,8 +26,8 @@ from torchyard.package.repair.operations import (
     SetRpath,
     Strip,
 )
-from torchyard.package.repair.retag import WheelName, unquoted
-from torchyard.package.versions import package_folder
+from torchyard.package.versions import package_folder, unquoted
+from torchyard.package.wheel.name import WheelName
 from torchyard.package.zip.directory import Entry
 from torchyard.package.zip.unpack import beginning_of, unpack_member
 from torchyard.package.zip.writer import Member
@@ -111,10 +111,8 @@ def _policy(draft: Draft, compute: str, libraries: Iterable[Library]) -> Policy:
     if not compute:
         msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
         raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
-    if draft.home:
-        package = package_folder(WheelName.parse(draft.path.name).distribution)
-        return policy_for(Layout.WHEEL, compute, package)
-    return policy_for(Layout.LIBTORCH, compute, "")
+    package = package_folder(WheelName.parse(draft.path.name).distribution) if draft.home else ""
+    return policy_for(draft.format.NAME, compute, package)
 
 
 def _needs_gpu(library: Library) -> bool:

@@ -6,24 +6,25 @@ ways is refused: a copy would look as if it were in order.
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from torchyard.errors import UsageError
+from torchyard.package.formats import format_named, suffixes
 from torchyard.package.repair.draft import Change, Draft
 from torchyard.package.repair.operations import Operation, Relink, Retag, Reversion
 from torchyard.package.repair.retag import (
-    WheelName,
     build_version_text,
     has_version,
     metadata_text,
     new_version,
-    unquoted,
     version_text,
     wheel_text,
 )
-from torchyard.package.versions import is_version
+from torchyard.package.versions import is_version, unquoted
+from torchyard.package.wheel.name import WheelName
 from torchyard.package.zip.writer import write_debug
 
 _TELLS_VERSION = re.compile(r"[^/]+/(?:_?version\.py|build-version)")
@@ -44,15 +45,12 @@ class Repaired(NamedTuple):
 
 def new_name(file_name: str, operations: Sequence[Operation]) -> str:
     """What a package will be called; nothing is read for that."""
-    if file_name.endswith(".whl"):
-        name = WheelName.parse(file_name)
-        for operation in operations:
-            if isinstance(operation, Retag):
-                name = name.retagged(operation.python, operation.abi, operation.platform)
-        return str(name._replace(version=_version(name.version, operations)))
-    stem, dash, version = unquoted(file_name).removesuffix(".zip").rpartition("-")
-    new = _version(version, operations) if is_version(version) else version
-    return f"{stem}{dash}{new}.zip" if new != version else file_name
+    if not file_name.endswith(suffixes()):
+        msg = f"`{file_name}` is no package that can be repaired"
+        raise UsageError(msg, hint="name a wheel (.whl) or a libtorch archive (.zip)")
+    tags = [(o.python, o.abi, o.platform) for o in operations if isinstance(o, Retag)]
+    change = partial(_version, operations=operations)
+    return format_named(file_name).new_name(file_name, change, tags)
 
 
 def repair(
@@ -63,7 +61,6 @@ def repair(
     `compute` is what a package is compiled for, if neither its version nor the libraries that it
     needs tell; only the rules of policies ask for it.
     """
-    _refuse_others(path.name)
     target = out / new_name(path.name, operations)
     if target.exists() and target.samefile(path):
         msg = f"`{target}` would replace the package that it is made from"
@@ -84,16 +81,6 @@ def repair(
         draft.write(target)
         debug = write_debug(Path(scratch, "debug"), target)
         return Repaired(target, tuple(draft.changes), debug, tuple(draft.notes))
-
-
-def _refuse_others(name: str) -> None:
-    if name.endswith((".conda", ".tar.bz2")):
-        msg = f"`{name}` is a conda package, whose files are compressed together: none can be kept"
-        hint = "unpack it with `cph extract`, change the files, and pack it with `cph create`"
-        raise UsageError(msg, hint=hint)
-    if not name.endswith((".whl", ".zip")):
-        msg = f"`{name}` is no package that can be repaired"
-        raise UsageError(msg, hint="name a wheel (.whl) or a libtorch archive (.zip)")
 
 
 def _retag(draft: Draft, new: str) -> None:

@@ -6,7 +6,6 @@ Texts keep all that is not about the label, byte for byte. Nothing here reads or
 import re
 from collections.abc import Callable
 from itertools import product
-from typing import NamedTuple
 
 from torchyard.errors import CheckError, UsageError
 from torchyard.package.versions import is_version, parse_version
@@ -19,54 +18,6 @@ _ASSIGNED = (
     rb"""^((?:%b)(?:[ \t]*+:[^=\n]*+)?+[ \t]*+=[ \t]*+(?:\w++[ \t]*+=[ \t]*+)*+)"""
     rb"""(["'])([^"'\n]+)\2"""
 )
-_TAG = re.compile(r"\w+(\.\w+)*")
-
-
-def unquoted(file_name: str) -> str:
-    """A file name as it was before some program for downloads took it from an address."""
-    return file_name.replace("%2B", "+").replace("%2b", "+")
-
-
-class WheelName(NamedTuple):
-    """The parts of a wheel's file name, as they are spelt in it; but `%2B` is a plus."""
-
-    distribution: str
-    version: str
-    build: str
-    python: str
-    abi: str
-    platform: str
-
-    @classmethod
-    def parse(cls, file_name: str) -> "WheelName":
-        parts = unquoted(file_name).removesuffix(".whl").split("-")
-        if len(parts) == len(cls._fields) - 1:
-            parts.insert(2, "")
-        if len(parts) != len(cls._fields) or not file_name.endswith(".whl"):
-            msg = f"`{file_name}` is no name of a wheel"
-            raise CheckError(
-                msg, hint="they look like torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl"
-            )
-        return cls(*parts)
-
-    @property
-    def tag(self) -> str:
-        return f"{self.python}-{self.abi}-{self.platform}"
-
-    def __str__(self) -> str:
-        return "-".join(filter(None, self)) + ".whl"
-
-    def retagged(self, python: str, abi: str, platform: str) -> "WheelName":
-        """The name with other tags; what is empty stays. Several of a kind have dots between."""
-        for tag in filter(None, (python, abi, platform)):
-            if not _TAG.fullmatch(tag):
-                msg = f"`{tag}` is no tag of a wheel"
-                raise UsageError(msg, hint="tags look like cp312, abi3 or manylinux_2_28_x86_64")
-        return self._replace(
-            python=python or self.python,
-            abi=abi or self.abi,
-            platform=platform or self.platform,
-        )
 
 
 def wheel_text(text: bytes, tag: str) -> bytes:

@@ -14,8 +14,8 @@ from packaging.version import Version
 
 from torchyard import __version__
 from torchyard.errors import BuildError, ConfigError
-from torchyard.package.versions import Tags, wheel_name, wheel_stem
 from torchyard.package.wheel.dist_info import find_dist_info, record
+from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_stem
 from torchyard.package.zip.writer import Member, members_of, writing
 
 _OURS = frozenset(("METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s"))
@@ -70,7 +70,7 @@ def write_wheel(  # noqa: PLR0913 - what a wheel says of itself
     *,
     name: str,
     version: str,
-    tags: Tags,
+    tags: WheelTags,
     platform_tag: str,
     requires: Sequence[str],
     order: Path,
@@ -161,7 +161,7 @@ def _requirement(text: str) -> str:
         raise ConfigError(msg, hint="requirements look like `numpy>=2` (PEP 508)") from error
 
 
-def _wheel_text(tags: Tags, platform_tag: str) -> bytes:
+def _wheel_text(tags: WheelTags, platform_tag: str) -> bytes:
     lines = ["Wheel-Version: 1.0", f"Generator: torchyard {__version__}", "Root-Is-Purelib: false"]
     spelt = parse_tag(f"{tags.python}-{tags.abi}-{platform_tag}")
     lines += [f"Tag: {tag}" for tag in sorted(map(str, spelt))]

@@ -16,11 +16,11 @@ from torchyard.package.zip.inflate import SMALL, BadDataError, Progress, nobody,
 _LONGEST_TARGET = 4096
 
 
-def read_zip(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
-    """Read all members. Links are something that wheels must not have."""
+def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool) -> Found:
+    """Read all members; links are a fault where there should be none."""
     directory = read_directory(file, limits)
     found = Found(limits, Faults(limits.faults, directory.faults))
-    reader = _Reader(file.fileno(), found, progress, not name.endswith(".whl"))
+    reader = _Reader(file.fileno(), found, progress, links)
     for entry in sorted(directory.entries, key=lambda entry: entry.header):
         if not entry.name.endswith("/"):
             found.files[entry.name] = reader.file(entry)

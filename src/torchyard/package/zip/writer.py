@@ -28,6 +28,9 @@ from torchyard.host.locks import locked
 from torchyard.host.machine import processors
 from torchyard.package.zip.raw_copy import Raw, copy_raw
 
+DEBUG = "-debug.zip"
+"""The end of the name of an archive with the debug information of a package."""
+
 _LEVEL = 6
 _AHEAD = 512 << 20
 
@@ -108,7 +111,7 @@ def write_debug(debug: Path, package: Path) -> Path | None:
     members = members_of(debug)
     if not members:
         return None
-    path = package.with_name(f"{package.stem}-debug.zip")
+    path = package.with_name(f"{package.stem}{DEBUG}")
     with writing(path) as archive:
         archive.add(members)
     return path

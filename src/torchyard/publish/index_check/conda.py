@@ -10,7 +10,6 @@ from threading import Lock
 from typing import NamedTuple
 from urllib.parse import quote, urljoin
 
-from torchyard.checks.metadata_reader import conda_index, is_torn
 from torchyard.checks.rules import index as rules
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, shown
@@ -27,6 +26,9 @@ from torchyard.index.conda.read import (
 )
 from torchyard.index.conda.repodata import NOARCH
 from torchyard.model.matrix import any_match
+from torchyard.package.conda.index import conda_index
+from torchyard.package.conda.name import conda_stem
+from torchyard.package.contents import is_torn
 from torchyard.package.read import read_package
 from torchyard.publish.index_check.files import fetched, weakness
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
@@ -155,7 +157,7 @@ class CondaAudit:
         found = []
         if weak := weakness(record.hashes):
             found.append(IndexHit(rules.HASH_MISSING, file, f"its record has {weak}"))
-        stem = file.removesuffix(".conda").removesuffix(".tar.bz2")
+        stem = conda_stem(file)
         if stem != f"{record.name}-{record.version}-{record.build}":
             what = f"its record is that of {record.name} {record.version} {record.build}"
             found.append(IndexHit(rules.RECORD, file, what))

@@ -11,13 +11,14 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.metadata_reader import values
 from torchyard.checks.rules import index as rules
 from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import shown
 from torchyard.index.simple.read import Link
 from torchyard.package.wheel.about import read_about
+from torchyard.package.wheel.metadata import values
+from torchyard.package.wheel.name import is_wheel_name
 from torchyard.package.wheel.write import parse_metadata
 from torchyard.publish.index_check.findings import IndexHit
 from torchyard.publish.mirror.fetch import strong_hash
@@ -110,7 +111,7 @@ class FileAudit(NamedTuple):
                     IndexHit(rules.LINK_BROKEN, link.file, f"{shown(link.url)} is not there")
                 )
                 return sidecar
-            if not link.file.endswith(".whl"):
+            if not is_wheel_name(link.file):
                 return sidecar
             text, fault = read_about(path)
         if fault:

@@ -14,6 +14,7 @@ from torchyard.index.entry import Status
 from torchyard.index.filename import SDISTS, read_name
 from torchyard.index.simple.read import Link, Listing
 from torchyard.model.values import Value
+from torchyard.package.wheel.name import is_wheel_name
 from torchyard.publish.index_check.files import Facts
 from torchyard.publish.index_check.findings import IndexHit
 
@@ -149,7 +150,7 @@ def _name_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
         what = f"the page is that of `{pages.json.name}`"
         yield IndexHit(rules.NAME, where, what)
     for link in pages.files:
-        if not link.file.endswith((".whl", *SDISTS)):
+        if not is_wheel_name(link.file) and not link.file.endswith(SDISTS):
             continue
         try:
             project = read_name(link.file, name).project
@@ -167,7 +168,7 @@ def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
     if absolute:
         what = f"{absolute} of {len(files)} links are absolute"
         yield IndexHit(rules.ABSOLUTE_LINK, where, what)
-    bare = [link for link in files if link.file.endswith(".whl") and link.metadata is None]
+    bare = [link for link in files if is_wheel_name(link.file) and link.metadata is None]
     if bare:
         what = f"{len(bare)} of {len(files)} files are wheels without a sidecar"
         yield IndexHit(rules.SIDECAR_NONE, where, what)

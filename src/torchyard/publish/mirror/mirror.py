@@ -14,7 +14,6 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from torchyard.checks.metadata_reader import fields_of, values
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError, SelectionError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import shown
@@ -22,6 +21,8 @@ from torchyard.host.locks import locked
 from torchyard.index.entry import Entry, State, package_key
 from torchyard.index.simple.read import Link
 from torchyard.package.wheel.about import read_about
+from torchyard.package.wheel.metadata import fields_of, values
+from torchyard.package.wheel.name import is_wheel_name
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.head import Head
@@ -121,7 +122,7 @@ class Mirror:
         provenance = bool(link.provenance)
         if (
             meta is None
-            or (sidecar is None and link.file.endswith(".whl"))
+            or (sidecar is None and is_wheel_name(link.file))
             or (provenance and self._channel.objects.head(f"{key}{PROVENANCE}") is None)
         ):
             return self._new(chosen)
@@ -246,7 +247,7 @@ def _requires_python(link: Link, metadata: bytes) -> str:
 def _metadata(chosen: Chosen, path: Path) -> bytes:
     """The METADATA of a wheel, which has to be the one that its index promises."""
     link = chosen.link
-    if not link.file.endswith(".whl"):
+    if not is_wheel_name(link.file):
         return b""
     text, fault = read_about(path)
     if text is None:

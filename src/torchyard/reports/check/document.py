@@ -158,7 +158,7 @@ def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> Pack
     ]
     return PackageDocument(
         file=contents.file_name,
-        kind=contents.kind.value,
+        kind=contents.format,
         sha256=sha256,
         bytes=contents.size,
         unpacked_bytes=sum(file.size for file in contents.files.values()),

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from torchyard.checks.smoke.outcome import Outcome
 from torchyard.model.quantity import show_count
-from torchyard.package.contents import Kind
+from torchyard.package.formats import FORMATS
 from torchyard.reports.smoke.document import (
     AttemptDocument,
     SmokedDocument,
@@ -58,7 +58,7 @@ def _verdict(package: SmokedDocument) -> str:
         one.test for run in package.runs for one in run.tests if one.outcome != Outcome.NOT_RUN
     }
     if passed <= _BEFORE_TESTS:
-        done = "unpacked" if package.kind == Kind.ZIP else "installed"
+        done = FORMATS[package.kind].INSTALLED
         return f"it can be {done}, and nothing else was tried"
     return "it works"
 

@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from torchyard.package.versions import libtorch_name
+from torchyard.package.versions import parse_version
 from torchyard.package.zip.writer import Member, members_of, writing
+
+NAME = "zip"
 
 
 def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
@@ -22,3 +24,8 @@ def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
     with writing(path) as archive:
         archive.add(sorted(members, key=lambda member: member.name))
     return path
+
+
+def libtorch_name(name: str, version: str) -> str:
+    """The name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`."""
+    return f"lib{name}-shared-with-deps-{parse_version(version)}.zip"

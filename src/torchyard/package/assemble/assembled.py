@@ -1,0 +1,15 @@
+"""What assembling a package gives."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Assembled(NamedTuple):
+    """A package, and the archive of its debug information if it had any."""
+
+    package: Path
+    debug: Path | None
+
+    @property
+    def files(self) -> list[Path]:
+        return [path for path in self if path is not None]

@@ -1,0 +1,32 @@
+"""The file names of conda packages: NAME-VERSION-BUILD.conda, or .tar.bz2."""
+
+from typing import NamedTuple
+
+SUFFIX = ".conda"
+OLD_SUFFIX = ".tar.bz2"
+SUFFIXES: tuple[str, ...] = (SUFFIX, OLD_SUFFIX)
+
+
+class CondaName(NamedTuple):
+    """The parts of a conda package's file name."""
+
+    name: str
+    version: str
+    build: str
+
+
+def conda_name(file_name: str) -> str:
+    """The name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
+    return file_name.rsplit("-", 2)[0]
+
+
+def split_conda_name(file_name: str) -> CondaName:
+    """Name, version and build of a conda package, by its file name."""
+    stem = conda_stem(file_name)
+    rest, _, build = stem.rpartition("-")
+    name, _, version = rest.rpartition("-")
+    return CondaName(name, version, build)
+
+
+def conda_stem(file_name: str) -> str:
+    return file_name.removesuffix(SUFFIX).removesuffix(OLD_SUFFIX)

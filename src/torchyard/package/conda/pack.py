@@ -1,0 +1,72 @@
+"""Making the conda packages of a build."""
+
+from pathlib import Path
+
+import msgspec
+
+from torchyard.model.recipe import Stage
+from torchyard.package.conda.metadata import CondaBuild, CondaKind
+from torchyard.package.conda.write import Sources, assemble_conda
+from torchyard.package.format import Build
+
+_HASH = 7
+"""Digits of a fingerprint in a conda build string."""
+
+
+_BESIDE = {
+    CondaKind.PACKAGE: (CondaKind.LIBRARIES, CondaKind.LINALG),
+    CondaKind.TESTS: (CondaKind.PACKAGE, CondaKind.LIBRARIES, CondaKind.LINALG),
+    CondaKind.LIBRARIES: (),
+    CondaKind.LINALG: (CondaKind.LIBRARIES,),
+    CondaKind.META: (),  # it fits the package of any Python, and none is at hand
+}
+"""What must be installed with each kind of conda package, and is made by the same build."""
+
+
+def pack_companions(build: Build) -> list[Path]:
+    """Make the other packages of a build that a package is installed with."""
+    whole = not build.core.text("linalg")  # then the plugin is a part of the libraries
+    made: list[Path] = []
+    for kind in _BESIDE[CondaKind(build.spec.task.facts["kind"])]:
+        if kind is not CondaKind.LINALG or not whole:
+            made += pack_kind(build, kind)
+    return made
+
+
+def pack_kind(made: Build, kind: str) -> list[Path]:
+    """Make a conda package; the plugin for linear algebra is one with MAGMA, and one without."""
+    order, core = made.spec, made.core
+    inputs = made.inputs
+    task = order.task
+    facts = task.facts
+    bindings = next((t for t in order.tasks if t.stage is Stage.BINDINGS), None)
+    build = CondaBuild(
+        name=facts["name"],
+        version=facts["version"],
+        compute=facts["compute"],
+        blas=facts["variant"],
+        subdir=task.text("subdir"),
+        build_hash=(bindings or core).fingerprint[:_HASH],
+        core_hash=core.fingerprint[:_HASH],
+        python=facts["python"] if bindings else None,
+        linalg_apart=bool(core.text("linalg")),
+    )
+    sources = Sources(
+        core=inputs / Stage.CORE,
+        image=inputs / Stage.BINDINGS / "image" if bindings else None,
+        tests=_tests(inputs / Stage.CORE / "tree"),
+    )
+    builds = [build]
+    if kind == CondaKind.LINALG:
+        builds.append(msgspec.structs.replace(build, magma=False))
+    return [
+        assemble_conda(
+            CondaKind(kind), one, sources, scratch=made.scratch, out=made.out, order=made.carried
+        )
+        for one in builds
+    ]
+
+
+def _tests(tree: Path) -> Path | None:
+    """The test suite in a project's source, if it is where most have theirs."""
+    return next((tree / name for name in ("test", "tests") if (tree / name).is_dir()), None)

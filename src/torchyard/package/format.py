@@ -1,0 +1,106 @@
+"""What a package format is: how its files are recognised, read, named, laid out and written.
+
+Each format is a module that satisfies `PackageFormat`, listed in `torchyard.package.formats`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Protocol
+
+from torchyard.model.job_spec import JobSpec, Task
+from torchyard.package.contents import Contents
+from torchyard.package.limits import Limits
+from torchyard.package.members import Found
+from torchyard.package.zip.inflate import Progress
+
+
+class Label(NamedTuple):
+    """What a package is called, by its file name and its metadata; empty where neither says."""
+
+    name: str = ""
+    version: str = ""
+    build: str = ""
+    """The build string of a conda package."""
+    python: str = ""
+    abi: str = ""
+    platforms: tuple[str, ...] = ()
+    """The platform tags of a wheel, or the subdir of a conda package."""
+
+
+class Build(NamedTuple):
+    """What a package is made from, and where it is written to."""
+
+    spec: JobSpec
+    carried: Path
+    """The file of the job's specification, which the package carries."""
+    core: Task
+    commit: str
+    inputs: Path
+    scratch: Path
+    out: Path
+
+
+class PackageFormat(Protocol):
+    """A package format, as a module."""
+
+    NAME: str
+    """As `data/formats.toml`, job settings and reports call it."""
+    SUFFIXES: tuple[str, ...]
+    """The ends of its file names."""
+    ROOT: str
+    """The directory that its files are installed into, in words."""
+    INSTALLED: str
+    """What was done to a package that is in place: installed, or unpacked."""
+    IN_ENVIRONMENT: bool
+    """Whether it is installed into a Python environment that exists before it."""
+
+    IN_ONE_FOLDER: bool
+    """Whether nearly all files of a package are in one folder of it."""
+
+    def read(self, file: BinaryIO, name: str, limits: Limits, progress: Progress, /) -> Found:
+        """Read all members of a package."""
+
+    def label(self, contents: Contents, /) -> Label:
+        """Return what the package is called."""
+
+    def install_label(self, contents: Contents, /) -> Label:
+        """Return what installers know the package as; ValueError if they would refuse it."""
+
+    def distribution(self, file_name: str, /) -> str:
+        """Return the name by which other packages require it."""
+
+    def requirements(self, contents: Contents, /) -> Iterator[str]:
+        """Yield what the package requires, as PEP 508 would write it."""
+
+    def site_path(self, member: str, /) -> str | None:
+        """Return the path of a member below site-packages, or None if it is not there."""
+
+    def installed_path(self, member: str, /) -> str:
+        """Return where a member lies once installed, relative to the root."""
+
+    def top_folder(self, contents: Contents, /) -> str:
+        """Return the folder, with a slash, that is unpacked as the root; empty for none."""
+
+    def python_package(self, contents: Contents, project: str, /) -> str:
+        """Return the folder of the project's Python package, from the root; empty for none."""
+
+    def new_name(
+        self,
+        file_name: str,
+        version: Callable[[str], str],
+        tags: Iterable[tuple[str, str, str]],
+        /,
+    ) -> str:
+        """Return the file name with another version and other tags (Python, ABI, platform).
+
+        Raises UsageError if packages of this format can't be repaired.
+        """
+
+    def metadata_folder(self, file_name: str, members: Iterable[str], /) -> str:
+        """Return the folder of a repairable package's metadata, with a slash; empty for none."""
+
+    def pack(self, build: Build, /) -> list[Path]:
+        """Write the package that a job asks for, and return the files."""
+
+    def pack_companions(self, build: Build, /) -> list[Path]:
+        """Write the other packages of the build that this one is installed with."""

@@ -1,0 +1,51 @@
+"""All package formats. A new one is a module that satisfies `PackageFormat`, and a line here."""
+
+from torchyard.config.tables import load_tables
+from torchyard.errors import UsageError
+from torchyard.package.conda import format as conda
+from torchyard.package.contents import Contents
+from torchyard.package.format import PackageFormat
+from torchyard.package.libtorch import format as libtorch
+from torchyard.package.wheel import format as wheel
+
+FORMATS: dict[str, PackageFormat] = {
+    wheel.NAME: wheel,
+    libtorch.NAME: libtorch,
+    conda.NAME: conda,
+}
+"""By the names that `data/formats.toml` has."""
+
+
+def format_of(contents: Contents) -> PackageFormat:
+    """Return the format of a package that was read."""
+    return FORMATS[contents.format]
+
+
+def suffixes() -> tuple[str, ...]:
+    """Return the ends of the file names of all packages."""
+    return tuple(suffix for form in FORMATS.values() for suffix in form.SUFFIXES)
+
+
+def format_named(file_name: str) -> PackageFormat:
+    """Return the format of a file, by the end of its name."""
+    for form in FORMATS.values():
+        if file_name.endswith(form.SUFFIXES):
+            return form
+    msg = f"`{file_name}` is no package: its name should end in {', '.join(suffixes())}"
+    raise UsageError(msg, hint="rename the file to what it is, or name another one")
+
+
+def site_path(contents: Contents, member: str) -> str | None:
+    """Return the path of a member below site-packages once installed, or None."""
+    return format_of(contents).site_path(member)
+
+
+def installed_paths(contents: Contents) -> dict[str, str]:
+    """Return the members of a package by where they lie once installed."""
+    place = format_of(contents).installed_path
+    return {place(name): name for name in contents.files}
+
+
+def is_split(contents: Contents) -> bool:
+    """Whether the libraries of a build are spread over several packages of this format."""
+    return load_tables().formats[contents.format].split

@@ -1,0 +1,84 @@
+"""The file names of wheels, and the tags in them."""
+
+import re
+from typing import NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from torchyard.errors import CheckError, UsageError
+from torchyard.package.versions import parse_version, unquoted
+
+SUFFIX = ".whl"
+_TAG = re.compile(r"\w+(\.\w+)*")
+
+
+class WheelTags(NamedTuple):
+    """The first two tags of a wheel."""
+
+    python: str
+    abi: str
+
+
+def wheel_tags(python: str) -> WheelTags:
+    """The tags of a Python as `data/pythons.toml` names it: `cp313t` is the ABI of `cp313`."""
+    return WheelTags(python.removesuffix("t"), python)
+
+
+def wheel_stem(name: str, version: str) -> str:
+    """The beginning of a wheel's name and of its folders: `my_torch-1.2.0+cpu`."""
+    return f"{canonicalize_name(name).replace('-', '_')}-{parse_version(version)}"
+
+
+def wheel_name(name: str, version: str, tags: WheelTags, platform_tag: str) -> str:
+    return f"{wheel_stem(name, version)}-{tags.python}-{tags.abi}-{platform_tag}{SUFFIX}"
+
+
+def is_wheel_name(file_name: str) -> bool:
+    return file_name.endswith(SUFFIX)
+
+
+def split_tags(file_name: str) -> list[str]:
+    """The Python, ABI and platform tags in a wheel's name; fewer if they are not all there."""
+    return file_name.removesuffix(SUFFIX).rsplit("-", maxsplit=3)[1:]
+
+
+class WheelName(NamedTuple):
+    """The parts of a wheel's file name, as they are spelt in it; but `%2B` is a plus."""
+
+    distribution: str
+    version: str
+    build: str
+    python: str
+    abi: str
+    platform: str
+
+    @classmethod
+    def parse(cls, file_name: str) -> "WheelName":
+        parts = unquoted(file_name).removesuffix(SUFFIX).split("-")
+        if len(parts) == len(cls._fields) - 1:
+            parts.insert(2, "")
+        if len(parts) != len(cls._fields) or not is_wheel_name(file_name):
+            msg = f"`{file_name}` is no name of a wheel"
+            raise CheckError(
+                msg, hint="they look like torch-2.13.0+cpu-cp311-cp311-linux_x86_64.whl"
+            )
+        return cls(*parts)
+
+    @property
+    def tag(self) -> str:
+        return f"{self.python}-{self.abi}-{self.platform}"
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, self)) + SUFFIX
+
+    def retagged(self, python: str, abi: str, platform: str) -> "WheelName":
+        """The name with other tags; what is empty stays. Several of a kind have dots between."""
+        for tag in filter(None, (python, abi, platform)):
+            if not _TAG.fullmatch(tag):
+                msg = f"`{tag}` is no tag of a wheel"
+                raise UsageError(msg, hint="tags look like cp312, abi3 or manylinux_2_28_x86_64")
+        return self._replace(
+            python=python or self.python,
+            abi=abi or self.abi,
+            platform=platform or self.platform,
+        )
