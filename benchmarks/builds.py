@@ -46,27 +46,21 @@ def build(folder: Path) -> None:
     from plans import config, tables  # noqa: PLC0415
 
     import torchyard.cli.main  # noqa: F401, PLC0415 - every command has it
-    from torchyard.cli.watch import watch  # noqa: PLC0415
-    from torchyard.engines.engine import Options  # noqa: PLC0415
-    from torchyard.engines.local import build as build_here  # noqa: PLC0415
+    from torchyard.app.watch import watch  # noqa: PLC0415
+    from torchyard.engines.engine import BuildContext  # noqa: PLC0415
+    from torchyard.engines.local import LocalEngine  # noqa: PLC0415
     from torchyard.plan.build import make_plan  # noqa: PLC0415
+    from torchyard.reports.build.console import build_display, end_build  # noqa: PLC0415
     from torchyard.store.store import Store  # noqa: PLC0415
 
     plan = make_plan(config(SIZES, rules=False), tables(SIZES))
     home = folder.with_name("home")
-    options = Options(
-        folder=home / "builds/1-1",
-        work=home / "work",
-        file="torchyard.toml",
-        sandbox=None,
-        cache=None,
-        copies=None,
-        jobs=2,
-        slots=2,
-        keep_going=False,
-    )
+    context = BuildContext(folder=home / "builds/1-1", home=home, file="torchyard.toml")
     store = Store.at(str(folder))
-    watch(partial(build_here, plan, store, options), store, options.folder, as_json=False)
+    engine = LocalEngine(jobs=2, slots=2, any_platform=True)
+    with build_display(store, home / "work", as_json=False) as listeners:
+        result = watch(partial(engine.build, plan, store, context), context.folder, listeners)
+    end_build(result, store, context.folder, as_json=False)
 
 
 if __name__ == "__main__":

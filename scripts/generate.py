@@ -11,6 +11,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import click
 import msgspec
@@ -20,11 +21,11 @@ from torchyard_farm.settings.farm import FarmSpec
 
 from torchyard import __version__
 from torchyard.checks.registry import RULES, SHIPPED
-from torchyard.cli.main import INTERRUPTED, torchyard
+from torchyard.cli.main import torchyard
 from torchyard.config.failures import load_failures
 from torchyard.config.schema import Schema, file_schema
 from torchyard.config.tables import load_tables
-from torchyard.errors import all_errors
+from torchyard.errors import INTERRUPTED, all_errors
 from torchyard.model.failure import Failure
 from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, PLACES, places_of
@@ -66,10 +67,9 @@ def exit_codes() -> str:
 
 
 def commands() -> str:
-    vars(torchyard)[
-        "entry_points_in"
-    ] = {}  # whatever is installed here: the reference is of our own
-    return "\n".join([f"{NOTICE}# Commands\n", *helps(torchyard, top())])
+    # Plug-ins that are installed here have no part in the reference.
+    with patch("torchyard.host.entry_points.entry_points_in", return_value={}):
+        return "\n".join([f"{NOTICE}# Commands\n", *helps(torchyard, top())])
 
 
 def farm_commands() -> str:

@@ -25,6 +25,7 @@ import obstore
 import psutil
 from tests.channel_deeds import DEEDS
 
+from torchyard.app.detached import SUPERVISOR
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
 from torchyard.model.job_spec import JobSpec
@@ -175,7 +176,14 @@ def do(deed: Deed) -> None:
             assert deed.order is not None
             conditions = Conditions(work=folder / "work", file=deed.file)
             store = Store.at(deed.store)
-            over = run_detached(deed.order, store, conditions, lambda _: None, lambda _: None)
+            over = run_detached(
+                deed.order,
+                store,
+                conditions,
+                supervisor=SUPERVISOR,
+                on_event=lambda _: None,
+                on_stray=lambda _: None,
+            )
             assert over.code == 0, over
         case "collect":
             collect(Store.at(deed.store), deed.keep, timedelta(minutes=-1))

@@ -136,7 +136,7 @@ def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:
         (("--engine", "buildbot"), "which farm?"),
         (("--engine", "buildbot", "--farm", tmp_path), "is no farm: it has no farm.toml"),
         (("--engine", "buildbot", "--jobs", 2), "`--jobs` is for the local engine"),
-        (("--farm", tmp_path), "`--farm` is for farms"),
+        (("--farm", tmp_path), "`--farm` is for the buildbot engine"),
         (("--engine", "builtbot"), "did you mean `buildbot`?"),
     ):
         refused = torchyard("build", "-f", file, *words)

@@ -26,6 +26,9 @@ class Diagnostic(NamedTuple):
     hint: str | None = None
 
 
+INTERRUPTED = 130
+"""The exit code after Ctrl-C."""
+
 MISSING = "missing"
 """The reason of a StoreError that is not the job's fault: what it needs has to be made again."""
 

@@ -362,7 +362,7 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (result,) = (r for r in store.results() if r.order.task.stage == "core")
     log = b"".join(read_log(store, result)).decode()
-    assert "torchyard.cli.supervise" in log
+    assert "torchyard.app.supervise" in log
     assert "SEEN=by-everybody" in log
     assert not any(value in log or f"{name}=" in log for name, value in SECRETS.items())
 
@@ -440,14 +440,14 @@ def test_a_supervisor_is_killed_at_any_time(tmp_path: Path) -> None:
 
 STOPPED_LATE = """\
 import os, signal, sys
-if "torchyard.cli.supervise" in sys.orig_argv:
-    from torchyard.cli import main
+if "torchyard.app.supervise" in sys.orig_argv:
+    from torchyard.app import faults
 
-    def faults_of(error, faults_of=main.faults_of):
+    def stopped_late(error, redacted=faults.redacted_diagnostics):
         os.kill(os.getpid(), signal.SIGTERM)
-        return faults_of(error)
+        return redacted(error)
 
-    main.faults_of = faults_of
+    faults.redacted_diagnostics = stopped_late
 """
 """Lets somebody stop a job that has failed, before that is told."""
 

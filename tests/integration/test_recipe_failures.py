@@ -17,7 +17,7 @@ import pytest
 from tests.helpers import ROOT, Command, Output
 from tests.services import LOOPBACK, reserved_port
 
-from torchyard.cli.commands.run import find_order
+from torchyard.app.run import find_job_spec
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.model.job_spec import short_name
@@ -247,7 +247,7 @@ def test_a_machine_with_another_compiler_than_the_one_that_planned(
 ) -> None:
     change = f'toolchain.compiler="{gcc_99}"'
     assert project.call("run", SOURCE, changes=(change,)).code == 0
-    order, _ = find_order(CPU, None, str(project.file), (change,))
+    order, _ = find_job_spec(CPU, None, str(project.file), (change,))
     (tmp_path / "order.json").write_bytes(msgspec.json.encode(order))
     gcc_99.write_text(GCC_99.replace("99.1.0", "99.2.0"), encoding="utf-8")
     failed = project.call("run", "--order", tmp_path / "order.json")
@@ -397,7 +397,7 @@ def test_a_source_that_was_configured_before(project: Project) -> None:
 
 
 def test_what_an_earlier_try_left_is_not_used(project: Project) -> None:
-    order, _ = find_order(CPU, None, str(project.file), ())
+    order, _ = find_job_spec(CPU, None, str(project.file), ())
     name = short_name("core", order.task.fingerprint)
     leave_cache(project.folder / ".torchyard/work" / name / "build/build")
     result = project.run(CPU)
@@ -420,7 +420,7 @@ def test_a_core_is_not_compiled_again_for_another_python(
     changes = (f'toolchain.compiler="{gcc_99}"', f'matrix.python=["{tag}"]')
     assert project.run(CPU, *changes).code == 0
     bindings = f"bindings:small-1.0/linux-x86_64/cpu-openblas/{tag}"
-    order, _ = find_order(bindings, None, str(project.file), changes)
+    order, _ = find_job_spec(bindings, None, str(project.file), changes)
     (tmp_path / "order.json").write_bytes(msgspec.json.encode(order))
     failed = project.call("run", bindings, changes=changes)
     assert failed.code == 9

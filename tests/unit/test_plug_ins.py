@@ -10,11 +10,15 @@ from tests.helpers import make_project
 
 COMMAND = """
 import click
-from torchyard.engines.engine import Build
+import msgspec
+from typing import Annotated
+from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Noted
-def build(plan, store, options, listen):
-    listen(Noted(text=f"digs {len(plan)} holes"))
-    return Build(plan.label, [], [], "")
+class Digger(msgspec.Struct):
+    spade: Annotated[str, msgspec.Meta(description="What to dig with.")] = "hands"
+    def build(self, plan, store, context, on_event):
+        on_event(Noted(text=f"digs {len(plan)} holes with {self.spade}"))
+        return BuildResult(plan.label, [], [], "")
 @click.command("dig")
 def command() -> None:
     "Dig a hole."
@@ -29,7 +33,7 @@ def plug_in(tmp_path: Path) -> Path:
     metadata.mkdir()
     (metadata / "METADATA").write_text("Name: digger\nVersion: 1.0\n", encoding="utf-8")
     points = "[torchyard.commands]\ndig = digger:command\nplan = digger:command\n"
-    points += "[torchyard.engines]\ndig = digger:build\nlocal = digger:build\n"
+    points += "[torchyard.engines]\ndig = digger:Digger\nlocal = digger:Digger\n"
     (metadata / "entry_points.txt").write_text(points, encoding="utf-8")
     (tmp_path / "digger.py").write_text(COMMAND, encoding="utf-8")
     return tmp_path
@@ -61,7 +65,9 @@ def test_one_that_cannot_be_loaded_is_told(plug_in: Path) -> None:
 def test_an_engine_of_another_distribution_builds(plug_in: Path) -> None:
     file = str(make_project(plug_in / "project"))
     built = run(plug_in, "build", "-f", file, "--engine", "dig")
-    assert (built.returncode, built.stderr) == (0, "note     digs 10 holes\n")
+    assert (built.returncode, built.stderr) == (0, "note     digs 10 holes with hands\n")
+    built = run(plug_in, "build", "-f", file, "--engine=dig", "--spade", "a spade")
+    assert (built.returncode, built.stderr) == (0, "note     digs 10 holes with a spade\n")
     refused = run(plug_in, "build", "-f", file, "--engine", "digg")
     assert refused.returncode == 2
     assert "there is no engine `digg`" in refused.stderr

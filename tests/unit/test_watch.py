@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 from tests.unit.test_store import store_result, task_of
 
-from torchyard.cli.watch import watch
-from torchyard.engines.engine import Build, Listen
+from torchyard.app.watch import watch
+from torchyard.engines.engine import Listener
+from torchyard.model.build_result import BuildResult
 from torchyard.model.event import ended_well
+from torchyard.reports.build.console import build_display
 from torchyard.store.keys import blob_key
 from torchyard.store.store import Store
 
@@ -19,13 +21,14 @@ def test_a_log_that_is_gone_does_not_keep_others_from_being_shown(
     store = Store.at(str(tmp_path / "store"))
     made = [store_result(store, tmp_path, task_of(name)) for name in ("first", "second")]
 
-    def build(tell: Listen) -> Build:
+    def build(emit: Listener) -> BuildResult:
         store.objects.delete([blob_key(made[0].log.digest)])
-        tell(ended_well(made[0], built=True))
+        emit(ended_well(made[0], built=True))
         store.objects.write(blob_key(made[1].log.digest), b"")
-        tell(ended_well(made[1], built=True))
-        return Build("demo-1.0", [], [], "")
+        emit(ended_well(made[1], built=True))
+        return BuildResult("demo-1.0", [], [], "")
 
-    watch(build, store, tmp_path / "build", as_json=False)
+    with build_display(store, None, as_json=False) as listeners:
+        watch(build, tmp_path / "build", listeners)
     folds = [line for line in capsys.readouterr().err.splitlines() if "::group::" in line]
     assert folds == [f"::group::log of {result.id}" for result in made]

@@ -1,4 +1,4 @@
-"""Where things are: the store, and the directory that torchyard works in."""
+"""Where stores, channels, caches and the working directory of a file are."""
 
 import os
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from torchyard.publish.channel.reader import ChannelReader
 
 HOME = ".torchyard"
-"""The directory beside the file in which everything is that torchyard itself writes."""
+"""The directory beside the file that holds everything torchyard itself writes."""
 
 EVENTS = "events.jsonl"
-"""The record that a build writes to in a directory of its own: what has happened so far."""
+"""The name of the file in which a build records its events."""
 
 
 def absolute(path: str) -> str:
@@ -53,7 +53,7 @@ def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
 
 
 def read_channel(place: str, file: str) -> "ChannelReader":
-    """Open a channel only to look at it: also one that is known by its address on the web."""
+    """Open a channel for reading; it may be on a web server."""
     url = place_of(place, file)
     if not url.startswith(("https://", "http://")):
         return open_channel(place, file)
@@ -64,7 +64,7 @@ def read_channel(place: str, file: str) -> "ChannelReader":
 
 @contextmanager
 def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
-    """Open a channel that is made if it is not there; a dry run takes it for an empty one then."""
+    """Open a channel, and make it if it does not exist; a dry run uses an empty one instead."""
     from tempfile import TemporaryDirectory
 
     from torchyard.publish.channel.channel import Channel
@@ -77,7 +77,7 @@ def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
 
 
 def place_of(place: str, file: str) -> str:
-    """The address of a channel; directories that the file names are beside it."""
+    """Return the address of a channel; relative directories in the file are beside the file."""
     if "/" in place or place in (".", ".."):
         return place
     from torchyard.config.load import load_config
@@ -95,15 +95,15 @@ def place_of(place: str, file: str) -> str:
     return url if "://" in url else join(dirname(absolute(file)), url)
 
 
-def address_of(place: str) -> str:
-    """A channel's address as installers take it."""
+def installer_url(place: str) -> str:
+    """Return a channel's address as installers take it."""
     from pathlib import Path
 
     return place if "://" in place else Path(absolute(place)).as_uri()
 
 
 def is_same(one: str, other: str) -> bool:
-    """Whether two addresses mean one place, however they are written."""
+    """Return whether two addresses mean the same place."""
     return _plain(one) == _plain(other)
 
 
@@ -115,11 +115,11 @@ def _plain(url: str) -> str:
 
 
 def copies_of(config: Config | None) -> int:
-    """How many bytes of the store stay on this machine."""
+    """Return how many bytes of the store are kept on this machine."""
     return parse_size(config.copies) if config and config.copies else 0
 
 
 def cache_of(file: str, config: Config | None) -> str | None:
-    """The compile cache of a file; a directory is beside it."""
+    """Return the compile cache of a file; a relative directory is beside the file."""
     cache = config.toolchain.cache if config and config.toolchain else None
     return join(dirname(absolute(file)), cache) if cache and "://" not in cache else cache

@@ -1,4 +1,4 @@
-"""Nothing that is told of jobs has a secret in it."""
+"""Events without the caller's secrets."""
 
 from collections.abc import Callable
 
@@ -6,10 +6,10 @@ from torchyard.host.secrets import redact
 from torchyard.model.event import AnyEvent, decode_event, encode_event
 
 
-def redacting(listen: Callable[[AnyEvent], None]) -> Callable[[AnyEvent], None]:
-    """Let somebody hear of events, without the caller's secrets."""
+def redacting(on_event: Callable[[AnyEvent], None]) -> Callable[[AnyEvent], None]:
+    """Wrap a listener so that events are redacted first."""
 
-    def hear(event: AnyEvent) -> None:
-        listen(decode_event(redact(encode_event(event).decode()).encode()))
+    def on_raw_event(event: AnyEvent) -> None:
+        on_event(decode_event(redact(encode_event(event).decode()).encode()))
 
-    return hear
+    return on_raw_event

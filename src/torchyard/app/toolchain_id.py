@@ -1,4 +1,4 @@
-"""From a config to one that knows the toolchain of this machine."""
+"""Identify the toolchain of this machine for a configuration."""
 
 import msgspec
 
@@ -6,9 +6,9 @@ from torchyard.model.config import Config
 
 
 def with_toolchain_id(config: Config, file: str) -> Config:
-    """Find out what a config compiles with: every fingerprint depends on it.
+    """Return a config with the identities of what it compiles with, which fingerprints contain.
 
-    A config that says nothing of a toolchain is as it is, on every machine.
+    A config without a table [toolchain] is returned unchanged.
     """
     if config.toolchain is None:
         return config

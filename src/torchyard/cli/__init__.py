@@ -1,1 +1,1 @@
-"""The command line: one file for each command; parse, wire, catch, exit."""
+"""The command line: commands parse, call a use case, print and exit."""

@@ -1,86 +1,40 @@
-"""The program `torchyard`: its commands, and the one place where errors end."""
+"""The program `torchyard`: its commands, and the one place where errors are caught."""
 
 import gc
 import sys
 from collections.abc import Mapping
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import click
 
-from torchyard import __version__
-from torchyard.errors import Diagnostic, ElsewhereError, HostError, TorchyardError, UsageError
-from torchyard.host.files import is_full
-from torchyard.model.suggest import did_you_mean
+from torchyard.app.faults import host_error, redacted_diagnostics
+from torchyard.cli.lazy_group import LazyGroup, command_modules
+from torchyard.errors import INTERRUPTED, TorchyardError, UsageError
+from torchyard.version import __version__
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-INTERRUPTED = 130
+_HELP_ORDER = (
+    *("init", "plan", "explain", "config", "build", "status", "run", "cancel", "shell", "rebuild"),
+    *("check", "diff", "repair", "smoke", "coverage", "which", "index", "publish", "mirror"),
+    *("store", "promote", "yank", "rollback", "pin", "prune", "snapshot", "tool", "toolchain"),
+)
+"""The commands that --help lists first; others follow by name."""
 
 
-class LazyGroup(click.Group):
-    """A group that imports a command's module only when that command is called."""
-
-    room: ClassVar[str] = "torchyard.cli.commands"
-    lazy: ClassVar[Mapping[str, str]] = {}
-    """Which module in the room has each command."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self.lazy, *super().list_commands(ctx)]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.lazy:
-            return super().get_command(ctx, cmd_name)
-        command: click.Command = import_module(f"{self.room}.{self.lazy[cmd_name]}").command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        known = not args or args[0].startswith("-") or args[0] in self.lazy
-        if not known and args[0] not in self.list_commands(ctx):
-            msg = f"`{ctx.command_path}` has no command `{args[0]}`"
-            raise UsageError(msg, hint=did_you_mean(args[0], self.list_commands(ctx)))
-        return super().resolve_command(ctx, args)
+def _in_help_order(modules: Mapping[str, str]) -> dict[str, str]:
+    first = {name: modules[name] for name in _HELP_ORDER if name in modules}
+    return {**first, **modules}
 
 
 class _Commands(LazyGroup):
-    lazy: ClassVar[Mapping[str, str]] = {
-        "init": "init",
-        "plan": "plan",
-        "explain": "explain",
-        "config": "config",
-        "build": "build",
-        "status": "status",
-        "run": "run",
-        "cancel": "cancel",
-        "shell": "shell",
-        "rebuild": "rebuild",
-        "check": "check",
-        "diff": "diff",
-        "repair": "repair",
-        "smoke": "smoke",
-        "coverage": "coverage",
-        "which": "which",
-        "index": "index",
-        "publish": "publish",
-        "mirror": "mirror",
-        "store": "store",
-        "promote": "promote",
-        "yank": "yank",
-        "rollback": "rollback",
-        "pin": "pin",
-        "prune": "prune",
-        "snapshot": "snapshot",
-        "tool": "tool",
-        "toolchain": "toolchain",
-    }
+    lazy: ClassVar[Mapping[str, str]] = _in_help_order(command_modules())
 
     @cached_property
     def entry_points_in(self) -> "dict[str, EntryPoint]":
-        """Commands of other distributions; looked for if one is none of ours, and for help."""
+        """Commands of plug-ins; looked for only if a name is none of ours, and for help."""
         from torchyard.host.entry_points import entry_points_in
 
         found = entry_points_in("torchyard.commands")
@@ -95,6 +49,11 @@ class _Commands(LazyGroup):
         from torchyard.host.entry_points import load
 
         return cast("click.Command", load(self.entry_points_in[cmd_name], f"torchyard {cmd_name}"))
+
+    def hint(self, ctx: click.Context, name: str) -> str | None:
+        from torchyard.config.plug_ins import install_hint
+
+        return install_hint("commands", name) or super().hint(ctx, name)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -127,16 +86,8 @@ def main() -> NoReturn:
         sys.stderr.write("\ninterrupted\n")
         sys.exit(INTERRUPTED)
     except OSError as error:
-        _fail(refusal(error))
+        _fail(host_error(error))
     sys.exit(0)
-
-
-def refusal(error: OSError) -> TorchyardError:
-    """What the machine would not do, and whether another one might."""
-    if is_full(error):
-        hint = "make room, and start the same command again"
-        return ElsewhereError(f"the disk is full: {error}", hint=hint, reason="disk")
-    return HostError(f"the machine refused: {error}")
 
 
 def _fail(error: TorchyardError) -> NoReturn:
@@ -149,19 +100,5 @@ def _fail(error: TorchyardError) -> NoReturn:
 
         sys.stderr.write(without_secrets("".join(format_exception(error))))
         sys.exit(TorchyardError.exit_code)
-    print_error(TorchyardError.of(faults_of(error)))
+    print_error(TorchyardError.of(redacted_diagnostics(error)))
     sys.exit(error.exit_code)
-
-
-def faults_of(error: TorchyardError) -> tuple[Diagnostic, ...]:
-    """What went wrong, without the caller's secrets."""
-    from torchyard.config.credentials import without_secrets as plain
-
-    return tuple(
-        Diagnostic(
-            plain(told.what),
-            told.span and told.span._replace(text=plain(told.span.text)),
-            told.hint and plain(told.hint),
-        )
-        for told in error.diagnostics
-    )

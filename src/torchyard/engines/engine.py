@@ -1,64 +1,63 @@
-"""What an engine is: something that does what is left of a plan, and tells how it goes."""
+"""What an engine is: a class that builds the missing jobs of a plan and emits events meanwhile."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
+from torchyard.model.build_result import BuildResult
 from torchyard.model.event import AnyEvent, Ended, Finished
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 
-Listen = Callable[[AnyEvent], None]
+Listener = Callable[[AnyEvent], None]
 
 
-class Options(NamedTuple):
-    """How a plan is built: where things are, and how much is done at one time.
-
-    What a job that failed said at last is left in `folder`, as a file NAME.errors.
-    """
+class BuildContext(NamedTuple):
+    """What every engine gets to know about a build besides its plan and store."""
 
     folder: Path
-    work: Path
+    """Where engines leave the error output of each failed job, as a file NAME.errors."""
+    home: Path
+    """The directory `.torchyard` beside the file."""
     file: str
-    sandbox: str | None
-    cache: str | None
-    copies: str | None
-    jobs: int
-    slots: int
-    keep_going: bool
-    farm: Path | None = None
+    cache: str | None = None
+    """Compile cache of the file."""
+    copies: str | None = None
+    """How much of the store jobs keep on the machine, such as `50 GB`."""
+    keep_going: bool = False
 
 
-class Build(NamedTuple):
-    """How a build went: packages that were in the store before, how each job ended, what now."""
+class Engine(Protocol):
+    """Where and when the jobs of a plan run.
 
-    project: str
-    packages: list[str]
-    """Fingerprints."""
-    ends: list[Ended]
-    onward: str
-    """What to do about jobs that failed or were not begun."""
+    An engine is a `msgspec.Struct`. Each of its fields is an option of `torchyard build`, with the
+    help text in `msgspec.Meta(description=…)`, and all have defaults. The entry point of the class
+    in the group `torchyard.engines` gives it its name for `--engine`.
+    """
+
+    def build(
+        self, plan: Plan, store: Store, context: BuildContext, on_event: Listener, /
+    ) -> BuildResult:
+        """Build all jobs of a plan that are not in the store."""
+        ...
 
 
-Engine = Callable[[Plan, Store, Options, Listen], Build]
-
-
-def clocked(listen: Listen) -> Listen:
-    """Let somebody hear of events with the seconds that have passed since now."""
+def clocked(on_event: Listener) -> Listener:
+    """Wrap a listener so that events carry the seconds since now."""
     began = time.monotonic()
 
-    def tell(event: AnyEvent) -> None:
-        listen(msgspec.structs.replace(event, at=round(time.monotonic() - began, 3)))
+    def on_clocked(event: AnyEvent) -> None:
+        on_event(msgspec.structs.replace(event, at=round(time.monotonic() - began, 3)))
 
-    return tell
+    return on_clocked
 
 
 def finished(ends: Collection[Ended], cached: int, seconds: float, *, stopped: bool) -> Finished:
-    """Tell how a build went, of which so many jobs were in the store before."""
+    """Summarise a build; `cached` jobs were in the store before."""
     counts = Counter(ended.outcome for ended in ends)
     return Finished(
         built=counts["built"],
@@ -71,7 +70,7 @@ def finished(ends: Collection[Ended], cached: int, seconds: float, *, stopped: b
 
 
 def expected(times: Iterable[tuple[str, int | None]]) -> dict[str, float]:
-    """How long a job of each stage should last on average, where the file says it of all."""
+    """Return the mean time of each stage's jobs, for stages whose jobs all have one in the file."""
     given: dict[str, list[int | None]] = {}
     for stage, seconds in times:
         given.setdefault(stage, []).append(seconds)

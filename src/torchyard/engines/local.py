@@ -2,66 +2,126 @@
 
 import time
 from collections import Counter
+from pathlib import Path
+from typing import Annotated
 
-from torchyard.engines.engine import Build, Listen, Options, clocked, expected, finished
+from msgspec import Meta
+
+from torchyard.engines.engine import BuildContext, Listener, clocked, expected, finished
 from torchyard.engines.pending import demanded, graph_of, urgency
 from torchyard.engines.schedule import Schedule
+from torchyard.errors import PlanError
+from torchyard.host.machine import platform_name, processors
+from torchyard.model.build_result import BuildResult
+from torchyard.model.config import SandboxKind
 from torchyard.model.event import Began, Ended
 from torchyard.model.recipe import Stage
+from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
 from torchyard.plan.order import order_of
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.store.store import Store
 
+Count = Annotated[int, Meta(ge=1)]
 
-def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
-    """Do all that is wanted of a plan and not in the store."""
-    began = time.monotonic()
-    tell = clocked(listen)
-    graph = graph_of(plan)
-    known = store.known(graph.fingerprints)
-    cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
-    left = demanded(graph, known, graph.wanted)
-    needed = [plan.jobs[number] for number in left]
-    check_steps(plan, left)
-    if not options.keep_going:
-        _check_pythons(plan, left)
-    tell(
-        Began(
-            project=plan.label,
-            store=store.url,
-            jobs=len(plan),
-            needed=len(left),
-            stages=dict(Counter(job.stage.value for job in needed)),
-            expected=expected((job.stage.value, job.settings.needs.time) for job in needed),
-            cached=len(cached),
-            slots=options.slots,
-        )
+
+class LocalEngine(Value, kw_only=True):
+    """Runs jobs as processes on this machine."""
+
+    work: Annotated[
+        str | None,
+        Meta(
+            description="Directory for the jobs' work, in place of .torchyard/work.",
+            extra={"metavar": "DIR"},
+        ),
+    ] = None
+    sandbox: Annotated[
+        SandboxKind | None, Meta(description="Use this sandbox, not the file's.")
+    ] = None
+    jobs: Annotated[
+        Count | None, Meta(description="Run so many jobs at once, at most one for each slot.")
+    ] = None
+    slots: Annotated[Count | None, Meta(description="Run so many compilers at once, in all.")] = (
+        None
     )
-    ends: dict[int, Ended] = {}
-    stopped = False
-    if left:
-        # What runs jobs and watches memory takes longer to load than finding that all is done.
-        from torchyard.engines.runner import Runner  # noqa: PLC0415
+    any_platform: Annotated[bool, Meta(description="Build for other platforms than this one.")] = (
+        False
+    )
 
-        schedule = Schedule(graph, known, left, urgency(plan, graph))
-        ends, stopped = Runner(plan, schedule, store, options, tell).run()
-    told = list(ends.values())
-    tell(finished(told, len(cached), time.monotonic() - began, stopped=stopped))
-    packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
-    more = "" if stopped or options.keep_going else "; --keep-going does what it can"
-    return Build(plan.label, packages, told, f"the same command goes on from here{more}")
+    def build(
+        self, plan: Plan, store: Store, context: BuildContext, on_event: Listener, /
+    ) -> BuildResult:
+        """Build all jobs of a plan that are not in the store."""
+        if not self.any_platform:
+            refuse_foreign(plan)
+        began = time.monotonic()
+        emit = clocked(on_event)
+        graph = graph_of(plan)
+        known = store.known(graph.fingerprints)
+        cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
+        left = demanded(graph, known, graph.wanted)
+        needed = [plan.jobs[number] for number in left]
+        check_steps(plan, left)
+        if not context.keep_going:
+            _check_pythons(plan, left)
+        slots = self.slots or processors()
+        emit(
+            Began(
+                project=plan.label,
+                store=store.url,
+                jobs=len(plan),
+                needed=len(left),
+                stages=dict(Counter(job.stage.value for job in needed)),
+                expected=expected((job.stage.value, job.settings.needs.time) for job in needed),
+                cached=len(cached),
+                slots=slots,
+            )
+        )
+        ends: dict[int, Ended] = {}
+        stopped = False
+        if left:
+            # What runs jobs and watches memory takes longer to load than finding that all is done.
+            from torchyard.engines.runner import Runner, RunnerOptions  # noqa: PLC0415
+
+            schedule = Schedule(graph, known, left, urgency(plan, graph))
+            options = RunnerOptions(
+                context=context,
+                work=self.work_directory(context.home),
+                sandbox=self.sandbox,
+                jobs=min(self.jobs or slots, slots),
+                slots=slots,
+            )
+            ends, stopped = Runner(plan, schedule, store, options, emit).run()
+        ended = list(ends.values())
+        emit(finished(ended, len(cached), time.monotonic() - began, stopped=stopped))
+        packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
+        more = "" if stopped or context.keep_going else "; --keep-going does what it can"
+        return BuildResult(plan.label, packages, ended, f"the same command goes on from here{more}")
+
+    def work_directory(self, home: Path) -> Path:
+        """Return the directory that has the jobs' directories."""
+        return Path(self.work).absolute() if self.work else home / "work"
+
+
+def refuse_foreign(plan: Plan) -> None:
+    """Refuse a plan for platforms that this machine can't be trusted to build for."""
+    here = platform_name()
+    foreign = {job.scope[0] for job in plan.jobs if len(job.scope) > 1} - {here}
+    if foreign:
+        msg = f"this machine is {here}, and the plan is also for {', '.join(sorted(foreign))}"
+        hint = f"choose: torchyard build {here}; or --any-platform if your steps can do that"
+        raise PlanError(msg, hint=hint)
 
 
 def check_steps(plan: Plan, left: set[int]) -> None:
-    """Complain now about a stage that nobody explained, not when its turn comes."""
+    """Refuse a stage without steps now, and not when its turn comes."""
     stages = {plan.jobs[number].stage: plan.jobs[number] for number in left}
     for job in stages.values():
         steps_of(order_of(plan, job))
 
 
 def _check_pythons(plan: Plan, left: set[int]) -> None:
-    """Complain now about a Python that is not there, not when a core was compiled for it."""
+    """Refuse a Python that is missing now, and not when a core was compiled for it."""
     jobs = [plan.jobs[number] for number in left]
     bound = {job.scope[-1]: job for job in jobs if job.stage is Stage.BINDINGS}
     for python, job in sorted(bound.items()):

@@ -7,10 +7,11 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import msgspec
 
-from torchyard.engines.engine import Listen, Options
+from torchyard.engines.engine import BuildContext, Listener
 from torchyard.engines.guard import Change, Guard
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
@@ -36,16 +37,31 @@ _PAUSE = 1.0
 """Seconds before a job is looked at again that somebody else is working on."""
 
 
+class RunnerOptions(NamedTuple):
+    """How jobs run on this machine."""
+
+    context: BuildContext
+    work: Path
+    sandbox: str | None
+    jobs: int
+    slots: int
+
+
 class Runner:
     """Runs what is left of one plan. Jobs are known by their numbers in it."""
 
     def __init__(
-        self, plan: Plan, schedule: Schedule, store: Store, options: Options, tell: Listen
+        self,
+        plan: Plan,
+        schedule: Schedule,
+        store: Store,
+        options: RunnerOptions,
+        emit: Listener,
     ) -> None:
         self._plan = plan
         self._store = store
         self._options = options
-        self._tell = tell
+        self._emit = emit
         self._schedule = schedule
         self._ends: dict[int, events.Ended] = {}
         self._said: dict[int, events.Ended] = {}
@@ -79,7 +95,7 @@ class Runner:
                 while self._programs or (self._schedule.has_work and not self._given_up):
                     if stops.count and not self._stopped:
                         self._stopped = self._given_up = True
-                        self._tell(events.Noted(text="stopping; once more stops at once"))
+                        self._emit(events.Noted(text="stopping; once more stops at once"))
                         guard.stop()  # what is paused could not end
                         self._programs.stop()
                     if stops.count > 1:
@@ -87,7 +103,7 @@ class Runner:
                     self._start_some(slots)
                     for heard in self._programs.poll(_TICK):
                         self._hear(heard, slots)
-                    self._tell_changes()
+                    self._emit_changes()
             finally:
                 guard.stop()
                 self._programs.end()
@@ -133,30 +149,30 @@ class Runner:
         """Leave a job to somebody else, and look again later."""
         if job.number not in self._waited:
             self._waited.add(job.number)
-            self._tell(events.Noted(job=job.identifier, text=f"waiting for {who}, who works on it"))
+            self._emit(events.Noted(job=job.identifier, text=f"waiting for {who}, who works on it"))
         self._schedule.put_back(job.number, time.monotonic() + _PAUSE)
 
     def _start(self, job: Job, slots: Jobserver) -> None:
         options, number = self._options, job.number
-        name = self._name(number)
-        order = options.folder / f"{name}.order.json"
+        context, name = options.context, self._name(number)
+        order = context.folder / f"{name}.order.json"
         order.write_bytes(msgspec.json.encode(order_of(self._plan, job)))
         argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
-        argv += ["--no-wait", "--file", options.file, "--store", self._store.url]
+        argv += ["--no-wait", "--file", context.file, "--store", self._store.url]
         argv += ["--work", str(options.work)]
         argv += ["--slots", str(self._pool(number, slots).path)]
         if options.sandbox:
             argv += ["--sandbox", options.sandbox]
-        if options.cache:
-            argv += ["--cache", options.cache]
-        if options.copies:
-            argv += ["--copies", options.copies]
-        told = b""
+        if context.cache:
+            argv += ["--cache", context.cache]
+        if context.copies:
+            argv += ["--copies", context.copies]
+        stdin = b""
         if secrets := entrusted(job.stage, self._store):
             argv.append("--secrets")
-            told = msgspec.json.encode(dict(secrets))
+            stdin = msgspec.json.encode(dict(secrets))
         self._attempts[number] += 1
-        self._programs.start(number, argv, options.folder / f"{name}.errors", told)
+        self._programs.start(number, argv, context.folder / f"{name}.errors", stdin)
 
     def _pool(self, number: int, slots: Jobserver) -> Jobserver:
         """All slots; for a job whose compiler was killed, some that are its own while it runs."""
@@ -181,7 +197,7 @@ class Runner:
         slots.give()
         if number in self._carved:
             self._carved.pop(number).close()
-        (self._options.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
+        (self._options.context.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
         self._judge(number, heard.code)
 
     def _hear_event(self, number: int, event: events.AnyEvent) -> None:
@@ -189,9 +205,9 @@ class Runner:
         if isinstance(event, events.Ended):
             self._said[number] = event
         elif isinstance(event, events.Started):
-            self._tell(msgspec.structs.replace(event, attempt=self._attempts[number]))
+            self._emit(msgspec.structs.replace(event, attempt=self._attempts[number]))
         else:
-            self._tell(event)
+            self._emit(event)
 
     def _judge(self, number: int, code: int) -> None:
         """Decide what the end of a job's process means."""
@@ -199,7 +215,7 @@ class Runner:
         said = self._said.pop(number, None)
         if code == 0 and said is not None:
             self._ends[number] = said
-            self._tell(said)
+            self._emit(said)
             self._schedule.done(number)
         elif code == BusyError.exit_code:
             self._attempts[number] -= 1
@@ -231,7 +247,7 @@ class Runner:
             why = said.why if said else ""
         else:
             return False
-        self._tell(self._ended(job.number, "retry", code=code, reason=reason, why=why))
+        self._emit(self._ended(job.number, "retry", code=code, reason=reason, why=why))
         return True
 
     def _fail(self, number: int, code: int, said: events.Ended | None) -> None:
@@ -240,15 +256,15 @@ class Runner:
             code = code if code >= 0 else ElsewhereError.exit_code
             said = self._ended(number, "failed", code=code, why=f"its process ended with {how}")
         self._ends[number] = said
-        self._tell(said)
+        self._emit(said)
         for user in self._schedule.fail(number):
             self._end(user, "skipped", why=f"{said.job} failed")
-        self._given_up = self._given_up or not self._options.keep_going
+        self._given_up = self._given_up or not self._options.context.keep_going
 
     def _end(self, number: int, outcome: events.Outcome, why: str) -> None:
         """Tell how a job ended that no process of ours spoke for."""
         ended = self._ends[number] = self._ended(number, outcome, why=why)
-        self._tell(ended)
+        self._emit(ended)
         if outcome == "cached":
             self._schedule.done(number)
 
@@ -265,11 +281,11 @@ class Runner:
             why=why,
         )
 
-    def _tell_changes(self) -> None:
+    def _emit_changes(self) -> None:
         """Pass on what the memory guard did; it speaks in a thread of its own."""
         while not self._changes.empty():
             change = self._changes.get()
-            self._tell(
+            self._emit(
                 events.SlotsChanged(
                     allowed=change.allowed,
                     total=self._options.slots,

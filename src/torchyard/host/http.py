@@ -16,8 +16,8 @@ import urllib3
 from urllib3.exceptions import HTTPError, MaxRetryError
 from urllib3.util import Retry, Timeout
 
-from torchyard import __version__
 from torchyard.errors import ElsewhereError
+from torchyard.version import __version__
 
 SILENCE = 30.0
 """Seconds without a byte of an answer after which a request counts as lost."""

@@ -26,7 +26,7 @@ class Began(Event, kw_only=True):
     """A build begins: how many jobs its plan has, and how many of each stage have to be done.
 
     `expected` is how many seconds a job of a stage should last, where the file says so; `slots`
-    are those of this machine, of which a farm uses none.
+    are those of this machine; 0 if jobs run on others.
     """
 
     version: Literal[1] = 1
@@ -41,7 +41,7 @@ class Began(Event, kw_only=True):
 
 
 class Started(Event, kw_only=True):
-    """A job starts; `work` is its directory. On a worker of a farm, only its name is known."""
+    """A job starts; `work` is its directory, and `worker` the other machine that it runs on."""
 
     job: str
     fingerprint: str

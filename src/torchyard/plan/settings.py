@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from torchyard import __version__
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Channel, Config
 from torchyard.model.matrix import Needs
@@ -12,6 +11,7 @@ from torchyard.model.tables import Release, Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
 from torchyard.plan.constraints import Head, Scope, is_release_bound, release_of
+from torchyard.version import __version__
 
 _DIGITS = 16
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard import __version__
 from torchyard.checks.check import check
 from torchyard.checks.policy import CheckPolicy
 from torchyard.model.canonical import fingerprint
 from torchyard.package.contents import Contents
 from torchyard.publish.staged import Findings, Judge
+from torchyard.version import __version__
 
 _REPORTS = "*check.json"
 

@@ -7,9 +7,8 @@ the supervisor was killed.
 
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
@@ -27,8 +26,6 @@ from torchyard.run.job import Conditions
 from torchyard.run.permissions import entrusted
 from torchyard.run.workdir import RECORD, WorkDir
 from torchyard.store.store import Store
-
-_SUPERVISOR = (sys.executable, "-m", "torchyard.cli.supervise")
 
 _SOON, _SELDOM = 0.02, 0.5
 """Seconds between two looks at a record, when something was just told and when nothing is."""
@@ -95,23 +92,29 @@ def is_detached(place: WorkDir) -> bool:
         return is_written(place.record)
 
 
-def run_detached(
+def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
     order: JobSpec,
     store: Store,
     conditions: Conditions,
-    report: Callable[[AnyEvent], None],
-    print_stray: Callable[[bytes], None],
+    *,
+    supervisor: Sequence[str],
+    on_event: Callable[[AnyEvent], None],
+    on_stray: Callable[[bytes], None],
 ) -> Over:
-    """Follow a job that runs detached, or start it; tell how it ended."""
+    """Follow a job that runs detached, or start it; return how it ended.
+
+    `supervisor` is the command that runs a job detached: it gets the record's path and lock as
+    arguments, and an `Assignment` on standard input.
+    """
     place = WorkDir(conditions.work, order)
     secrets = dict(entrusted(order.task.stage, store))
     assignment = Assignment(order=order, store=store.url, conditions=conditions, secrets=secrets)
     while True:
-        record, role = _join(place, assignment)
+        record, role = _join(place, supervisor, assignment)
         try:
             if role in _NOTES:
-                report(Noted(job=order.task.id, text=_NOTES[role]))
-            over = follow(record, report, print_stray)
+                on_event(Noted(job=order.task.id, text=_NOTES[role]))
+            over = follow(record, on_event, on_stray)
             if over is not None:
                 record.forget()
                 return over
@@ -143,7 +146,7 @@ def forget_detached(place: WorkDir) -> None:
         record.close()
 
 
-def _join(place: WorkDir, assignment: Assignment) -> tuple[Record, Role]:
+def _join(place: WorkDir, supervisor: Sequence[str], assignment: Assignment) -> tuple[Record, Role]:
     """Open the record of a job; of several who ask for it at once, one starts it."""
     path = place.record
     with in_turn(path.parent):
@@ -157,7 +160,7 @@ def _join(place: WorkDir, assignment: Assignment) -> tuple[Record, Role]:
             record.close()
         lock = begin_record(path)
         record = Record(path)
-    launch((*_SUPERVISOR, str(path)), path, lock, assignment.encode())
+    launch((*supervisor, str(path)), path, lock, assignment.encode())
     return record, "starts"
 
 
@@ -170,7 +173,7 @@ def _read(line: bytes) -> AnyEvent | Begun | Over | None:
 
 
 def follow(
-    record: Record, report: Callable[[AnyEvent], None], print_stray: Callable[[bytes], None]
+    record: Record, on_event: Callable[[AnyEvent], None], on_stray: Callable[[bytes], None]
 ) -> Over | None:
     """Pass on what a record tells, up to the end; None if there is none, and nobody to tell it.
 
@@ -189,9 +192,9 @@ def follow(
                 case Begun():
                     pass
                 case None:
-                    print_stray(line + b"\n")
+                    on_stray(line + b"\n")
                 case _:
-                    report(read)
+                    on_event(read)
         if not is_running:
             return None
         _stay_with(parent)

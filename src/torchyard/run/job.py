@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard import __version__
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.locks import room_in
 from torchyard.model.config import Sandbox
@@ -37,6 +36,7 @@ from torchyard.store.local_cache import Copies
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import drop
+from torchyard.version import __version__
 
 COPIES = "copies"
 """The directory, beside those of jobs, in which files of the store are kept."""

@@ -1,12 +1,16 @@
 """Events → lines that people read where there is no board: pipes, files, CI logs."""
 
+import os
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import assert_never
 
 from torchyard.model.event import (
     AnyEvent,
     Began,
     Ended,
+    Event,
     Finished,
     Noted,
     Progress,
@@ -14,6 +18,7 @@ from torchyard.model.event import (
     Started,
     Stepped,
     Stepping,
+    encode_event,
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
 
@@ -75,3 +80,9 @@ def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
             put(line)
 
     return listen
+
+
+def emit_event(event: Event) -> None:
+    """Write an event to standard output; if the reader is gone, the job continues."""
+    with suppress(OSError):
+        os.write(sys.stdout.fileno(), encode_event(event))

@@ -1,26 +1,17 @@
-"""The engine `buildbot`: hands a plan to a farm, and follows it as if it were built here."""
+"""Follows a plan on a farm as if it were built here."""
 
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from torchyard.app.clock import current_moment
-from torchyard.engines.engine import (
-    Build,
-    Listen,
-    Options,
-    clocked,
-    expected,
-    finished,
-)
-from torchyard.errors import ElsewhereError, UsageError
+from torchyard.engines.engine import Listener, clocked, expected, finished
+from torchyard.errors import ElsewhereError
 from torchyard.host.signals import Stops
+from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_well
 from torchyard.model.job_spec import short_name
-from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
-from torchyard_farm.cli.submission import BuildRequest, draft_from_plan, submit_draft
 from torchyard_farm.client.following import (
     JobEnded,
     JobStarted,
@@ -42,17 +33,9 @@ _PATIENCE = 600
 """Seconds without any answer of the master after which nobody waits for it any more."""
 
 
-def build(plan: Plan, store: Store, options: Options, listen: Listen) -> Build:
-    """Hand in what is left of a plan, and follow it."""
-    if options.farm is None:
-        msg = "which farm?"
-        raise UsageError(msg, hint="--farm DIR names the directory of its master")
-    made = draft_from_plan(plan, store, current_moment())
-    left = submit_draft(made, BuildRequest(options.file), options.farm, load_farm(options.farm))
-    return follow_plan(left, store, options.farm, options.folder, listen)
-
-
-def follow_plan(plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: Listen) -> Build:
+def follow_plan(
+    plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: Listener
+) -> BuildResult:
     """Tell how a plan goes until it is over; whoever stops this stops nothing else."""
     began = time.monotonic()
     tell = clocked(listen)
@@ -79,14 +62,14 @@ def follow_plan(plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: 
     onward = f"to follow it again: {again}; to end it: {cancel}"
     if not stopped:
         onward = f"mend it, and build anew; or rebuild jobs on their pages, and {again}"
-    return Build(project, packages, ends, onward)
+    return BuildResult(project, packages, ends, onward)
 
 
 class _Follower:
     """Looks at a plan from time to time, and tells what has happened."""
 
     def __init__(
-        self, plan: FarmPlan, store: Store, farm: Path, folder: Path, tell: Listen
+        self, plan: FarmPlan, store: Store, farm: Path, folder: Path, tell: Listener
     ) -> None:
         self._plan = plan
         self._store = store

@@ -39,8 +39,11 @@ def follow_and_report(
     plan: "FarmPlan", store: "Store", folder: Path, file: str, *, as_json: bool
 ) -> None:
     """Follow a plan, and tell everybody how it goes and went."""
-    from torchyard.cli.watch import new_folder, watch
+    from torchyard.app.watch import new_folder, watch
+    from torchyard.reports.build.console import build_display, end_build
     from torchyard_farm.cli.engine import follow_plan
 
     records = new_folder(file)
-    watch(partial(follow_plan, plan, store, folder, records), store, records, as_json=as_json)
+    with build_display(store, None, as_json=as_json) as listeners:
+        result = watch(partial(follow_plan, plan, store, folder, records), records, listeners)
+    end_build(result, store, records, as_json=as_json)

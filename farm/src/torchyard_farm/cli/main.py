@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import click
 
-from torchyard.cli.main import LazyGroup
+from torchyard.cli.lazy_group import LazyGroup
 
 
 class _Commands(LazyGroup):

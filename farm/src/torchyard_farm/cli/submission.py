@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.app.locations import open_store
+from torchyard.app.run import job_conditions
 from torchyard.app.toolchain_id import with_toolchain_id
-from torchyard.cli.commands.run import conditions_of
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.engines.local import check_steps
@@ -76,7 +76,7 @@ def _brings_source(made: PlanDraft, file: str) -> bool:
     for number in range(len(farmed.jobs)):
         if farmed.task(number).stage is Stage.SOURCE:
             order = farmed.order(number)
-            run_job(order, store, conditions_of(order, file, None, None), printer(say))
+            run_job(order, store, job_conditions(order, file, None, None), printer(say))
             return True
     return False
 

@@ -2,7 +2,7 @@
 
 import click
 
-from torchyard.cli.commands.run import conditions_of, find_order
+from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import file_option, set_option, work_option
 from torchyard.run.detached import end_detached
 from torchyard.run.workdir import WorkDir
@@ -23,8 +23,8 @@ def command(
     Whoever follows it is told, with exit code 143. Its directory stays: the next run goes on behind
     the last step that ended well. Nothing is done if it does not run.
     """
-    asked, _ = find_order(job, order, file, changes)
-    place = WorkDir(conditions_of(asked, file, work, None).work, asked)
+    asked, _ = find_job_spec(job, order, file, changes)
+    place = WorkDir(job_conditions(asked, file, work, None).work, asked)
     if end_detached(place):
         say(f"{asked.task.id} was stopped; its directory is {place.folder}")
     else:

@@ -2,8 +2,8 @@
 
 import click
 
+from torchyard.app.channel_config import channel_subset
 from torchyard.app.locations import read_channel
-from torchyard.app.planned import subset_of
 from torchyard.cli.options import channel_argument, file_option, json_option, subset_option
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
@@ -42,7 +42,7 @@ def command(
 
     config = load_config(file)
     project = config.project
-    subset = subset or subset_of(config, config.channels.get(channel))
+    subset = subset or channel_subset(config, config.channels.get(channel))
     place = read_channel(channel, file)
     planned = select_cells(expand(config, load_tables()), Selection(subset))
     found = find_coverage(place, project.name, version or project.version, planned)

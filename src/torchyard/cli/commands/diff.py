@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
-from torchyard.app.reading import read
+from torchyard.app.progress import read_metered
 from torchyard.checks.compare import Extension, compare, extension_of, will_load
 from torchyard.cli.options import json_option
 from torchyard.errors import CheckError
 from torchyard.package.contents import Contents, FaultKind, is_library
 from torchyard.terminal.console import show, write
+from torchyard.terminal.progress import Progress
 
 
 @click.command("diff")
@@ -51,7 +52,7 @@ def command(
 
 def _whole(path: Path) -> Contents:
     """Read a package; what is missing from one that is cut off would look as if it were removed."""
-    contents = read(path)
+    contents = read_metered(path, Progress)
     for kind, member, what in contents.faults:
         if kind in {FaultKind.STRUCTURE, FaultKind.BOMB}:
             where = f"{member} " if member else ""

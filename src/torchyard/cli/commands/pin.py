@@ -1,14 +1,12 @@
 """`torchyard pin`: versions of a channel that stay, and exactly which files they are."""
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import click
 
+from torchyard.app.channel_config import channel_named, check_origin, load_if_present
 from torchyard.app.clock import current_moment
 from torchyard.app.locations import open_channel
-from torchyard.app.planned import channel_of, check_origin, config_of
 from torchyard.cli.options import (
     channel_argument,
     file_option,
@@ -20,8 +18,6 @@ from torchyard.errors import UsageError
 from torchyard.terminal.console import show, talk, write
 
 if TYPE_CHECKING:
-    from torchyard.publish.channel.channel import Channel
-    from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.select import Selection
 
 
@@ -57,6 +53,7 @@ def command(
     The pages pins/NAME.json and, for each variant, pins/NAME/VARIANT.txt name the files with their
     hashes; the latter are requirements for `pip install --require-hashes`.
     """
+    from torchyard.app.promote import archive_packages
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.ops.pin import pin, unpin
     from torchyard.reports.channel.document import PinDocument, changed_document
@@ -75,34 +72,20 @@ def command(
             write(encode(changed_document(place.url, head, {})))
         return
     if archive:
-        check_origin(channel_of(config_of(file, ()), archive, file), channel, file)
+        check_origin(channel_named(load_if_present(file), archive, file), channel, file)
     selection = _selection(selectors, variants, files)
     name = name or selectors[0].rpartition("=")[2]
     because = f": {reason}" if reason else ""
     order = ChangeReason(f"pin {selection} as {name}{because}", now)
     page = pin(place, selection, name, reason, order)
     if archive:
-        kept = _archive(place, selection, archive, order, file)
+        kept = archive_packages(place, selection, archive, order, file)
         pin(kept, selection, name, reason, order)
     document = PinDocument(channel=place.url, pin=page)
     if as_json:
         write(encode(document))
     else:
         show(pin_report(document))
-
-
-def _archive(
-    place: "Channel", selection: "Selection", archive: str, order: "ChangeReason", file: str
-) -> "Channel":
-    """Bring files into a channel that is asked for nothing else than to keep them."""
-    from torchyard.publish.ops.promote import Route, gather, head_for, promote
-
-    found = gather(place, selection, order.at)
-    target = open_channel(archive, file, make=True)
-    with TemporaryDirectory(prefix="pin-") as scratch:
-        route = Route(place, target, Path(scratch))
-        promote(route, head_for(place, target, archive), found, order)
-    return target
 
 
 def _selection(

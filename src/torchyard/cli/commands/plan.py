@@ -6,7 +6,7 @@ from typing import ClassVar
 import click
 
 from torchyard.app.toolchain_id import with_toolchain_id
-from torchyard.cli.main import LazyGroup
+from torchyard.cli.lazy_group import LazyGroup, command_modules
 from torchyard.cli.options import (
     file_option,
     json_option,
@@ -27,7 +27,7 @@ from torchyard.terminal.console import show, warn, write
 
 
 class _PlanCommands(LazyGroup):
-    lazy: ClassVar[Mapping[str, str]] = {"diff": "plan_diff"}
+    lazy: ClassVar[Mapping[str, str]] = command_modules("plan")
 
 
 @click.group("plan", cls=_PlanCommands, invoke_without_command=True)

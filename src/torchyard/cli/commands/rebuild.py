@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from torchyard.app.redact import redacting
-from torchyard.cli.commands.run import conditions_of
+from torchyard.app.run import job_conditions
 from torchyard.cli.options import file_option, sandbox_option
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
@@ -40,7 +40,7 @@ def command(
     order = carried_order(path)
     with TemporaryDirectory(prefix="torchyard-") as scratch:
         folder = work or scratch
-        conditions = conditions_of(order, file, f"{folder}/work", sandbox)
+        conditions = job_conditions(order, file, f"{folder}/work", sandbox)
         store, listen = Store.at(f"{folder}/store"), redacting(printer(say))
         if store_url:
             borrow(order, Store.at(store_url, make=False), store, listen)

@@ -137,12 +137,15 @@ def _check(
     done: Sequence[tuple[Path, Repaired]], policy_name: str | None, *, as_json: bool
 ) -> None:
     """Check what was made, if there is a policy, and tell."""
-    from torchyard.app.reading import read
-    from torchyard.cli.commands.check import checked, refuse_errors
+    from torchyard.app.check import check_packages, refuse_errors
     from torchyard.reports.document import encode
     from torchyard.reports.repair.document import repair_document
+    from torchyard.terminal.progress import Progress
 
-    found = checked([read(one.path) for _, one in done], policy_name) if policy_name else None
+    found = None
+    if policy_name:
+        made = [one.path for _, one in done]
+        found = check_packages(made, policy=policy_name, digests=False, meter=Progress)
     if as_json:
         write(encode(repair_document(done, found)))
     elif found:

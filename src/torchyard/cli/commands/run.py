@@ -1,19 +1,13 @@
 """`torchyard run`: one job, from its inputs to its result."""
 
-import os
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from functools import partial
-from pathlib import Path
-from typing import get_args
 
 import click
 import msgspec
 
-from torchyard.app.locations import absolute, cache_of, copies_of, home_of, open_store
+from torchyard.app.locations import cache_of, copies_of, open_store
 from torchyard.app.redact import redacting
-from torchyard.app.toolchain_id import with_toolchain_id
+from torchyard.app.run import execute_job, find_job_spec, job_conditions
 from torchyard.cli.options import (
     copies_option,
     file_option,
@@ -24,17 +18,12 @@ from torchyard.cli.options import (
     work_option,
 )
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.host.secrets import give
 from torchyard.host.signals import end_tidily
-from torchyard.model.config import Config, Sandbox, SandboxKind
-from torchyard.model.event import AnyEvent, Ended, Event, encode_event, ended_well
-from torchyard.model.job_spec import JobSpec
-from torchyard.run.job import Conditions, run_job
+from torchyard.model.event import AnyEvent, encode_event
 from torchyard.run.permissions import STAGES, parse_stages, refuse_others
-from torchyard.store.store import Store
-from torchyard.terminal.console import say
-from torchyard.terminal.events import printer
+from torchyard.terminal.console import say, write, write_error
+from torchyard.terminal.events import emit_event, printer
 
 
 @click.command("run")
@@ -91,10 +80,10 @@ def command(
     take_credentials()
     if secrets:
         give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))
-    asked, config = find_order(job, order, file, changes)
+    asked, config = find_job_spec(job, order, file, changes)
     if stages is not None:
         refuse_others(asked.task, parse_stages(stages))
-    conditions = conditions_of(asked, file, work, sandbox)._replace(
+    conditions = job_conditions(asked, file, work, sandbox)._replace(
         slots=slots,
         wait=wait,
         keep=keep,
@@ -103,71 +92,14 @@ def command(
     )
     store = open_store(store_url, file, config)
     if detach:
-        from torchyard.cli.detached import follow_job, write_event
+        from torchyard.app.detached import follow_job
 
-        listen = redacting(write_event if as_json else printer(say))
-        follow_job(asked, store, conditions, listen)
+        on_event = redacting(_write_event if as_json else printer(say))
+        follow_job(asked, store, conditions, on_event=on_event, on_stray=write_error, on_leave=say)
     else:
-        carry_out(asked, store, conditions, redacting(print_event if as_json else printer(say)))
+        execute_job(asked, store, conditions, redacting(emit_event if as_json else printer(say)))
 
 
-def carry_out(
-    order: JobSpec, store: Store, conditions: Conditions, listen: Callable[[AnyEvent], None]
-) -> None:
-    """Run a job in this process, and tell how it ended."""
-    task = order.task
-    ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
-    try:
-        outcome = run_job(order, store, conditions, listen)
-    except TorchyardError as error:
-        known = "; ".join(told.what for told in error.diagnostics[1:])
-        failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
-        listen(failed(why=str(error), known=known))
-        raise
-    listen(ended_well(outcome.result, built=outcome.built))
-
-
-def conditions_of(order: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
-    """Where a job is run, and in what."""
-    kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
-    kind = kinds.get(sandbox, order.sandbox.kind)
-    root = order.sandbox.root and str(Path(absolute(file)).parent / order.sandbox.root)
-    return Conditions(
-        work=Path(absolute(work or f"{home_of(file)}/work")),
-        file=absolute(file),
-        sandbox=Sandbox(kind=kind, root=root),
-    )
-
-
-def find_order(
-    job: str | None, order: str | None, file: str, changes: tuple[str, ...]
-) -> tuple[JobSpec, Config | None]:
-    """The job to run: from a file that spells it out, or from the plan."""
-    if (job is None) == (order is None):
-        msg = "which job?" if job is None else "a job by its name, or by --order, not both"
-        raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
-    if order is not None:
-        try:
-            return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec), None
-        except msgspec.DecodeError as error:
-            msg = f"`{order}` is no order: {error}"
-            raise StoreError(msg) from error
-    from torchyard.config.load import load_config
-    from torchyard.config.tables import load_tables
-    from torchyard.model.identifier import parse
-    from torchyard.plan.build import make_plan_with
-    from torchyard.plan.order import order_of
-
-    parsed = parse(job or "")
-    if parsed.stage is None:
-        msg = f"`{job}` is a cell, which several jobs work for"
-        raise UsageError(msg, hint=f"name one of them, such as package:{job}")
-    config = with_toolchain_id(load_config(file, changes), file)
-    plan = make_plan_with(config, load_tables(), parsed)
-    return order_of(plan, plan.find(parsed.stage, parsed.path)), config
-
-
-def print_event(event: Event) -> None:
-    """Tell an engine; should it be gone, the job goes on all the same."""
-    with suppress(OSError):
-        os.write(sys.stdout.fileno(), encode_event(event))
+def _write_event(event: AnyEvent) -> None:
+    """Write an event to stdout; if the reader is gone, this command exits and the job continues."""
+    write(encode_event(event))

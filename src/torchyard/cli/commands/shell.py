@@ -5,7 +5,7 @@ import shlex
 import click
 
 from torchyard.app.locations import copies_of, open_store
-from torchyard.cli.commands.run import conditions_of, find_order
+from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
 from torchyard.errors import UsageError
 from torchyard.host.process import replace_process
@@ -45,11 +45,11 @@ def command(
 
     After a failure everything is as the failed step left it. A COMMAND is run in place of a shell.
     """
-    order, config = find_order(None if order_file else job, order_file, file, changes)
+    order, config = find_job_spec(None if order_file else job, order_file, file, changes)
     if order.task.id != job:
         msg = f"`{order_file}` is the order of {order.task.id}"
         raise UsageError(msg, hint="name that job")
-    conditions = conditions_of(order, file, work, sandbox)._replace(copies=copies_of(config))
+    conditions = job_conditions(order, file, work, sandbox)._replace(copies=copies_of(config))
     bench = open_job(order, open_store(store_url, file, config), conditions, printer(say))
     step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
     env = bench.environment() | _introduce(bench)

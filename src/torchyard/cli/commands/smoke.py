@@ -1,14 +1,9 @@
 """`torchyard smoke`: install packages, and try them."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.app.clock import current_date
-from torchyard.app.locations import address_of, place_of, read_channel
 from torchyard.cli.options import (
     file_option,
     json_option,
@@ -17,17 +12,9 @@ from torchyard.cli.options import (
     variant_option,
 )
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import HostError, SmokeError, UsageError
+from torchyard.errors import UsageError
 from torchyard.host.signals import end_tidily
-from torchyard.index.address import parse_index_url
 from torchyard.terminal.console import say, show, write
-
-if TYPE_CHECKING:
-    from torchyard.checks.smoke.package_under_test import PackageUnderTest
-    from torchyard.checks.smoke.request import Request
-    from torchyard.publish.channel.reader import ChannelReader
-    from torchyard.publish.select import Selection
-    from torchyard.reports.smoke.document import SmokeDocument
 
 
 @click.command("smoke")
@@ -118,12 +105,13 @@ def command(
 
     With --from, the newest version of everything in a channel is tried, or what is named.
     """
-    from torchyard.checks.smoke.installation import Installer
-    from torchyard.checks.smoke.known_failures import load_known
+    from torchyard.app.smoke import (
+        published_packages,
+        refuse_failures,
+        smoke_all,
+        smoke_request,
+    )
     from torchyard.checks.smoke.package_under_test import read_package_under_test
-    from torchyard.checks.smoke.request import Request
-    from torchyard.checks.smoke.suite import Level, read_suite
-    from torchyard.checks.smoke.surroundings import Environment
     from torchyard.publish.select import parse_selection
     from torchyard.reports.document import encode
     from torchyard.reports.smoke.text import smoke_report
@@ -132,87 +120,28 @@ def command(
     if channel is None:
         ours = {"--url": url, "--extra-index-url": indexes, "--variant": variants, "--only": files}
         refuse_given(ours, "is for what a channel has: --from CHANNEL")
-    both = (Installer.PIP, Installer.UV)
-    folder = Path(tests) if tests else None
-    request = Request(
-        level=Level(level),
-        environments=(
-            (Environment.CLEAN, Environment.HOSTILE)
-            if environment == "both"
-            else (Environment(environment),)
-        ),
-        installers=both if installer == "both" else (Installer(installer),),
+    request = smoke_request(
+        level=level,
+        tests=tests,
+        environment=environment,
+        installer=installer,
         channels=channels,
         indexes=indexes,
-        python=python or "",
-        tests=read_suite(folder) if folder else (),
-        today=current_date(),
-        known=load_known(folder),
+        python=python,
         timeout=timeout,
     )
     if channel is not None:
         selection = parse_selection(packages or ("*",), variants, files)
-        address = _address(url or address_of(place_of(channel, file)))
-        found = _published(read_channel(channel, file), selection, address, every=bool(packages))
+        found = published_packages(channel, selection, file, url=url, every=bool(packages))
     elif packages:
         found = [read_package_under_test(Path(package)) for package in packages]
     else:
         msg = "there is nothing to try"
         raise UsageError(msg, hint="name packages, or a channel by --from")
-    document = tried(found, request)
+    end_tidily()
+    document = smoke_all(found, request, on_line=say)
     if as_json:
         write(encode(document))
     else:
         show(smoke_report(document))
     refuse_failures(document)
-
-
-def _address(url: str) -> str:
-    try:
-        return parse_index_url(url)
-    except ValueError as error:
-        hint = "--url https://… says where users find the channel"
-        raise UsageError(str(error), hint=hint) from error
-
-
-def _published(
-    channel: "ChannelReader", selection: "Selection", address: str, *, every: bool
-) -> list["PackageUnderTest"]:
-    """What is meant of a channel; only the newest versions, unless `every` one is."""
-    from torchyard.publish.select import choose
-    from torchyard.publish.smoke_targets import newest, specimens
-
-    chosen = choose(channel, channel.head(), selection)
-    return list(specimens(chosen if every else newest(chosen), address))
-
-
-def tried(
-    specimens: Sequence["PackageUnderTest"],
-    request: "Request",
-    beside: Sequence["PackageUnderTest"] = (),
-) -> "SmokeDocument":
-    """Try packages, each of which may need the others, or those beside them."""
-    from torchyard.checks.smoke.smoke import smoke
-    from torchyard.reports.smoke.document import smoke_document
-
-    end_tidily()
-    there = (*specimens, *beside)
-    with TemporaryDirectory(prefix="torchyard-smoke-") as scratch:
-        found = [
-            smoke(one, request, there, Path(scratch, str(number)), say)
-            for number, one in enumerate(specimens)
-        ]
-    return smoke_document(found, request.level)
-
-
-def refuse_failures(document: "SmokeDocument", *, every: bool = False) -> None:
-    """Fail if a package does not work, or none could be tried; or not `every` one."""
-    idle = [package.file for package in document.packages if not package.tried]
-    failed = [one.file for one in document.packages if one.tried and not one.works]
-    if failed:
-        msg = f"{', '.join(failed)} {'do' if len(failed) > 1 else 'does'} not work"
-        raise SmokeError(msg, hint="the report above has what each test said")
-    if idle and (every or len(idle) == len(document.packages)):
-        msg = f"{', '.join(idle)} can't be tried here"
-        hint = "install a Python that fits, or give it by --python; the system has to fit, too"
-        raise HostError(msg, hint=hint)

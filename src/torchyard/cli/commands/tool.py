@@ -190,10 +190,7 @@ def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
 @click.argument("folder")
 def check_command(order: str, to: str, folder: str) -> None:
     """Look into what a job made, and leave two reports: for machines, and for people."""
-    from torchyard.checks.registry import RULES
-    from torchyard.cli.commands.check import checked, digests_of, refuse_errors
-    from torchyard.package.read import read_package
-    from torchyard.reports.check.html import check_page
+    from torchyard.app.check import check_packages, refuse_errors
     from torchyard.reports.check.text import check_report
     from torchyard.reports.document import encode
     from torchyard.terminal.console import show
@@ -202,11 +199,8 @@ def check_command(order: str, to: str, folder: str) -> None:
     policy = task.text("policy")
     for name in task.table("policy"):
         policy = str(_lay_out(task.table("policy"), Path("policy").absolute()) / name)
-    paths = _packages(folder)
-    contents = [read_package(path) for path in paths]
-    document = checked(contents, policy, digests=digests_of(paths))
+    document = check_packages(_packages(folder), policy=policy, html=Path(to, "check.html"))
     Path(to, "check.json").write_bytes(encode(document))
-    Path(to, "check.html").write_text(check_page(document, contents, RULES), encoding="utf-8")
     show(check_report(document))
     refuse_errors(document)
 
@@ -256,26 +250,19 @@ def _try_out(
     beside: Sequence["PackageUnderTest"] = (),
 ) -> None:
     """Try packages as a job asks for, and leave a report."""
-    from torchyard.app.clock import current_date
-    from torchyard.checks.smoke.known_failures import load_known
-    from torchyard.checks.smoke.request import Request
-    from torchyard.checks.smoke.suite import Level, read_suite
-    from torchyard.cli.commands.smoke import refuse_failures, tried
+    from torchyard.app.smoke import refuse_failures, smoke_all, smoke_request
+    from torchyard.host.signals import end_tidily
     from torchyard.reports.document import encode
     from torchyard.reports.smoke.text import smoke_report
-    from torchyard.terminal.console import show
+    from torchyard.terminal.console import say, show
 
     given = task.table("tests")  # all in one folder, whose name is part of theirs
     tests = _lay_out(given, Path("tests")) / min(given).partition("/")[0] if given else None
-    request = Request(
-        level=Level(task.text("level")),
-        channels=channels,
-        indexes=tuple(task.words("indexes")),
-        tests=read_suite(tests) if tests else (),
-        today=current_date(),
-        known=load_known(tests),
+    request = smoke_request(
+        level=task.text("level"), tests=tests, channels=channels, indexes=task.words("indexes")
     )
-    document = tried(specimens, request, beside=beside)
+    end_tidily()
+    document = smoke_all(specimens, request, beside, on_line=say)
     Path(to, "smoke.json").write_bytes(encode(document))
     show(smoke_report(document))
     refuse_failures(document, every=True)
@@ -288,19 +275,20 @@ def _try_out(
 @click.argument("inputs")
 def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     """Publish what a plan made, all of which is here, and leave a report."""
+    from torchyard.app.publish import PublishRequest, publish_request
     from torchyard.checks.policy import load_policy, parse_policy
-    from torchyard.cli.commands.publish import Wish, published
     from torchyard.config.credentials import take_credentials
     from torchyard.publish.gates import Demands
     from torchyard.recipes.publishing import PUBLISHED
     from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
     from torchyard.terminal.console import show
+    from torchyard.terminal.progress import Progress
 
     take_credentials()
     task = _order(order).task
     policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
-    wish = Wish(
+    request = PublishRequest(
         url=url,
         paths=(Path(inputs, Stage.PACKAGE), Path(inputs, Stage.CHECK)),
         policy=policies[0] if policies else load_policy(task.text("policy")),
@@ -308,6 +296,6 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
         name=task.text("channel"),
         grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
     )
-    document = published(wish)
+    document = publish_request(request, Progress)
     Path(to, PUBLISHED).write_bytes(encode(document))
     show(publish_report(document))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import click
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchyard.app.locations import address_of, read_channel
+from torchyard.app.locations import installer_url, read_channel
 from torchyard.cli.options import channel_argument, check_name, file_option, json_option
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
@@ -62,7 +62,7 @@ def command(
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
     place = read_channel(channel, file)
     answer = find_package(place, wanted, kind, _facts(facts), load_tables())
-    typed = commands(answer, (url or address_of(place.url)).rstrip("/"))
+    typed = commands(answer, (url or installer_url(place.url)).rstrip("/"))
     document = which_document(answer, place.url, typed)
     if as_json:
         write(encode(document))

@@ -12,11 +12,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import parse_tag
 from packaging.version import Version
 
-from torchyard import __version__
 from torchyard.errors import BuildError, ConfigError
 from torchyard.package.wheel.dist_info import find_dist_info, record
 from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_stem
 from torchyard.package.zip.writer import Member, members_of, writing
+from torchyard.version import __version__
 
 _OURS = frozenset(("METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s"))
 """Files of the image's dist-info that are written anew, or would no longer be true."""

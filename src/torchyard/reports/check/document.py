@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Literal
 
-from torchyard import __version__
 from torchyard.checks.check import Checked
 from torchyard.checks.loader.resolve import How, links_of
 from torchyard.checks.policy import CheckPolicy
@@ -15,6 +14,7 @@ from torchyard.checks.subject import Subject
 from torchyard.model.canonical import fingerprint
 from torchyard.package.contents import Binary, Contents, File
 from torchyard.reports.document import Document
+from torchyard.version import __version__
 
 _NOBODY = (How.MISSING, How.UNDECLARED)
 

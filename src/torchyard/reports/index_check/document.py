@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from typing import Literal
 
-from torchyard import __version__
 from torchyard.checks.registry import RULES
 from torchyard.checks.rule import Severity
 from torchyard.publish.index_check.check import Audit, Sort
 from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.mirror.mirror import Fate, Mirrored
 from torchyard.reports.document import Document
+from torchyard.version import __version__
 
 
 class IndexFindingDocument(Document, kw_only=True, omit_defaults=True):

@@ -14,67 +14,68 @@ if TYPE_CHECKING:
     from torchyard.run.detached import Assignment, Over
 
 
-def main() -> None:
-    """Run the job that standard input tells of, and write to standard output what happens."""
+def supervise() -> None:
+    """Run the job that is read from standard input, and write its events to standard output."""
     record, lock = Path(sys.argv[1]), int(sys.argv[2])
     part(lock)
-    from torchyard.cli.commands.run import print_event
     from torchyard.errors import StoppedError
     from torchyard.host.process_id import birth_of
     from torchyard.host.secrets import give
     from torchyard.host.signals import end_tidily
     from torchyard.run.detached import Assignment, Begun
+    from torchyard.terminal.events import emit_event
 
     assignment = Assignment.decode(sys.stdin.buffer.read())
     if assignment is None:
-        return  # whoever wanted it was killed
+        return  # the process that started this one was killed
     give(assignment.secrets)
     end_tidily()
-    os.chdir("/")  # who started it may remove the directory that it was in
+    os.chdir("/")  # the directory it was started in may be removed
     pid = os.getpid()
     fingerprint = assignment.order.task.fingerprint
-    print_event(Begun(pid=pid, born=birth_of(pid), fingerprint=fingerprint))
+    emit_event(Begun(pid=pid, born=birth_of(pid), fingerprint=fingerprint))
     try:
-        over = _carry_out(assignment)
+        over = _execute(assignment)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     except SystemExit:
         over = _stopped(assignment.order.task)
     if over.code in (0, StoppedError.exit_code):
-        record.unlink(missing_ok=True)  # the store has the result, or somebody did not want it
-    print_event(over)
+        record.unlink(missing_ok=True)  # the store has the result, or the job was cancelled
+    emit_event(over)
 
 
-def _carry_out(assignment: "Assignment") -> "Over":
-    """Run the job, and tell how it ended, whatever happened; SystemExit if it has to end now."""
+def _execute(assignment: "Assignment") -> "Over":
+    """Run the job, and return how it ended, whatever happened; SystemExit if it is stopped."""
+    from torchyard.app.faults import host_error
     from torchyard.app.redact import redacting
-    from torchyard.cli.commands.run import carry_out, print_event
-    from torchyard.cli.main import refusal
+    from torchyard.app.run import execute_job
     from torchyard.errors import TorchyardError
     from torchyard.run.detached import Over
     from torchyard.store.store import Store
+    from torchyard.terminal.events import emit_event
 
-    listen, task = redacting(print_event), assignment.order.task
+    on_event, task = redacting(emit_event), assignment.order.task
     try:
-        carry_out(assignment.order, Store.at(assignment.store), assignment.conditions, listen)
+        execute_job(assignment.order, Store.at(assignment.store), assignment.conditions, on_event)
     except TorchyardError as error:
         return _over(error)
     except OSError as error:
-        return _over(refusal(error))
-    except Exception as error:  # noqa: BLE001 - whoever follows must hear of it
+        return _over(host_error(error))
+    except Exception as error:  # noqa: BLE001 - a follower must learn of it
         sys.excepthook(type(error), error, error.__traceback__)
         return _over(TorchyardError(f"{task.id}: an error in torchyard: {error!r}"))
     return Over(code=0)
 
 
 def _stopped(task: "Task") -> "Over":
-    """Tell that somebody wanted the job to end."""
+    """Emit that the job was stopped."""
     from torchyard.app.redact import redacting
-    from torchyard.cli.commands.run import print_event
     from torchyard.errors import StoppedError
     from torchyard.model.event import Ended
+    from torchyard.terminal.events import emit_event
 
     stopped = StoppedError(f"{task.id} was stopped", hint="the next run goes on from there")
-    redacting(print_event)(
+    redacting(emit_event)(
         Ended(
             job=task.id,
             fingerprint=task.fingerprint,
@@ -87,11 +88,11 @@ def _stopped(task: "Task") -> "Over":
 
 
 def _over(error: "TorchyardError") -> "Over":
-    from torchyard.cli.main import faults_of
+    from torchyard.app.faults import redacted_diagnostics
     from torchyard.run.detached import Over
 
-    return Over(code=error.exit_code, faults=faults_of(error))
+    return Over(code=error.exit_code, faults=redacted_diagnostics(error))
 
 
 if __name__ == "__main__":
-    main()
+    supervise()

@@ -1,5 +1,6 @@
-"""What the file plans for a channel."""
+"""What the file says about a channel, and plans for it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,15 +12,15 @@ if TYPE_CHECKING:
     from torchyard.plan.graph import Plan
 
 
-def config_of(file: str, changes: tuple[str, ...]) -> Config | None:
-    """What the file says, if there is one."""
+def load_if_present(file: str, changes: Sequence[str] = ()) -> Config | None:
+    """Load a configuration, or return None if there is no such file."""
     from torchyard.config.load import load_config
 
-    return load_config(file, changes) if Path(file).exists() else None
+    return load_config(file, tuple(changes)) if Path(file).exists() else None
 
 
-def channel_of(config: Config | None, place: str, file: str) -> Channel | None:
-    """The channel of the file that a name or an address means."""
+def channel_named(config: Config | None, place: str, file: str) -> Channel | None:
+    """Return the channel of the file that has a name or an address, or None."""
     url = place_of(place, file)
     for channel in config.channels.values() if config else ():
         if channel.name == place or is_same(place_of(channel.name, file), url):
@@ -28,7 +29,7 @@ def channel_of(config: Config | None, place: str, file: str) -> Channel | None:
 
 
 def check_origin(channel: Channel | None, source: str | None, file: str) -> None:
-    """Refuse what does not come from the channel that another one takes its packages from."""
+    """Refuse packages for a channel that takes them only by promotion from another one."""
     wanted = channel.promote_from if channel else None
     if channel is None or not wanted:
         return
@@ -38,20 +39,22 @@ def check_origin(channel: Channel | None, source: str | None, file: str) -> None
         raise PublishError(msg, hint=hint)
 
 
-def subset_of(config: Config, channel: Channel | None) -> str | None:
-    """The subset that is published in a channel, or in that which it takes packages from."""
+def channel_subset(config: Config, channel: Channel | None) -> str | None:
+    """Return the subset that is published in a channel, or in the one it is promoted from."""
     while channel and channel.promote_from:
         channel = config.channels[channel.promote_from]
     return channel.subset if channel else None
 
 
-def plan_of(config: Config, channel: Channel) -> "Plan":
+def plan_channel(config: Config, channel: Channel) -> "Plan":
+    """Plan what belongs in a channel."""
     from torchyard.config.tables import load_tables
     from torchyard.plan.build import make_plan
     from torchyard.plan.select import Selection
 
-    return make_plan(config, load_tables(), Selection(subset_of(config, channel)))
+    return make_plan(config, load_tables(), Selection(channel_subset(config, channel)))
 
 
-def cells_of(plan: "Plan") -> frozenset[str]:
+def planned_cells(plan: "Plan") -> frozenset[str]:
+    """Return the names of all cells of a plan."""
     return frozenset(f"{plan.label}/{cell.path}" for cell in plan.cells())

@@ -1,0 +1,156 @@
+"""Build the packages of a file."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.app.locations import absolute, cache_of, home_of, open_store
+from torchyard.app.plan import plan_packages
+from torchyard.app.watch import new_folder, watch
+from torchyard.config.credentials import take_credentials
+from torchyard.engines.engine import BuildContext, Engine, Listener
+from torchyard.engines.local import LocalEngine
+from torchyard.errors import UsageError
+from torchyard.model.build_result import BuildResult
+from torchyard.model.config import Config
+from torchyard.model.recipe import Stage
+from torchyard.plan.graph import Plan
+from torchyard.store.store import Store
+from torchyard.store.trees import fetch_all
+
+
+def build_packages(
+    file: str = "torchyard.toml",
+    *,
+    changes: Sequence[str] = (),
+    subset: str | None = None,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    store: str | None = None,
+    engine: Engine | None = None,
+    keep_going: bool = False,
+    output: str | Path | None = None,
+    listeners: Iterable[Listener] = (),
+) -> BuildResult:
+    """Build the packages of a file that are not in its store, and return how each job ended.
+
+    Args:
+        file: The configuration.
+        changes: Changes of it, each as `KEY=VALUE`.
+        subset: A named part of the matrix.
+        select: Globs of values (`cu130`), cells or jobs (`core:*`) to take; all if there are none.
+        skip: Globs of what to leave out.
+        store: Address or directory of a store, in place of the file's.
+        engine: Where jobs run; `LocalEngine()`, on this machine, unless another one is given.
+        keep_going: After a failure, do all that does not need the failed job.
+        output: Directory to put the packages into when all are built.
+        listeners: Each is called with every event of the build.
+
+    Raises:
+        BuildError: Jobs failed; or another TorchyardError if all of them failed with that.
+        KeyboardInterrupt: The build was interrupted; the same call continues it.
+    """
+    build = prepare_build(
+        plan_packages(file, changes=changes, subset=subset, select=select, skip=skip),
+        file,
+        store=store,
+        engine=engine,
+        keep_going=keep_going,
+        output=output,
+    )
+    result = build.run(listeners)
+    if error := result.error():
+        raise error
+    if result.is_interrupted:
+        raise KeyboardInterrupt(result.onward)
+    build.deliver()
+    return result
+
+
+class PreparedBuild(NamedTuple):
+    """A build that can be run."""
+
+    plan: Plan
+    store: Store
+    engine: Engine
+    context: BuildContext
+    output: Path | None
+
+    @property
+    def work(self) -> Path | None:
+        """The directory that has the jobs' directories, if they run on this machine."""
+        if isinstance(self.engine, LocalEngine):
+            return self.engine.work_directory(self.context.home)
+        return None
+
+    def run(self, listeners: Iterable[Listener] = ()) -> BuildResult:
+        """Run the build, and return how it went, also if jobs failed."""
+        return watch(self._build, self.context.folder, listeners)
+
+    def _build(self, on_event: Listener) -> BuildResult:
+        return self.engine.build(self.plan, self.store, self.context, on_event)
+
+    def deliver(self) -> None:
+        """Put the files of all packages into the output directory, if there is one."""
+        if self.output is not None:
+            packages = (job for job in self.plan.jobs if job.stage is Stage.PACKAGE)
+            results = [self.store.get(job.fingerprint, job.identifier) for job in packages]
+            fetch_all(self.store, results, self.output)
+
+
+def prepare_build(
+    plan: Plan,
+    file: str,
+    *,
+    store: str | None = None,
+    engine: Engine | None = None,
+    keep_going: bool = False,
+    output: str | Path | None = None,
+) -> PreparedBuild:
+    """Open the store of a plan, and refuse what would fail only after hours of compiling.
+
+    Secret variables are taken out of this process's environment, so that no job inherits them.
+    """
+    take_credentials()
+    config = plan.config
+    _refuse_inside(config, file, output)
+    _refuse_proof(config, file)
+    return PreparedBuild(
+        plan=plan,
+        store=open_store(store, file, config),
+        engine=engine or LocalEngine(),
+        context=BuildContext(
+            folder=new_folder(file),
+            home=Path(home_of(file)),
+            file=absolute(file),
+            cache=cache_of(file, config),
+            copies=config.copies,
+            keep_going=keep_going,
+        ),
+        output=Path(output) if output else None,
+    )
+
+
+def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None:
+    """Refuse to put packages where they would be part of the source the next time."""
+    if output and config.source.path is not None:
+        source = Path(absolute(file)).parent / config.source.path
+        if Path(absolute(str(output))).is_relative_to(source.resolve()):
+            msg = f"`{output}` is inside the source directory, and would be part of the next build"
+            raise UsageError(msg, hint="choose a directory beside it, or one under .torchyard")
+
+
+def _refuse_proof(config: Config, file: str) -> None:
+    """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
+    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.checks.smoke.known_failures import load_known
+    from torchyard.checks.smoke.suite import read_suite
+
+    if Stage.CHECK not in config.steps and config.check.text:
+        parse_policy(config.check.policy, config.check.text)
+    elif Stage.CHECK not in config.steps:
+        load_policy(config.check.policy)
+    if Stage.SMOKE not in config.steps and config.smoke.folder:
+        tests = Path(absolute(file)).parent / config.smoke.folder
+        read_suite(tests)
+        load_known(tests)

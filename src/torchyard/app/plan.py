@@ -1,0 +1,50 @@
+"""Plan the packages of a file."""
+
+from collections.abc import Sequence
+
+from torchyard.app.toolchain_id import with_toolchain_id
+from torchyard.config.load import load_config
+from torchyard.config.tables import load_tables
+from torchyard.errors import SelectionError
+from torchyard.plan.graph import Plan
+from torchyard.plan.select import Selection
+
+
+def plan_packages(
+    file: str = "torchyard.toml",
+    *,
+    changes: Sequence[str] = (),
+    subset: str | None = None,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
+) -> Plan:
+    """Return the plan of a file: its packages, and the jobs that make them. Nothing is built.
+
+    Args:
+        file: The configuration.
+        changes: Changes of it, each as `KEY=VALUE`: `project.version=2.14.1`.
+        subset: A named part of the matrix.
+        select: Globs of values (`cu130`), cells or jobs (`core:*`) to take; all if there are none.
+        skip: Globs of what to leave out.
+    """
+    from torchyard.plan.build import make_plan
+
+    config = with_toolchain_id(load_config(file, tuple(changes)), file)
+    return make_plan(config, load_tables(), Selection(subset, tuple(select), tuple(skip)))
+
+
+def plan_revision(
+    name: str, file: str, *, subset: str | None = None, others: Sequence[str] = ()
+) -> Plan:
+    """Return the plan of another file, or of a git revision of `file`.
+
+    `others` are files and revisions that it will be compared with.
+    """
+    from torchyard.config.revisions import load_yard_of
+    from torchyard.plan.build import make_plan
+
+    config = with_toolchain_id(load_yard_of(name, file, others=others), file)
+    if subset is not None and subset not in config.subsets:
+        msg = f"`{name}` has no subset `{subset}`"
+        raise SelectionError(msg, hint="compare without --subset")
+    return make_plan(config, load_tables(), Selection(subset))

@@ -1,0 +1,31 @@
+"""Progress of long reads and uploads, shown by whatever the caller passes in."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from torchyard.package.contents import Contents
+
+
+class Meter(Protocol):
+    """Opens a progress display for a number of bytes; it is called with each share done."""
+
+    def __call__(
+        self, what: str, total: int, /
+    ) -> AbstractContextManager[Callable[[int], None]]: ...
+
+
+@contextmanager
+def no_meter(_what: str, _total: int, /) -> Iterator[Callable[[int], None]]:
+    """Show no progress."""
+    yield lambda _done: None
+
+
+def read_metered(path: Path, meter: Meter) -> Contents:
+    """Read a package, and report progress to a meter."""
+    from torchyard.package.read import read_package
+
+    size = path.stat().st_size if path.is_file() else 0
+    with meter(f"reading {path.name}", size) as progress:
+        return read_package(path, progress=progress)

@@ -1,0 +1,73 @@
+"""Run one job of a plan in this process."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from torchyard.app.locations import absolute, home_of
+from torchyard.app.toolchain_id import with_toolchain_id
+from torchyard.errors import StoreError, TorchyardError, UsageError
+from torchyard.model.config import Config, Sandbox, SandboxKind
+from torchyard.model.event import AnyEvent, Ended, ended_well
+from torchyard.model.job_spec import JobSpec
+from torchyard.run.job import Conditions, run_job
+from torchyard.store.store import Store
+
+
+def execute_job(
+    order: JobSpec, store: Store, conditions: Conditions, on_event: Callable[[AnyEvent], None]
+) -> None:
+    """Run a job in this process, and emit how it ended as its last event."""
+    task = order.task
+    ended = partial(Ended, job=task.id, fingerprint=task.fingerprint)
+    try:
+        outcome = run_job(order, store, conditions, on_event)
+    except TorchyardError as error:
+        known = "; ".join(found.what for found in error.diagnostics[1:])
+        failed = partial(ended, outcome="failed", code=error.exit_code, reason=error.reason)
+        on_event(failed(why=str(error), known=known))
+        raise
+    on_event(ended_well(outcome.result, built=outcome.built))
+
+
+def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | None) -> Conditions:
+    """Return where a job runs, and in which sandbox."""
+    kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
+    kind = kinds.get(sandbox, order.sandbox.kind)
+    root = order.sandbox.root and str(Path(absolute(file)).parent / order.sandbox.root)
+    return Conditions(
+        work=Path(absolute(work or f"{home_of(file)}/work")),
+        file=absolute(file),
+        sandbox=Sandbox(kind=kind, root=root),
+    )
+
+
+def find_job_spec(
+    job: str | None, order: str | None, file: str, changes: tuple[str, ...]
+) -> tuple[JobSpec, Config | None]:
+    """Return the job to run: from a file that spells it out, or from the plan."""
+    if (job is None) == (order is None):
+        msg = "which job?" if job is None else "a job by its name, or by --order, not both"
+        raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
+    if order is not None:
+        try:
+            return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec), None
+        except msgspec.DecodeError as error:
+            msg = f"`{order}` is no order: {error}"
+            raise StoreError(msg) from error
+    from torchyard.config.load import load_config
+    from torchyard.config.tables import load_tables
+    from torchyard.model.identifier import parse
+    from torchyard.plan.build import make_plan_with
+    from torchyard.plan.order import order_of
+
+    parsed = parse(job or "")
+    if parsed.stage is None:
+        msg = f"`{job}` is a cell, which several jobs work for"
+        raise UsageError(msg, hint=f"name one of them, such as package:{job}")
+    config = with_toolchain_id(load_config(file, changes), file)
+    plan = make_plan_with(config, load_tables(), parsed)
+    return order_of(plan, plan.find(parsed.stage, parsed.path)), config

@@ -1,0 +1,47 @@
+"""Engines by name: the local one, and those of plug-ins."""
+
+from collections.abc import Mapping
+from typing import cast
+
+import msgspec
+
+from torchyard.config.plug_ins import install_hint
+from torchyard.engines.engine import Engine
+from torchyard.errors import UsageError
+from torchyard.model.suggest import did_you_mean
+
+GROUP = "torchyard.engines"
+LOCAL = "local"
+
+
+def engine_names() -> list[str]:
+    """Return the names of all engines that are installed, the local one first."""
+    from torchyard.host.entry_points import entry_points_in  # noqa: PLC0415 - slow
+
+    return [LOCAL, *(name for name in entry_points_in(GROUP) if name != LOCAL)]
+
+
+def find_engine(name: str) -> type[Engine]:
+    """Return the class of an engine, which is imported only now."""
+    if name == LOCAL:
+        from torchyard.engines.local import LocalEngine  # noqa: PLC0415 - if it is wanted
+
+        return LocalEngine
+    from torchyard.host.entry_points import entry_points_in, load  # noqa: PLC0415 - slow
+
+    found = entry_points_in(GROUP)
+    if name not in found:
+        msg = f"there is no engine `{name}`"
+        raise UsageError(
+            msg, hint=install_hint("engines", name) or did_you_mean(name, engine_names())
+        )
+    return cast("type[Engine]", load(found[name], f"--engine {name}"))
+
+
+def make_engine(name: str, options: Mapping[str, object]) -> Engine:
+    """Make an engine with options, which are the fields of its class."""
+    try:
+        return msgspec.convert(options, find_engine(name))
+    except msgspec.ValidationError as error:
+        msg = f"the engine `{name}` can't take these options: {error}"
+        raise UsageError(msg) from error
