@@ -1,3 +1,75 @@
-"""torchyard builds, proves and ships PyTorch and everything compiled against it."""
+"""torchyard builds, proves and ships PyTorch and everything compiled against it.
 
-__version__ = "0.1.0"
+The names in `__all__` are the Python API: the use cases that the command line calls, and the
+classes that they take, return and raise. They are imported when they are first used, so that
+`import torchyard` is cheap.
+"""
+
+from typing import TYPE_CHECKING
+
+from torchyard.version import __version__
+
+if TYPE_CHECKING:
+    from torchyard.app.build import build_packages
+    from torchyard.app.check import check_packages
+    from torchyard.app.plan import plan_packages
+    from torchyard.app.promote import promote_packages
+    from torchyard.app.publish import publish_packages
+    from torchyard.app.smoke import smoke_packages
+    from torchyard.engines.engine import Engine
+    from torchyard.engines.local import LocalEngine
+    from torchyard.errors import TorchyardError
+    from torchyard.model.build_result import BuildResult
+    from torchyard.plan.graph import Plan
+    from torchyard.reports.check.document import CheckDocument
+    from torchyard.reports.publish.document import PublishDocument
+    from torchyard.reports.smoke.document import SmokeDocument
+
+__all__ = [
+    "BuildResult",
+    "CheckDocument",
+    "Engine",
+    "LocalEngine",
+    "Plan",
+    "PublishDocument",
+    "SmokeDocument",
+    "TorchyardError",
+    "__version__",
+    "build_packages",
+    "check_packages",
+    "plan_packages",
+    "promote_packages",
+    "publish_packages",
+    "smoke_packages",
+]
+
+_MODULES = {
+    "BuildResult": "model.build_result",
+    "CheckDocument": "reports.check.document",
+    "Engine": "engines.engine",
+    "LocalEngine": "engines.local",
+    "Plan": "plan.graph",
+    "PublishDocument": "reports.publish.document",
+    "SmokeDocument": "reports.smoke.document",
+    "TorchyardError": "errors",
+    "build_packages": "app.build",
+    "check_packages": "app.check",
+    "plan_packages": "app.plan",
+    "promote_packages": "app.promote",
+    "publish_packages": "app.publish",
+    "smoke_packages": "app.smoke",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import a name of the API when it is first used."""
+    if name not in _MODULES:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    from importlib import import_module  # noqa: PLC0415 - only the API needs it
+
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

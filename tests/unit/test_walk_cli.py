@@ -1,0 +1,128 @@
+"""What a new command or engine costs: which files have to know of it."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.helpers import ROOT, make_project
+
+SOURCE = ROOT / "src/torchyard"
+COMMANDS = "torchyard.cli.commands"
+
+COMMAND = '''
+"""`torchyard dig`: a command that is only this file."""
+import click
+@click.command("dig")
+def command() -> None:
+    "Dig a hole."
+    click.echo("dug")
+'''
+ENGINE = """
+from typing import Annotated
+import msgspec
+from torchyard.model.build_result import BuildResult
+from torchyard.model.event import Noted
+class Digger(msgspec.Struct):
+    depth: Annotated[int, msgspec.Meta(ge=1, description="How deep to dig.")] = 1
+    def build(self, plan, store, context, on_event):
+        on_event(Noted(text=f"digs {self.depth} m for {plan.label}"))
+        return BuildResult(plan.label, [], [], "")
+"""
+
+
+def imports(path: Path) -> set[str]:
+    """All modules that a file imports, also inside functions."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+def run(*args: str) -> str:
+    return subprocess.run(args, check=True, capture_output=True, text=True).stdout
+
+
+def test_a_command_is_one_module(tmp_path: Path) -> None:
+    """With its report and its test, that makes three files."""
+    (tmp_path / "dig.py").write_text(COMMAND, encoding="utf-8")
+    code = f"import {COMMANDS} as room; room.__path__.append({str(tmp_path)!r}); "
+    code += "from torchyard.cli.main import main; main()"
+    assert run(sys.executable, "-c", code, "dig") == "dug\n"
+    assert re.search(
+        r"^  dig +Dig a hole\.$", run(sys.executable, "-c", code, "--help"), re.MULTILINE
+    )
+
+
+def test_no_other_file_names_a_command_s_module() -> None:
+    for path in SOURCE.rglob("*.py"):
+        used = {name for name in imports(path) if name.startswith(f"{COMMANDS}.")}
+        assert not used, path
+
+
+def test_no_use_case_parses_or_prints() -> None:
+    for path in (SOURCE / "app").rglob("*.py"):
+        banned = {"click", "rich", "torchyard.cli", "torchyard.terminal.console"}
+        used = {
+            name for name in imports(path) if any(f"{name}.".startswith(f"{b}.") for b in banned)
+        }
+        assert not used, path
+        assert "print(" not in path.read_text(encoding="utf-8"), path
+
+
+def test_an_engine_is_one_module(tmp_path: Path) -> None:
+    metadata = tmp_path / "digger-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: digger\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text(
+        "[torchyard.engines]\ndig = digger:Digger\n", encoding="utf-8"
+    )
+    (tmp_path / "digger.py").write_text(ENGINE, encoding="utf-8")
+    file = make_project(tmp_path / "project")
+    code = f"import sys; sys.path.append({str(tmp_path)!r}); "
+    code += "from torchyard.cli.main import main; main()"
+    build = (sys.executable, "-c", code, "build", "-f", str(file))
+    ended = subprocess.run(
+        [*build, "--engine", "dig", "--depth", "3"], check=True, capture_output=True, text=True
+    )
+    assert ended.stderr == "note     digs 3 m for demo-1.0\n"
+    assert "Options of --engine dig:\n  --depth INTEGER RANGE  How deep to dig." in run(
+        *build, "--help"
+    )
+    for words, said in (
+        (("--depth", "3"), "`--depth` is for the dig engine"),
+        (("--engine", "dig", "--slots", "3"), "`--slots` is for the local engine"),
+        (("--engine", "dig", "--depth", "0"), "0 is not in the range"),
+    ):
+        refused = subprocess.run([*build, *words], check=False, capture_output=True, text=True)
+        assert refused.returncode == 2
+        assert said in refused.stderr
+
+
+def test_no_engine_of_a_plug_in_is_named_outside_of_data() -> None:
+    for path in SOURCE.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert re.findall(r"buildbot|\bfarm", text, re.IGNORECASE) == [], path
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("build", "--engine", "buildbot"), "there is no engine `buildbot`"),
+        (("farm", "init"), "has no command `farm`"),
+    ],
+)
+def test_a_plug_in_that_is_not_installed_is_named(words: tuple[str, ...], said: str) -> None:
+    code = "import torchyard.host.entry_points as points; points.entry_points_in = lambda _: {}; "
+    code += "from torchyard.cli.main import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *words], check=False, capture_output=True, text=True
+    )
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert "it comes with torchyard-farm: pip install torchyard-farm" in ended.stderr
