@@ -21,9 +21,9 @@ from tests.recipe import TORCHYARD, call, run
 from tests.smoke import compile_stub, extract
 from tests.wheels import NEWEST, shared_wheel
 
+from torchyard.checks.compare import PackageDiff, Rewritten
 from torchyard.errors import CheckError
 from torchyard.reports.check.document import CheckDocument, PackageDocument
-from torchyard.reports.compare.document import CompareDocument, TextDocument
 
 pytestmark = pytest.mark.integration
 
@@ -101,10 +101,10 @@ def check(wheel: Path, folder: Path) -> Checked:
     return Checked(document, page.read_text(encoding="utf-8"), done.memory - bare)
 
 
-def diff(before: Path, after: Path, extension: Path) -> tuple[int, CompareDocument]:
+def diff(before: Path, after: Path, extension: Path) -> tuple[int, PackageDiff]:
     done = run(*TORCHYARD, "diff", before, after, "--json", "--extension", extension)
     validate(done.stdout, "diff")
-    return done.returncode, msgspec.json.decode(done.stdout, type=CompareDocument)
+    return done.returncode, msgspec.json.decode(done.stdout, type=PackageDiff)
 
 
 def validate(text: str | bytes, name: str) -> None:
@@ -223,8 +223,8 @@ def test_nothing_but_labels_differs(
         "torch-2.13.0.dist-info/RECORD",
     }
     assert document.same > 12_000
-    assert document.libraries == []
-    assert document.metadata == [TextDocument(name="version", before="2.13.0+cpu", after="2.13.0")]
+    assert document.libraries == ()
+    assert document.metadata == (Rewritten("version", "2.13.0+cpu", "2.13.0"),)
     assert document.extension is not None
     assert document.extension.loads
     assert document.extension.uses == 1

@@ -8,13 +8,13 @@ from syrupy.assertion import SnapshotAssertion
 from tests.shapes import METADATA, library, package, text
 
 from torchyard.checks.check import Checked
-from torchyard.checks.compare import Answer, compare
+from torchyard.checks.compare import ExtensionVerdict, compare_packages
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.package.contents import Contents, DeviceCode
 from torchyard.reports.check.document import check_document
 from torchyard.reports.check.text import check_report, rule_report, rules_report
-from torchyard.reports.compare.text import compare_report, shown_symbols
+from torchyard.reports.compare.text import diff_symbols, package_diff_report
 from torchyard.terminal.console import show
 
 DEVICE = (
@@ -109,19 +109,20 @@ def test_compare(
         library("torch/lib/libc10.so", exports=["c10_new"], device=DEVICE, digest="2"),
         *(text(f"torch/new_{number}.py", 100 * number) for number in range(12)),
     )
-    comparison = compare(old, new)
     reason = "it needs libc10_cuda.so, which is no longer there"
-    answer = Answer(
+    verdict = ExtensionVerdict(
         extension="ops.whl",
+        loads=False,
         binaries=1,
         linked=("libc10.so",),
         uses=30,
         reasons=(reason,),
         symbols=tuple(gone[:3]),
     )
-    symbols = shown_symbols(comparison, answer, everything=everything)
+    diff = msgspec.structs.replace(compare_packages(old, new), extension=verdict)
+    symbols = diff_symbols(diff, everything=everything)
     readable = {symbol: f"c10::Error::{symbol}()" for symbol in symbols}
-    show(compare_report(comparison, answer, readable, everything=everything))
+    show(package_diff_report(diff, readable, everything=everything))
     out = capfdbinary.readouterr().out.decode()
     assert max(map(len, out.splitlines())) <= width
     assert out == snapshot

@@ -3,7 +3,7 @@
 import pytest
 from tests.shapes import METADATA, WHEEL, library, package, text
 
-from torchyard.checks.compare import Extension, Moved, Rewritten, Sizes, compare, will_load
+from torchyard.checks.compare import Extension, Moved, Rewritten, Sizes, compare_packages, will_load
 from torchyard.checks.expected import Expected
 from torchyard.package.contents import (
     Binary,
@@ -36,7 +36,7 @@ def torch(*exports: str, **more: tuple[str, ...]) -> Contents:
 
 def test_a_package_is_equal_to_itself() -> None:
     one = package(library("torch/lib/libc10.so", exports=["a"]), text("torch/__init__.py"))
-    comparison = compare(one, one)
+    comparison = compare_packages(one, one)
     assert comparison.is_equal
     assert comparison.same == 3
     assert not comparison.libraries
@@ -46,7 +46,7 @@ def test_a_package_is_equal_to_itself() -> None:
 def test_members_and_sizes() -> None:
     old = package(text("torch/a.py", 100), text("torch/b.py", 200), text("torch/c.py"))
     new = package(text("torch/b.py", 260, "other"), text("torch/c.py"), text("torch/d.py", 7))
-    comparison = compare(old, new)
+    comparison = compare_packages(old, new)
     assert comparison.removed == {"torch/a.py": 100}
     assert comparison.added == {"torch/d.py": 7}
     assert comparison.changed == {"torch/b.py": Sizes(200, 260)}
@@ -58,7 +58,7 @@ def test_versions_and_pythons_in_names_are_no_difference() -> None:
     module = "torch/_C.cpython-{}-x86_64-linux-gnu.so"
     old = package(library(module.format("312"), digest="same"))
     new = package(library(module.format("313t"), digest="same"), name=NEXT)
-    comparison = compare(old, new)
+    comparison = compare_packages(old, new)
     assert comparison.is_equal
     assert comparison.same == 2
 
@@ -71,7 +71,7 @@ def test_a_wheel_and_a_zip_are_compared_by_what_is_below_their_roots() -> None:
         name="libtorch-2.13.0.zip",
         kind="zip",
     )
-    comparison = compare(archive, wheel)
+    comparison = compare_packages(archive, wheel)
     assert list(comparison.changed) == ["torch/lib/libc10.so"]
     assert list(comparison.removed) == ["libtorch/build-version"]
     assert "torch/__init__.py" in comparison.added
@@ -86,7 +86,7 @@ def test_a_wheel_and_a_conda_package_are_compared_below_site_packages() -> None:
         name="pytorch-2.13.0-h1_0.conda",
         kind="conda",
     )
-    assert compare(wheel, conda).same == 3
+    assert compare_packages(wheel, conda).same == 3
 
 
 def test_what_changes_inside_a_library() -> None:
@@ -110,7 +110,7 @@ def test_what_changes_inside_a_library() -> None:
         runpath="$ORIGIN/lib",
         digest="2",
     )
-    comparison = compare(package(old), package(new))
+    comparison = compare_packages(package(old), package(new))
     (change,) = comparison.libraries
     assert change.size == Sizes(1000, 1400)
     assert change.sections == {".text": Sizes(500, 700)}
@@ -125,7 +125,9 @@ def test_what_changes_inside_a_library() -> None:
 def test_metadata_fields_are_compared_one_by_one() -> None:
     old = package(metadata=METADATA + b"Requires-Dist: sympy\nRequires-Dist: numpy\n")
     new = package(metadata=METADATA + b"requires-dist: sympy\n")
-    assert compare(old, new).metadata == (Rewritten("requires-dist", "sympy\nnumpy", "sympy"),)
+    assert compare_packages(old, new).metadata == (
+        Rewritten("requires-dist", "sympy\nnumpy", "sympy"),
+    )
 
 
 def test_an_extension_loads_where_all_that_it_uses_is_there() -> None:
@@ -198,7 +200,7 @@ def test_what_an_extension_brings_along_is_not_the_packages() -> None:
 def test_what_linkers_make_is_no_difference() -> None:
     old = library("torch/lib/libc10.so", exports=["_init", "_fini", "gone"], digest="1")
     new = library("torch/lib/libc10.so", exports=["_edata"], digest="2")
-    (change,) = compare(package(old), package(new)).libraries
+    (change,) = compare_packages(package(old), package(new)).libraries
     assert change.exports == Moved(("gone",), ())
 
 

@@ -3,12 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from torchyard.checks.expected import Expected, expected_of
-from torchyard.model.values import Value
+from torchyard.model.values import Reported
 from torchyard.package.conda.index import conda_index
 from torchyard.package.contents import Binary, Contents, File, VersionNeed, is_library
 from torchyard.package.formats import format_of
@@ -31,7 +31,7 @@ _LINKERS = {"_init", "_fini", "_edata", "_end", "__bss_start"}
 """Symbols that linkers make, which tell nothing about a library."""
 
 
-class Sizes(NamedTuple):
+class Sizes(Reported):
     """Bytes of the same thing in both packages; 0 where it is not there."""
 
     before: int
@@ -42,14 +42,14 @@ class Sizes(NamedTuple):
         return self.after - self.before
 
 
-class Moved(NamedTuple):
+class Moved(Reported):
     """What only the first has, and what only the second."""
 
-    removed: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
+    removed: tuple[str, ...]
+    added: tuple[str, ...]
 
 
-class Rewritten(NamedTuple):
+class Rewritten(Reported):
     """A text of both, where it differs."""
 
     name: str
@@ -57,35 +57,57 @@ class Rewritten(NamedTuple):
     after: str
 
 
-class LibraryChange(Value, kw_only=True):
-    """A library that is in both packages, and not the same."""
+class LibraryChange(Reported, kw_only=True):
+    """A library that is in both packages, and not the same; only what differs is listed."""
 
-    name: str
-    size: Sizes
-    sections: dict[str, Sizes] = {}
-    device: dict[str, Sizes] = {}
-    exports: Moved = Moved()
-    needed: Moved = Moved()
-    needs: Moved = Moved()
-    texts: tuple[Rewritten, ...] = ()
+    name: str = msgspec.field(name="member")
+    size: Sizes = msgspec.field(name="bytes")
+    sections: dict[str, Sizes]
+    device: dict[str, Sizes]
+    exports: Moved
+    needed: Moved
+    needs: Moved = msgspec.field(name="version_needs")
+    texts: tuple[Rewritten, ...] = msgspec.field(name="fields")
     """Its soname, rpath, runpath and machine, where they differ."""
 
 
-class Comparison(Value, kw_only=True):
-    """Two packages side by side. Names are those of the second where a file is in both."""
+class ExtensionVerdict(Reported, kw_only=True):
+    """Whether an extension that was built against the first package loads with the second.
 
+    `linked` are the first package's libraries that it needs, `uses` counts their symbols.
+    """
+
+    extension: str
+    loads: bool
+    binaries: int
+    """How many programs and libraries it has."""
+    linked: tuple[str, ...]
+    uses: int
+    reasons: tuple[str, ...]
+    symbols: tuple[str, ...] = msgspec.field(name="missing_symbols")
+    """The symbols that it imports from the first and that the second does not have."""
+
+
+class PackageDiff(Reported, kw_only=True):
+    """`torchyard diff --json`: `removed` and `added` are members with their sizes.
+
+    Names are those of the second package where a file is in both.
+    """
+
+    version: Literal[1] = 1
     before: str
     after: str
-    size: Sizes
-    unpacked: Sizes
+    size: Sizes = msgspec.field(name="bytes")
+    unpacked: Sizes = msgspec.field(name="unpacked_bytes")
     same: int
     """How many files are the same in both."""
-    removed: dict[str, int] = {}
-    added: dict[str, int] = {}
-    changed: dict[str, Sizes] = {}
-    libraries: tuple[LibraryChange, ...] = ()
-    device: dict[str, Sizes] = {}
-    metadata: tuple[Rewritten, ...] = ()
+    removed: dict[str, int]
+    added: dict[str, int]
+    changed: dict[str, Sizes]
+    libraries: tuple[LibraryChange, ...]
+    device: dict[str, Sizes]
+    metadata: tuple[Rewritten, ...]
+    extension: ExtensionVerdict | None
 
     @property
     def is_equal(self) -> bool:
@@ -100,32 +122,18 @@ class Extension(NamedTuple):
     expected: Expected = Expected()
 
 
-class Answer(Value, kw_only=True):
-    """Whether an extension that was built against one package loads with another one."""
+def compare_packages(
+    before: Contents, after: Contents, extension: Extension | None = None
+) -> PackageDiff:
+    """Put two packages side by side; members are the same if they are at the same place.
 
-    extension: str
-    binaries: int
-    """How many programs and libraries it has."""
-    linked: tuple[str, ...] = ()
-    """The libraries of the first package that it needs."""
-    uses: int
-    """How many symbols of the first package it imports."""
-    reasons: tuple[str, ...] = ()
-    symbols: tuple[str, ...] = ()
-    """The symbols that it imports from the first and that the second does not have."""
-
-    @property
-    def loads(self) -> bool:
-        return not (self.reasons or self.symbols)
-
-
-def compare(before: Contents, after: Contents) -> Comparison:
-    """Put two packages side by side; members are the same if they are at the same place."""
+    The extension, if one is given, was built against the first.
+    """
     roots = [] if before.format == after.format else [_root(before), _root(after)]
     old, new = _places(before, roots), _places(after, roots)
     both = [(old[place], file) for place, file in new.items() if place in old]
     changed = [(a, b) for a, b in both if (a.digest, a.link) != (b.digest, b.link)]
-    return Comparison(
+    return PackageDiff(
         before=before.file_name,
         after=after.file_name,
         size=Sizes(before.size, after.size),
@@ -141,6 +149,7 @@ def compare(before: Contents, after: Contents) -> Comparison:
         ),
         device=_differing(device_sizes(before), device_sizes(after)),
         metadata=tuple(_metadata(before, after)),
+        extension=will_load(extension, before, after) if extension else None,
     )
 
 
@@ -252,8 +261,8 @@ def _fields(contents: Contents) -> dict[str, str]:
     return found
 
 
-def will_load(extension: Extension, before: Contents, after: Contents) -> Answer:
-    """Whether an extension built against one package loads with another one.
+def will_load(extension: Extension, before: Contents, after: Contents) -> ExtensionVerdict:
+    """Return whether an extension built against one package loads with another one.
 
     Only what it takes from the first package counts: the rest comes from Python or the system, or
     it brings it along.
@@ -273,8 +282,9 @@ def will_load(extension: Extension, before: Contents, after: Contents) -> Answer
     reasons = [*_python_reasons(extension, after), *_machine_reasons(binaries, new)]
     reasons += _library_reasons(binaries.values(), old, new)
     needed = {_base(name) for binary in binaries.values() for name in binary.needed}
-    return Answer(
+    return ExtensionVerdict(
         extension=extension.name,
+        loads=not (reasons or gone),
         binaries=len(binaries),
         linked=tuple(sorted(needed & old.keys())),
         uses=len(used),

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from torchyard.checks.subject import Subject
 from torchyard.errors import HostError
-from torchyard.model.values import Value
+from torchyard.model.values import Reported, Value
 
 
 class Severity(StrEnum):
@@ -61,7 +61,7 @@ class PackageRule(Rule, kw_only=True):
     find: Find
 
 
-class Finding(Value, kw_only=True):
+class Finding(Reported, kw_only=True):
     """A hit of a rule, with the severity that the policy gives it.
 
     A finding that the policy allows is kept as a note, with the reason in `allowed`.

@@ -14,6 +14,10 @@ class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     """
 
 
+class Reported(Value, omit_defaults=False, forbid_unknown_fields=False):
+    """A value that reports print as it is: every key is always there, and more may come."""
+
+
 class Origin:
     """Where a value came from: a line of the file, the command line, a table, or a default.
 

@@ -10,6 +10,6 @@ class Document(msgspec.Struct, frozen=True):
     """The base of all reports: every key is always there."""
 
 
-def encode(document: Document) -> bytes:
+def encode(document: msgspec.Struct) -> bytes:
     """Write a report the way it is printed: for machines first, but readable."""
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

@@ -1,32 +1,62 @@
 """Everything that is printed for machines, by the name of its schema."""
 
+from torchyard.checks.compare import PackageDiff
 from torchyard.model.event import AnyEvent
-from torchyard.reports.channel.document import CHANNEL_REPORTS
-from torchyard.reports.check.document import CHECK_REPORTS
-from torchyard.reports.compare.document import COMPARE_REPORTS
-from torchyard.reports.coverage.document import COVERAGE_REPORTS
-from torchyard.reports.index_check.document import AUDIT_REPORTS
-from torchyard.reports.plan.document import REPORTS
-from torchyard.reports.publish.document import PUBLISH_REPORTS
-from torchyard.reports.repair.document import REPAIR_REPORTS
-from torchyard.reports.smoke.document import SMOKE_REPORTS
-from torchyard.reports.store.document import STORE_REPORTS
-from torchyard.reports.toolchain.document import TOOLCHAIN_REPORTS
-from torchyard.reports.which.document import WHICH_REPORTS
+from torchyard.reports.channel.document import (
+    ChangedDocument,
+    LogDocument,
+    MendDocument,
+    PinDocument,
+    PruneDocument,
+)
+from torchyard.reports.check.document import CheckDocument, RulesDocument
+from torchyard.reports.coverage.document import CoverageDocument
+from torchyard.reports.index_check.document import IndexCheckDocument, MirrorDocument
+from torchyard.reports.plan.document import (
+    ConfigDocument,
+    DiffDocument,
+    ExplainDocument,
+    PlanDocument,
+)
+from torchyard.reports.publish.document import PublishDocument
+from torchyard.reports.repair.document import RepairDocument
+from torchyard.reports.smoke.document import SmokeDocument
+from torchyard.reports.store.document import (
+    GarbageDocument,
+    ResultsDocument,
+    StoreDocument,
+    TransferDocument,
+    VerifyDocument,
+)
+from torchyard.reports.toolchain.document import ToolchainDocument
+from torchyard.reports.which.document import WhichDocument
 
 SCHEMAS: dict[str, object] = {
-    **REPORTS,
-    **PUBLISH_REPORTS,
-    **REPAIR_REPORTS,
-    **SMOKE_REPORTS,
-    **STORE_REPORTS,
-    **TOOLCHAIN_REPORTS,
-    **CHECK_REPORTS,
-    **AUDIT_REPORTS,
-    **CHANNEL_REPORTS,
-    **COMPARE_REPORTS,
-    **COVERAGE_REPORTS,
-    **WHICH_REPORTS,
+    "channel-change": ChangedDocument,
+    "channel-log": LogDocument,
+    "channel-mend": MendDocument,
+    "channel-pin": PinDocument,
+    "channel-prune": PruneDocument,
+    "check": CheckDocument,
+    "config-show": ConfigDocument,
+    "coverage": CoverageDocument,
+    "diff": PackageDiff,
+    "explain": ExplainDocument,
+    "explain-rule": RulesDocument,
+    "index-check": IndexCheckDocument,
+    "mirror": MirrorDocument,
+    "plan": PlanDocument,
+    "plan-diff": DiffDocument,
+    "publish": PublishDocument,
+    "repair": RepairDocument,
+    "smoke": SmokeDocument,
+    "store-gc": GarbageDocument,
+    "store-ls": StoreDocument,
+    "store-show": ResultsDocument,
+    "store-transfer": TransferDocument,
+    "store-verify": VerifyDocument,
+    "toolchain": ToolchainDocument,
+    "which": WhichDocument,
     "events": AnyEvent,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

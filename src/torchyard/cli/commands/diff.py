@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from torchyard.app.progress import read_metered
-from torchyard.checks.compare import Extension, compare, extension_of, will_load
+from torchyard.checks.compare import Extension, compare_packages, extension_of
 from torchyard.cli.options import json_option
 from torchyard.errors import CheckError
 from torchyard.package.contents import Contents, FaultKind, is_library
@@ -32,22 +32,20 @@ def command(
     Packages may be of two kinds, such as a wheel and a libtorch zip.
     """
     old, new = _whole(before), _whole(after)
-    comparison = compare(old, new)
-    answer = will_load(_extension(extension), old, new) if extension else None
+    diff = compare_packages(old, new, _extension(extension) if extension else None)
     if as_json:
-        from torchyard.reports.compare.document import compare_document
         from torchyard.reports.document import encode
 
-        write(encode(compare_document(comparison, answer)))
+        write(encode(diff))
     else:
         from torchyard.host.demangle import demangled
-        from torchyard.reports.compare.text import compare_report, shown_symbols
+        from torchyard.reports.compare.text import diff_symbols, package_diff_report
 
-        readable = demangled(shown_symbols(comparison, answer, everything=everything))
-        show(compare_report(comparison, answer, readable, everything=everything))
-    if answer and not answer.loads:
-        msg = f"{answer.extension} would not load with {comparison.after}"
-        raise CheckError(msg, hint=f"compile it against {comparison.after}")
+        readable = demangled(diff_symbols(diff, everything=everything))
+        show(package_diff_report(diff, readable, everything=everything))
+    if diff.extension and not diff.extension.loads:
+        msg = f"{diff.extension.extension} would not load with {diff.after}"
+        raise CheckError(msg, hint=f"compile it against {diff.after}")
 
 
 def _whole(path: Path) -> Contents:

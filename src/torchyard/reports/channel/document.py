@@ -84,15 +84,6 @@ class PinDocument(Document, kw_only=True):
     pin: PinPage
 
 
-CHANNEL_REPORTS: dict[str, type[Document]] = {
-    "channel-change": ChangedDocument,
-    "channel-prune": PruneDocument,
-    "channel-log": LogDocument,
-    "channel-mend": MendDocument,
-    "channel-pin": PinDocument,
-}
-
-
 def changed_document(url: str, head: Head, changed: Mapping[What, list[Chosen]]) -> ChangedDocument:
     return ChangedDocument(
         channel=url,

@@ -51,17 +51,6 @@ class LibraryDocument(Document, kw_only=True):
     minimum_system: str
 
 
-class FindingDocument(Document, kw_only=True):
-    """What a rule found; `allowed` is the policy's reason to let it through."""
-
-    rule: str
-    severity: Severity
-    what: str
-    member: str
-    hint: str
-    allowed: str
-
-
 class PackageDocument(Document, kw_only=True):
     """A package: what its name promises, what is in it, and what was found.
 
@@ -85,7 +74,7 @@ class PackageDocument(Document, kw_only=True):
     device: list[DeviceDocument]
     libraries: list[LibraryDocument]
     outside: dict[str, str]
-    findings: list[FindingDocument]
+    findings: list[Finding]
 
 
 class CheckDocument(Document, kw_only=True):
@@ -172,7 +161,7 @@ def _package(subject: Subject, findings: Iterable[Finding], sha256: str) -> Pack
         device=_device_of(contents),
         libraries=libraries,
         outside=_outside(subject),
-        findings=[_finding(finding) for finding in findings],
+        findings=list(findings),
     )
 
 
@@ -225,17 +214,6 @@ def _library(file: File, binary: Binary) -> LibraryDocument:
     )
 
 
-def _finding(finding: Finding) -> FindingDocument:
-    return FindingDocument(
-        rule=finding.rule,
-        severity=finding.severity,
-        what=finding.what,
-        member=finding.member,
-        hint=finding.hint,
-        allowed=finding.allowed,
-    )
-
-
 def _outside(subject: Subject) -> dict[str, str]:
     """Who brings each library that is needed and not in the package."""
     owners: dict[str, str] = {}
@@ -256,6 +234,3 @@ def rules_document(rules: Iterable[Rule]) -> RulesDocument:
             for rule in rules
         ]
     )
-
-
-CHECK_REPORTS: dict[str, type[Document]] = {"check": CheckDocument, "explain-rule": RulesDocument}

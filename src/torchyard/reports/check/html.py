@@ -5,12 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from torchyard.checks.rule import Rule, Severity
+from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import Contents, File
 from torchyard.reports.check.document import (
     CheckDocument,
-    FindingDocument,
     LibraryDocument,
     PackageDocument,
 )
@@ -89,7 +88,7 @@ def _has_failed(package: PackageDocument) -> bool:
     return any(finding.severity is Severity.ERROR for finding in package.findings)
 
 
-def _counts(findings: Iterable[FindingDocument]) -> str:
+def _counts(findings: Iterable[Finding]) -> str:
     numbers = Counter(finding.severity for finding in findings)
     counts = [show_count(numbers[one], one.value) for one in Severity if numbers[one]]
     return ", ".join(counts) or "nothing found"

@@ -8,10 +8,10 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from torchyard.checks.rule import Rule, Severity
+from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.host.demangle import MANGLED
 from torchyard.model.quantity import show_count, show_size
-from torchyard.reports.check.document import CheckDocument, FindingDocument, PackageDocument
+from torchyard.reports.check.document import CheckDocument, PackageDocument
 from torchyard.reports.tables import plain_table
 from torchyard.terminal.console import printable
 
@@ -73,9 +73,9 @@ def facts(package: PackageDocument) -> dict[str, str]:
     return {**known, "size": size, "contents": files, **code}
 
 
-def grouped(findings: Iterable[FindingDocument]) -> list[list[FindingDocument]]:
+def grouped(findings: Iterable[Finding]) -> list[list[Finding]]:
     """Findings by severity and rule, the worst first."""
-    groups: dict[tuple[Severity, str], list[FindingDocument]] = {}
+    groups: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.severity, finding.rule), []).append(finding)
     order = list(Severity)
@@ -86,24 +86,22 @@ class Thing(NamedTuple):
     """What is said of some members, or of the package if there are none."""
 
     members: tuple[str, ...]
-    said: list[FindingDocument]
+    said: list[Finding]
 
 
-def things(findings: Iterable[FindingDocument]) -> list[Thing]:
+def things(findings: Iterable[Finding]) -> list[Thing]:
     """Put together what is said of several members, and all that is said of the same ones."""
-    same: dict[tuple[str, str, str], list[FindingDocument]] = {}
+    same: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         same.setdefault((finding.what, finding.hint, finding.allowed), []).append(finding)
-    said: dict[tuple[str, ...], list[FindingDocument]] = {}
+    said: dict[tuple[str, ...], list[Finding]] = {}
     for group in same.values():
         members = tuple(finding.member for finding in group if finding.member)
         said.setdefault(members, []).append(group[0])
     return [Thing(members, found) for members, found in said.items()]
 
 
-def _group(
-    group: Sequence[FindingDocument], readable: Mapping[str, str]
-) -> Iterator[RenderableType]:
+def _group(group: Sequence[Finding], readable: Mapping[str, str]) -> Iterator[RenderableType]:
     first = group[0]
     count = f" ({len(group)})" if len(group) > 1 else ""
     yield Text.assemble((first.severity, STYLES[first.severity]), " ", (first.rule, "bold"), count)

@@ -9,7 +9,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from torchyard.checks.compare import Answer, Comparison, LibraryChange, Moved, Rewritten, Sizes
+from torchyard.checks.compare import (
+    ExtensionVerdict,
+    LibraryChange,
+    Moved,
+    PackageDiff,
+    Rewritten,
+    Sizes,
+)
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
 from torchyard.reports.tables import plain_table
@@ -23,19 +30,17 @@ _FIELDS = 6
 """How many fields of metadata it tells."""
 
 _Moves = Literal["exports", "needed", "needs"]
+_Way = Literal["removed", "added"]
+_WAYS: tuple[_Way, ...] = ("removed", "added")
 _WORDS = ("gone", "new")
 _LONG = 160
 """Names of templates can be longer than anybody reads; what tells them apart is at their ends."""
 
 
-def compare_report(
-    comparison: Comparison,
-    answer: Answer | None,
-    readable: Mapping[str, str],
-    *,
-    everything: bool = False,
+def package_diff_report(
+    comparison: PackageDiff, readable: Mapping[str, str], *, everything: bool = False
 ) -> RenderableType:
-    """What is different, and whether the extension minds; symbols are shown as readable."""
+    """Show the differences, and whether the extension loads; `readable` has demangled symbols."""
     most = _most(everything=everything)
     parts: list[RenderableType] = [_heading(comparison), ""]
     if comparison.is_equal:
@@ -55,20 +60,19 @@ def compare_report(
                 parts += [Text(printable(library.name), style="bold", overflow="fold"), *told, ""]
     elif comparison.libraries:
         parts += [*_libraries(comparison, readable), ""]
-    if answer:
-        parts += [*_answer(answer, readable, most), ""]
+    if comparison.extension:
+        parts += [*_extension(comparison.extension, readable, most), ""]
     if not everything and not comparison.is_equal:
         parts += [Text("--all lists everything", style="dim"), ""]
     return Group(*parts[:-1])
 
 
-def shown_symbols(
-    comparison: Comparison, answer: Answer | None, *, everything: bool = False
-) -> list[str]:
-    """The symbols that the report names, for somebody to make readable."""
+def diff_symbols(comparison: PackageDiff, *, everything: bool = False) -> list[str]:
+    """Return the symbols that the report names, to be demangled."""
     most = _most(everything=everything)
-    moved = (tuple(_counted(comparison, "exports", sign))[:most] for sign in (0, 1))
-    return list(chain(*moved, answer.symbols[:most] if answer else ()))
+    moved = (tuple(_counted(comparison, "exports", way))[:most] for way in _WAYS)
+    missing = comparison.extension.symbols[:most] if comparison.extension else ()
+    return list(chain(*moved, missing))
 
 
 def _most(*, everything: bool) -> int | None:
@@ -80,22 +84,25 @@ def _others(count: int, indent: int) -> Iterator[RenderableType]:
         yield _indented(f"and {count:,} more", indent, style="dim")
 
 
-def _by_growth(comparison: Comparison) -> list[LibraryChange]:
+def _by_growth(comparison: PackageDiff) -> list[LibraryChange]:
     return sorted(comparison.libraries, key=lambda one: -abs(one.size.grown))
 
 
-def _heading(comparison: Comparison) -> RenderableType:
+def _heading(comparison: PackageDiff) -> RenderableType:
     table = plain_table()
     table.add_column("package", overflow="fold")
     table.add_column("size", justify="right", no_wrap=True)
     table.add_column("unpacked", justify="right", no_wrap=True)
-    for number, name in enumerate((comparison.before, comparison.after)):
-        sizes = comparison.size[number], comparison.unpacked[number]
+    size, unpacked = comparison.size, comparison.unpacked
+    for name, *sizes in (
+        (comparison.before, size.before, unpacked.before),
+        (comparison.after, size.after, unpacked.after),
+    ):
         table.add_row(printable(name), *map(show_size, sizes))
     return table
 
 
-def _members(comparison: Comparison, most: int | None) -> Table:
+def _members(comparison: PackageDiff, most: int | None) -> Table:
     table = plain_table()
     table.add_column("file", overflow="fold")
     for heading in ("before", "after", "change"):
@@ -145,12 +152,12 @@ def _size_table(title: str, rows: Mapping[str, Sizes]) -> Table:
 
 
 def _sizes(sizes: Sizes) -> tuple[str, str, str]:
-    before, after = (show_size(size) if size else "·" for size in sizes)
+    before, after = (show_size(size) if size else "·" for size in (sizes.before, sizes.after))
     sign = "+" if sizes.grown >= 0 else "-"
     return before, after, f"{sign}{show_size(abs(sizes.grown))}" if sizes.grown else "="
 
 
-def _libraries(comparison: Comparison, readable: Mapping[str, str]) -> Iterator[RenderableType]:
+def _libraries(comparison: PackageDiff, readable: Mapping[str, str]) -> Iterator[RenderableType]:
     """The libraries that changed most, and what is gone or new in all of them together."""
     table = plain_table()
     table.add_column("library", overflow="fold")
@@ -158,7 +165,7 @@ def _libraries(comparison: Comparison, readable: Mapping[str, str]) -> Iterator[
         table.add_column(heading, justify="right", no_wrap=True)
     changed = [library for library in _by_growth(comparison) if _differs(library)]
     for library in changed[:_LISTED]:
-        counts = (f"{len(names):,}" if names else "·" for names in library.exports)
+        counts = (f"{len(names):,}" if names else "·" for names in _both(library.exports))
         table.add_row(Text(printable(library.name)), _sizes(library.size)[2], *counts)
     if len(changed) > _LISTED:
         table.add_row(Text(f"and {len(changed) - _LISTED:,} more", style="dim"))
@@ -170,7 +177,7 @@ def _libraries(comparison: Comparison, readable: Mapping[str, str]) -> Iterator[
         ("libraries export", "exports", readable),
     )
     for what, kind, names in kinds:
-        moved = [_counted(comparison, kind, sign) for sign in (0, 1)]
+        moved = [_counted(comparison, kind, way) for way in _WAYS]
         words = (f"{len(some):,} {word}" for some, word in zip(moved, _WORDS, strict=True) if some)
         told = ", ".join(words)
         if told:
@@ -183,16 +190,20 @@ def _libraries(comparison: Comparison, readable: Mapping[str, str]) -> Iterator[
 
 def _differs(library: LibraryChange) -> bool:
     """Whether a summary has anything to say of a library."""
-    moved = (*library.exports, *library.needed, *library.needs)
-    return bool(library.size.grown or any(moved) or library.texts)
+    moved = (library.exports, library.needed, library.needs)
+    return bool(library.size.grown or any(any(_both(one)) for one in moved) or library.texts)
 
 
-def _counted(comparison: Comparison, kind: _Moves, sign: int) -> dict[str, list[str]]:
-    """What is gone from libraries (0), or new in them (1), and in which; the most usual first."""
+def _both(moved: Moved) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    return moved.removed, moved.added
+
+
+def _counted(comparison: PackageDiff, kind: _Moves, way: _Way) -> dict[str, list[str]]:
+    """Return what libraries lost or gained, and which of them; the most usual first."""
     found: dict[str, list[str]] = {}
     for library in comparison.libraries:
         moved: Moved = getattr(library, kind)
-        for name in moved[sign]:
+        for name in moved.removed if way == "removed" else moved.added:
             found.setdefault(name, []).append(library.name)
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
 
@@ -215,10 +226,11 @@ def _library(change: LibraryChange, readable: Mapping[str, str]) -> Iterator[Ren
 
 
 def _moved(what: str, moved: Moved, readable: Mapping[str, str]) -> Iterator[RenderableType]:
-    counts = [f"{len(names):,} {word}" for word, names in zip(_WORDS, moved, strict=True) if names]
+    both = _both(moved)
+    counts = [f"{len(names):,} {word}" for word, names in zip(_WORDS, both, strict=True) if names]
     if counts:
         yield _indented(f"{what}: {', '.join(counts)}", 2)
-    for sign, names in zip("-+", moved, strict=True):
+    for sign, names in zip("-+", both, strict=True):
         shown = {name: shorten(readable.get(name, name), _LONG) for name in names}
         yield from _listed(names, sign, shown, None)
 
@@ -237,9 +249,9 @@ def _listed(
 
 
 def _texts(texts: Iterable[Rewritten], most: int | None) -> Iterator[RenderableType]:
-    for name, before, after in texts:
-        yield _indented(f"{name}:", 2)
-        old, new = before.splitlines(), after.splitlines()
+    for text in texts:
+        yield _indented(f"{text.name}:", 2)
+        old, new = text.before.splitlines(), text.after.splitlines()
         for sign, lines, others in (("-", old, new), ("+", new, old)):
             told = [line for line in lines if line not in others]
             yield from _listed(told, sign, {line: shorten(line, _LONG) for line in told}, most)
@@ -249,8 +261,8 @@ def _indented(text: str, indent: int, style: str = "") -> RenderableType:
     return Padding(Text(printable(text), style=style, overflow="fold"), (0, 0, 0, indent))
 
 
-def _answer(
-    answer: Answer, readable: Mapping[str, str], most: int | None
+def _extension(
+    answer: ExtensionVerdict, readable: Mapping[str, str], most: int | None
 ) -> Iterator[RenderableType]:
     uses = f"it uses {show_count(answer.uses, 'symbol')} of the first package"
     if answer.loads:

@@ -21,9 +21,6 @@ class CoverageDocument(Document, kw_only=True):
     versions: list[str]
 
 
-COVERAGE_REPORTS: dict[str, type[Document]] = {"coverage": CoverageDocument}
-
-
 def coverage_document(coverage: Coverage, channel: str, subset: str | None) -> CoverageDocument:
     label = f"{coverage.project}-{coverage.version}"
     named = {

@@ -127,9 +127,3 @@ def mirror_document(
             for one in files
         ],
     )
-
-
-AUDIT_REPORTS: dict[str, type[Document]] = {
-    "index-check": IndexCheckDocument,
-    "mirror": MirrorDocument,
-}

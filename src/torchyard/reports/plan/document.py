@@ -1,6 +1,6 @@
 """What the commands about plans print with `--json`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -166,14 +166,6 @@ class ConfigDocument(Document, kw_only=True):
 
     version: Literal[1] = 1
     values: list[ValueDocument]
-
-
-REPORTS: Mapping[str, type[Document]] = {
-    "plan": PlanDocument,
-    "plan-diff": DiffDocument,
-    "explain": ExplainDocument,
-    "config-show": ConfigDocument,
-}
 
 
 def plan_json(plan: Plan) -> Iterator[bytes]:

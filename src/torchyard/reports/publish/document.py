@@ -61,6 +61,3 @@ def publish_document(  # noqa: PLR0913 - what was done, where, and how
             for package in packages
         ],
     )
-
-
-PUBLISH_REPORTS: dict[str, type[Document]] = {"publish": PublishDocument}

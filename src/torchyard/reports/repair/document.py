@@ -38,9 +38,6 @@ class RepairDocument(Document, kw_only=True):
     check: CheckDocument | None
 
 
-REPAIR_REPORTS: dict[str, type[Document]] = {"repair": RepairDocument}
-
-
 def repair_document(
     repaired: Iterable[tuple[Path, Repaired]], check: CheckDocument | None
 ) -> RepairDocument:

@@ -54,9 +54,6 @@ class SmokeDocument(Document, kw_only=True):
     packages: list[SmokedDocument]
 
 
-SMOKE_REPORTS: dict[str, type[Document]] = {"smoke": SmokeDocument}
-
-
 def smoke_document(packages: Sequence[Smoked], level: str) -> SmokeDocument:
     counted = Counter(one.outcome for p in packages for run in p.runs for one in run.attempts)
     return SmokeDocument(

@@ -79,15 +79,6 @@ class TransferDocument(Document, kw_only=True):
     sent_bytes: int
 
 
-STORE_REPORTS: dict[str, type[Document]] = {
-    "store-ls": StoreDocument,
-    "store-show": ResultsDocument,
-    "store-verify": VerifyDocument,
-    "store-gc": GarbageDocument,
-    "store-transfer": TransferDocument,
-}
-
-
 def store_document(
     url: str, holdings: Iterable[Holding], stored: int, pins: dict[str, list[str]]
 ) -> StoreDocument:

@@ -39,9 +39,6 @@ class ToolchainDocument(Document, kw_only=True):
     missing: dict[str, str]
 
 
-TOOLCHAIN_REPORTS: dict[str, type[Document]] = {"toolchain": ToolchainDocument}
-
-
 def toolchain_document(machine: Machine, parts: Mapping[str, str | HostError]) -> ToolchainDocument:
     found = [
         InterpreterDocument(

@@ -55,9 +55,6 @@ class WhichDocument(Document, kw_only=True):
     notes: list[str]
 
 
-WHICH_REPORTS: dict[str, type[Document]] = {"which": WhichDocument}
-
-
 def which_document(answer: Answer, channel: str, typed: Mapping[str, str]) -> WhichDocument:
     others = [
         OtherDocument(
