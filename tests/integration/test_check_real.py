@@ -244,7 +244,7 @@ def test_an_extension_misses_what_was_cut(
     assert code == CheckError.exit_code
     assert document.extension is not None
     assert not document.extension.loads
-    assert document.extension.missing_symbols == [extension.function]
+    assert document.extension.symbols == (extension.function,)
     assert not extension.loads_with(cut)
 
 

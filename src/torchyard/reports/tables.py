@@ -1,12 +1,62 @@
-"""How all tables for people look."""
+"""How all reports for people look: tables, indented lines, and how many more there are."""
 
-from rich.table import Table
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from torchyard.terminal.console import printable
 
 SHORT = 12
 """How many digits of a fingerprint people need to tell two apart."""
 
 
-def plain_table(*, header: bool = True) -> Table:
-    return Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=header, header_style="bold"
+def word(heading: str = "", style: str = "") -> Column:
+    """A column that is never wrapped."""
+    return Column(heading, no_wrap=True, style=style)
+
+
+def number(heading: str = "") -> Column:
+    """A column that is never wrapped, and aligned to the right."""
+    return Column(heading, no_wrap=True, justify="right")
+
+
+def folded(heading: str = "") -> Column:
+    """A column whose text continues in the next line, in the middle of a word if need be."""
+    return Column(heading, overflow="fold")
+
+
+def table(
+    columns: Sequence[Column | str],
+    rows: Iterable[Iterable[RenderableType]] = (),
+    *,
+    header: bool = True,
+    tight: bool = False,
+) -> Table:
+    """A table without lines; a tight one has one space between columns, to fit 60 of them."""
+    made = Table(
+        *columns,
+        box=None,
+        pad_edge=False,
+        padding=(0, 1 if tight else 2, 0, 0),
+        show_header=header,
+        header_style="bold",
     )
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def indented(text: str | Text, indent: int, style: str = "") -> RenderableType:
+    """A line that is moved to the right, and stays there where it is wrapped."""
+    line = Text(printable(text), style=style) if isinstance(text, str) else text
+    line.overflow = "fold"
+    return Padding(line, (0, 0, 0, indent))
+
+
+def and_more(count: int, indent: int) -> Iterator[RenderableType]:
+    """Say how many things are not listed, if there are any."""
+    if count > 0:
+        yield indented(f"and {count:,} more", indent, style="dim")

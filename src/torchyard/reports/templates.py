@@ -1,12 +1,14 @@
 """Pages from the templates in `data/templates`. What is put into them is escaped."""
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 
 from torchyard.host.files import read_data
 
-Filters = Mapping[str, Callable[..., object]]
+Filters = Mapping[str, object]
+"""Functions that a template applies to values, by name."""
 
 
 def render(template: str, filters: Filters, **values: object) -> str:
@@ -18,5 +20,5 @@ def render(template: str, filters: Filters, **values: object) -> str:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(filters)
+    environment.filters.update(cast("Mapping[str, Callable[[object], object]]", filters))
     return environment.get_template(template).render(values)

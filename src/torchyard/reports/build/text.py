@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from rich.console import RenderableType
 
 from torchyard.model.quantity import show_duration, show_size
-from torchyard.reports.tables import SHORT, plain_table
+from torchyard.reports.tables import SHORT, folded, number, table, word
 
 Row = tuple[str, str, float, int, str]
 """Job, outcome, seconds, bytes, sha256."""
@@ -13,15 +13,11 @@ Row = tuple[str, str, float, int, str]
 
 def build_report(project: str, rows: Iterable[Row]) -> RenderableType:
     """Each package of a project with what became of it."""
-    table = plain_table()
-    table.add_column(f"package of {project}", overflow="fold")
-    table.add_column("outcome", no_wrap=True)
-    table.add_column("time", justify="right", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("sha256", no_wrap=True)
+    columns = (folded(f"package of {project}"), word("outcome"), number("time"), number("size"))
+    made = table((*columns, word("sha256")))
     styles = {"failed": "red", "skipped": "yellow", "cached": "dim"}
     for job, outcome, seconds, size, digest in rows:
-        table.add_row(
+        made.add_row(
             job.partition("/")[2],
             outcome,
             show_duration(seconds) if seconds else "–",
@@ -29,4 +25,4 @@ def build_report(project: str, rows: Iterable[Row]) -> RenderableType:
             digest[:SHORT] or "–",
             style=styles.get(outcome, ""),
         )
-    return table
+    return made

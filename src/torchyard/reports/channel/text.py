@@ -15,7 +15,7 @@ from torchyard.reports.channel.document import (
     PinDocument,
     PruneDocument,
 )
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import folded, number, table, word
 
 
 def changed_report(document: ChangedDocument) -> RenderableType:
@@ -32,17 +32,15 @@ def _files(files: Iterable[ChangedFileDocument]) -> Table:
     for file in files:
         key = (file.part, file.variant or "all", file.release, file.what)
         rows.setdefault(key, []).append(file)
-    table = plain_table()
-    table.padding = (0, 1, 0, 0)  # so versions are whole in 60 columns
-    table.add_column("part", overflow="fold")
-    table.add_column("variant", overflow="fold")
-    table.add_column("version", overflow="fold")
-    table.add_column("is", no_wrap=True)
-    table.add_column("files", justify="right", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    for row, found in rows.items():
-        table.add_row(*row, str(len(found)), show_size(sum(file.bytes for file in found)))
-    return table
+    columns = (*map(folded, ("part", "variant", "version")), word("is"))
+    return table(
+        (*columns, number("files"), number("size")),
+        (
+            (*row, str(len(found)), show_size(sum(file.bytes for file in found)))
+            for row, found in rows.items()
+        ),
+        tight=True,
+    )
 
 
 def prune_report(document: PruneDocument) -> RenderableType:
@@ -71,14 +69,13 @@ def log_report(document: LogDocument) -> RenderableType:
     """The changes of a channel, the newest first."""
     if not document.changes:
         return Text(f"{document.channel}: nothing that could be taken back has been done to it")
-    table = plain_table()
-    table.add_column("generation", justify="right", no_wrap=True)
-    table.add_column("when", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    for change in document.changes:
-        when = change.at[:16].replace("T", " ")
-        table.add_row(str(change.generation), when, Text(change.why))
-    return table
+    return table(
+        (number("generation"), word("when"), folded("what")),
+        (
+            (str(change.generation), change.at[:16].replace("T", " "), Text(change.why))
+            for change in document.changes
+        ),
+    )
 
 
 def mend_report(document: MendDocument) -> RenderableType:
@@ -90,16 +87,12 @@ def mend_report(document: MendDocument) -> RenderableType:
 def pin_report(document: PinDocument) -> RenderableType:
     """What a pin keeps, and where its pages are."""
     pin = document.pin
-    table = plain_table()
-    table.add_column("project", overflow="fold")
-    table.add_column("version", overflow="fold")
-    table.add_column("commit", no_wrap=True)
-    table.add_column("files", justify="right", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
     rows: dict[tuple[str, str, str], list[int]] = {}
     for file in pin.files:
         rows.setdefault((file.project, file.version, file.commit[:12]), []).append(file.size)
-    for row, sizes in rows.items():
-        table.add_row(*row, str(len(sizes)), show_size(sum(sizes)))
+    files = table(
+        (folded("project"), folded("version"), word("commit"), number("files"), number("size")),
+        ((*row, str(len(sizes)), show_size(sum(sizes))) for row, sizes in rows.items()),
+    )
     line = f"{document.channel}: pins/{pin.name}.json names {show_count(len(pin.files), 'file')}"
-    return Group(table, "", Text(line))
+    return Group(files, "", Text(line))

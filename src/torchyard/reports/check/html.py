@@ -119,12 +119,11 @@ _FILTERS: Filters = {
     "facts": _facts,
     "failed": _has_failed,
     "file_kind": file_kind,
-    "glibc": lambda library: glibc_ceiling(library).removeprefix("glibc "),
+    "glibc": glibc_ceiling,
     "grouped": grouped,
     "paragraphs": paragraphs,
-    "pieces": lambda text: re.split(r"`([^`]+)`", text),  # every second one is code
+    "pieces": re.compile(r"`([^`]+)`").split,  # every second one is code
     "size": show_size,
-    "slug": lambda title: title.lower().replace(" ", "-"),
     "stored": stored,
     "things": things,
 }

@@ -55,4 +55,8 @@ class Picture(NamedTuple):
     lines: tuple[Line, ...] = ()
 
 
-PICTURE_FILTERS: Filters = {"number": lambda value: f"{value:.1f}".removesuffix(".0")}
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+PICTURE_FILTERS: Filters = {"number": _number}

@@ -12,7 +12,7 @@ from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.host.demangle import MANGLED
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import CheckDocument, PackageDocument
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import and_more, folded, indented, table, word
 from torchyard.terminal.console import printable
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
@@ -48,12 +48,8 @@ def check_report(document: CheckDocument, readable: Mapping[str, str] = {}) -> R
 
 
 def _facts(package: PackageDocument) -> RenderableType:
-    table = plain_table(header=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in facts(package).items():
-        table.add_row(name, printable(value))
-    return Padding(table, (0, 0, 0, 2))
+    rows = ((name, printable(value)) for name, value in facts(package).items())
+    return Padding(table((word(), folded()), rows, header=False), (0, 0, 0, 2))
 
 
 def facts(package: PackageDocument) -> dict[str, str]:
@@ -109,28 +105,18 @@ def _group(group: Sequence[Finding], readable: Mapping[str, str]) -> Iterator[Re
     told: set[str] = set()
     for members, said in found[:_LISTED]:
         for member in members[:_LISTED]:
-            yield _indented(Text(printable(member), style="bold"), 2)
-        yield from _more(len(members), 2)
+            yield indented(member, 2, style="bold")
+        yield from and_more(len(members) - _LISTED, 2)
         indent = 4 if members else 2
         for finding in said[:_LISTED]:
             what = MANGLED.sub(lambda name: readable.get(name[0], name[0]), finding.what)
-            yield _indented(Text(printable(what)), indent)
+            yield indented(what, indent)
             for label, text in (("to do", finding.hint), ("allowed", finding.allowed)):
                 if text and text not in told:
-                    yield _indented(Text.assemble((f"{label}: ", "cyan"), printable(text)), indent)
+                    yield indented(Text.assemble((f"{label}: ", "cyan"), printable(text)), indent)
             told |= {finding.hint, finding.allowed}
-        yield from _more(len(said), indent)
-    yield from _more(len(found), 2)
-
-
-def _more(number: int, indent: int) -> Iterator[RenderableType]:
-    if number > _LISTED:
-        yield _indented(Text(f"and {number - _LISTED:,} more", style="dim"), indent)
-
-
-def _indented(text: Text, indent: int) -> RenderableType:
-    text.overflow = "fold"
-    return Padding(text, (0, 0, 0, indent))
+        yield from and_more(len(said) - _LISTED, indent)
+    yield from and_more(len(found) - _LISTED, 2)
 
 
 def verdict(document: CheckDocument) -> Text:
@@ -180,10 +166,10 @@ def allowing(rule: Rule) -> str:
 
 
 def rules_report(rules: Iterable[Rule]) -> RenderableType:
-    table = plain_table()
-    table.add_column("rule", no_wrap=True)
-    table.add_column("severity", no_wrap=True)
-    table.add_column("why")
-    for rule in rules:
-        table.add_row(rule.id, Text(rule.severity, style=STYLES[rule.severity]), rule.reason)
-    return table
+    return table(
+        (word("rule"), word("severity"), "why"),
+        (
+            (rule.id, Text(rule.severity, style=STYLES[rule.severity]), rule.reason)
+            for rule in rules
+        ),
+    )

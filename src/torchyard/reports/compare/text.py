@@ -19,7 +19,7 @@ from torchyard.checks.compare import (
 )
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import and_more, folded, indented, number, table, word
 from torchyard.terminal.board import shorten
 from torchyard.terminal.console import printable
 
@@ -33,6 +33,7 @@ _Moves = Literal["exports", "needed", "needs"]
 _Way = Literal["removed", "added"]
 _WAYS: tuple[_Way, ...] = ("removed", "added")
 _WORDS = ("gone", "new")
+_SIZES = ("before", "after", "change")
 _LONG = 160
 """Names of templates can be longer than anybody reads; what tells them apart is at their ends."""
 
@@ -50,7 +51,7 @@ def package_diff_report(
     if comparison.metadata:
         fields = comparison.metadata if everything else comparison.metadata[:_FIELDS]
         parts += [Text("metadata", style="bold"), *_texts(fields, most)]
-        parts += [*_others(len(comparison.metadata) - len(fields), 2), ""]
+        parts += [*and_more(len(comparison.metadata) - len(fields), 2), ""]
     if comparison.device:
         parts += [_device_table(comparison.device), ""]
     if everything:
@@ -79,34 +80,24 @@ def _most(*, everything: bool) -> int | None:
     return None if everything else _LISTED
 
 
-def _others(count: int, indent: int) -> Iterator[RenderableType]:
-    if count > 0:
-        yield _indented(f"and {count:,} more", indent, style="dim")
-
-
 def _by_growth(comparison: PackageDiff) -> list[LibraryChange]:
     return sorted(comparison.libraries, key=lambda one: -abs(one.size.grown))
 
 
 def _heading(comparison: PackageDiff) -> RenderableType:
-    table = plain_table()
-    table.add_column("package", overflow="fold")
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("unpacked", justify="right", no_wrap=True)
     size, unpacked = comparison.size, comparison.unpacked
-    for name, *sizes in (
+    rows = (
         (comparison.before, size.before, unpacked.before),
         (comparison.after, size.after, unpacked.after),
-    ):
-        table.add_row(printable(name), *map(show_size, sizes))
-    return table
+    )
+    return table(
+        (folded("package"), number("size"), number("unpacked")),
+        ((printable(name), *map(show_size, sizes)) for name, *sizes in rows),
+    )
 
 
 def _members(comparison: PackageDiff, most: int | None) -> Table:
-    table = plain_table()
-    table.add_column("file", overflow="fold")
-    for heading in ("before", "after", "change"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    files = table((folded("file"), *map(number, _SIZES)))
     groups = {
         "removed": {name: Sizes(size, 0) for name, size in comparison.removed.items()},
         "added": {name: Sizes(0, size) for name, size in comparison.added.items()},
@@ -119,15 +110,15 @@ def _members(comparison: PackageDiff, most: int | None) -> Table:
             sum(sizes.after for sizes in members.values()),
         )
         if members:
-            table.add_row(
+            files.add_row(
                 f"{show_count(len(members), 'file')} {what}", *_sizes(total), style="bold"
             )
         for name in largest[:most]:
-            table.add_row(Text(f"  {printable(name)}"), *_sizes(members[name]))
+            files.add_row(Text(f"  {printable(name)}"), *_sizes(members[name]))
         if most is not None and len(members) > most:
-            table.add_row(Text(f"  and {len(members) - most:,} more", style="dim"))
-    table.add_row(f"{show_count(comparison.same, 'file')} the same", style="bold")
-    return table
+            files.add_row(Text(f"  and {len(members) - most:,} more", style="dim"))
+    files.add_row(f"{show_count(comparison.same, 'file')} the same", style="bold")
+    return files
 
 
 def _device_table(rows: Mapping[str, Sizes]) -> Table:
@@ -142,13 +133,10 @@ def _section_table(rows: Mapping[str, Sizes]) -> Table:
 
 
 def _size_table(title: str, rows: Mapping[str, Sizes]) -> Table:
-    table = plain_table()
-    table.add_column(title, no_wrap=True)
-    for heading in ("before", "after", "change"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, sizes in rows.items():
-        table.add_row(Text(printable(name)), *_sizes(sizes))
-    return table
+    return table(
+        (word(title), *map(number, _SIZES)),
+        ((Text(printable(name)), *_sizes(sizes)) for name, sizes in rows.items()),
+    )
 
 
 def _sizes(sizes: Sizes) -> tuple[str, str, str]:
@@ -159,18 +147,15 @@ def _sizes(sizes: Sizes) -> tuple[str, str, str]:
 
 def _libraries(comparison: PackageDiff, readable: Mapping[str, str]) -> Iterator[RenderableType]:
     """The libraries that changed most, and what is gone or new in all of them together."""
-    table = plain_table()
-    table.add_column("library", overflow="fold")
-    for heading in ("size", "exports gone", "new"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    largest = table((folded("library"), *map(number, ("size", "exports gone", "new"))))
     changed = [library for library in _by_growth(comparison) if _differs(library)]
     for library in changed[:_LISTED]:
         counts = (f"{len(names):,}" if names else "·" for names in _both(library.exports))
-        table.add_row(Text(printable(library.name)), _sizes(library.size)[2], *counts)
+        largest.add_row(Text(printable(library.name)), _sizes(library.size)[2], *counts)
     if len(changed) > _LISTED:
-        table.add_row(Text(f"and {len(changed) - _LISTED:,} more", style="dim"))
+        largest.add_row(Text(f"and {len(changed) - _LISTED:,} more", style="dim"))
     if changed:
-        yield table
+        yield largest
     kinds: tuple[tuple[str, _Moves, Mapping[str, str]], ...] = (
         ("libraries need", "needed", {}),
         ("libraries need versions", "needs", {}),
@@ -229,7 +214,7 @@ def _moved(what: str, moved: Moved, readable: Mapping[str, str]) -> Iterator[Ren
     both = _both(moved)
     counts = [f"{len(names):,} {word}" for word, names in zip(_WORDS, both, strict=True) if names]
     if counts:
-        yield _indented(f"{what}: {', '.join(counts)}", 2)
+        yield indented(f"{what}: {', '.join(counts)}", 2)
     for sign, names in zip("-+", both, strict=True):
         shown = {name: shorten(readable.get(name, name), _LONG) for name in names}
         yield from _listed(names, sign, shown, None)
@@ -244,21 +229,17 @@ def _listed(
 ) -> Iterator[RenderableType]:
     """The first of some names, as they are shown, and how many others there are."""
     for name in names[:most]:
-        yield _indented(f"{sign} {shown.get(name, name)}", indent)
-    yield from _others(len(names) - most if most is not None else 0, indent)
+        yield indented(f"{sign} {shown.get(name, name)}", indent)
+    yield from and_more(len(names) - most if most is not None else 0, indent)
 
 
 def _texts(texts: Iterable[Rewritten], most: int | None) -> Iterator[RenderableType]:
     for text in texts:
-        yield _indented(f"{text.name}:", 2)
+        yield indented(f"{text.name}:", 2)
         old, new = text.before.splitlines(), text.after.splitlines()
         for sign, lines, others in (("-", old, new), ("+", new, old)):
             told = [line for line in lines if line not in others]
             yield from _listed(told, sign, {line: shorten(line, _LONG) for line in told}, most)
-
-
-def _indented(text: str, indent: int, style: str = "") -> RenderableType:
-    return Padding(Text(printable(text), style=style, overflow="fold"), (0, 0, 0, indent))
 
 
 def _extension(
@@ -269,18 +250,18 @@ def _extension(
         verdict = ("yes", "bold green")
         yield Text.assemble(f"{answer.extension} loads with the second package: ", verdict)
         if not answer.binaries:
-            yield _indented("there is nothing compiled in it", 2)
+            yield indented("there is nothing compiled in it", 2)
         elif not answer.linked:
-            yield _indented("it is linked with no library of the first package", 2)
+            yield indented("it is linked with no library of the first package", 2)
         else:
-            yield _indented(f"{uses}, and the second has them all", 2)
+            yield indented(f"{uses}, and the second has them all", 2)
         return
     verdict = ("no", "bold red")
     yield Text.assemble(f"{answer.extension} loads with the second package: ", verdict)
     for reason in answer.reasons:
-        yield _indented(reason, 2)
+        yield indented(reason, 2)
     if answer.symbols:
         verb = "is" if len(answer.symbols) == 1 else "are"
-        yield _indented(f"{uses}, and {len(answer.symbols):,} of them {verb} gone:", 2)
+        yield indented(f"{uses}, and {len(answer.symbols):,} of them {verb} gone:", 2)
         shown = {name: shorten(readable.get(name, name), _LONG) for name in answer.symbols}
         yield from _listed(answer.symbols, "-", shown, most)

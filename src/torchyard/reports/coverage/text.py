@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
+from rich.table import Column
 from rich.text import Text
 
 from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.model.quantity import show_count
 from torchyard.publish.coverage import Coverage, Presence
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import table, word
 
 _MARKS = {
     Presence.THERE: ("●", "green"),
@@ -65,16 +66,15 @@ def _grids(cells: Mapping[Cell, Presence]) -> dict[str, _Grid]:
 
 def _table(grid: _Grid) -> RenderableType:
     columns = list(dict.fromkeys(column for row in grid.values() for column in row))
-    table = plain_table()
-    table.padding = (0, 1, 0, 0)  # nine Pythons fit into 60 columns
-    table.add_column("", no_wrap=True)
-    for column in columns:
-        heading = column.removeprefix("cp").replace("-", "-\n")
-        table.add_column(heading, justify="center", no_wrap=True)
+    headings = (column.removeprefix("cp").replace("-", "-\n") for column in columns)
+    made = table(
+        [word(), *(Column(heading, justify="center", no_wrap=True) for heading in headings)],
+        tight=True,
+    )
     for name, row in grid.items():
         marks = (_MARKS[row[column]] if column in row else _NEVER for column in columns)
-        table.add_row(name, *(Text(mark, style=style) for mark, style in marks))
-    return table
+        made.add_row(name, *(Text(mark, style=style) for mark, style in marks))
+    return made
 
 
 def _legend() -> Text:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from torchyard.model.quantity import show_count, show_size
@@ -14,7 +13,7 @@ from torchyard.reports.index_check.document import (
     IndexRuleDocument,
     MirrorDocument,
 )
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import and_more, folded, indented, number, table, word
 from torchyard.terminal.console import printable
 
 _LISTED = 4
@@ -30,14 +29,14 @@ def index_check_report(document: IndexCheckDocument) -> RenderableType:
     for rule in document.rules:
         parts += [*_rule(rule), ""]
     if len(document.rules) > 1:
-        table = plain_table()
-        table.add_column("rule", no_wrap=True)
-        table.add_column("severity", no_wrap=True)
-        table.add_column("found", justify="right", no_wrap=True)
-        for rule in document.rules:
-            severity = Text(rule.severity, style=STYLES[rule.severity])
-            table.add_row(rule.rule, severity, f"{rule.count:,}")
-        parts += [table, ""]
+        counts = table(
+            (word("rule"), word("severity"), number("found")),
+            (
+                (rule.rule, Text(rule.severity, style=STYLES[rule.severity]), f"{rule.count:,}")
+                for rule in document.rules
+            ),
+        )
+        parts += [counts, ""]
     return Group(*parts, _verdict(document))
 
 
@@ -47,17 +46,11 @@ def _rule(rule: IndexRuleDocument) -> Iterator[RenderableType]:
     yield head + Text(f": {rule.reason}")
     listed = len(rule.findings) if rule.rule in _ALL_LISTED else _LISTED
     for finding in rule.findings[:listed]:
-        yield _indented(Text(printable(finding.where), style="bold"), 2)
-        yield _indented(Text(printable(finding.what)), 4)
+        yield indented(finding.where, 2, style="bold")
+        yield indented(finding.what, 4)
         if finding.allowed:
-            yield _indented(Text.assemble(("allowed: ", "cyan"), printable(finding.allowed)), 4)
-    if rule.count > listed:
-        yield _indented(Text(f"and {rule.count - listed:,} more", style="dim"), 2)
-
-
-def _indented(text: Text, indent: int) -> RenderableType:
-    text.overflow = "fold"
-    return Padding(text, (0, 0, 0, indent))
+            yield indented(Text.assemble(("allowed: ", "cyan"), printable(finding.allowed)), 4)
+    yield from and_more(rule.count - listed, 2)
 
 
 def _verdict(document: IndexCheckDocument) -> Text:
@@ -79,18 +72,14 @@ _TO_DO: Mapping[Fate, str] = {"new": "to fetch", "sent": "to publish", "there": 
 def mirror_report(document: MirrorDocument) -> RenderableType:
     """Each file and what was done for it, or is to be done, then all in one line."""
     words = _DONE if document.generation else _TO_DO
-    table = plain_table()
-    table.add_column("file", overflow="fold")
-    table.add_column("variant", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+    files = table((folded("file"), word("variant"), number("size"), word()))
     for one in document.files:
         size = "?" if one.bytes is None else show_size(one.bytes)
         yanked = ", yanked" if one.yanked else ""
         variant = one.variant or "all"
-        table.add_row(printable(one.file), variant, size, f"{words[one.fate]}{yanked}")
+        files.add_row(printable(one.file), variant, size, f"{words[one.fate]}{yanked}")
     fetched = [one for one in document.files if one.fate == "new"]
     size = show_size(sum(one.bytes or 0 for one in fetched))
     told = f"generation {document.generation}" if document.generation else "nothing is done yet"
     count = show_count(len(document.files), "file")
-    return Group(table, "", f"{told}: {count}, {len(fetched)} {words['new']} ({size})")
+    return Group(files, "", f"{told}: {count}, {len(fetched)} {words['new']} ({size})")

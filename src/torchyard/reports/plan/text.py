@@ -15,7 +15,7 @@ from torchyard.plan.estimate import Estimate, estimate
 from torchyard.plan.explain import Story, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, summarize
-from torchyard.reports.tables import SHORT, plain_table
+from torchyard.reports.tables import SHORT, folded, number, table, word
 
 _LISTED = 12
 """How many packages a difference names for one cause before it only counts the others."""
@@ -49,34 +49,27 @@ def plan_report(plan: Plan) -> RenderableType:
 
 
 def _packages(summary: Summary) -> Table:
-    table = plain_table()
-    table.padding = (0, 1, 0, 0)  # six package kinds fit into 60 columns
-    table.add_column("platform", no_wrap=True)
-    for package in summary.packages:
-        table.add_column(package.replace("-", "-\n"), justify="right", no_wrap=True)
+    columns = (number(package.replace("-", "-\n")) for package in summary.packages)
+    made = table([word("platform"), *columns], tight=True)
     for platform, counts in summary.platforms.items():
-        table.add_row(platform, *(f"{counts.get(p, 0) or '·'}" for p in summary.packages))
+        made.add_row(platform, *(f"{counts.get(p, 0) or '·'}" for p in summary.packages))
     totals = (f"{count:,}" for count in summary.packages.values())
-    table.add_row("total", *totals, style="bold")
-    return table
+    made.add_row("total", *totals, style="bold")
+    return made
 
 
 def _dimensions(summary: Summary) -> Table:
-    table = plain_table()
-    table.add_column("dimension", no_wrap=True)
-    table.add_column("packages with each value")
-    for dimension, counts in summary.dimensions.items():
-        if dimension not in ("platform", "package"):
-            listed = ", ".join(f"{value}×{count:,}" for value, count in counts.items())
-            table.add_row(dimension, listed)
-    return table
+    return table(
+        (word("dimension"), "packages with each value"),
+        (
+            (dimension, ", ".join(f"{value}×{count:,}" for value, count in counts.items()))
+            for dimension, counts in summary.dimensions.items()
+            if dimension not in ("platform", "package")
+        ),
+    )
 
 
 def _stages(summary: Summary) -> Table:
-    table = plain_table()
-    table.add_column("stage", no_wrap=True)
-    table.add_column("jobs", justify="right")
-    table.add_column("what")
     compiled = "an extension" if Stage.CORE not in summary.stages else "the Python part"
     meaning = {
         Stage.SOURCE: "one snapshot for everything",
@@ -87,9 +80,10 @@ def _stages(summary: Summary) -> Table:
         Stage.SMOKE: "each package installed and tried",
         Stage.PUBLISH: "one for each channel of this plan",
     }
-    for stage, count in summary.stages.items():
-        table.add_row(stage.value, f"{count:,}", meaning[stage])
-    return table
+    return table(
+        (word("stage"), number("jobs"), "what"),
+        ((stage.value, f"{count:,}", meaning[stage]) for stage, count in summary.stages.items()),
+    )
 
 
 def _sharing(summary: Summary) -> Text:
@@ -122,20 +116,21 @@ def _estimate(guess: Estimate) -> Text:
 
 def _rules(title: str, rules: Sequence[RuleCount]) -> Table:
     """Rules with their counts and reasons; what the tables rule out is folded into one line."""
-    table = plain_table()
-    table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("why")
-    table.add_column("where", no_wrap=True)
-    for rule in rules:
-        if rule.origin is not TABLES:
-            table.add_row(f"{rule.cells:,}", rule.reason, str(rule.origin))
+    made = table(
+        (number(title), "why", word("where")),
+        (
+            (f"{rule.cells:,}", rule.reason, str(rule.origin))
+            for rule in rules
+            if rule.origin is not TABLES
+        ),
+    )
     impossible = [rule for rule in rules if rule.origin is TABLES]
     if impossible:
         others = len(impossible) - 1
         more = f", and {show_count(others, 'reason')} like it" if others else ""
         count = sum(rule.cells for rule in impossible)
-        table.add_row(f"{count:,}", f"{impossible[0].reason}{more}", str(TABLES))
-    return table
+        made.add_row(f"{count:,}", f"{impossible[0].reason}{more}", str(TABLES))
+    return made
 
 
 def diff_report(diff: PlanDiff) -> RenderableType:
@@ -192,21 +187,16 @@ def _reasons(absences: Sequence[Absence]) -> Iterator[RenderableType]:
 def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[RenderableType]:
     yield Text("is planned", style="bold green")
     yield ""
-    admitted = plain_table()
-    for column in ("admitted by", "value", "where"):
-        admitted.add_column(column, overflow="fold")
-    for item in story.admitted_by:
-        admitted.add_row(item.name, item.value, str(item.origin))
-    yield admitted
+    yield table(
+        tuple(map(folded, ("admitted by", "value", "where"))),
+        ((item.name, item.value, str(item.origin)) for item in story.admitted_by),
+    )
     yield ""
     yield f"subsets: {', '.join(story.subsets) or 'none'}"
     if story.overrides:
         yield f"overrides: {', '.join(str(override.origin) for override in story.overrides)}"
     yield ""
-    jobs = plain_table()
-    jobs.add_column("job", no_wrap=True)
-    jobs.add_column("fingerprint", no_wrap=True)
-    jobs.add_column("makes", justify="right", no_wrap=True)
+    jobs = table((word("job"), word("fingerprint"), number("makes")))
     for job in story.jobs:
         count = plan.packages_of(job)
         shared = show_count(count, "package") if count > 1 else "this one"
@@ -223,14 +213,11 @@ def _job(plan: Plan, job: Job, against: Differences | None) -> Iterator[Renderab
     yield f"fingerprint {job.fingerprint}"
     yield f"{verb} {count}"
     yield ""
-    table = plain_table()
-    table.add_column("made of", no_wrap=True)
-    table.add_column("value", overflow="fold")
-    table.add_column("where", overflow="fold")
+    parts = table((word("made of"), folded("value"), folded("where")))
     for item in ingredients(plan, job):
         value = item.value[:SHORT] if item.name == "input" else item.value
-        table.add_row(item.name, value, str(item.origin))
-    yield table
+        parts.add_row(item.name, value, str(item.origin))
+    yield parts
     if against:
         yield ""
         yield _causes(against.causes(job.stage, job.scope))
@@ -246,10 +233,4 @@ def _causes(causes: Sequence[Cause]) -> RenderableType:
 
 def settings_report(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
     """Key, value and origin of every setting."""
-    table = plain_table()
-    table.add_column("key", no_wrap=True)
-    table.add_column("value", overflow="fold")
-    table.add_column("from", overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    return table((word("key"), folded("value"), folded("from")), rows)

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.publish.document import PublishDocument, PublishedFileDocument
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import folded, number, table, word
 
 
 def publish_report(document: PublishDocument) -> RenderableType:
@@ -13,18 +13,13 @@ def publish_report(document: PublishDocument) -> RenderableType:
     rows: dict[tuple[str, str, str], list[PublishedFileDocument]] = {}
     for file in document.files:
         rows.setdefault((file.part, file.variant, file.release), []).append(file)
-    table = plain_table()
-    table.padding = (0, 1, 0, 0)  # so versions are whole in 60 columns
-    table.add_column("part", no_wrap=True)
-    table.add_column("variant", overflow="fold")
-    table.add_column("version", overflow="fold")
-    for heading in ("new", "there", "size"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = (word("part"), folded("variant"), folded("version"))
+    made = table((*columns, *map(number, ("new", "there", "size"))), tight=True)
     for (part, variant, release), files in sorted(rows.items()):
         new = sum(file.new for file in files)
         size = show_size(sum(file.bytes for file in files))
-        table.add_row(part, variant or "all", release, str(new), str(len(files) - new), size)
-    return Group(table, "", Text(_sum(document)), *(Text(f"note: {n}") for n in document.notes))
+        made.add_row(part, variant or "all", release, str(new), str(len(files) - new), size)
+    return Group(made, "", Text(_sum(document)), *(Text(f"note: {n}") for n in document.notes))
 
 
 def _sum(document: PublishDocument) -> str:

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from torchyard.checks.smoke.outcome import Outcome
@@ -15,7 +14,7 @@ from torchyard.reports.smoke.document import (
     SmokedDocument,
     SmokeDocument,
 )
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import folded, indented, number, table, word
 
 _STYLES = {
     Outcome.PASSED: "green",
@@ -74,18 +73,19 @@ def _package(package: SmokedDocument) -> Iterator[RenderableType]:
 
 def _table(package: SmokedDocument) -> RenderableType:
     """A row for each test, a column for each run."""
-    table = plain_table()
-    table.add_column("test", overflow="fold")
     rows: dict[str, list[Text]] = {}
-    for number, run in enumerate(package.runs):
-        table.add_column(f"{run.installer}\n{run.environment}", justify="right", no_wrap=True)
+    for index, run in enumerate(package.runs):
         for one in run.tests:
             cells = rows.setdefault(_name(one), [])
-            cells += [Text("·")] * (number - len(cells))
+            cells += [Text("·")] * (index - len(cells))
             cells.append(_cell(one))
-    for name, cells in rows.items():
-        table.add_row(name, *cells, *(["·"] * (len(package.runs) - len(cells))))
-    return table
+    return table(
+        [folded("test"), *(number(f"{run.installer}\n{run.environment}") for run in package.runs)],
+        (
+            (name, *cells, *(["·"] * (len(package.runs) - len(cells))))
+            for name, cells in rows.items()
+        ),
+    )
 
 
 def _name(one: AttemptDocument) -> str:
@@ -105,15 +105,9 @@ def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
     missing = {name: why for run in package.runs for name, why in run.not_applied.items()}
     if not applied and not missing:
         return
-    table = plain_table()
-    table.add_column("hostile", no_wrap=True)
-    table.add_column("how", overflow="fold")
-    for name, how in applied.items():
-        table.add_row(name, how)
-    for name, why in missing.items():
-        table.add_row(name, Text(f"not applied: {why}", style="yellow"))
+    others = {n: Text(f"not applied: {why}", style="yellow") for n, why in missing.items()}
     yield ""
-    yield table
+    yield table((word("hostile"), folded("how")), (*applied.items(), *others.items()))
 
 
 def _told(package: SmokedDocument) -> Iterator[RenderableType]:
@@ -142,4 +136,4 @@ def _told(package: SmokedDocument) -> Iterator[RenderableType]:
         yield Text.assemble((f"{', '.join(tests)} {outcome}", style), f" ({where}): {why}")
         lines = [line for line in outputs[outcome, why].splitlines() if not _DULL.search(line)]
         if len(lines) > 1:
-            yield Padding(Text("\n".join(lines[-_SHOWN:]), style="dim"), (0, 0, 0, 4))
+            yield indented(Text("\n".join(lines[-_SHOWN:]), style="dim"), 4)

@@ -9,7 +9,7 @@ from rich.text import Text
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import Result
 from torchyard.reports.store.sharing import Holding
-from torchyard.reports.tables import SHORT, plain_table
+from torchyard.reports.tables import SHORT, folded, number, table, word
 from torchyard.store.gc import Garbage
 from torchyard.store.verify import Verdict
 
@@ -18,16 +18,13 @@ def store_report(
     url: str, held: list[Holding], stored: int, pins: Mapping[str, Iterable[str]]
 ) -> RenderableType:
     """Every result with its size, and how much of it others have, too."""
-    table = plain_table()
-    table.add_column("result", overflow="fold")
-    table.add_column("fingerprint", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("own", justify="right", no_wrap=True)
-    table.add_column("made", no_wrap=True)
+    results = table(
+        (folded("result"), word("fingerprint"), number("size"), number("own"), word("made"))
+    )
     for result, own in held:
         made = result.started[:16].replace("T", " ")
         size = show_size(result.size)
-        table.add_row(result.id, result.fingerprint[:SHORT], size, show_size(own), made)
+        results.add_row(result.id, result.fingerprint[:SHORT], size, show_size(own), made)
     total = sum(holding.result.size for holding in held)
     saved = f"; sharing saves {1 - stored / total:.0%}" if 0 < stored < total else ""
     line = (
@@ -35,37 +32,32 @@ def store_report(
         f"{show_size(stored)} stored with logs{saved}"
     )
     kept = [f"pin {name}: {show_count(len(list(p)), 'result')}" for name, p in pins.items()]
-    return Group(table, "", Text(f"{url}: {line}"), *kept) if held else Text(f"{url} is empty")
+    return Group(results, "", Text(f"{url}: {line}"), *kept) if held else Text(f"{url} is empty")
 
 
 def result_report(result: Result) -> RenderableType:
     """One result: where it comes from, what each step cost, and its files."""
-    facts = plain_table(header=False)
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row("job", result.id)
-    facts.add_row("fingerprint", result.fingerprint)
-    facts.add_row("made", f"{result.started} on {result.machine}, torchyard {result.torchyard}")
-    facts.add_row("took", show_duration(result.seconds))
-    for name, value in result.facts.items():
-        facts.add_row(name, value)
-    steps = plain_table()
-    steps.add_column("step", overflow="fold")
-    for heading in ("seconds", "cpu", "memory", "disk"):
-        steps.add_column(heading, justify="right", no_wrap=True)
+    about = {
+        "job": result.id,
+        "fingerprint": result.fingerprint,
+        "made": f"{result.started} on {result.machine}, torchyard {result.torchyard}",
+        "took": show_duration(result.seconds),
+        **result.facts,
+    }
+    parts: list[RenderableType] = [
+        table((word(style="bold"), folded()), about.items(), header=False)
+    ]
+    steps = table((folded("step"), *map(number, ("seconds", "cpu", "memory", "disk"))))
     for used in result.steps:
         amounts = (f"{used.seconds:.1f}", f"{used.cpu:.1f}")
         steps.add_row(used.step, *amounts, show_size(used.memory), show_size(used.disk))
-    files = plain_table()
-    files.add_column("file", overflow="fold")
-    files.add_column("size", justify="right", no_wrap=True)
-    files.add_column("sha256", no_wrap=True)
-    for file in result.tree.files:
-        files.add_row(file.path, show_size(file.size), file.digest[:SHORT])
-    parts: list[RenderableType] = [facts]
-    for table in (steps, files):
-        if table.row_count:
-            parts += ["", table]
+    files = table(
+        (folded("file"), number("size"), word("sha256")),
+        ((file.path, show_size(file.size), file.digest[:SHORT]) for file in result.tree.files),
+    )
+    for listed in (steps, files):
+        if listed.row_count:
+            parts += ["", listed]
     return Group(*parts)
 
 

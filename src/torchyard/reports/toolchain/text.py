@@ -3,7 +3,7 @@
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import folded, table, word
 from torchyard.reports.toolchain.document import PartDocument, ToolchainDocument
 
 
@@ -25,35 +25,28 @@ def toolchain_report(document: ToolchainDocument) -> RenderableType:
 
 
 def _interpreters(document: ToolchainDocument) -> RenderableType:
-    table = plain_table()
-    for heading in ("python", "version", "from", "headers"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("path", overflow="fold")
-    for one in document.interpreters:
-        headers = "yes" if one.headers else "no"
-        table.add_row(one.tag, one.version, one.origin, headers, one.path)
-    return table
+    return table(
+        (*map(word, ("python", "version", "from", "headers")), folded("path")),
+        (
+            (one.tag, one.version, one.origin, "yes" if one.headers else "no", one.path)
+            for one in document.interpreters
+        ),
+    )
 
 
 def _parts(groups: dict[str, list[PartDocument]]) -> RenderableType:
-    table = plain_table()
-    table.add_column("kind", no_wrap=True)
-    table.add_column("identity", overflow="fold")
-    table.add_column("place", overflow="fold")
-    for kind, parts in groups.items():
-        for part in parts:
-            table.add_row(kind, part.identity, part.place or "·")
-        if not parts:
-            table.add_row(kind, "none found", "·")
-    return table
+    none = PartDocument(identity="none found", place=None)
+    return table(
+        (word("kind"), folded("identity"), folded("place")),
+        (
+            (kind, part.identity, part.place or "·")
+            for kind, parts in groups.items()
+            for part in parts or [none]
+        ),
+    )
 
 
 def _chosen(document: ToolchainDocument) -> RenderableType:
-    table = plain_table()
-    table.add_column("the file's", no_wrap=True)
-    table.add_column("is compiled with", overflow="fold")
-    for name, identity in document.parts.items():
-        table.add_row(name, identity)
-    for name, why in document.missing.items():
-        table.add_row(name, f"missing: {why}")
-    return table
+    missing = {name: f"missing: {why}" for name, why in document.missing.items()}
+    rows = (*document.parts.items(), *missing.items())
+    return table((word("the file's"), folded("is compiled with")), rows)

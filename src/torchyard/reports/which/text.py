@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from torchyard.model.quantity import show_size
-from torchyard.reports.tables import plain_table
+from torchyard.reports.tables import number, table
 from torchyard.reports.which.document import FactsDocument, OtherDocument, WhichDocument
 from torchyard.terminal.console import printable
 
@@ -41,13 +41,14 @@ def _machine(facts: FactsDocument) -> Iterator[str]:
 
 
 def _others(others: list[OtherDocument]) -> Table:
-    table = plain_table()
-    table.add_column("not", justify="right", no_wrap=True)
-    table.add_column("because it", ratio=2)
-    table.add_column("such as", overflow="fold", ratio=3)
     groups: dict[str, list[OtherDocument]] = {}
     for other in others:
         groups.setdefault(other.why, []).append(other)
-    for why, group in groups.items():
-        table.add_row(f"{len(group):,}", Text(printable(why)), Text(group[-1].file))
-    return table
+    reason, example = Column("because it", ratio=2), Column("such as", overflow="fold", ratio=3)
+    return table(
+        (number("not"), reason, example),
+        (
+            (f"{len(group):,}", Text(printable(why)), Text(group[-1].file))
+            for why, group in groups.items()
+        ),
+    )
