@@ -30,13 +30,13 @@ def make_store(folder: Path) -> None:
     from torchyard.model.canonical import canonical_json  # noqa: PLC0415
     from torchyard.model.result import File, Result  # noqa: PLC0415
     from torchyard.plan.build import make_plan  # noqa: PLC0415
-    from torchyard.plan.order import order_of  # noqa: PLC0415
+    from torchyard.plan.job_specs import make_job_spec  # noqa: PLC0415
     from torchyard.store.keys import result_key  # noqa: PLC0415
 
     plan = make_plan(config(SIZES, rules=False), tables(SIZES))
     log = File(path="log.gz", digest="0" * 64, size=0, mtime=0)
     for job in plan.jobs:
-        result = Result(fingerprint=job.fingerprint, order=order_of(plan, job), log=log)
+        result = Result(fingerprint=job.fingerprint, order=make_job_spec(plan, job), log=log)
         path = folder / result_key(job.fingerprint)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(canonical_json(result))

@@ -22,7 +22,7 @@ from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.publish import publish
 from torchyard.publish.staged import Package
-from torchyard.store.objects import NO_HEADERS, Headers, Meta, Objects
+from torchyard.store.objects import NO_HEADERS, Headers, ObjectMeta, Objects
 
 NOW = "2026-11-15T14:20:00Z"
 LATER = ChangeReason("a test", NOW)
@@ -201,7 +201,7 @@ class Mortal(Objects):
     def read(self, key: str) -> bytes | None:
         return self._live(partial(super().read, key))
 
-    def head(self, key: str) -> Meta | None:
+    def head(self, key: str) -> ObjectMeta | None:
         return self._live(partial(super().head, key))
 
     def create(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> bool:

@@ -32,7 +32,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.run.detached import run_detached
 from torchyard.run.job import Conditions, run_job
 from torchyard.store import gc_lease
-from torchyard.store.gc import collect
+from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 
@@ -186,7 +186,7 @@ def do(deed: Deed) -> None:
             )
             assert over.code == 0, over
         case "collect":
-            collect(Store.at(deed.store), deed.keep, timedelta(minutes=-1))
+            remove_garbage(Store.at(deed.store), deed.keep, timedelta(minutes=-1))
         case "copy":
             source = Store.at(deed.store)
             copy(source, Store.at(deed.target), source.results())

@@ -15,7 +15,7 @@ from torchyard.config.tables import load_tables
 from torchyard.model.config import Config
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
-from torchyard.plan.select import EVERYTHING, Selection
+from torchyard.plan.select import EVERYTHING, PlanSelection
 
 ROOT = Path(__file__).parents[1]
 EXAMPLE = ROOT / "examples/pytorch/torchyard.toml"
@@ -108,7 +108,7 @@ def config_of(text: str, *changes: str, name: str = "torchyard.toml") -> Config:
     return evaluate(decode(document), document, load_tables())
 
 
-def plan_of(text: str, selection: Selection = EVERYTHING, *changes: str) -> Plan:
+def plan_of(text: str, selection: PlanSelection = EVERYTHING, *changes: str) -> Plan:
     return make_plan(config_of(text, *changes), load_tables(), selection)
 
 

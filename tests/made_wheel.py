@@ -11,7 +11,7 @@ import msgspec
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
-from torchyard.plan.order import order_of
+from torchyard.plan.job_specs import make_job_spec
 
 
 def make_wheel(
@@ -56,4 +56,4 @@ def order_for(plan: Plan, glob: str) -> JobSpec:
     """The order of the one package of a plan whose path ends so."""
     jobs = (job for job in plan.jobs if job.stage is Stage.PACKAGE)
     (job,) = [job for job in jobs if job.path.endswith(glob)]
-    return order_of(plan, job)
+    return make_job_spec(plan, job)

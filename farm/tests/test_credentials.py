@@ -18,7 +18,7 @@ from torchyard.errors import HostError
 from torchyard.model.recipe import Stage
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
-from torchyard.store.trees import read_log
+from torchyard.store.trees import read_result_log
 from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.worker.credentials import take_worker_credentials
 
@@ -168,7 +168,9 @@ def test_only_the_worker_that_publishes_has_credentials(
             patch.setenv(name, value)
         assert list(Channel.at(f"{place.url}/channel").head().parts) == ["simple/demo"]
     store = Store.at(str(tmp_path / "project/.torchyard/store"))
-    logs = {r.order.task.stage: b"".join(read_log(store, r)).decode() for r in store.results()}
+    logs = {
+        r.order.task.stage: b"".join(read_result_log(store, r)).decode() for r in store.results()
+    }
     assert "SEEN=by-everybody" in logs[Stage.CORE], "it could look"
     assert "--name uploads" in logs[Stage.CORE], "also at the one that has them"
     assert "publish:demo-1.0" in told

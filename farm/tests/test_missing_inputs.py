@@ -19,7 +19,7 @@ from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
 from tests.helpers import CORE, WORKS, make_project
 from torchyard.model.event import Ended
 from torchyard.store.store import Store
-from torchyard.store.verify import drop
+from torchyard.store.verify import remove_result
 from torchyard_farm.cli.engine import _Follower
 from torchyard_farm.client.web_api import SubmittedJob
 from torchyard_farm.master.attempts.retry_policy import RetryPolicy
@@ -56,7 +56,7 @@ def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) ->
         wait_until(lambda: any(one["complete"] for one in farm.buildsets()), LONG, farm.log)
         store = Store.at(str(file.parent / ".torchyard/store"))
         (core,) = (one for one in store.results() if one.id == CORE)
-        drop(store, core)
+        remove_result(store, core)
         farm.start_worker("fast")
         farm.wait_done(plan)
         sent = Counter(one["external_idstring"] for one in farm.buildsets())

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from farm.tests.git_projects import Repository, make_project
-from torchyard.host.git import commit_of
+from torchyard.host.git import resolve_commit
 from torchyard_farm.scheduling.plans import Plans
 
 pytestmark = pytest.mark.integration
@@ -124,6 +124,6 @@ def test_only_the_branch_of_that_very_name_counts(tmp_path: Path) -> None:
     repository = Repository(folder)
     repository.branch("a/main")
     newest = repository.commit("on main alone")
-    assert commit_of(repository.url, "main") == newest
-    assert commit_of(repository.url, "a/main") != newest
-    assert commit_of(repository.url, "nothing") is None
+    assert resolve_commit(repository.url, "main") == newest
+    assert resolve_commit(repository.url, "a/main") != newest
+    assert resolve_commit(repository.url, "nothing") is None

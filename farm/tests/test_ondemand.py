@@ -14,7 +14,7 @@ from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.test_faults import begun, long_core, sleeper
 from tests.helpers import WORKS, make_project
 from tests.services import LOOPBACK
-from torchyard.host.detached import begin_record
+from torchyard.host.detached import create_record
 from torchyard_farm.worker.idle import IdleTimer
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "on-demand"
@@ -114,7 +114,7 @@ def test_a_machine_is_not_ended_while_its_job_runs(
 
 def test_a_machine_is_busy_as_long_as_a_job_runs(tmp_path: Path) -> None:
     idleness = IdleTimer(tmp_path, 10, now=0)
-    lock = begin_record(tmp_path / "core-1.detached")
+    lock = create_record(tmp_path / "core-1.detached")
     assert not idleness.is_over(100)
     os.close(lock)
     assert not idleness.is_over(109)

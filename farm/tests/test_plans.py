@@ -8,7 +8,7 @@ import pytest
 from farm.tests.factories import made_plan, real_plan
 from torchyard.errors import HostError, SelectionError
 from torchyard.model.recipe import Stage
-from torchyard.plan.order import order_of
+from torchyard.plan.job_specs import make_job_spec
 from torchyard_farm.scheduling.plans import Plans, farm_plan, plan_name
 
 
@@ -31,7 +31,7 @@ def test_an_order_is_that_which_the_local_engine_gives() -> None:
     plan = real_plan()
     farmed = farm_plan(plan, (), name="p", store="s")
     for number, job in enumerate(farmed.jobs):
-        assert farmed.order(number) == order_of(plan, plan.jobs[job.task])
+        assert farmed.order(number) == make_job_spec(plan, plan.jobs[job.task])
         assert farmed.order(number).is_true
 
 

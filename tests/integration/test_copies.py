@@ -11,7 +11,7 @@ from tests.faults import FaultyProxy
 from tests.helpers import CORE, WORKS, Command, make_project
 from tests.services import Place
 
-from torchyard.store.local_cache import Copies
+from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 
@@ -91,7 +91,7 @@ def test_copies_make_way_for_the_job_on_a_full_disk(tmp_path: Path, small: Path)
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_bytes(bytes(size) + name.encode())
         trees[name] = Writer(store).add_tree(tmp_path / name)
-    copies = Copies(small / "copies", 10**9)
+    copies = LocalCache(small / "copies", 10**9)
     fetch_tree(store, trees["old"], small / "in", copies)
     assert fetch_tree(store, trees["old"], tmp_path / "in", copies) == 0
     (small / "in" / "file").unlink()

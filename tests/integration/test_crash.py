@@ -31,8 +31,8 @@ from torchyard.host.tree import tree_digest
 from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.plan.build import make_plan_with
-from torchyard.plan.order import order_of
-from torchyard.store.gc import collect
+from torchyard.plan.job_specs import make_job_spec
+from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
@@ -191,7 +191,7 @@ class Config:
         job = parse(JOBS[name])
         assert job.stage is not None
         plan = make_plan_with(load_config(str(self.file)), load_tables(), job)
-        return order_of(plan, plan.find(job.stage, job.path))
+        return make_job_spec(plan, plan.find(job.stage, job.path))
 
     def fingerprints(self, name: str) -> frozenset[str]:
         """Those of a job and of everything that it needs."""
@@ -250,7 +250,7 @@ def check_store(url: str, results: frozenset[str]) -> None:
     """Make sure that a store is right, and has nothing but some results once it was swept."""
     store = Store.at(url)
     assert verify(store).is_clean
-    collect(store, results, NO_TIME)
+    remove_garbage(store, results, NO_TIME)
     found = list(store.results())
     assert {result.fingerprint for result in found} == results
     expected = {f"blobs/{d[:2]}/{d}" for result in found for d in result.blobs()}

@@ -29,7 +29,7 @@ from torchyard.model.matrix import Needs
 from torchyard.run.detached import detached_in, end_named
 from torchyard.run.local_jobs import jobs_here
 from torchyard.store.store import Store
-from torchyard.store.trees import read_log
+from torchyard.store.trees import read_result_log
 
 pytestmark = pytest.mark.integration
 
@@ -361,7 +361,7 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (result,) = (r for r in store.results() if r.order.task.stage == "core")
-    log = b"".join(read_log(store, result)).decode()
+    log = b"".join(read_result_log(store, result)).decode()
     assert "torchyard.app.supervise" in log
     assert "SEEN=by-everybody" in log
     assert not any(value in log or f"{name}=" in log for name, value in SECRETS.items())

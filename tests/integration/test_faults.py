@@ -40,7 +40,7 @@ from torchyard.model.result import Result
 from torchyard.run import job, log
 from torchyard.run.workdir import State, WorkDir
 from torchyard.store import claims, gc_lease, objects
-from torchyard.store.gc import collect
+from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import claim_key, result_key
 from torchyard.store.objects import PATIENCE, SILENCE
 from torchyard.store.store import Store
@@ -390,7 +390,7 @@ def test_faults_that_pass(torchyard: Command, tmp_path: Path, faulty: Faulty, na
     assert store.known({*names, "0" * 64}) == set(names)
     lone = store_result(store, tmp_path, task_of("lone"), one="unwanted")
     faulty.proxy.plan = plan()
-    assert collect(store, names, NO_TIME).results == {lone.fingerprint: lone.id}
+    assert remove_garbage(store, names, NO_TIME).results == {lone.fingerprint: lone.id}
     assert verify(store).is_clean
     faulty.proxy.plan = plan()
     assert copy(store, away, store.results()).results == 2
@@ -480,7 +480,7 @@ def test_a_listing_that_breaks_off_hides_nothing_from_gc(tmp_path: Path, faulty:
 
     faulty.proxy.plan = plan
     store = faulty.store()
-    garbage = collect(store, expected, NO_TIME)
+    garbage = remove_garbage(store, expected, NO_TIME)
     assert garbage.results == {}
     assert {key.rpartition("/")[2] for key in garbage.blobs} == {lone.digest}
     assert len(cut) >= 2
@@ -501,7 +501,7 @@ def test_a_gc_that_cannot_see_all_removes_nothing(
     store_result(store, tmp_path, task_of("lone"), one="unwanted")
     faulty.proxy.plan = always(Fault.CUT_ANSWER, broken)
     with pytest.raises(ElsewhereError):
-        collect(store, set(), NO_TIME)
+        remove_garbage(store, set(), NO_TIME)
     faulty.proxy.plan = no_fault
     verdict = verify(store)
     assert (verdict.is_clean, verdict.results) == (True, 1)
@@ -609,9 +609,9 @@ def test_a_claim_outlives_a_store_that_is_away(
         seen = len(faulty.proxy.requests)
         wait_for(lambda: len(faulty.proxy.requests) > seen + 20)  # more than one beat's tries
         faulty.proxy.plan = no_fault
-        before = claims.holder_of(store.objects, claim_key("a" * 64))
+        before = claims.read_owner(store.objects, claim_key("a" * 64))
         assert before is not None
-        wait_for(lambda: claims.holder_of(store.objects, claim_key("a" * 64)) != before)
+        wait_for(lambda: claims.read_owner(store.objects, claim_key("a" * 64)) != before)
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
@@ -630,7 +630,7 @@ def test_a_sweep_whose_sign_of_life_took_too_long_gives_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = Store.at(str(tmp_path))
-    going = gc_lease.Sweep(store.objects)
+    going = gc_lease.GcLease(store.objects)
     with going:
         monkeypatch.setattr(gc_lease, "BEAT", 0.0)
         monkeypatch.setattr(gc_lease, "ASLEEP", 0.1)
@@ -659,7 +659,7 @@ def test_a_gc_may_take_longer_than_a_sweep_may_be_silent(
         return find(fingerprint)
 
     monkeypatch.setattr(store, "find", slow)
-    assert set(collect(store, set(), NO_TIME).results) == lone
+    assert set(remove_garbage(store, set(), NO_TIME).results) == lone
 
 
 @pytest.mark.slow
@@ -957,7 +957,7 @@ def test_claims_do_not_care_about_the_clock(
     store = Store.at(str(tmp_path))
     monkeypatch.setattr(claims, "BEAT", 0.05)
     monkeypatch.setattr(claims, "DEAD", 3.0)
-    patience = claims.Patience(store.objects)
+    patience = claims.ClaimMonitor(store.objects)
     with monkeypatch.context() as patch:
         patch.setattr(platform, "node", lambda: "elsewhere")
         alive = claims.Claim(store.objects, "a" * 64)
@@ -977,9 +977,9 @@ def test_claims_do_not_care_about_the_clock(
 def test_gc_goes_by_the_clock_of_the_server(tmp_path: Path, faulty: Faulty, jumping: None) -> None:
     store = faulty.store()
     result = store_result(store, tmp_path, task_of("young"), one="1")
-    assert collect(store, set(), timedelta(hours=1)).results == {}
+    assert remove_garbage(store, set(), timedelta(hours=1)).results == {}
     assert verify(store).results == 1
-    assert set(collect(store, set(), NO_TIME).results) == {result.fingerprint}
+    assert set(remove_garbage(store, set(), NO_TIME).results) == {result.fingerprint}
 
 
 def date_everything(folder: Path, year: int) -> None:
@@ -1002,12 +1002,12 @@ def test_gc_in_a_directory_whose_clock_jumped(
     leftover.write_text("half", encoding="utf-8")
     dead = claims.Owner(name="dead", host="elsewhere", pid=1)
     store.objects.write(claim_key("b" * 64), msgspec.json.encode(dead))
-    other = gc_lease.Sweep(store.objects)
+    other = gc_lease.GcLease(store.objects)
     with claims.Claim(store.objects, "a" * 64) as alive, other:
         assert alive.take() is None
         date_everything(tmp_path / "store", year)
         watch = watching(store, claim_key("a" * 64))
-        collect(store, {wanted.fingerprint}, timedelta(hours=1))
+        remove_garbage(store, {wanted.fingerprint}, timedelta(hours=1))
         assert watch(), "the claim of a living process was there all the time"
         assert len(list(store.objects.list("sweeps/active/"))) == 1
     assert store.has(wanted.fingerprint)
@@ -1053,7 +1053,7 @@ def test_a_writer_whose_leftovers_vanish_does_not_disturb_gc(
             yield found
 
     monkeypatch.setattr(os, "walk", late)
-    assert collect(store, {result.fingerprint}, NO_TIME).leftovers == {}
+    assert remove_garbage(store, {result.fingerprint}, NO_TIME).leftovers == {}
 
 
 @pytest.mark.parametrize("year", [1971, 2200])
@@ -1066,7 +1066,7 @@ def test_a_writer_heals_what_looked_old(tmp_path: Path, year: int) -> None:
     writer = Writer(store)
     file = writer.add_file(path, "log.gz")
     date_everything(tmp_path / "store", year)
-    collect(store, set(), timedelta(hours=1))
+    remove_garbage(store, set(), timedelta(hours=1))
     assert writer.publish(
         Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=file)
     )

@@ -19,7 +19,7 @@ from tests.indexes import CPU, CUDA, Kind, make_channel, make_wheel
 from tests.web import FileServer
 
 from torchyard.errors import ElsewhereError
-from torchyard.host.fetcher import address_of
+from torchyard.host.fetcher import directory_url
 from torchyard.index.entry import Entry
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.mirror.mirror import Mirror
@@ -274,7 +274,9 @@ def test_what_is_yanked_later_is_yanked_here(source: Path, home: Path, torchyard
 def test_what_somebody_deleted_meanwhile_is_not_published(source: Path, home: Path) -> None:
     ours = home / "../ours"
     shutil.copytree(source / "packages", ours / "packages")  # as a killed run leaves it
-    mirror = Mirror(address_of(str(source / "simple")), Channel.at(str(ours), make=True), home, NOW)
+    mirror = Mirror(
+        directory_url(str(source / "simple")), Channel.at(str(ours), make=True), home, NOW
+    )
     files = mirror.look(Wanted(selects=("other",)), unhashed=False)
     assert [one.fate for one in files] == ["sent"]
     _path(ours, PURE).unlink()

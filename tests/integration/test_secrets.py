@@ -11,7 +11,7 @@ from tests.smoke import make_wheel
 from torchyard.config.credentials import load_credentials
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
-from torchyard.store.trees import read_log
+from torchyard.store.trees import read_result_log
 
 pytestmark = pytest.mark.integration
 
@@ -40,7 +40,7 @@ def snooping(text: str = PUBLISHES) -> str:
 
 def logs_of(store: Store) -> dict[str, str]:
     return {
-        result.order.task.stage.value: b"".join(read_log(store, result)).decode()
+        result.order.task.stage.value: b"".join(read_result_log(store, result)).decode()
         for result in store.results()
     }
 

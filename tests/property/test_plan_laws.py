@@ -16,8 +16,8 @@ from torchyard.model.identifier import ANY_PYTHON, Cell
 from torchyard.plan.admission import admit
 from torchyard.plan.expand import Expansion
 from torchyard.plan.graph import Plan
-from torchyard.plan.order import task_of
-from torchyard.plan.select import EVERYTHING, Selection, in_subset
+from torchyard.plan.job_specs import make_task
+from torchyard.plan.select import EVERYTHING, PlanSelection, in_subset
 
 
 class Drawn(NamedTuple):
@@ -30,7 +30,7 @@ class Drawn(NamedTuple):
     data: st.DataObject
 
 
-def planned(toml: Toml, selection: Selection = EVERYTHING) -> Plan | None:
+def planned(toml: Toml, selection: PlanSelection = EVERYTHING) -> Plan | None:
     """Plan a configuration; None if it leaves nothing to plan."""
     try:
         return plan_of(toml_text(toml), selection)
@@ -84,7 +84,7 @@ def everything() -> list[Cell]:
 
 def every_fingerprint_is_the_digest_of_its_payload(drawn: Drawn) -> None:
     for job in drawn.plan.jobs:
-        assert task_of(drawn.plan, job).is_true
+        assert make_task(drawn.plan, job).is_true
 
 
 def inputs_precede_their_jobs(drawn: Drawn) -> None:
@@ -144,14 +144,14 @@ def an_inclusion_changes_no_other_cell(drawn: Drawn) -> None:
 
 def a_selection_is_a_part_with_the_same_fingerprints(drawn: Drawn) -> None:
     words = drawn.data.draw(some(["*/cpu-*/*", "cp31*", "wheel", "*linux*", "libtorch"]))
-    chosen = Selection(select=tuple(words[:1]), skip=tuple(words[1:]))
+    chosen = PlanSelection(select=tuple(words[:1]), skip=tuple(words[1:]))
     if part := planned(drawn.toml, chosen):
         assert fingerprints(part).items() <= fingerprints(drawn.plan).items()
 
 
 def select_and_skip_split_the_plan(drawn: Drawn) -> None:
-    chosen = planned(drawn.toml, Selection(select=("wheel",)))
-    others = planned(drawn.toml, Selection(skip=("wheel",)))
+    chosen = planned(drawn.toml, PlanSelection(select=("wheel",)))
+    others = planned(drawn.toml, PlanSelection(skip=("wheel",)))
     if chosen and others:
         assert {*chosen.cells(), *others.cells()} == set(drawn.plan.cells())
         assert not set(chosen.cells()) & set(others.cells())
@@ -160,7 +160,7 @@ def select_and_skip_split_the_plan(drawn: Drawn) -> None:
 def a_subset_means_the_same_to_plan_and_explain(drawn: Drawn) -> None:
     subset = drawn.config.subsets["some"]
     inside = {cell for cell in drawn.plan.cells() if in_subset(cell, drawn.config, subset)}
-    if part := planned(drawn.toml, Selection("some")):
+    if part := planned(drawn.toml, PlanSelection("some")):
         assert set(part.cells()) == inside
 
 

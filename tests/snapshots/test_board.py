@@ -18,7 +18,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
-from torchyard.terminal.board import Board, Picture, clock, shorten
+from torchyard.terminal.board import Board, BoardView, clock, shorten
 from torchyard.terminal.events import line_of
 
 CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
@@ -73,7 +73,7 @@ END: list[AnyEvent] = [
 def drawn(board: Board, now: float, width: int) -> str:
     console = Console(width=width, color_system=None)
     with console.capture() as captured:
-        console.print(Picture(board, now, {CORE: 31 * 10**9}))
+        console.print(BoardView(board, now, {CORE: 31 * 10**9}))
     return captured.get()
 
 

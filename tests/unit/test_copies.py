@@ -9,7 +9,7 @@ import pytest
 
 from torchyard.model.result import Tree
 from torchyard.store.keys import BLOBS
-from torchyard.store.local_cache import Copies
+from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
 
@@ -47,7 +47,7 @@ def on_disk(folder: Path) -> int:
 
 def test_the_second_job_fetches_nothing(store: Store, tmp_path: Path) -> None:
     tree = stored(store, tmp_path / "made", large=200_000, small=3, empty=0)
-    copies = Copies(tmp_path / "copies", LIMIT)
+    copies = LocalCache(tmp_path / "copies", LIMIT)
     assert fetch_tree(store, tree, tmp_path / "first", copies) == 200_003
     shutil.rmtree(tmp_path / "store" / BLOBS)
     assert fetch_tree(store, tree, tmp_path / "second", copies) == 0
@@ -59,7 +59,7 @@ def test_the_second_job_fetches_nothing(store: Store, tmp_path: Path) -> None:
 
 def test_a_job_does_not_change_what_the_next_one_gets(store: Store, tmp_path: Path) -> None:
     tree = stored(store, tmp_path / "made", file=1000)
-    copies = Copies(tmp_path / "copies", LIMIT)
+    copies = LocalCache(tmp_path / "copies", LIMIT)
     for name in ("first", "second", "third"):
         assert fetch_tree(store, tree, tmp_path / name, copies) == (1000 if name == "first" else 0)
         assert contents(tmp_path / name) == contents(tmp_path / "made")
@@ -69,7 +69,7 @@ def test_a_job_does_not_change_what_the_next_one_gets(store: Store, tmp_path: Pa
 
 def test_a_damaged_copy_is_fetched_again(store: Store, tmp_path: Path) -> None:
     tree = stored(store, tmp_path / "made", file=1000)
-    copies = Copies(tmp_path / "copies", LIMIT)
+    copies = LocalCache(tmp_path / "copies", LIMIT)
     fetch_tree(store, tree, tmp_path / "first", copies)
     (copy,) = (path for path in (tmp_path / "copies").rglob("*") if path.is_file())
     for damage in (b"", b"x" * 1000):
@@ -83,9 +83,9 @@ def test_a_damaged_copy_is_fetched_again(store: Store, tmp_path: Path) -> None:
 def test_what_was_made_here_is_taken_over(store: Store, tmp_path: Path) -> None:
     tree = stored(store, tmp_path / "out", one=5000, two=6000)
     before = contents(tmp_path / "out")
-    Copies(tmp_path / "copies", LIMIT).take(tree, tmp_path / "out")
+    LocalCache(tmp_path / "copies", LIMIT).take(tree, tmp_path / "out")
     assert not list((tmp_path / "out").iterdir())
-    assert fetch_tree(store, tree, tmp_path / "in", Copies(tmp_path / "copies", LIMIT)) == 0
+    assert fetch_tree(store, tree, tmp_path / "in", LocalCache(tmp_path / "copies", LIMIT)) == 0
     assert contents(tmp_path / "in") == before
 
 
@@ -94,7 +94,7 @@ def test_what_was_not_used_for_the_longest_time_goes_first(store: Store, tmp_pat
 
     def fetch(name: str) -> int:
         a_day_passes(tmp_path / "copies")
-        copies = Copies(tmp_path / "copies", LIMIT)
+        copies = LocalCache(tmp_path / "copies", LIMIT)
         return fetch_tree(store, trees[name], tmp_path / "in" / name, copies)
 
     assert [fetch(name) for name in "abcabdacb"] == [
@@ -111,7 +111,7 @@ def test_what_was_not_used_for_the_longest_time_goes_first(store: Store, tmp_pat
 def test_what_is_larger_than_the_limit_pushes_nothing_out(store: Store, tmp_path: Path) -> None:
     usual = stored(store, tmp_path / "usual", file=300_000)
     huge = stored(store, tmp_path / "huge", one=600_000, two=600_000)
-    copies = Copies(tmp_path / "copies", LIMIT)
+    copies = LocalCache(tmp_path / "copies", LIMIT)
     fetch_tree(store, usual, tmp_path / "in", copies)
     assert fetch_tree(store, huge, tmp_path / "in", copies) == 1_200_000
     copies.take(huge, tmp_path / "huge")
@@ -125,7 +125,7 @@ def test_what_killed_writers_left_goes_in_its_turn(store: Store, tmp_path: Path)
     left.write_bytes(bytes(900_000))
     os.utime(left, (1, 1))
     tree = stored(store, tmp_path / "made", file=300_000)
-    copies = Copies(tmp_path / "copies", LIMIT)
+    copies = LocalCache(tmp_path / "copies", LIMIT)
     fetch_tree(store, tree, tmp_path / "in", copies)
     assert not left.exists()
     assert fetch_tree(store, tree, tmp_path / "in", copies) == 0
@@ -136,7 +136,7 @@ def test_many_at_once_get_what_they_asked_for(store: Store, tmp_path: Path) -> N
 
     def fetch(number: int) -> None:
         place = tmp_path / "in" / str(number)
-        copies = Copies(tmp_path / "copies", LIMIT)
+        copies = LocalCache(tmp_path / "copies", LIMIT)
         with copies.in_turn(str(number % 4)):
             fetch_tree(store, trees[number % 4], place, copies)
         assert contents(place) == contents(tmp_path / str(number % 4))

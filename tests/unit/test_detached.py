@@ -11,14 +11,21 @@ import pytest
 from tests.helpers import CORE, WORKS, plan_of
 
 from torchyard.host import secrets
-from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
-from torchyard.host.process_id import birth_of
+from torchyard.host.detached import (
+    RunRecord,
+    create_record,
+    find_record,
+    folder_lock,
+    has_writer,
+    launch,
+)
+from torchyard.host.process_id import process_birth
 from torchyard.model.config import Sandbox
 from torchyard.model.event import Noted, encode_event
 from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.plan.order import order_of
+from torchyard.plan.job_specs import make_job_spec
 from torchyard.run.detached import Assignment, Begun, Over, end_named, follow
 from torchyard.run.job import Conditions
 from torchyard.run.permissions import entrusted
@@ -26,8 +33,8 @@ from torchyard.store.store import Store
 
 PROGRAM = """\
 import os, subprocess, sys, time
-from torchyard.host.detached import part
-part(int(sys.argv[1]))
+from torchyard.host.detached import detach
+detach(int(sys.argv[1]))
 print(sys.stdin.read(), os.getsid(0) != int(os.environ["SESSION"]), flush=True)
 left = subprocess.Popen(["sleep", "60"])  # has the streams, but not the lock
 print(f"{left.pid}\\nend", end="", flush=True)
@@ -40,7 +47,7 @@ os._exit(0)
 def order() -> JobSpec:
     plan, job = plan_of(WORKS), parse(CORE)
     assert job.stage is not None
-    return order_of(plan, plan.find(job.stage, job.path))
+    return make_job_spec(plan, plan.find(job.stage, job.path))
 
 
 def test_a_record_is_locked_while_its_program_runs(
@@ -49,9 +56,9 @@ def test_a_record_is_locked_while_its_program_runs(
     monkeypatch.setenv("SESSION", str(os.getsid(0)))
     path = tmp_path / "record"
     assert find_record(path) is None
-    with in_turn(tmp_path):
-        lock = begin_record(path)
-        record, other = Record(path), Record(path)
+    with folder_lock(tmp_path):
+        lock = create_record(path)
+        record, other = RunRecord(path), RunRecord(path)
     assert record.is_empty()
     launch([sys.executable, "-c", PROGRAM], path, lock, b"hello")
     until = time.monotonic() + 60
@@ -72,10 +79,10 @@ def test_a_record_is_locked_while_its_program_runs(
 
 def test_only_the_record_itself_is_forgotten(tmp_path: Path) -> None:
     path = tmp_path / "record"
-    os.close(begin_record(path))
-    old = Record(path)
-    os.close(begin_record(path))
-    new = Record(path)
+    os.close(create_record(path))
+    old = RunRecord(path)
+    os.close(create_record(path))
+    new = RunRecord(path)
     old.forget()
     assert path.exists()
     new.forget()
@@ -89,8 +96,8 @@ def test_a_supervisor_may_end_just_when_it_is_asked_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as program:
-        born = birth_of(program.pid)
-    lock = begin_record(tmp_path / "core-0123.detached")
+        born = process_birth(program.pid)
+    lock = create_record(tmp_path / "core-0123.detached")
     os.write(lock, encode_event(Begun(pid=program.pid, born=born, fingerprint="")))
     kill = os.kill
 
@@ -100,7 +107,7 @@ def test_a_supervisor_may_end_just_when_it_is_asked_to(
 
     monkeypatch.setattr(os, "kill", ends)
     end_named(tmp_path, "core-0123")
-    assert not is_written(tmp_path / "core-0123.detached")
+    assert not has_writer(tmp_path / "core-0123.detached")
 
 
 def test_what_a_supervisor_is_told_is_whole_or_nothing(order: JobSpec) -> None:
@@ -122,12 +129,12 @@ def test_a_record_is_told_line_by_line(tmp_path: Path) -> None:
     path.write_bytes(b"".join([*lines, encode_event(over), encode_event(note)]))
     events: list[object] = []
     strays: list[bytes] = []
-    record = Record(path)
+    record = RunRecord(path)
     assert follow(record, events.append, strays.append) == over
     assert (events, strays) == ([note], [b"Traceback\n"])
     record.close()
     path.write_bytes(b"".join([*lines, encode_event(over)[:-1]]))
-    record = Record(path)
+    record = RunRecord(path)
     assert follow(record, events.append, strays.append) is None, "it was cut off"
     record.close()
 

@@ -6,13 +6,13 @@ from tests.helpers import SMALL, config_of
 from torchyard.config.tables import load_tables
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
-from torchyard.plan.diff import Differences, PlanDiff, diff_plans
-from torchyard.plan.select import Selection
+from torchyard.plan.diff import FingerprintDiff, PlanDiff, diff_plans
+from torchyard.plan.select import PlanSelection
 
 
 def diff(old: str, new: str, subset: str | None = None) -> PlanDiff:
     plans = [
-        make_plan(config_of(text, name=name), load_tables(), Selection(subset))
+        make_plan(config_of(text, name=name), load_tables(), PlanSelection(subset))
         for text, name in ((old, "old.toml"), (new, "new.toml"))
     ]
     return diff_plans(*plans)
@@ -116,9 +116,9 @@ def test_a_job_that_only_one_plan_has() -> None:
     old = make_plan(config_of(SMALL), load_tables())
     new = make_plan(config_of(SMALL + INCLUDE), load_tables())
     scope = ("linux-x86_64", "cu126", "mkl")
-    (cause,) = Differences(old, new).causes(Stage.CORE, scope)
+    (cause,) = FingerprintDiff(old, new).causes(Stage.CORE, scope)
     assert cause == ("included: one customer", "torchyard.toml:38")
-    (cause,) = Differences(new, old).causes(Stage.CORE, scope)
+    (cause,) = FingerprintDiff(new, old).causes(Stage.CORE, scope)
     assert cause == ("no longer included: one customer", "torchyard.toml:38")
 
 
@@ -164,7 +164,7 @@ def test_another_recipe_is_named() -> None:
     text = text.replace('version = "2.14.0"', 'version = "2.14.0"\nrecipe = "extension"')
     text = text.replace('stage = "core"', 'stage = "bindings"')
     plans = [make_plan(config_of(t), load_tables()) for t in (SMALL, text)]
-    whats = [cause.what for cause in Differences(*plans).causes(Stage.SOURCE, ())]
+    whats = [cause.what for cause in FingerprintDiff(*plans).causes(Stage.SOURCE, ())]
     assert whats == ["recipe: pytorch → extension"]
 
 
@@ -201,16 +201,18 @@ def test_a_channel_that_receives_something_else(old: str, new: str, cause: tuple
     plans = []
     for name, more in (("old.toml", old), ("new.toml", new)):
         config = config_of(SMALL + more, name=name)
-        plans.append(make_plan(config, load_tables(), Selection(config.channels["nightly"].subset)))
-    assert Differences(*plans).causes(Stage.PUBLISH, ("nightly",)) == (cause,)
+        plans.append(
+            make_plan(config, load_tables(), PlanSelection(config.channels["nightly"].subset))
+        )
+    assert FingerprintDiff(*plans).causes(Stage.PUBLISH, ("nightly",)) == (cause,)
 
 
 def test_a_channel_that_is_promoted_now() -> None:
     more = '[channel.test]\nurl = "x"\n'
     promoted = SMALL + 'promote_from = "test"\n' + more
     plans = [make_plan(config_of(text), load_tables()) for text in (SMALL + more, promoted)]
-    (cause,) = Differences(*plans).causes(Stage.PUBLISH, ("nightly",))
+    (cause,) = FingerprintDiff(*plans).causes(Stage.PUBLISH, ("nightly",))
     assert cause == ("channel.nightly is promoted from test", "torchyard.toml:37")
     plans = [make_plan(config_of(text), load_tables()) for text in (SMALL, SMALL + more)]
-    (cause,) = Differences(*plans).causes(Stage.PUBLISH, ("test",))
+    (cause,) = FingerprintDiff(*plans).causes(Stage.PUBLISH, ("test",))
     assert cause == ("channel.test", "torchyard.toml:37")

@@ -8,7 +8,7 @@ from tests.helpers import EXAMPLE, plan_of
 from torchyard.model.recipe import Stage
 from torchyard.plan.diff import diff_plans
 from torchyard.plan.graph import Plan
-from torchyard.plan.select import Selection
+from torchyard.plan.select import PlanSelection
 from torchyard.plan.summary import exclusions
 
 
@@ -62,7 +62,7 @@ def test_every_exclusion_has_a_reason(plan: Plan) -> None:
     [("pr", 2, []), ("nightly", 157, ["nightly"]), ("release", 337, ["test"]), ("conda", 180, [])],
 )
 def test_subsets(text: str, subset: str, packages: int, publishes: list[str]) -> None:
-    part = plan_of(text, Selection(subset))
+    part = plan_of(text, PlanSelection(subset))
     assert len(list(part.cells())) == packages
     assert [job.path for job in part.jobs if job.stage == "publish"] == publishes
 

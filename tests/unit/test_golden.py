@@ -6,7 +6,7 @@ import pytest
 from tests.helpers import EXAMPLE, plan_of
 
 from torchyard.plan import settings
-from torchyard.plan.select import Selection
+from torchyard.plan.select import PlanSelection
 from torchyard.reports.plan.document import plan_json
 
 GOLDEN = {
@@ -43,7 +43,7 @@ def test_neither_the_document_nor_a_fingerprint_changes(
     Raise the revision of the stage that you meant to change, then write the new digests here.
     """
     monkeypatch.setattr(settings, "__version__", "0")
-    plan = plan_of(EXAMPLE.read_text(encoding="utf-8"), Selection(subset))
+    plan = plan_of(EXAMPLE.read_text(encoding="utf-8"), PlanSelection(subset))
     document = sha256(b"".join(plan_json(plan))).hexdigest()
     fingerprints = sha256("\n".join(job.fingerprint for job in plan.jobs).encode()).hexdigest()
     assert (document, fingerprints) == GOLDEN[subset]

@@ -19,7 +19,7 @@ from torchyard.host.files import write_text
 from torchyard.host.locks import locked
 from torchyard.host.machine import platform_name, python_name
 from torchyard.host.process import capture
-from torchyard.host.process_id import birth_of, is_running, may_be
+from torchyard.host.process_id import is_running, is_same_process, process_birth
 
 
 def test_a_missing_program(tmp_path: Path) -> None:
@@ -79,12 +79,12 @@ def test_a_program_has_ended_even_if_what_it_left_never_stops_talking(tmp_path: 
 
 
 def test_a_number_means_one_process() -> None:
-    born = birth_of(os.getpid())
-    assert may_be(os.getpid(), born)
-    assert not may_be(os.getpid(), birth_of(1))
+    born = process_birth(os.getpid())
+    assert is_same_process(os.getpid(), born)
+    assert not is_same_process(os.getpid(), process_birth(1))
     gone = 2**22 + 1
-    assert may_be(gone, born), "what it left may still be running"
-    assert not may_be(gone, f"before the restart {born}")
+    assert is_same_process(gone, born), "what it left may still be running"
+    assert not is_same_process(gone, f"before the restart {born}")
 
 
 def test_a_program_that_prints_no_text(tmp_path: Path) -> None:

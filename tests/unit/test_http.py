@@ -10,8 +10,8 @@ import pytest
 
 from torchyard import __version__
 from torchyard.errors import ElsewhereError, UsageError
-from torchyard.host.fetcher import Fetcher, address_of
-from torchyard.host.http import Web, shown
+from torchyard.host.fetcher import Fetcher, directory_url
+from torchyard.host.http import HttpClient, redact_url
 from torchyard.publish.index_check.simple import read_pages
 
 DATA = bytes(range(256)) * 40
@@ -92,33 +92,33 @@ def host(handler: type[_Handler]) -> Iterator[str]:
 
 
 def test_a_page_and_where_it_is_in_the_end(host: str) -> None:
-    answer = Web().get(f"http://{host}/moved#part")
+    answer = HttpClient().get(f"http://{host}/moved#part")
     assert (answer.status, answer.media, answer.data) == (200, "text/html", DATA)
     assert answer.url == f"http://{host}/data"
 
 
 def test_what_is_not_there_is_an_answer(host: str) -> None:
-    assert Web().get(f"http://{host}/nothing").status == 404
-    assert Web().head(f"http://{host}/nothing").status == 404
+    assert HttpClient().get(f"http://{host}/nothing").status == 404
+    assert HttpClient().head(f"http://{host}/nothing").status == 404
     with pytest.raises(FileNotFoundError):
-        list(Web().pieces(f"http://{host}/nothing"))
+        list(HttpClient().pieces(f"http://{host}/nothing"))
 
 
 def test_a_page_that_is_too_large_is_not_read(host: str) -> None:
-    answer = Web().get(f"http://{host}/data", most=len(DATA) - 1)
+    answer = HttpClient().get(f"http://{host}/data", most=len(DATA) - 1)
     assert (answer.status, answer.data) == (413, b"")
 
 
 def test_sizes_even_of_servers_that_know_only_get(host: str) -> None:
     for path in ("data", "shy"):
-        answer = Web().head(f"http://{host}/{path}")
+        answer = HttpClient().head(f"http://{host}/{path}")
         assert (answer.found, answer.size) == (True, len(DATA))
 
 
 def test_passwords_are_for_one_host(host: str, handler: type[_Handler]) -> None:
     login = f"Basic {base64.b64encode(b'me:p@ss').decode()}"
     port = host.partition(":")[2]
-    web = Web()
+    web = HttpClient()
     web.get(f"http://me:p%40ss@{host}/moved")
     web.get(f"http://me:p%40ss@{host}/to/http://{host}/data")
     assert {seen[2] for seen in handler.seen} == {login}
@@ -130,7 +130,7 @@ def test_passwords_are_for_one_host(host: str, handler: type[_Handler]) -> None:
 @pytest.mark.parametrize("path", ["round", "away"])
 def test_redirections_that_lead_nowhere(path: str, host: str) -> None:
     with pytest.raises(ElsewhereError) as failed:
-        Web().get(f"http://me:secret@{host}/{path}")
+        HttpClient().get(f"http://me:secret@{host}/{path}")
     assert "secret" not in str(failed.value)
 
 
@@ -142,12 +142,12 @@ def test_a_file_goes_on_where_it_broke_off(
     handler.ranges, handler.cuts = ranges, 2
     if start == len(DATA) and ranges:
         handler.cuts = 0  # there is nothing that could break off
-    assert b"".join(Web().pieces(f"http://{host}/data", start)) == DATA[start:]
+    assert b"".join(HttpClient().pieces(f"http://{host}/data", start)) == DATA[start:]
 
 
 def test_a_page_that_breaks_off_is_read_again(host: str, handler: type[_Handler]) -> None:
     handler.cuts = 3
-    assert Web().get(f"http://{host}/data").data == DATA
+    assert HttpClient().get(f"http://{host}/data").data == DATA
 
 
 def test_a_password_is_told_wherever_the_host_is_the_same(
@@ -171,7 +171,7 @@ def test_proxies_get_their_password(
     monkeypatch.setenv("http_proxy", f"http://me:p%40ss@{host}")
     for name in ("no_proxy", "NO_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    assert Web().get("http://example.org/data").data == DATA
+    assert HttpClient().get("http://example.org/data").data == DATA
     assert handler.proxied == [f"Basic {base64.b64encode(b'me:p@ss').decode()}"]
     assert [seen[1:] for seen in handler.seen] == [("http://example.org/data", "")]
 
@@ -181,16 +181,16 @@ def test_no_server_makes_us_wait_for_hours(
 ) -> None:
     monkeypatch.setattr("torchyard.host.http.PATIENCE", 0.1)
     handler.busy = 2
-    assert Web().get(f"http://{host}/data").data == DATA
+    assert HttpClient().get(f"http://{host}/data").data == DATA
 
 
 def test_a_length_that_is_none_is_not_believed(host: str) -> None:
-    answer = Web().get(f"http://{host}/odd")
+    answer = HttpClient().get(f"http://{host}/odd")
     assert (answer.size, answer.data) == (None, DATA)
 
 
 def test_servers_are_told_who_asks(host: str, handler: type[_Handler]) -> None:
-    Web().get(f"http://{host}/moved")
+    HttpClient().get(f"http://{host}/moved")
     assert handler.agents == {f"torchyard/{__version__}"}
 
 
@@ -201,13 +201,13 @@ def test_a_page_for_everything_is_no_json(host: str) -> None:
 
 
 def test_nothing_secret_is_shown() -> None:
-    assert shown("https://me:secret@a.org:8/b?token=secret#c") == "https://a.org:8/b"
+    assert redact_url("https://me:secret@a.org:8/b?token=secret#c") == "https://a.org:8/b"
 
 
 def test_files_are_in_reach_only_from_files(tmp_path: Path) -> None:
     (tmp_path / "index.html").write_bytes(DATA)
-    url = address_of(str(tmp_path))
-    assert url == f"{tmp_path.as_uri()}/" == address_of(tmp_path.as_uri())
+    url = directory_url(str(tmp_path))
+    assert url == f"{tmp_path.as_uri()}/" == directory_url(tmp_path.as_uri())
     here, web = Fetcher(url), Fetcher("https://example.org/")
     assert (here.get(url).data, here.head(f"{url}index.html").size) == (DATA, len(DATA))
     assert b"".join(here.pieces(f"{url}index.html", 9)) == DATA[9:]
@@ -240,4 +240,4 @@ def test_only_files_are_read(path: str, tmp_path: Path) -> None:
 )
 def test_places_that_can_not_be_read(place: str) -> None:
     with pytest.raises(UsageError):
-        address_of(place)
+        directory_url(place)

@@ -14,7 +14,7 @@ from torchyard.model.recipe import Stage
 from torchyard.plan.admission import TABLES
 from torchyard.plan.build import make_plan
 from torchyard.plan.estimate import estimate
-from torchyard.plan.select import EVERYTHING, Selection
+from torchyard.plan.select import EVERYTHING, PlanSelection
 from torchyard.plan.summary import exclusions, summarize
 
 
@@ -162,49 +162,49 @@ def test_pins_that_are_unknown_are_an_error() -> None:
     ],
 )
 def test_cells_are_selected_by_glob(select: list[str], skip: list[str], count: int) -> None:
-    plan = plan_of(SMALL, Selection(None, tuple(select), tuple(skip)))
+    plan = plan_of(SMALL, PlanSelection(None, tuple(select), tuple(skip)))
     assert len(list(plan.cells())) == count
     assert Stage.PUBLISH not in plan.stage_counts(), "a part of the matrix is not published"
 
 
 def test_jobs_are_selected_with_what_they_need() -> None:
-    plan = plan_of(SMALL, Selection(select=("core:*cu130*",)))
+    plan = plan_of(SMALL, PlanSelection(select=("core:*cu130*",)))
     assert plan.partial
     assert [job.stage for job in plan.jobs] == [Stage.SOURCE, Stage.CORE]
-    without = plan_of(SMALL, Selection(skip=("bindings:*",)))
+    without = plan_of(SMALL, PlanSelection(skip=("bindings:*",)))
     kinds = {job.scope[-1] for job in without.jobs if job.stage is Stage.PACKAGE}
     assert kinds == {"libtorch"}
-    both = plan_of(SMALL, Selection(select=("source:*", "macos-arm64")))
+    both = plan_of(SMALL, PlanSelection(select=("source:*", "macos-arm64")))
     assert {cell.platform for cell in both.cells()} == {"macos-arm64"}
-    assert plan_of(SMALL, Selection(select=("publish:*",))).stage_counts()[Stage.PUBLISH] == 1
+    assert plan_of(SMALL, PlanSelection(select=("publish:*",))).stage_counts()[Stage.PUBLISH] == 1
 
 
 @pytest.mark.parametrize(
     ("selection", "message"),
     [
-        (Selection(select=("cp321",)), "`cp321` matches no cell"),
-        (Selection(select=("*/cu999*/*",)), "matches no cell"),
-        (Selection(subset="prr"), "there is no subset `prr`"),
-        (Selection(select=("cpu",), skip=("cpu",)), "the selection is empty"),
-        (Selection(select=("core:nothing*",)), "`core:nothing*` matches no job"),
-        (Selection(skip=("cor:*",)), "`cor:*` matches no job"),
-        (Selection(select=("core:*", "cp399")), "`cp399` matches no job"),
+        (PlanSelection(select=("cp321",)), "`cp321` matches no cell"),
+        (PlanSelection(select=("*/cu999*/*",)), "matches no cell"),
+        (PlanSelection(subset="prr"), "there is no subset `prr`"),
+        (PlanSelection(select=("cpu",), skip=("cpu",)), "the selection is empty"),
+        (PlanSelection(select=("core:nothing*",)), "`core:nothing*` matches no job"),
+        (PlanSelection(skip=("cor:*",)), "`cor:*` matches no job"),
+        (PlanSelection(select=("core:*", "cp399")), "`cp399` matches no job"),
     ],
 )
-def test_a_selection_that_finds_nothing_is_an_error(selection: Selection, message: str) -> None:
+def test_a_selection_that_finds_nothing_is_an_error(selection: PlanSelection, message: str) -> None:
     with pytest.raises(SelectionError, match=message.replace("*", r"\*")):
         plan_of(SMALL, selection)
 
 
 def test_subsets_may_name_cells() -> None:
     text = SMALL.replace('python = "cp312"\npackage = "wheel"', 'cells = "*/cpu-mkl/*/wheel"')
-    plan = plan_of(text, Selection("pr"))
+    plan = plan_of(text, PlanSelection("pr"))
     assert [cell.python for cell in plan.cells()] == ["cp311", "cp312"]
 
 
 def test_a_subset_by_python_keeps_what_has_none() -> None:
     text = SMALL.replace('python = "cp312"\npackage = "wheel"', 'python = "cp312"')
-    kinds = [cell.package for cell in plan_of(text, Selection("pr")).cells()]
+    kinds = [cell.package for cell in plan_of(text, PlanSelection("pr")).cells()]
     assert kinds.count("libtorch") == 3
 
 
@@ -279,7 +279,7 @@ def test_a_revision_of_a_stage_touches_only_that_stage() -> None:
 
 
 def test_what_is_left_out_is_told_of_the_subset() -> None:
-    plan = plan_of(SMALL, Selection("pr"))
+    plan = plan_of(SMALL, PlanSelection("pr"))
     assert [rule.reason for rule in exclusions(plan) if rule.origin is not TABLES] == []
     whole = exclusions(plan_of(SMALL))
     assert (whole[0].reason, whole[0].cells) == ("nobody wants it", 1)

@@ -12,7 +12,7 @@ from typing import NamedTuple, TextIO
 import pytest
 
 from torchyard.terminal.console import printable
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 
 class Terminal(NamedTuple):
@@ -45,7 +45,7 @@ def test_a_line_is_drawn_and_taken_back(
     terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr", terminal.stream)
-    with Progress("reading a package with a long name", 200) as progress:
+    with ProgressLine("reading a package with a long name", 200) as progress:
         time.sleep(0.25)
         progress(50)
         assert terminal.said() == b"\r\x1b[K 25% reading a package with a "
@@ -55,7 +55,7 @@ def test_a_line_is_drawn_and_taken_back(
 def test_what_is_quick_is_never_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", terminal.stream)
     monkeypatch.setattr("torchyard.terminal.progress._OFTEN", 60)
-    with Progress("reading", 0) as progress:
+    with ProgressLine("reading", 0) as progress:
         progress(10)
     assert terminal.said() == b""
 
@@ -66,7 +66,7 @@ def test_nothing_is_drawn_elsewhere(
 ) -> None:
     monkeypatch.setenv("TERM", kind)
     monkeypatch.setattr("sys.stderr", terminal.stream if kind == "dumb" else None)
-    with Progress("reading", 100) as progress:
+    with ProgressLine("reading", 100) as progress:
         time.sleep(0.25)
         progress(50)
     assert terminal.said() == b""

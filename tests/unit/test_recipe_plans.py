@@ -16,7 +16,7 @@ from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of, words_in_braces
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
-from torchyard.plan.order import order_of
+from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.pytorch import commit_of, environment
@@ -72,7 +72,7 @@ def plan_with(parts: Mapping[str, str] = PARTS, text: str = TOOLED, *changes: st
 
 
 def order_in(plan: Plan, stage: Stage, *scope: str) -> JobSpec:
-    return order_of(plan, plan.find(stage, "/".join((LINUX, *scope))))
+    return make_job_spec(plan, plan.find(stage, "/".join((LINUX, *scope))))
 
 
 def titles(steps: Sequence[Step]) -> list[str]:
@@ -163,7 +163,7 @@ def test_what_another_machine_compiled_is_known_as_part_of_the_plan(stage: Stage
     here, nowhere = plan_with(), plan_with({})
     for job, planned in zip(here.jobs, nowhere.jobs, strict=True):
         if job.stage is stage:
-            order = order_of(here, job)
+            order = make_job_spec(here, job)
             assert order.anywhere == planned.fingerprint
             assert (job.fingerprint == planned.fingerprint) is (stage is Stage.SOURCE)
 
@@ -242,7 +242,7 @@ def test_a_package_is_made_by_one_step_that_needs_no_toolchain() -> None:
 def test_steps_name_only_places_that_their_stage_has() -> None:
     for job in plan_with().jobs:
         if job.stage is not Stage.SOURCE:
-            for step in steps_of(order_of(plan_with(), job)):
+            for step in steps_of(make_job_spec(plan_with(), job)):
                 for word in step.run:
                     assert set(words_in_braces(word)) <= {"self", *places_of(job.stage)}, word
 
@@ -257,7 +257,7 @@ def test_without_a_toolchain_there_are_no_steps() -> None:
 def test_stages_without_steps_are_told() -> None:
     plan = plan_of(EXTENSION)
     job = next(job for job in plan.jobs if job.stage is Stage.PACKAGE)
-    order = order_of(plan, job)
+    order = make_job_spec(plan, job)
     with pytest.raises(PlanError, match="does not know how to do stage `package`") as caught:
         steps_of(order)
     assert caught.value.diagnostics[0].hint == "give the commands in [[steps.package]]"
@@ -275,7 +275,7 @@ def test_a_plan_ends_with_publishing(url: str, place: str) -> None:
     text = f'{TOOLED}\n[channel.nightly]\nurl = "{url}"\n'
     plan = make_plan(config_of(text), TABLES, EVERYTHING)
     (job,) = [job for job in plan.jobs if job.stage is Stage.PUBLISH]
-    (step,) = steps_of(order_of(plan, job))
+    (step,) = steps_of(make_job_spec(plan, job))
     assert place in step.run
 
 

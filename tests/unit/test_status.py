@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.helpers import Command, make_project
 
-from torchyard.host.detached import Record, begin_record, find_record
+from torchyard.host.detached import RunRecord, create_record, find_record
 from torchyard.model.event import Began, encode_event
 
 BEGAN = encode_event(
@@ -35,7 +35,7 @@ def test_a_build_is_over_even_if_its_number_is_that_of_another_process(
 
 def test_a_line_that_is_just_written_is_not_read(torchyard: Command, tmp_path: Path) -> None:
     file = make_project(tmp_path)
-    handle = begin_record(record_of(file, 1))
+    handle = create_record(record_of(file, 1))
     os.write(handle, BEGAN + BEGAN[:20])
     shown = torchyard("status", "-f", file)
     assert shown.code == 0
@@ -57,7 +57,7 @@ def test_a_build_that_is_forgotten_meanwhile_is_left_out(
     file = make_project(tmp_path)
     record_of(file, 1)
 
-    def forgotten(path: Path) -> Record | None:
+    def forgotten(path: Path) -> RunRecord | None:
         shutil.rmtree(path.parent)
         return find_record(path)
 

@@ -13,21 +13,21 @@ import msgspec
 import pytest
 
 from torchyard.errors import ElsewhereError, SelectionError, StoreError, UsageError
-from torchyard.host.process_id import birth_of
+from torchyard.host.process_id import process_birth
 from torchyard.model.canonical import fingerprint
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Part, Result, Tree
 from torchyard.store import claims, gc_lease
-from torchyard.store.gc import collect
+from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import blob_key, claim_key, result_key
-from torchyard.store.objects import Meta
-from torchyard.store.pins import pin, pins, unpin
+from torchyard.store.objects import ObjectMeta
+from torchyard.store.pins import add_pin, list_pins, remove_pin
 from torchyard.store.select import select_results
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
-from torchyard.store.trees import Writer, fetch_file, fetch_tree, read_log
-from torchyard.store.verify import drop, remove_broken, verify
+from torchyard.store.trees import Writer, fetch_file, fetch_tree, read_result_log
+from torchyard.store.verify import remove_broken, remove_result, verify
 
 NO_TIME = timedelta(seconds=-60)
 """A grace period that spares nothing: everything is older than a minute from now."""
@@ -245,11 +245,11 @@ def test_a_result_that_was_made_again_meanwhile_is_not_taken_out(
         yield from reading(key)
         if key == blob_key(bad.tree.files[0].digest):
             monkeypatch.undo()
-            drop(store, bad)
+            remove_result(store, bad)
             store_result(store, tmp_path / "second", task, one="was right")
 
     monkeypatch.setattr(store.objects, "stream", slow)
-    drop(store, bad)
+    remove_result(store, bad)
     assert store.has(task.fingerprint)
     assert verify(store).is_clean
 
@@ -263,7 +263,7 @@ def test_what_was_made_again_since_it_was_verified_is_not_removed(
     for path in filter(Path.is_file, (tmp_path / "store").rglob("*")):
         os.utime(path, (0, 0))  # in a directory, what is written in one tick may look the same
     verdict = verify(store)
-    drop(store, bad)
+    remove_result(store, bad)
     store_result(store, tmp_path / "second", task, one="was right")
     remove_broken(store, verdict)
     assert store.has(task.fingerprint)
@@ -287,7 +287,7 @@ def test_verify_takes_nobody_for_broken_who_is_only_new(
     """A result is written after the blobs were listed, and before the results are."""
     listing = store.objects.list
 
-    def slow(prefix: str) -> Iterator[Meta]:
+    def slow(prefix: str) -> Iterator[ObjectMeta]:
         if prefix == "results/":
             store_result(store, tmp_path, task_of("new"), one="new")
         return listing(prefix)
@@ -300,8 +300,8 @@ def test_gc_removes_what_killed_writers_left(store: Store, tmp_path: Path) -> No
     (tmp_path / "store/blobs/ab").mkdir(parents=True)
     leftover = tmp_path / "store/blobs/ab/abcd#1"
     leftover.write_text("half", encoding="utf-8")
-    assert collect(store, set(), timedelta(hours=1)).leftovers == {}
-    assert collect(store, set(), NO_TIME).freed == len("half")
+    assert remove_garbage(store, set(), timedelta(hours=1)).leftovers == {}
+    assert remove_garbage(store, set(), NO_TIME).freed == len("half")
     assert not leftover.exists()
 
 
@@ -312,22 +312,22 @@ def test_gc_keeps_what_is_reachable_pinned_published_or_young(store: Store, tmp_
     inputs = (packed.fingerprint,)
     published = store_result(store, tmp_path, task_of("nightly", Stage.PUBLISH, inputs))
     lone = store_result(store, tmp_path, task_of("lone"), own="4", shared="s")
-    pin(store, "keep", [pinned.fingerprint])
+    add_pin(store, "keep", [pinned.fingerprint])
 
-    young = collect(store, set(), timedelta(hours=1))
+    young = remove_garbage(store, set(), timedelta(hours=1))
     assert (young.results, young.blobs, young.leftovers) == ({}, {}, {})
 
-    tried = collect(store, {planned.fingerprint}, NO_TIME, dry_run=True)
+    tried = remove_garbage(store, {planned.fingerprint}, NO_TIME, dry_run=True)
     assert set(tried.results) == {lone.fingerprint}
     assert store.has(lone.fingerprint)
 
-    garbage = collect(store, {planned.fingerprint}, NO_TIME)
+    garbage = remove_garbage(store, {planned.fingerprint}, NO_TIME)
     assert garbage == tried
     assert garbage.freed == len("4")
     kept = {r.fingerprint for r in (planned, pinned, packed, published)}
     assert set(store.fingerprints()) == kept
     assert verify(store).is_clean
-    assert collect(store, kept, NO_TIME).blobs == {}
+    assert remove_garbage(store, kept, NO_TIME).blobs == {}
 
 
 def test_gc_removes_claims_on_what_is_done(store: Store, tmp_path: Path) -> None:
@@ -335,13 +335,13 @@ def test_gc_removes_claims_on_what_is_done(store: Store, tmp_path: Path) -> None
     done = store_result(store, tmp_path, task_of("done")).fingerprint
     for name in (done, "a" * 64):
         claims.Claim(store.objects, name).take()
-    collect(store, {done}, NO_TIME)
+    remove_garbage(store, {done}, NO_TIME)
     assert [meta.key for meta in store.objects.list("claims/")] == [claim_key("a" * 64)]
 
 
 def test_gc_does_not_mind_writers_that_come_and_go(store: Store, tmp_path: Path) -> None:
     (tmp_path / "store/finished#1").symlink_to("nowhere")  # listed, but not there
-    assert collect(store, (), NO_TIME).leftovers == {}
+    assert remove_garbage(store, (), NO_TIME).leftovers == {}
 
 
 def test_a_writer_notices_a_sweep_that_ran_meanwhile(store: Store, tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_a_writer_notices_a_sweep_that_ran_meanwhile(store: Store, tmp_path: Pat
     writer = Writer(store)
     stored = writer.add_tree(tree)
     log = writer.add_file(tree / "one", "log.gz")
-    assert collect(store, set(), NO_TIME).results == {old.fingerprint: old.id}
+    assert remove_garbage(store, set(), NO_TIME).results == {old.fingerprint: old.id}
     assert store.objects.head(blob_key(stored.files[0].digest)) is None
     result = Result(
         fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), tree=stored, log=log, run="r"
@@ -368,7 +368,7 @@ def test_a_writer_waits_for_a_sweep_that_goes_on(
 ) -> None:
     """The sweep has read the manifests already, and deletes after the writer looked."""
     monkeypatch.setattr(gc_lease, "BEAT", 0.05)
-    announced = gc_lease.Sweep(store.objects)
+    announced = gc_lease.GcLease(store.objects)
     going = announced.__enter__()
     assert going.tzinfo is not None
     digests: list[str] = []
@@ -392,8 +392,8 @@ def test_a_writer_waits_for_a_sweep_that_goes_on(
 
 def test_a_writer_looks_again_after_a_sweep_has_ended(store: Store) -> None:
     """The sweep deletes and ends just after the writer has put everything back."""
-    watch = gc_lease.Watch(store.objects)
-    announced = gc_lease.Sweep(store.objects)
+    watch = gc_lease.GcWatch(store.objects)
+    announced = gc_lease.GcLease(store.objects)
     announced.__enter__()
     healed: list[int] = []
 
@@ -411,30 +411,30 @@ def test_a_dead_sweep_is_not_waited_for_long(
 ) -> None:
     monkeypatch.setattr(gc_lease, "DEAD", 0.2)
     monkeypatch.setattr(gc_lease, "BEAT", 0.05)
-    gc_lease.Sweep(store.objects).__enter__()
+    gc_lease.GcLease(store.objects).__enter__()
     store_result(store, tmp_path, task_of("new"), one="1")
     assert not list(store.objects.list("sweeps/active/"))
 
 
 def test_a_sweep_that_slept_gives_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gc_lease, "ASLEEP", -1.0)
-    going = gc_lease.Sweep(store.objects)
+    going = gc_lease.GcLease(store.objects)
     with going, pytest.raises(ElsewhereError, match="stood still"):
         going.beat()
 
 
 def test_pins(store: Store, tmp_path: Path) -> None:
     result = store_result(store, tmp_path, task_of("a"))
-    pin(store, "v1", [result.fingerprint])
-    assert [(name, p.results) for name, p in pins(store)] == [("v1", (result.fingerprint,))]
+    add_pin(store, "v1", [result.fingerprint])
+    assert [(name, p.results) for name, p in list_pins(store)] == [("v1", (result.fingerprint,))]
     with pytest.raises(UsageError, match="already"):
-        pin(store, "v1", [])
+        add_pin(store, "v1", [])
     with pytest.raises(UsageError, match="name of a pin"):
-        pin(store, "a/b", [])
+        add_pin(store, "a/b", [])
     with pytest.raises(SelectionError, match="no pin"):
-        unpin(store, "v2")
-    unpin(store, "v1")
-    assert list(pins(store)) == []
+        remove_pin(store, "v2")
+    remove_pin(store, "v1")
+    assert list(list_pins(store)) == []
 
 
 def test_a_pin_that_comes_too_late_is_refused(
@@ -442,7 +442,7 @@ def test_a_pin_that_comes_too_late_is_refused(
 ) -> None:
     """A sweep that has read the pins before removes the result, and ends."""
     result = store_result(store, tmp_path, task_of("a"))
-    announced = gc_lease.Sweep(store.objects)
+    announced = gc_lease.GcLease(store.objects)
     announced.__enter__()
     known = store.known
 
@@ -454,8 +454,8 @@ def test_a_pin_that_comes_too_late_is_refused(
 
     monkeypatch.setattr(store, "known", known_until_then)
     with pytest.raises(StoreError, match="has just removed 1 result of those"):
-        pin(store, "v1", [result.fingerprint])
-    assert list(pins(store)) == []
+        add_pin(store, "v1", [result.fingerprint])
+    assert list(list_pins(store)) == []
 
 
 def test_results_are_selected_by_glob_and_fingerprint(store: Store, tmp_path: Path) -> None:
@@ -500,14 +500,14 @@ def test_claims_are_held_released_and_taken_over(
     store.objects.write(claim_key(name), msgspec.json.encode(stranger))
     assert claims.Claim(store.objects, name).take() == stranger, "who knows what its number means?"
 
-    gone = claims.Owner(name="x", host=holder.host, pid=2**22 + 1, born=birth_of(2**22 + 1))
+    gone = claims.Owner(name="x", host=holder.host, pid=2**22 + 1, born=process_birth(2**22 + 1))
     store.objects.write(claim_key(name), msgspec.json.encode(gone))
     with claims.Claim(store.objects, name) as taken:
         assert taken.take() is None
 
     far = claims.Owner(name="y", host="elsewhere", pid=1)
     store.objects.write(claim_key(name), msgspec.json.encode(far))
-    patience = claims.Patience(store.objects)
+    patience = claims.ClaimMonitor(store.objects)
     assert patience.holder(name) == far
     monkeypatch.setattr(claims, "DEAD", 0.0)
     assert patience.holder(name) is None
@@ -520,7 +520,7 @@ def test_a_claim_shows_that_it_lives(store: Store, monkeypatch: pytest.MonkeyPat
         mine.take()
         seen: set[int] = set()
         while len(seen) < 3:
-            owner = claims.holder_of(store.objects, claim_key("a" * 64))
+            owner = claims.read_owner(store.objects, claim_key("a" * 64))
             assert owner is not None
             seen.add(owner.beat)
 
@@ -531,7 +531,7 @@ def test_logs_are_read_back(store: Store, tmp_path: Path) -> None:
     task = task_of("a")
     log = Writer(store).add_file(path, "log.gz")
     result = Result(fingerprint=task.fingerprint, order=JobSpec(tasks=(task,)), log=log)
-    assert b"".join(read_log(store, result)) == b"a line\n" * 1000
+    assert b"".join(read_result_log(store, result)) == b"a line\n" * 1000
 
 
 def test_a_place_that_is_none(tmp_path: Path) -> None:

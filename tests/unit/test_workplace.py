@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from torchyard.host.detached import Record
+from torchyard.host.detached import RunRecord
 from torchyard.host.locks import locked
-from torchyard.host.process_id import birth_of, is_running
+from torchyard.host.process_id import is_running, process_birth
 from torchyard.run.cleanup import tidy
 from torchyard.run.workdir import State, remove_work
 
@@ -80,7 +80,7 @@ def test_a_directory_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_running_ends_before_its_directory_goes(tmp_path: Path) -> None:
     folder = tmp_path / "core-0123"
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as left:
-        make_work(folder, State(group=left.pid, born=birth_of(left.pid)))
+        make_work(folder, State(group=left.pid, born=process_birth(left.pid)))
         reaper = threading.Thread(target=left.wait)  # an orphan has one, too
         reaper.start()
         try:
@@ -103,7 +103,7 @@ def test_what_vanishes_while_others_are_removed_is_no_concern(tmp_path: Path) ->
     with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE) as left:
         assert left.stdout is not None
         left.stdout.readline()
-        make_work(first, State(group=left.pid, born=birth_of(left.pid)))
+        make_work(first, State(group=left.pid, born=process_birth(left.pid)))
         make_work(second, State())
         reaper = threading.Thread(target=left.wait)
         reaper.start()
@@ -137,9 +137,9 @@ def test_a_record_may_be_forgotten_while_it_is_looked_at(
     path.touch()
     make_old(path)
 
-    def forgotten(record: Record) -> bool:
+    def forgotten(record: RunRecord) -> bool:
         record.path.unlink()
         return False
 
-    monkeypatch.setattr(Record, "is_running", forgotten)
+    monkeypatch.setattr(RunRecord, "is_running", forgotten)
     assert tidy(tmp_path, (), 60.0) == [path]

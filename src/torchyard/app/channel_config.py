@@ -50,9 +50,9 @@ def plan_channel(config: Config, channel: Channel) -> "Plan":
     """Plan what belongs in a channel."""
     from torchyard.config.tables import load_tables
     from torchyard.plan.build import make_plan
-    from torchyard.plan.select import Selection
+    from torchyard.plan.select import PlanSelection
 
-    return make_plan(config, load_tables(), Selection(channel_subset(config, channel)))
+    return make_plan(config, load_tables(), PlanSelection(channel_subset(config, channel)))
 
 
 def planned_cells(plan: "Plan") -> frozenset[str]:

@@ -62,7 +62,7 @@ def find_job_spec(
     from torchyard.config.tables import load_tables
     from torchyard.model.identifier import parse
     from torchyard.plan.build import make_plan_with
-    from torchyard.plan.order import order_of
+    from torchyard.plan.job_specs import make_job_spec
 
     parsed = parse(job or "")
     if parsed.stage is None:
@@ -70,4 +70,4 @@ def find_job_spec(
         raise UsageError(msg, hint=f"name one of them, such as package:{job}")
     config = with_toolchain_id(load_config(file, changes), file)
     plan = make_plan_with(config, load_tables(), parsed)
-    return order_of(plan, plan.find(parsed.stage, parsed.path)), config
+    return make_job_spec(plan, plan.find(parsed.stage, parsed.path)), config

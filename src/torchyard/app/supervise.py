@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchyard.host.detached import part
+from torchyard.host.detached import detach
 
 if TYPE_CHECKING:
     from torchyard.errors import TorchyardError
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 def supervise() -> None:
     """Run the job that is read from standard input, and write its events to standard output."""
     record, lock = Path(sys.argv[1]), int(sys.argv[2])
-    part(lock)
+    detach(lock)
     from torchyard.errors import StoppedError
-    from torchyard.host.process_id import birth_of
+    from torchyard.host.process_id import process_birth
     from torchyard.host.secrets import give
-    from torchyard.host.signals import end_tidily
+    from torchyard.host.signals import exit_on_sigterm
     from torchyard.run.detached import Assignment, Begun
     from torchyard.terminal.events import emit_event
 
@@ -29,11 +29,11 @@ def supervise() -> None:
     if assignment is None:
         return  # the process that started this one was killed
     give(assignment.secrets)
-    end_tidily()
+    exit_on_sigterm()
     os.chdir("/")  # the directory it was started in may be removed
     pid = os.getpid()
     fingerprint = assignment.order.task.fingerprint
-    emit_event(Begun(pid=pid, born=birth_of(pid), fingerprint=fingerprint))
+    emit_event(Begun(pid=pid, born=process_birth(pid), fingerprint=fingerprint))
     try:
         over = _execute(assignment)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -11,7 +11,7 @@ from torchyard.app.locations import EVENTS, home_of
 from torchyard.app.redact import redacting
 from torchyard.engines.engine import Listener
 from torchyard.errors import TorchyardError
-from torchyard.host.detached import begin_record, is_written
+from torchyard.host.detached import create_record, has_writer
 from torchyard.model.build_result import BuildResult
 from torchyard.model.event import AnyEvent, encode_event
 
@@ -53,7 +53,7 @@ def _recorder(stack: ExitStack, folder: Path) -> Listener:
         if not record:
             _forget(folder.parent)
             folder.mkdir(parents=True, exist_ok=True)
-            handle = begin_record(folder / EVENTS)  # locked for as long as this process lives
+            handle = create_record(folder / EVENTS)  # locked for as long as this process lives
             record.append(stack.enter_context(os.fdopen(handle, "wb", buffering=0)).write)
         record[0](encode_event(event))
 
@@ -63,5 +63,5 @@ def _recorder(stack: ExitStack, folder: Path) -> Listener:
 def _forget(builds: Path) -> None:
     """Remove the records of all but the last builds."""
     for folder in sorted(builds.glob("*-*/"))[: 1 - _REMEMBERED]:
-        if not is_written(folder / EVENTS):
+        if not has_writer(folder / EVENTS):
             shutil.rmtree(folder, ignore_errors=True)

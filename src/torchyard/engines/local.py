@@ -18,7 +18,7 @@ from torchyard.model.event import Began, Ended
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
-from torchyard.plan.order import order_of
+from torchyard.plan.job_specs import make_job_spec
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.store.store import Store
 
@@ -117,7 +117,7 @@ def check_steps(plan: Plan, left: set[int]) -> None:
     """Refuse a stage without steps now, and not when its turn comes."""
     stages = {plan.jobs[number].stage: plan.jobs[number] for number in left}
     for job in stages.values():
-        steps_of(order_of(plan, job))
+        steps_of(make_job_spec(plan, job))
 
 
 def _check_pythons(plan: Plan, left: set[int]) -> None:
@@ -125,7 +125,7 @@ def _check_pythons(plan: Plan, left: set[int]) -> None:
     jobs = [plan.jobs[number] for number in left]
     bound = {job.scope[-1]: job for job in jobs if job.stage is Stage.BINDINGS}
     for python, job in sorted(bound.items()):
-        if compiles_by_recipe(order_of(plan, job).task):
+        if compiles_by_recipe(make_job_spec(plan, job).task):
             from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415 - slow
 
             interpreter_for(python)

@@ -18,13 +18,13 @@ from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
 from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import read_memory
 from torchyard.host.pool import Pool, PoolEvent
-from torchyard.host.signals import Stops
+from torchyard.host.signals import StopCounter
 from torchyard.model import event as events
 from torchyard.model.job_spec import short_name
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.order import order_of
+from torchyard.plan.job_specs import make_job_spec
 from torchyard.run.permissions import entrusted
-from torchyard.store.claims import Patience
+from torchyard.store.claims import ClaimMonitor
 from torchyard.store.store import Store
 
 _TICK = 0.5
@@ -70,7 +70,7 @@ class Runner:
         self._carved: dict[int, Jobserver] = {}
         self._programs = Pool()
         self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
-        self._patience = Patience(store.objects)
+        self._patience = ClaimMonitor(store.objects)
         self._waited: set[int] = set()
         self._given_up = False
         self._stopped = False
@@ -87,7 +87,7 @@ class Runner:
         with (
             TemporaryDirectory(prefix="torchyard-") as folder,
             Jobserver(Path(folder, "slots"), self._options.slots) as slots,
-            Stops() as stops,
+            StopCounter() as stops,
         ):
             guard = Guard(slots, self._programs.pids, self._changes.put)
             guard.start()
@@ -156,7 +156,7 @@ class Runner:
         options, number = self._options, job.number
         context, name = options.context, self._name(number)
         order = context.folder / f"{name}.order.json"
-        order.write_bytes(msgspec.json.encode(order_of(self._plan, job)))
+        order.write_bytes(msgspec.json.encode(make_job_spec(self._plan, job)))
         argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
         argv += ["--no-wait", "--file", context.file, "--store", self._store.url]
         argv += ["--work", str(options.work)]

@@ -1,8 +1,8 @@
-"""Programs that outlive whoever started them, and the records by which others follow them.
+"""Programs that outlive their parent, and the records by which other processes follow them.
 
-A record is a file that such a program writes to, and keeps locked for as long as it runs. The lock
-is taken by who starts it and handed down, so at every moment there is either no program or a
-record that is locked. A new program gets a new file: who follows an older one still reads that.
+A record is a file that such a program writes to, and keeps locked for as long as it runs. The
+parent takes the lock and hands it down, so at every moment there is either no program or a locked
+record. A new program gets a new file; followers of an older one still read that.
 Only for systems that have `fork` and sessions: not for Windows.
 """
 
@@ -16,8 +16,8 @@ from pathlib import Path
 from torchyard.host.process import LineReader, hand_over
 
 
-class Record:
-    """What a detached program tells, line by line, and whether it still runs."""
+class RunRecord:
+    """The output of a detached program, line by line, and whether it still runs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -25,7 +25,7 @@ class Record:
         self._reader = LineReader(self._handle)
 
     def is_running(self) -> bool:
-        """Whether the program that writes to it is there; many may ask at the same time."""
+        """Return whether the writer still runs; several processes may ask at once."""
         try:
             fcntl.flock(self._handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -34,7 +34,7 @@ class Record:
         return False
 
     def lines(self) -> Iterator[bytes]:
-        """The whole lines that were added since the last time."""
+        """Yield the whole lines that were added since the last call."""
         size = 1
         while size:
             lines, size = self._reader.read()
@@ -44,17 +44,17 @@ class Record:
         return not os.fstat(self._handle).st_size
 
     def written(self) -> float:
-        """When something was told last, by the clock of the disk."""
+        """Return the time of the last write."""
         return os.fstat(self._handle).st_mtime
 
     def rewind(self) -> None:
-        """Begin again with the first line."""
+        """Start again at the first line."""
         os.lseek(self._handle, 0, os.SEEK_SET)
         self._reader.rest = b""
 
     def forget(self) -> None:
-        """Remove the file, unless there is another one in its place."""
-        with in_turn(self.path.parent), contextlib.suppress(FileNotFoundError):
+        """Remove the file, unless another record has replaced it."""
+        with folder_lock(self.path.parent), contextlib.suppress(FileNotFoundError):
             if self.path.stat().st_ino == os.fstat(self._handle).st_ino:
                 self.path.unlink()
 
@@ -63,8 +63,8 @@ class Record:
 
 
 @contextlib.contextmanager
-def in_turn(folder: Path) -> Iterator[None]:
-    """Let one process after the other look at the records of a directory, and begin new ones."""
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a directory: processes look for its records and create new ones one at a time."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -74,15 +74,15 @@ def in_turn(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def find_record(path: Path) -> Record | None:
-    """Open a record, if there is one. Ask in turn: one that is just begun is not locked yet."""
+def find_record(path: Path) -> RunRecord | None:
+    """Open a record, if there is one. Hold the folder lock: a new record is not locked at once."""
     with contextlib.suppress(FileNotFoundError):
-        return Record(path)
+        return RunRecord(path)
     return None
 
 
-def is_written(path: Path) -> bool:
-    """Whether there is a record, and a program that writes to it."""
+def has_writer(path: Path) -> bool:
+    """Return whether there is a record whose writer still runs."""
     record = find_record(path)
     if record is None:
         return False
@@ -92,8 +92,8 @@ def is_written(path: Path) -> bool:
         record.close()
 
 
-def begin_record(path: Path) -> int:
-    """Put a new record in the place of one that nobody writes to, and lock it, in turn."""
+def create_record(path: Path) -> int:
+    """Create and lock a record in place of one without a writer. Hold the folder lock."""
     path.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
     handle = os.open(path, flags, 0o666)
@@ -101,11 +101,11 @@ def begin_record(path: Path) -> int:
     return handle
 
 
-def launch(argv: Sequence[str], path: Path, lock: int, told: bytes) -> None:
+def launch(argv: Sequence[str], path: Path, lock: int, stdin: bytes) -> None:
     """Start a program in a session of its own, and hand the lock of its record down to it.
 
-    It is given the number of the lock as its last argument, calls `part` with it, and does nothing
-    unless it can read all that it is told, which nobody else can. What it prints is in the record.
+    Its last argument is the file descriptor of the lock, which it passes to `detach`. It must do
+    nothing unless it can read all of `stdin`. Its output goes to the record.
     """
     out = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
     try:
@@ -117,14 +117,14 @@ def launch(argv: Sequence[str], path: Path, lock: int, told: bytes) -> None:
             start_new_session=True,
             pass_fds=[lock],
         ) as first:
-            hand_over(first, told)
+            hand_over(first, stdin)
     finally:
         os.close(out)
         os.close(lock)
 
 
-def part(lock: int) -> None:
-    """Become nobody's child, and keep the lock from what this program starts itself."""
+def detach(lock: int) -> None:
+    """Fork, so that init adopts this program, and do not pass the lock on to its own children."""
     os.set_inheritable(lock, False)  # noqa: FBT003 - it takes no names
     if os.fork():
         os._exit(0)

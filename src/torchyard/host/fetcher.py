@@ -8,14 +8,14 @@ from stat import S_ISDIR, S_ISREG
 from urllib.parse import unquote, urlsplit
 
 from torchyard.errors import UsageError
-from torchyard.host.http import LARGEST_PAGE, Answer, Web
+from torchyard.host.http import LARGEST_PAGE, FetchResult, HttpClient
 
 _INDEX = "index.html"
 _SCHEMES = ("http", "https", "file")
 _CHUNK = 1 << 20
 
 
-def address_of(place: str) -> str:
+def directory_url(place: str) -> str:
     """The address of a directory, or of what is one already; addresses of folders end in `/`."""
     scheme, separator, rest = place.partition("://")
     if not separator:
@@ -38,10 +38,10 @@ class Fetcher:
 
     def __init__(self, start: str) -> None:
         """Begin at an address."""
-        self._web = Web()
+        self._web = HttpClient()
         self._start = urlsplit(start)
 
-    def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> Answer:
+    def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
         """Read a page. That of a directory is its `index.html`."""
         path = self._path_of(url)
         if path is None:
@@ -55,7 +55,7 @@ class Fetcher:
             return answer._replace(status=HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         return answer._replace(data=path.read_bytes()) if answer.found else answer
 
-    def head(self, url: str) -> Answer:
+    def head(self, url: str) -> FetchResult:
         """Ask whether a file is there, and how large it is."""
         path = self._path_of(url)
         if path is not None:
@@ -100,15 +100,15 @@ def _is_web(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
-def _missing(url: str) -> Answer:
-    return Answer(HTTPStatus.NOT_FOUND, url)
+def _missing(url: str) -> FetchResult:
+    return FetchResult(HTTPStatus.NOT_FOUND, url)
 
 
-def _look(path: Path, url: str) -> Answer:
+def _look(path: Path, url: str) -> FetchResult:
     about = _about(path)
     if about is None or not S_ISREG(about.st_mode):
         return _missing(url)
-    return Answer(HTTPStatus.OK, url, size=about.st_size)
+    return FetchResult(HTTPStatus.OK, url, size=about.st_size)
 
 
 def _about(path: Path) -> stat_result | None:

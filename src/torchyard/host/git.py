@@ -26,7 +26,7 @@ def is_commit(revision: str) -> bool:
     return re.fullmatch(r"[0-9a-f]{40}", revision) is not None
 
 
-def commit_of(url: str, revision: str) -> str | None:
+def resolve_commit(url: str, revision: str) -> str | None:
     """The commit that a branch or a tag of a repository means now; None if there is none."""
     listed = capture(["git", "ls-remote", "--", url, revision, f"{revision}^{{}}"], cwd=Path())
     rows = (line.partition("\t") for line in listed.splitlines())

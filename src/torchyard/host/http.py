@@ -59,7 +59,7 @@ _RETRY = _Retry(
 )
 
 
-class Answer(NamedTuple):
+class FetchResult(NamedTuple):
     """What a server, or a directory, has at an address."""
 
     status: int
@@ -75,14 +75,14 @@ class Answer(NamedTuple):
         return self.status == HTTPStatus.OK
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """An address as it may be printed: without names, passwords and signatures."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
-class Web:
+class HttpClient:
     """A client with some connections; several threads may use it at once.
 
     `tries` is how often it asks a server that does not answer.
@@ -99,7 +99,7 @@ class Web:
             if scheme in ("http", "https") and url.startswith("http")
         }
 
-    def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> Answer:
+    def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
         """Read a page. One that is larger than it may be is not read: 413."""
         asked = {"Accept": accept, "Accept-Encoding": "gzip"}
         for attempt in range(TRIES):
@@ -116,7 +116,7 @@ class Web:
             return answer._replace(status=too_large) if data is None else answer._replace(data=data)
         raise AssertionError  # `_pause` has raised
 
-    def head(self, url: str) -> Answer:
+    def head(self, url: str) -> FetchResult:
         """Ask whether something is there, and how large it is."""
         asked = {"Accept-Encoding": "identity"}
         with closing(self._ask("HEAD", url, asked)) as response:
@@ -143,7 +143,7 @@ class Web:
                 if response.raw.status == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:
                     return
                 if response.raw.status not in (HTTPStatus.OK, HTTPStatus.PARTIAL_CONTENT):
-                    raise FileNotFoundError(shown(url))
+                    raise FileNotFoundError(redact_url(url))
                 skip = at if response.raw.status == HTTPStatus.OK else 0
                 try:
                     for piece in response.raw.stream(_CHUNK, decode_content=False):
@@ -202,12 +202,12 @@ class _Response(NamedTuple):
     raw: urllib3.BaseHTTPResponse
     url: str
 
-    def answer(self) -> Answer:
+    def answer(self) -> FetchResult:
         headers = self.raw.headers
         length = headers.get("Content-Length", "")
         media = headers.get("Content-Type", "").partition(";")[0].strip().lower()
         size = int(length) if length.isdecimal() else None
-        return Answer(self.raw.status, self.url.partition("#")[0], media, size)
+        return FetchResult(self.raw.status, self.url.partition("#")[0], media, size)
 
     def close(self) -> None:
         """End it; the connection can be used again if all of the answer was read."""
@@ -252,5 +252,5 @@ def _pause(url: str, error: HTTPError, attempt: int) -> None:
 def _unreachable(url: str, error: Exception | str) -> ElsewhereError:
     reason = error.reason if isinstance(error, MaxRetryError) and error.reason else error
     text = str(reason).rpartition("): ")[2] if isinstance(reason, Exception) else reason
-    msg = f"`{shown(url)}` could not be read: {text}"
+    msg = f"`{redact_url(url)}` could not be read: {text}"
     return ElsewhereError(msg, hint="is the address right, and in reach?", reason="network")

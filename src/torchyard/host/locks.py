@@ -39,7 +39,7 @@ def _lock(path: Path, *, wait: bool) -> int | None:
 
 
 @contextlib.contextmanager
-def room_in(folder: Path) -> Iterator[None]:
+def report_full_disk(folder: Path) -> Iterator[None]:
     """Say of a disk without room whose it is: nobody's fault, and to be tried elsewhere."""
     try:
         yield
@@ -67,7 +67,7 @@ def replace_bytes(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def disk_of(folder: Path) -> int:
+def disk_usage(folder: Path) -> int:
     """Bytes on disk below a directory."""
     total = 0
     for top, _, names in os.walk(folder):

@@ -27,7 +27,7 @@ def _system() -> str:
     return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
 
 
-def birth_of(pid: int) -> str:
+def process_birth(pid: int) -> str:
     """Return the system and the time in which a process started; no two processes share both."""
     try:
         status = Path(f"/proc/{pid}/stat").read_bytes()
@@ -36,12 +36,12 @@ def birth_of(pid: int) -> str:
     return f"{_system()} {int(status.rpartition(b')')[2].split()[19])}"
 
 
-def is_of_this_system(born: str) -> bool:
+def is_local_birth(born: str) -> bool:
     """Return whether a process was born in this boot and PID namespace."""
     return born.partition(" ")[0] == _system()
 
 
-def age_of(born: str) -> float:
+def process_age(born: str) -> float:
     """Return how many seconds ago a process of this system was born."""
     ticks = born.partition(" ")[2]
     if not ticks:
@@ -49,6 +49,6 @@ def age_of(born: str) -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME) - int(ticks) / os.sysconf("SC_CLK_TCK")
 
 
-def may_be(pid: int, born: str) -> bool:
+def is_same_process(pid: int, born: str) -> bool:
     """Return whether a number still means the process with this birth, or its process group."""
-    return birth_of(pid) in {born, f"{born.partition(' ')[0]} "}
+    return process_birth(pid) in {born, f"{born.partition(' ')[0]} "}

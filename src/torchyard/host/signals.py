@@ -8,7 +8,7 @@ from typing import Self
 TERMINATED = 128 + signal.SIGTERM
 
 
-class Stops:
+class StopCounter:
     """Counts Ctrl-C and requests to end, in place of ending at once."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Stops:
 _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
-def end_tidily() -> None:
+def exit_on_sigterm() -> None:
     """Let a request to end unwind the program, so that it stops what it started.
 
     Another request would break that off.

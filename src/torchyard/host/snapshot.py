@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from torchyard.errors import HostError
-from torchyard.host.git import commit_of, is_commit
+from torchyard.host.git import is_commit, resolve_commit
 from torchyard.host.process import capture
 from torchyard.host.tree import NOT_CONTENT, tree_digest
 
@@ -35,7 +35,7 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     """Fetch one commit with its submodules, and forget where it came from."""
     if not is_commit(revision):
-        commit = commit_of(url, revision)
+        commit = resolve_commit(url, revision)
         msg = f"`{revision}` of {url} can be another commit tomorrow"
         hint = f'write commit = "{commit}" beside it' if commit else "name a commit"
         raise HostError(msg, hint=hint)

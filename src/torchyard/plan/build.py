@@ -12,12 +12,12 @@ from torchyard.model.tables import Tables
 from torchyard.plan.constraints import Head, Scope
 from torchyard.plan.expand import expand
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.select import EVERYTHING, Selection, matching_cells
+from torchyard.plan.select import EVERYTHING, PlanSelection, matching_cells
 from torchyard.plan.select_jobs import select_jobs
 from torchyard.plan.settings import Settings, SettingsMaker
 
 
-def make_plan(config: Config, tables: Tables, selection: Selection = EVERYTHING) -> Plan:
+def make_plan(config: Config, tables: Tables, selection: PlanSelection = EVERYTHING) -> Plan:
     """Plan a config, or the part of it that is selected."""
     expansion = expand(config, tables)
     builder = _Builder(config, tables)
@@ -34,7 +34,7 @@ def make_plan(config: Config, tables: Tables, selection: Selection = EVERYTHING)
 def make_plan_with(config: Config, tables: Tables, identifier: Identifier) -> Plan:
     """Make the plan that an identifier belongs to: a channel publishes the plan of its subset."""
     channel = config.channels.get(identifier.path) if identifier.stage is Stage.PUBLISH else None
-    return make_plan(config, tables, Selection(channel.subset if channel else None))
+    return make_plan(config, tables, PlanSelection(channel.subset if channel else None))
 
 
 def _head(cell: Cell) -> Head:

@@ -11,7 +11,7 @@ from torchyard.plan.admission import admit
 from torchyard.plan.constraints import Scope
 from torchyard.plan.explain import value_origin
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.settings import Said
+from torchyard.plan.settings import SettingSource
 
 
 class Cause(NamedTuple):
@@ -21,7 +21,7 @@ class Cause(NamedTuple):
     origin: str
 
 
-class Change(NamedTuple):
+class PackageChange(NamedTuple):
     """What happens to one package."""
 
     identifier: str
@@ -32,10 +32,10 @@ class Change(NamedTuple):
 class PlanDiff(NamedTuple):
     """What becomes of all packages when one plan follows another."""
 
-    appeared: tuple[Change, ...]
-    vanished: tuple[Change, ...]
-    rebuilt: tuple[Change, ...]
-    retested: tuple[Change, ...]
+    appeared: tuple[PackageChange, ...]
+    vanished: tuple[PackageChange, ...]
+    rebuilt: tuple[PackageChange, ...]
+    retested: tuple[PackageChange, ...]
     unchanged: int
 
 
@@ -61,7 +61,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     before = dict.fromkeys(old.cells())
     after = dict.fromkeys(new.cells())
     common = [] if renamed else [cell for cell in after if cell in before]
-    differences = Differences(old, new)
+    differences = FingerprintDiff(old, new)
     rebuilt, retested = [], []
     for cell in common:
         if differences.changed(Stage.PACKAGE, cell):
@@ -71,12 +71,12 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
     kept = set(common)
     return PlanDiff(
         appeared=tuple(
-            Change(f"{new.label}/{cell.path}", cell, (_why_only_in(new, old, cell, _NEW),))
+            PackageChange(f"{new.label}/{cell.path}", cell, (_why_only_in(new, old, cell, _NEW),))
             for cell in after
             if cell not in kept
         ),
         vanished=tuple(
-            Change(f"{old.label}/{cell.path}", cell, (_why_only_in(old, new, cell, _GONE),))
+            PackageChange(f"{old.label}/{cell.path}", cell, (_why_only_in(old, new, cell, _GONE),))
             for cell in before
             if cell not in kept
         ),
@@ -122,7 +122,7 @@ def _row_only_in(having: Config, lacking: Config, cell: Cell) -> tuple[str, Orig
     return None
 
 
-class Differences:
+class FingerprintDiff:
     """Why a job's fingerprint changed: its own settings, or those of a job it is made from."""
 
     def __init__(self, old: Plan, new: Plan) -> None:
@@ -133,9 +133,10 @@ class Differences:
     def changed(self, stage: Stage, scope: Scope) -> bool:
         return self.old.fingerprint(stage, scope) != self.new.fingerprint(stage, scope)
 
-    def changes(self, cells: Iterable[Cell]) -> tuple[Change, ...]:
+    def changes(self, cells: Iterable[Cell]) -> tuple[PackageChange, ...]:
         return tuple(
-            Change(f"{self.new.label}/{cell.path}", cell, self.cell_causes(cell)) for cell in cells
+            PackageChange(f"{self.new.label}/{cell.path}", cell, self.cell_causes(cell))
+            for cell in cells
         )
 
     def cell_causes(self, cell: Cell) -> tuple[Cause, ...]:
@@ -210,7 +211,7 @@ class Differences:
                 yield Cause(what, str(_to_blame(before, after)))
 
 
-def _to_blame(before: Sequence[Said], after: Sequence[Said]) -> Origin:
+def _to_blame(before: Sequence[SettingSource], after: Sequence[SettingSource]) -> Origin:
     """The line that says something new; if there is none, the one that says it no longer."""
     gained = [said for said in after if said.text not in {old.text for old in before}]
     lost = [said for said in before if said.text not in {new.text for new in after}]

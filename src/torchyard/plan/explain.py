@@ -26,7 +26,7 @@ class Ingredient(NamedTuple):
     origin: Origin
 
 
-class Story(NamedTuple):
+class Explanation(NamedTuple):
     """All there is to say about a cell or a job: why it is absent, or how it comes to be."""
 
     identifier: Identifier
@@ -37,7 +37,7 @@ class Story(NamedTuple):
     jobs: tuple[Job, ...] = ()
 
 
-def explain(plan: Plan, identifier: Identifier) -> Story:
+def explain(plan: Plan, identifier: Identifier) -> Explanation:
     """Tell the story of a cell or a job, planned or not."""
     if identifier.label != plan.label:
         msg = f"`{identifier}` is about {identifier.label}, but this file makes {plan.label}"
@@ -51,15 +51,15 @@ def explain(plan: Plan, identifier: Identifier) -> Story:
         raise SelectionError(msg, hint="name a Python instead of `any`")
     absences = tuple(dict.fromkeys(_absences(plan, identifier.stage or Stage.PACKAGE, scope)))
     if absences:
-        return Story(identifier, absences)
+        return Explanation(identifier, absences)
     if identifier.stage:
-        return Story(identifier, (), jobs=(plan.find(identifier.stage, identifier.path),))
+        return Explanation(identifier, (), jobs=(plan.find(identifier.stage, identifier.path),))
     return _explain_cell(plan, identifier, Cell(*scope))
 
 
-def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Story:
+def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Explanation:
     config = plan.config
-    return Story(
+    return Explanation(
         identifier,
         (),
         admitted_by=tuple(_admission(config, cell)),
@@ -69,7 +69,7 @@ def _explain_cell(plan: Plan, identifier: Identifier, cell: Cell) -> Story:
     )
 
 
-def _explain_publish(plan: Plan, identifier: Identifier) -> Story:
+def _explain_publish(plan: Plan, identifier: Identifier) -> Explanation:
     config = plan.config
     channel = config.channels.get(identifier.path)
     if channel is None:
@@ -79,8 +79,8 @@ def _explain_publish(plan: Plan, identifier: Identifier) -> Story:
     if channel.promote_from:
         reason = f"it takes packages from channel {channel.promote_from}, not from a build"
         origin = config.origin(f"channel.{channel.name}.promote_from")
-        return Story(identifier, (Absence(reason, origin),))
-    return Story(identifier, (), jobs=(plan.find(Stage.PUBLISH, channel.name),))
+        return Explanation(identifier, (Absence(reason, origin),))
+    return Explanation(identifier, (), jobs=(plan.find(Stage.PUBLISH, channel.name),))
 
 
 def _check_values(plan: Plan, scope: Scope) -> None:

@@ -13,7 +13,7 @@ from torchyard.plan.expand import Expansion
 _SEE = "`torchyard plan --identifiers` lists what there is"
 
 
-class Selection(NamedTuple):
+class PlanSelection(NamedTuple):
     """What the command line asks for.
 
     A selector is a glob over identifiers. With a `:` it is about jobs, otherwise about cells; one
@@ -35,7 +35,7 @@ class Selection(NamedTuple):
         return bool(self.select and not self.selects_jobs) or not all(map(names_jobs, self.skip))
 
 
-EVERYTHING = Selection()
+EVERYTHING = PlanSelection()
 
 
 def names_jobs(selector: str) -> bool:
@@ -65,7 +65,7 @@ def in_subset(cell: Cell, config: Config, subset: Subset) -> bool:
     return subset.pattern.matches(cell) and named
 
 
-def matching_cells(expansion: Expansion, selection: Selection) -> list[Cell]:
+def matching_cells(expansion: Expansion, selection: PlanSelection) -> list[Cell]:
     """Return the selected cells; raise SelectionError if there are none, or a selector finds none.
 
     Selectors that name jobs are ignored.
@@ -90,7 +90,7 @@ def matching_cells(expansion: Expansion, selection: Selection) -> list[Cell]:
     return cells
 
 
-def select_cells(expansion: Expansion, selection: Selection) -> list[Cell]:
+def select_cells(expansion: Expansion, selection: PlanSelection) -> list[Cell]:
     """Return the selected cells without planning their jobs, which is quicker."""
     for selector in (*selection.select, *selection.skip):
         if names_jobs(selector):

@@ -6,10 +6,10 @@ from torchyard.model.matrix import matches
 from torchyard.model.recipe import CELL_STAGES, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.plan.graph import Job, Plan
-from torchyard.plan.select import Selection, cell_matches, names_jobs
+from torchyard.plan.select import PlanSelection, cell_matches, names_jobs
 
 
-def select_jobs(plan: Plan, selection: Selection) -> Plan:
+def select_jobs(plan: Plan, selection: PlanSelection) -> Plan:
     """Apply the selectors that name jobs; what they need comes along, what needs them goes."""
     unwanted = [selector for selector in selection.skip if names_jobs(selector)]
     if not selection.selects_jobs and not unwanted:

@@ -16,7 +16,7 @@ from torchyard.version import __version__
 _DIGITS = 16
 
 
-class Said(NamedTuple):
+class SettingSource(NamedTuple):
     """What somebody said a setting should be."""
 
     text: str
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     """
 
     values: dict[str, Setting]
-    history: dict[str, tuple[Said, ...]]
+    history: dict[str, tuple[SettingSource, ...]]
     needs: Needs
 
 
@@ -198,7 +198,7 @@ class _Draft:
         self.stage = stage
         self.needs = config.requirements.get(stage, Needs())
         self.values: dict[str, Setting] = {}
-        self.history: dict[str, tuple[Said, ...]] = {}
+        self.history: dict[str, tuple[SettingSource, ...]] = {}
 
     def say(self, name: str, value: Setting, origin: Origin) -> None:
         self.values[name] = value
@@ -210,7 +210,7 @@ class _Draft:
         self._remember(name, f"{' '.join(files)} ({fingerprint(files)[:_DIGITS]})", origin)
 
     def _remember(self, name: str, value: Setting, origin: Origin) -> None:
-        said = Said(_spell(value), origin)
+        said = SettingSource(_spell(value), origin)
         self.history[name] = (*self.history.get(name, ()), said)
 
     def _say_steps(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 
-from torchyard.host.detached import find_record, in_turn
+from torchyard.host.detached import find_record, folder_lock
 from torchyard.host.locks import locked
 from torchyard.model.job_spec import short_name
 from torchyard.model.recipe import Stage
@@ -38,7 +38,7 @@ def _tidy_records(root: Path, age: float, *, dry_run: bool) -> list[Path]:
     """Remove what detached jobs told that ended long ago, and that nobody came to hear."""
     removed = []
     for path in sorted(root.glob(f"*{RECORD}")):
-        with in_turn(root):
+        with folder_lock(root):
             record = find_record(path)
         if record is None:
             continue

@@ -16,8 +16,15 @@ from typing import Literal
 import msgspec
 
 from torchyard.errors import BusyError, Diagnostic, ElsewhereError
-from torchyard.host.detached import Record, begin_record, find_record, in_turn, is_written, launch
-from torchyard.host.process_id import age_of, may_be
+from torchyard.host.detached import (
+    RunRecord,
+    create_record,
+    find_record,
+    folder_lock,
+    has_writer,
+    launch,
+)
+from torchyard.host.process_id import is_same_process, process_age
 from torchyard.host.process_tree import GRACE, family, kill_all
 from torchyard.model.event import AnyEvent, Event, Noted
 from torchyard.model.job_spec import JobSpec
@@ -52,7 +59,7 @@ class Begun(Event, kw_only=True):
     @property
     def age(self) -> float:
         """How many seconds ago it began."""
-        return age_of(self.born)
+        return process_age(self.born)
 
 
 class Over(Event, kw_only=True):
@@ -88,8 +95,8 @@ def is_detached(place: WorkDir) -> bool:
     """Whether a job runs detached on this machine."""
     if not place.record.exists():
         return False
-    with in_turn(place.record.parent):
-        return is_written(place.record)
+    with folder_lock(place.record.parent):
+        return has_writer(place.record)
 
 
 def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
@@ -130,10 +137,10 @@ def _lost(order: JobSpec) -> ElsewhereError:
     return ElsewhereError(msg, hint=hint)
 
 
-def _find(place: WorkDir) -> Record | None:
+def _find(place: WorkDir) -> RunRecord | None:
     if not place.record.exists():
         return None
-    with in_turn(place.record.parent):
+    with folder_lock(place.record.parent):
         return find_record(place.record)
 
 
@@ -146,10 +153,12 @@ def forget_detached(place: WorkDir) -> None:
         record.close()
 
 
-def _join(place: WorkDir, supervisor: Sequence[str], assignment: Assignment) -> tuple[Record, Role]:
+def _join(
+    place: WorkDir, supervisor: Sequence[str], assignment: Assignment
+) -> tuple[RunRecord, Role]:
     """Open the record of a job; of several who ask for it at once, one starts it."""
     path = place.record
-    with in_turn(path.parent):
+    with folder_lock(path.parent):
         record = find_record(path)
         if record is not None:
             if record.is_running():
@@ -158,8 +167,8 @@ def _join(place: WorkDir, supervisor: Sequence[str], assignment: Assignment) -> 
                 record.rewind()
                 return record, "hears"
             record.close()
-        lock = begin_record(path)
-        record = Record(path)
+        lock = create_record(path)
+        record = RunRecord(path)
     launch((*supervisor, str(path)), path, lock, assignment.encode())
     return record, "starts"
 
@@ -173,7 +182,7 @@ def _read(line: bytes) -> AnyEvent | Begun | Over | None:
 
 
 def follow(
-    record: Record, on_event: Callable[[AnyEvent], None], on_stray: Callable[[bytes], None]
+    record: RunRecord, on_event: Callable[[AnyEvent], None], on_stray: Callable[[bytes], None]
 ) -> Over | None:
     """Pass on what a record tells, up to the end; None if there is none, and nobody to tell it.
 
@@ -248,11 +257,11 @@ def end_named(work: Path, name: str) -> None:
             record.close()
 
 
-def _find_begun(record: Record) -> Begun | None:
+def _find_begun(record: RunRecord) -> Begun | None:
     return next((read for read in map(_read, record.lines()) if isinstance(read, Begun)), None)
 
 
-def _end(record: Record) -> None:
+def _end(record: RunRecord) -> None:
     """Ask a supervisor to end, wait until it has, then insist."""
     begun = None
     for _ in range(2):
@@ -262,11 +271,11 @@ def _end(record: Record) -> None:
                 return
             if begun is None:
                 begun = _find_begun(record)
-                if begun is not None and may_be(begun.pid, begun.born):
+                if begun is not None and is_same_process(begun.pid, begun.born):
                     with suppress(ProcessLookupError):  # it has just ended by itself
                         os.kill(begun.pid, signal.SIGTERM)
             time.sleep(_SOON)
-        if begun is not None and may_be(begun.pid, begun.born):
+        if begun is not None and is_same_process(begun.pid, begun.born):
             kill_all(family(begun.pid))
     msg = "the detached process does not end"
     raise BusyError(msg, hint="`ps` may tell what it waits for; try once more")

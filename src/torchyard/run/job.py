@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
-from torchyard.host.locks import room_in
+from torchyard.host.locks import report_full_disk
 from torchyard.model.config import Sandbox
 from torchyard.model.event import Noted, Started
 from torchyard.model.job_spec import JobSpec, Task
@@ -31,11 +31,11 @@ from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
 from torchyard.run.steps import Report, StepContext, StepError, run_steps
 from torchyard.run.workdir import WorkDir
-from torchyard.store.claims import Claim, Owner, Patience
-from torchyard.store.local_cache import Copies
+from torchyard.store.claims import Claim, ClaimMonitor, Owner
+from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
 from torchyard.store.trees import Writer, fetch_tree
-from torchyard.store.verify import drop
+from torchyard.store.verify import remove_result
 from torchyard.version import __version__
 
 COPIES = "copies"
@@ -57,10 +57,10 @@ class Conditions(NamedTuple):
     cache: str | None = None
     copies: int = 0
 
-    def kept(self, task: Task) -> Copies | None:
+    def kept(self, task: Task) -> LocalCache | None:
         """Files of the store that stay on this machine, as far as a job leaves room for them."""
         spare = task.needs.disk or 0
-        return Copies(self.work / COPIES, self.copies, spare) if self.copies else None
+        return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
 
 
 class Outcome(NamedTuple):
@@ -82,7 +82,7 @@ def run_job(order: JobSpec, store: Store, conditions: Conditions, report: Report
     if found is not None:
         place.tidy()
         return Outcome(found, built=False)
-    with room_in(conditions.work):
+    with report_full_disk(conditions.work):
         with place.alone(wait=False) as alone:
             if alone:
                 return _claim_and_run(place, store, conditions, report)
@@ -106,7 +106,7 @@ def _made_in(order: JobSpec, sandbox: Sandbox) -> JobSpec:
 def _claim_and_run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> Outcome:
     """Do a job that nobody else does; wait for whoever does it."""
     task = place.order.task
-    patience = Patience(store.objects)
+    patience = ClaimMonitor(store.objects)
     told = False
     while True:
         found = store.find(task.fingerprint)  # somebody may have made it while we waited
@@ -209,7 +209,7 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -
     return Outcome(result, built=True)
 
 
-def _fetch_inputs(place: WorkDir, store: Store, copies: Copies | None, report: Report) -> None:
+def _fetch_inputs(place: WorkDir, store: Store, copies: LocalCache | None, report: Report) -> None:
     """Lay out the results that a job needs, each of them whole or not at all."""
     size = fetched = 0
     order = place.order
@@ -230,7 +230,7 @@ def _fetch_inputs(place: WorkDir, store: Store, copies: Copies | None, report: R
             with copies.in_turn(fingerprint) if copies else nullcontext():
                 fetched += fetch_tree(store, result.tree, part, copies)
         except StoreError as error:
-            drop(store, result)
+            remove_result(store, result)
             msg = f"{error}; it was taken out of the store."
             hint = "`torchyard build` makes it again"
             raise StoreError(msg, hint=hint, reason=MISSING) from error

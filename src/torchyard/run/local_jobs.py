@@ -12,7 +12,7 @@ from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.matrix import Needs
 from torchyard.run.detached import detached_in
 from torchyard.run.job import COPIES
-from torchyard.store.local_cache import Copies
+from torchyard.store.local_cache import LocalCache
 
 
 class JobHere(NamedTuple):
@@ -43,4 +43,4 @@ def _read_needs(folder: Path) -> Needs | None:
 def disk_here(work: Path) -> int:
     """Bytes that are free, or that copies of the store would make way on."""
     work.mkdir(parents=True, exist_ok=True)
-    return shutil.disk_usage(work).free + Copies(work / COPIES, 0).size
+    return shutil.disk_usage(work).free + LocalCache(work / COPIES, 0).size

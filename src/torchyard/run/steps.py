@@ -14,8 +14,8 @@ from torchyard.config.credentials import load_credentials
 from torchyard.errors import BuildError
 from torchyard.host.child import Child, Exit
 from torchyard.host.jobserver import is_old_make, makeflags
-from torchyard.host.locks import disk_of
-from torchyard.host.process_id import birth_of
+from torchyard.host.locks import disk_usage
+from torchyard.host.process_id import process_birth
 from torchyard.model.config import Sandbox
 from torchyard.model.event import AnyEvent, Progress, Stepped, Stepping
 from torchyard.model.job_spec import ORDER
@@ -123,7 +123,7 @@ def run_steps(
             seconds=round(ended.seconds, 3),
             cpu=round(ended.cpu, 3),
             memory=ended.memory,
-            disk=disk_of(place.folder),
+            disk=disk_usage(place.folder),
         )
         log.add(f"== ended well after {used.seconds} s")
         _check_outputs(job, filled, place.out)
@@ -154,7 +154,7 @@ def _run(bench: StepContext, step: Step, state: State, log: Log, report: Report)
     cwd.mkdir(parents=True, exist_ok=True)
     child = Child(argv, cwd=cwd, env=step.env)
     try:
-        born = birth_of(child.pid)
+        born = process_birth(child.pid)
         place.save(msgspec.structs.replace(state, group=child.pid, born=born))
         child.start()
         ended = child.watch(on_line)

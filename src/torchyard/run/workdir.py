@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from torchyard.host.locks import locked, remove_folder, replace_bytes
-from torchyard.host.process_id import group_is_running, may_be
+from torchyard.host.process_id import group_is_running, is_same_process
 from torchyard.host.process_tree import end_group
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER, JobSpec, short_name
@@ -137,7 +137,7 @@ def remove_work(folder: Path) -> None:
 def _end_leftover(folder: Path) -> None:
     state = _read_state(folder)
     group = state.group
-    if group is not None and may_be(group, state.born):
+    if group is not None and is_same_process(group, state.born):
         end_group(group, lambda: not group_is_running(group))
 
 

@@ -14,7 +14,7 @@ from typing import Self
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.host.process_id import birth_of, is_of_this_system, is_running, may_be
+from torchyard.host.process_id import is_local_birth, is_running, is_same_process, process_birth
 from torchyard.model.values import Value
 from torchyard.store.keys import claim_key
 from torchyard.store.objects import Objects
@@ -38,9 +38,9 @@ class Owner(Value, kw_only=True):
     @property
     def is_gone(self) -> bool:
         """Whether the process is known to have ended: only of our own system can one tell."""
-        if self.host != platform.node() or not is_of_this_system(self.born):
+        if self.host != platform.node() or not is_local_birth(self.born):
             return False
-        return not (is_running(self.pid) and may_be(self.pid, self.born))
+        return not (is_running(self.pid) and is_same_process(self.pid, self.born))
 
 
 class Claim:
@@ -51,7 +51,7 @@ class Claim:
         self._key = claim_key(fingerprint)
         pid = os.getpid()
         self._owner = Owner(
-            name=uuid.uuid4().hex, host=platform.node(), pid=pid, born=birth_of(pid)
+            name=uuid.uuid4().hex, host=platform.node(), pid=pid, born=process_birth(pid)
         )
         self._released = threading.Event()
         self._thread = threading.Thread(target=self._keep, daemon=True)
@@ -59,7 +59,7 @@ class Claim:
     def take(self) -> Owner | None:
         """Claim the job; if somebody has it, tell who."""
         while not self._objects.create(self._key, msgspec.json.encode(self._owner)):
-            holder = holder_of(self._objects, self._key)
+            holder = read_owner(self._objects, self._key)
             if holder is not None and not holder.is_gone:
                 return holder
             self._objects.delete([self._key])
@@ -83,17 +83,17 @@ class Claim:
         if self._thread.ident is not None:
             self._thread.join()
             with suppress(ElsewhereError):
-                holder = holder_of(self._objects, self._key)
+                holder = read_owner(self._objects, self._key)
                 if holder is not None and holder.name == self._owner.name:
                     self._objects.delete([self._key])
 
 
-def holder_of(objects: Objects, key: str) -> Owner | None:
+def read_owner(objects: Objects, key: str) -> Owner | None:
     data = objects.read(key)
     return None if data is None else msgspec.json.decode(data, type=Owner)
 
 
-class Patience:
+class ClaimMonitor:
     """How long others' claims have given no sign of life, by this machine's steady clock."""
 
     def __init__(self, objects: Objects) -> None:
@@ -103,7 +103,7 @@ class Patience:
     def holder(self, fingerprint: str) -> Owner | None:
         """Who works on a job; the claim of somebody who is gone is taken away."""
         key = claim_key(fingerprint)
-        owner = holder_of(self._objects, key)
+        owner = read_owner(self._objects, key)
         if owner is None:
             self._seen.pop(key, None)
             return None

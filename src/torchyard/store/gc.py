@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeVar
 
 from torchyard.model.recipe import Stage
 from torchyard.store import claims
-from torchyard.store.gc_lease import Sweep
-from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, claim_key, name_of, result_key
-from torchyard.store.objects import Meta
-from torchyard.store.pins import pinned
+from torchyard.store.gc_lease import GcLease
+from torchyard.store.keys import BLOBS, CLAIMS, RESULTS, claim_key, key_name, result_key
+from torchyard.store.objects import ObjectMeta
+from torchyard.store.pins import pinned_fingerprints
 from torchyard.store.store import Store
 
 _ABANDONED = timedelta(days=1)
@@ -34,13 +34,13 @@ class Garbage(NamedTuple):
         return sum(self.blobs.values()) + sum(self.leftovers.values())
 
 
-def collect(
+def remove_garbage(
     store: Store, reachable: Collection[str], grace: timedelta, *, dry_run: bool = False
 ) -> Garbage:
     """Remove results that are neither reachable, pinned, published nor young, and lone blobs."""
-    sweep = Sweep(store.objects)
+    sweep = GcLease(store.objects)
     with sweep as now:
-        garbage = _find(store, {*reachable, *pinned(store)}, now - grace, sweep.beat)
+        garbage = _find(store, {*reachable, *pinned_fingerprints(store)}, now - grace, sweep.beat)
         if not dry_run:
             # A manifest goes before its blobs: what is left of a result is never half of it.
             for key in (*map(result_key, garbage.results), *garbage.blobs):
@@ -59,7 +59,7 @@ def _drop_claims(store: Store, born: datetime) -> None:
     Old ones are watched for a while: they may look old only because a clock jumped.
     """
     objects = store.objects
-    claimed = {name_of(meta.key) for meta in objects.list(CLAIMS)}
+    claimed = {key_name(meta.key) for meta in objects.list(CLAIMS)}
     objects.delete(map(claim_key, store.known(claimed)))
 
     def old() -> dict[str, str]:
@@ -74,8 +74,8 @@ def _drop_claims(store: Store, born: datetime) -> None:
 def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:
     """Everything that was last written before a moment and that nothing leads to."""
     metas = list(_alive(store.objects.list(RESULTS), beat))
-    listed = {name_of(meta.key) for meta in metas}
-    old = {name_of(meta.key) for meta in _older(metas, born)}
+    listed = {key_name(meta.key) for meta in metas}
+    old = {key_name(meta.key) for meta in _older(metas, born)}
     kept: set[str] = set()
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
     for result in _alive(store.results(listed), beat):
@@ -93,12 +93,12 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
             results[name] = identifier
     blobs_found = list(_older(_alive(store.objects.list(BLOBS), beat), born))
     # Others may have written manifests while we looked, with blobs that are old.
-    newer = {name_of(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)} - listed
+    newer = {key_name(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)} - listed
     for result in _alive(store.results(newer), beat):
         kept.update(result.blobs())
     return Garbage(
         results,
-        {meta.key: meta.size for meta in blobs_found if name_of(meta.key) not in kept},
+        {meta.key: meta.size for meta in blobs_found if key_name(meta.key) not in kept},
         {
             path: status.st_size
             for path, status in store.objects.leftovers()
@@ -115,5 +115,5 @@ def _alive(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:
         yield one
 
 
-def _older(found: Iterable[Meta], born: datetime) -> Iterable[Meta]:
+def _older(found: Iterable[ObjectMeta], born: datetime) -> Iterable[ObjectMeta]:
     return (meta for meta in found if meta.modified < born)

@@ -33,7 +33,7 @@ _ACTIVE = f"{SWEEPS}active/"
 _LAST = f"{SWEEPS}last"
 
 
-class Sweep:
+class GcLease:
     """The announcement of a sweep, for as long as it goes on."""
 
     def __init__(self, objects: Objects) -> None:
@@ -75,7 +75,7 @@ class Sweep:
         self._beaten = began
 
 
-class Watch:
+class GcWatch:
     """A writer's look-out for sweeps, from before its first blob on."""
 
     def __init__(self, objects: Objects) -> None:

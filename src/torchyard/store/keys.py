@@ -30,6 +30,6 @@ def pin_key(name: str) -> str:
     return f"{PINS}{name}.json"
 
 
-def name_of(key: str) -> str:
+def key_name(key: str) -> str:
     """The digest, fingerprint or name that a key was made of."""
     return key.rpartition("/")[2].removesuffix(".json")

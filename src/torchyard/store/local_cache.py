@@ -29,7 +29,7 @@ class _Entry(NamedTuple):
     path: str
 
 
-class Copies:
+class LocalCache:
     """The copies in a directory: up to so many bytes, and never more than is left free there."""
 
     def __init__(self, folder: Path, limit: int, spare: int = 0) -> None:

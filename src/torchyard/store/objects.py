@@ -28,7 +28,7 @@ from torchyard.errors import ElsewhereError, SelectionError, UsageError
 from torchyard.host.locks import locked
 from torchyard.host.secrets import taken
 from torchyard.store.places import PLACES, bucket_of, folder_of, path_of
-from torchyard.store.refusals import plain, unreachable
+from torchyard.store.refusals import plain_message, unreachable
 from torchyard.store.tags import file_tag, tag_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ NO_HEADERS: Headers = MappingProxyType({})
 T = TypeVar("T")
 
 
-class Meta(NamedTuple):
+class ObjectMeta(NamedTuple):
     """What a store says about an object without reading it."""
 
     key: str
@@ -125,11 +125,11 @@ class Objects:
                 retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=PATIENCE)},
             )
         except BaseError as error:
-            msg = f"`{url}` is no place for a store: {plain(error)}"
+            msg = f"`{url}` is no place for a store: {plain_message(error)}"
             raise UsageError(msg, hint=PLACES) from error
 
-    def head(self, key: str) -> Meta | None:
-        def ask() -> Meta | None:
+    def head(self, key: str) -> ObjectMeta | None:
+        def ask() -> ObjectMeta | None:
             try:
                 return _meta(obstore.head(self._store, key))
             except FileNotFoundError:
@@ -299,7 +299,7 @@ class Objects:
         """What a bucket is to say with an object; a directory can't say anything."""
         return dict(headers) if headers and self.folder is None else None
 
-    def list(self, prefix: str) -> Iterator[Meta]:
+    def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Every object below a prefix. A listing that breaks off goes on behind its last name.
 
         Buckets list in order; a directory does not, but does not break off either.
@@ -392,5 +392,5 @@ def _make_newer(path: Path, before: os.stat_result) -> None:
         os.utime(path, (oldest, oldest))
 
 
-def _meta(found: "obstore.ObjectMeta") -> Meta:
-    return Meta(found["path"], found["size"], found["last_modified"], found["e_tag"] or "")
+def _meta(found: "obstore.ObjectMeta") -> ObjectMeta:
+    return ObjectMeta(found["path"], found["size"], found["last_modified"], found["e_tag"] or "")

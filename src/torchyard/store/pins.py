@@ -10,19 +10,19 @@ from torchyard.model.identifier import fits_identifier
 from torchyard.model.quantity import show_count
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
-from torchyard.store.gc_lease import Watch
-from torchyard.store.keys import PINS, name_of, pin_key
+from torchyard.store.gc_lease import GcWatch
+from torchyard.store.keys import PINS, key_name, pin_key
 from torchyard.store.store import Store
 
 
-class Pin(Value, kw_only=True):
+class StorePin(Value, kw_only=True):
     """Some results, by fingerprint, under a name."""
 
     version: Literal[1] = 1
     results: tuple[str, ...]
 
 
-def pin(store: Store, name: str, results: Iterable[str]) -> Pin:
+def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
     """Keep results under a name that is not in use.
 
     A collection that goes on may not have seen the pin: its end is waited for.
@@ -30,8 +30,8 @@ def pin(store: Store, name: str, results: Iterable[str]) -> Pin:
     if not fits_identifier(name):
         msg = f"`{name}` can't be the name of a pin"
         raise UsageError(msg, hint="use letters, digits, _ . and -")
-    watch = Watch(store.objects)
-    made = Pin(results=tuple(sorted(results)))
+    watch = GcWatch(store.objects)
+    made = StorePin(results=tuple(sorted(results)))
     if not store.objects.create(pin_key(name), msgspec.json.encode(made)):
         msg = f"there is a pin `{name}` already"
         raise UsageError(msg, hint=f"choose another name, or `torchyard store unpin {name}` first")
@@ -44,24 +44,24 @@ def pin(store: Store, name: str, results: Iterable[str]) -> Pin:
     return made
 
 
-def unpin(store: Store, name: str) -> None:
+def remove_pin(store: Store, name: str) -> None:
     if store.objects.head(pin_key(name)) is None:
         msg = f"there is no pin `{name}`"
-        raise SelectionError(msg, hint=did_you_mean(name, [known for known, _ in pins(store)]))
+        raise SelectionError(msg, hint=did_you_mean(name, [known for known, _ in list_pins(store)]))
     store.objects.delete([pin_key(name)])
 
 
-def pins(store: Store) -> Iterator[tuple[str, Pin]]:
+def list_pins(store: Store) -> Iterator[tuple[str, StorePin]]:
     for meta in store.objects.list(PINS):
         data = store.objects.read(meta.key)
         if data is not None:
             try:
-                yield name_of(meta.key), msgspec.json.decode(data, type=Pin)
+                yield key_name(meta.key), msgspec.json.decode(data, type=StorePin)
             except msgspec.DecodeError as error:
-                msg = f"the pin `{name_of(meta.key)}` can't be read: {error}"
+                msg = f"the pin `{key_name(meta.key)}` can't be read: {error}"
                 raise StoreError(msg, hint="unpin it, or write it anew") from error
 
 
-def pinned(store: Store) -> set[str]:
+def pinned_fingerprints(store: Store) -> set[str]:
     """Every fingerprint that some pin keeps."""
-    return {name for _, kept in pins(store) for name in kept.results}
+    return {name for _, kept in list_pins(store) for name in kept.results}

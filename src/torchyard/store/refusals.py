@@ -16,7 +16,7 @@ _FULL = tuple(f"(os error {number})" for number in (errno.ENOSPC, errno.EDQUOT))
 
 def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
     """Tell that a store could not do something, and what may help."""
-    reason = plain(error)
+    reason = plain_message(error)
     msg = f"the store `{url}` could not {what}: {reason}"
     if any(words in reason for words in _FULL):
         return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
@@ -26,7 +26,7 @@ def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
     return ElsewhereError(msg, hint=hint, reason="network")
 
 
-def plain(error: Exception) -> str:
+def plain_message(error: Exception) -> str:
     """What obstore says, without what only its authors want to know."""
     text = str(error).partition("\n\nDebug source")[0].strip()
     said = _SAID.search(text)

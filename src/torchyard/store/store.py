@@ -11,7 +11,7 @@ import msgspec
 from torchyard.errors import MISSING, StoreError
 from torchyard.model.canonical import canonical_json
 from torchyard.model.result import Result
-from torchyard.store.keys import RESULTS, name_of, result_key
+from torchyard.store.keys import RESULTS, key_name, result_key
 from torchyard.store.objects import Objects
 
 THREADS = 16
@@ -52,7 +52,7 @@ class Store:
     def fingerprints(self) -> Iterator[str]:
         """Of every result that there is."""
         for meta in self.objects.list(RESULTS):
-            yield name_of(meta.key)
+            yield key_name(meta.key)
 
     def find(self, fingerprint: str) -> Result | None:
         data = self.objects.read(result_key(fingerprint))

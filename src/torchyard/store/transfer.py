@@ -7,7 +7,7 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from torchyard.model.result import Part, Result
-from torchyard.store.gc_lease import Watch
+from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key
 from torchyard.store.store import THREADS, Store
 from torchyard.store.trees import fetch_blob
@@ -34,7 +34,7 @@ def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
 
 
 def _copy_one(source: Store, target: Store, result: Result) -> int:
-    watch = Watch(target.objects)
+    watch = GcWatch(target.objects)
 
     def send(blob: tuple[str, int]) -> int:
         digest, size = blob

@@ -12,9 +12,9 @@ from uuid import uuid4
 from torchyard.errors import HostError, SelectionError, StoreError
 from torchyard.host.files import is_full
 from torchyard.model.result import File, Part, Result, Tree
-from torchyard.store.gc_lease import Watch
+from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key
-from torchyard.store.local_cache import Copies
+from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import THREADS, Store
 
 _SMALL = 8 << 20
@@ -27,7 +27,7 @@ class Writer:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._paths: dict[str, Path] = {}
-        self._watch = Watch(store.objects)
+        self._watch = GcWatch(store.objects)
 
     def add_tree(self, folder: Path) -> Tree:
         """Store everything below a directory."""
@@ -102,7 +102,7 @@ def walk(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
             yield path, entry
 
 
-def fetch_tree(store: Store, tree: Tree, folder: Path, copies: Copies | None = None) -> int:
+def fetch_tree(store: Store, tree: Tree, folder: Path, copies: LocalCache | None = None) -> int:
     """Lay a tree out below a directory, every file's bytes checked against its digest.
 
     Returns how many bytes had to be fetched: all of them, unless there are copies.
@@ -176,7 +176,7 @@ def _inside(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def fetch_file(store: Store, file: File, path: Path, copies: Copies | None = None) -> int:
+def fetch_file(store: Store, file: File, path: Path, copies: LocalCache | None = None) -> int:
     """Write one file of a result; what was damaged on the way never gets its name."""
     part = path.with_name(f".{uuid4().hex}.part")  # a name that no other file of the tree has
     try:
@@ -195,7 +195,7 @@ def fetch_file(store: Store, file: File, path: Path, copies: Copies | None = Non
     return 0 if is_here else file.size
 
 
-def read_log(store: Store, result: Result) -> Iterator[bytes]:
+def read_result_log(store: Store, result: Result) -> Iterator[bytes]:
     """The log of a result, piece by piece; it is stored compressed."""
     inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     for blob in result.log.blobs:

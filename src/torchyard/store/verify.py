@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from torchyard.errors import StoreError
 from torchyard.model.result import Result
-from torchyard.store.keys import BLOBS, RESULTS, blob_key, name_of, result_key
+from torchyard.store.keys import BLOBS, RESULTS, blob_key, key_name, result_key
 from torchyard.store.store import THREADS, Store
 
 
-class Verdict(NamedTuple):
+class Verification(NamedTuple):
     """What is wrong in a store. `broken` says of each result that can't be used, why.
 
     `tags` are those that the objects had that are wrong.
@@ -28,7 +28,7 @@ class Verdict(NamedTuple):
         return not (self.damaged or self.broken)
 
 
-def verify(store: Store) -> Verdict:
+def verify(store: Store) -> Verification:
     """Read everything again: blobs against their digests, results against their blobs."""
     sizes: dict[str, int] = {}
     damaged: set[str] = set()
@@ -36,7 +36,7 @@ def verify(store: Store) -> Verdict:
     with ThreadPoolExecutor(THREADS) as pool:
         metas = store.objects.list(BLOBS)
         for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta.key)), metas):
-            name = name_of(meta.key)
+            name = key_name(meta.key)
             if digest == name:
                 sizes[name] = meta.size
             elif digest is not None:
@@ -46,7 +46,7 @@ def verify(store: Store) -> Verdict:
     count = 0
     for meta in store.objects.list(RESULTS):
         count += 1
-        name = name_of(meta.key)
+        name = key_name(meta.key)
         try:
             result = store.find(name)
             why = result and _complaint(store, result, sizes, damaged)
@@ -55,10 +55,12 @@ def verify(store: Store) -> Verdict:
         if why:
             broken[name] = why
             tags[meta.key] = meta.tag
-    return Verdict(len(sizes), sum(sizes.values()), count, tuple(sorted(damaged)), broken, tags)
+    return Verification(
+        len(sizes), sum(sizes.values()), count, tuple(sorted(damaged)), broken, tags
+    )
 
 
-def remove_broken(store: Store, verdict: Verdict) -> None:
+def remove_broken(store: Store, verdict: Verification) -> None:
     """Take out what is wrong, so that it is made again; manifests first.
 
     What is another object by now was written since, and stays.
@@ -69,7 +71,7 @@ def remove_broken(store: Store, verdict: Verdict) -> None:
             store.objects.delete([key])
 
 
-def drop(store: Store, result: Result) -> None:
+def remove_result(store: Store, result: Result) -> None:
     """Take out a result that can't be used, and those of its blobs that are damaged.
 
     If somebody else has done so meanwhile, what is there now was made since, and stays.

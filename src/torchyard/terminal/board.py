@@ -32,7 +32,7 @@ _SHOWN = 12
 """How many running jobs a board has room for."""
 
 
-class Running:
+class ActiveJob:
     """A job that is running: since when, at which step, how far."""
 
     def __init__(self, started: Started) -> None:
@@ -50,7 +50,7 @@ class Board:
     def __init__(self) -> None:
         self.began: Began | None = None
         self.finished: Finished | None = None
-        self.running: dict[str, Running] = {}
+        self.running: dict[str, ActiveJob] = {}
         self.outcomes: Counter[str] = Counter()
         self.failed: list[Ended] = []
         self.notes: list[str] = []
@@ -66,7 +66,7 @@ class Board:
             case Began():
                 self.began = event
             case Started():
-                self.running[event.job] = Running(event)
+                self.running[event.job] = ActiveJob(event)
             case Stepping() if event.job in self.running:
                 self.running[event.job].step = f"{event.number}/{event.of} {event.step}"
                 self.running[event.job].progress = None
@@ -116,7 +116,7 @@ class Board:
         work = sum(seconds) + sum(count * usual[stage] for stage, count in left.items())
         return max([work / max(1, len(self.running)), *seconds])
 
-    def _left(self, job: Running, usual: dict[str, float], now: float) -> float | None:
+    def _left(self, job: ActiveJob, usual: dict[str, float], now: float) -> float | None:
         """How long a running job will go on: by its progress, or as long as others did."""
         if job.progress and job.progress[0]:
             done, total = job.progress
@@ -129,7 +129,7 @@ def _stage(identifier: str) -> str:
     return identifier.partition(":")[0]
 
 
-class Picture(NamedTuple):
+class BoardView(NamedTuple):
     """A board at one moment; `memory` is that of each running job, as far as it is known."""
 
     board: Board
@@ -185,7 +185,7 @@ class Picture(NamedTuple):
         if len(self.board.running) > _SHOWN:
             yield Text(f"and {len(self.board.running) - _SHOWN} more", style="dim")
 
-    def _figures(self, job: Running) -> str:
+    def _figures(self, job: ActiveJob) -> str:
         if job.worker:  # nobody here knows more
             return clock(self.now - job.began)
         counts = f"{job.progress[0]}/{job.progress[1]}" if job.progress else ""

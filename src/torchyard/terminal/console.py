@@ -100,10 +100,10 @@ def warn(messages: Iterable[str]) -> None:
 def print_error(error: TorchyardError) -> None:
     """Tell what went wrong, where, and what to do."""
     for diagnostic in error.diagnostics:
-        talk(*render(diagnostic, console(talk=True).width))
+        talk(*render_diagnostic(diagnostic, console(talk=True).width))
 
 
-def render(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
+def render_diagnostic(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
     """Lay a diagnostic out: what, the line with a caret under it, and a hint."""
     from rich.cells import cell_len  # noqa: PLC0415 - a wide letter takes two columns
     from rich.text import Text  # noqa: PLC0415

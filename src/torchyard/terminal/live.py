@@ -8,7 +8,7 @@ from typing import Self
 from rich.live import Live
 
 from torchyard.model.event import AnyEvent, Ended, Started
-from torchyard.terminal.board import Board, Picture
+from torchyard.terminal.board import Board, BoardView
 from torchyard.terminal.console import console
 from torchyard.terminal.events import line_of
 
@@ -44,8 +44,8 @@ class LiveBoard:
             if event.outcome != "skipped":
                 self._live.console.print(line_of(event), overflow="ellipsis", no_wrap=True)
 
-    def _picture(self) -> Picture:
-        return Picture(self.board, time.monotonic() - self._began, dict(self._memory))
+    def _picture(self) -> BoardView:
+        return BoardView(self.board, time.monotonic() - self._began, dict(self._memory))
 
     def _sample(self) -> None:
         while not self._ended.wait(1):

@@ -11,7 +11,7 @@ _OFTEN = 0.2
 """Seconds between two drawings; what takes less than this is never drawn."""
 
 
-class Progress:
+class ProgressLine:
     """A line that is drawn anew with each share of the work that is done."""
 
     def __init__(self, what: str, total: int) -> None:

@@ -21,7 +21,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     from torchyard.app.locations import open_channel, open_store
     from torchyard.config.credentials import take_credentials
     from torchyard.config.load import load_config
-    from torchyard.host.detached import in_turn
+    from torchyard.host.detached import folder_lock
     from torchyard.model.quantity import show_count
     from torchyard.publish.select import choose, parse_selection
     from torchyard.publish.smoke_targets import newest
@@ -38,7 +38,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     file, moment, plans = str(folder / farm.file), due or current_moment(), Plans(folder)
     take_credentials()
     config = load_config(file)
-    with in_turn(folder / FOLDER):
+    with folder_lock(folder / FOLDER):
         for last in plans.of(name)[:1]:
             if plan_moment(last) == moment.replace("-", "").replace(":", ""):
                 say(f"it was planned already: {last}")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torchyard.engines.engine import Listener, clocked, expected, finished
 from torchyard.errors import ElsewhereError
-from torchyard.host.signals import Stops
+from torchyard.host.signals import StopCounter
 from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_well
 from torchyard.model.job_spec import short_name
@@ -88,7 +88,7 @@ class _Follower:
         """Follow until all is over, or somebody stops it; whether somebody did."""
         self._tell(Noted(text=f"its plan: {self._page}"))
         nap, heard, is_silent = _SOON, time.monotonic(), False
-        with Stops() as stops:
+        with StopCounter() as stops:
             while True:
                 is_open = self._plan.id in self._plans.open()  # asked first: its ends are told then
                 try:

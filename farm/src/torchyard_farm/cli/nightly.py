@@ -25,7 +25,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     """
     from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
-    from torchyard.host.detached import in_turn
+    from torchyard.host.detached import folder_lock
     from torchyard.model.quantity import show_count
     from torchyard.terminal.console import say, write
     from torchyard_farm.cli.submission import submit_draft
@@ -36,7 +36,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     farm = load_farm(folder)
     nightly = find_schedule(name, farm.nightlies, "nightly")
     take_credentials()
-    with in_turn(folder / FOLDER):
+    with folder_lock(folder / FOLDER):
         found = _wanted(nightly, folder, str(folder / farm.file), due or current_moment())
         if isinstance(found, str):
             say(found)
@@ -54,12 +54,12 @@ def _wanted(
     nightly: "Nightly", folder: Path, file: str, moment: str
 ) -> "tuple[BuildRequest, PlanDraft] | str":
     """What has to be built, and the plan of it; or why nothing has to be."""
-    from torchyard.plan.select import Selection
+    from torchyard.plan.select import PlanSelection
     from torchyard_farm.cli.submission import BuildRequest, draft_plan
     from torchyard_farm.scheduling.plans import Plans, plan_moment
 
     commits = _commit_change(file)
-    selection = Selection(nightly.subset, nightly.select, nightly.skip)
+    selection = PlanSelection(nightly.subset, nightly.select, nightly.skip)
 
     def on(day: str) -> BuildRequest:
         return BuildRequest(file, (f"project.nightly={day}", *commits), selection)
@@ -95,12 +95,12 @@ def _other_commit(last: str, source: str) -> SelectionError:
 def _commit_change(file: str) -> tuple[str, ...]:
     """The change that names the commit which a file's branch or tag means now."""
     from torchyard.config.load import load_config
-    from torchyard.host.git import commit_of, is_commit
+    from torchyard.host.git import is_commit, resolve_commit
 
     source = load_config(file).source
     if source.git is None or source.rev is None or is_commit(source.rev):
         return ()
-    commit = commit_of(source.git, source.rev)
+    commit = resolve_commit(source.git, source.rev)
     if commit is None:
         msg = f"`{source.git}` has no branch or tag `{source.rev}`"
         raise SelectionError(msg, hint="see `rev` of [source]")

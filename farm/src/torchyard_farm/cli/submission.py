@@ -13,7 +13,7 @@ from torchyard.errors import Diagnostic, PlanError
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan
 from torchyard.plan.graph import Plan
-from torchyard.plan.select import EVERYTHING, Selection
+from torchyard.plan.select import EVERYTHING, PlanSelection
 from torchyard.run.job import run_job
 from torchyard.store.store import Store
 from torchyard.terminal.console import say
@@ -28,7 +28,7 @@ class BuildRequest(NamedTuple):
 
     file: str
     changes: tuple[str, ...] = ()
-    selection: Selection = EVERYTHING
+    selection: PlanSelection = EVERYTHING
     store_url: str | None = None
 
 

@@ -45,7 +45,7 @@ def command(
     from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
     from torchyard.model.quantity import show_count
-    from torchyard.plan.select import Selection
+    from torchyard.plan.select import PlanSelection
     from torchyard.terminal.console import say, write
     from torchyard_farm.cli.follow import follow_and_report
     from torchyard_farm.cli.submission import BuildRequest, draft_plan, submit_draft
@@ -57,7 +57,7 @@ def command(
     farm = load_farm(folder)
     take_credentials()
     place = file or str(folder / farm.file)
-    wanted = BuildRequest(place, changes, Selection(subset, select, skip), store_url)
+    wanted = BuildRequest(place, changes, PlanSelection(subset, select, skip), store_url)
     made = draft_plan(wanted, current_moment())
     farmed = submit_draft(made, wanted, folder, farm)
     if wait:

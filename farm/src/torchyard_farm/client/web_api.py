@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from torchyard.errors import ElsewhereError, HostError
-from torchyard.host.http import Web
+from torchyard.host.http import HttpClient
 from torchyard_farm.scheduling.attempts import FINAL_VERDICTS
 from torchyard_farm.scheduling.plan_tracker import JobStatus, PlanTracker
 from torchyard_farm.scheduling.plans import FarmPlan
@@ -144,7 +144,7 @@ class MasterClient:
     def __init__(self, farm: Farm) -> None:
         self._here = farm.web.url
         self._pages = farm.url
-        self._web = Web(tries=1)  # who follows a plan asks again by itself
+        self._web = HttpClient(tries=1)  # who follows a plan asks again by itself
 
     def workers(self) -> set[str]:
         """The names of all agents that are connected."""

@@ -23,7 +23,7 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
-from torchyard.plan.order import task_of
+from torchyard.plan.job_specs import make_task
 from torchyard_farm.scheduling.job_classes import job_class
 from torchyard_farm.scheduling.locality import large_inputs
 
@@ -115,7 +115,7 @@ def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> F
     left = sorted(demanded(graph, known, graph.wanted))
     ways = urgency(plan, graph)
     places = {number: place for place, number in enumerate(left)}
-    tasks = tuple(task_of(plan, job) for job in plan.jobs)
+    tasks = tuple(make_task(plan, job) for job in plan.jobs)
     jobs = tuple(
         PlannedJob(
             task=number,

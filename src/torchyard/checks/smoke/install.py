@@ -20,7 +20,7 @@ from torchyard.checks.smoke.installation import (
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
-from torchyard.host.http import Web
+from torchyard.host.http import HttpClient
 from torchyard.host.machine import platform_name
 from torchyard.host.process import capture, own_program
 from torchyard.package.zip.unpack import unpack
@@ -160,7 +160,7 @@ def _download(url: str, to: Path) -> None:
             shutil.copyfile(unquote(parts.path), to)
             return
         with to.open("wb") as file:
-            for piece in Web().pieces(url):
+            for piece in HttpClient().pieces(url):
                 file.write(piece)
     except FileNotFoundError as error:
         msg = f"there is no `{url}`"

@@ -8,7 +8,7 @@ import click
 from torchyard.app.check import check_packages, refuse_errors
 from torchyard.cli.options import json_option, policy_option
 from torchyard.terminal.console import show, write
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 
 @click.command("check")
@@ -39,7 +39,7 @@ def command(
 
     gc.disable()  # packages have many members, and none of them is garbage
     document = check_packages(
-        packages, policy=policy_name, rules=globs, html=html, digests=as_json, meter=Progress
+        packages, policy=policy_name, rules=globs, html=html, digests=as_json, meter=ProgressLine
     )
     if as_json:
         write(encode(document))

@@ -34,7 +34,7 @@ def command(
     whole matrix.
     """
     from torchyard.plan.expand import expand
-    from torchyard.plan.select import Selection, select_cells
+    from torchyard.plan.select import PlanSelection, select_cells
     from torchyard.publish.coverage import Presence, find_coverage
     from torchyard.reports.coverage.document import coverage_document
     from torchyard.reports.coverage.text import coverage_report
@@ -44,7 +44,7 @@ def command(
     project = config.project
     subset = subset or channel_subset(config, config.channels.get(channel))
     place = read_channel(channel, file)
-    planned = select_cells(expand(config, load_tables()), Selection(subset))
+    planned = select_cells(expand(config, load_tables()), PlanSelection(subset))
     found = find_coverage(place, project.name, version or project.version, planned)
     if as_json:
         write(encode(coverage_document(found, place.url, subset)))

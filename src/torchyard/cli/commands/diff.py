@@ -10,7 +10,7 @@ from torchyard.cli.options import json_option
 from torchyard.errors import CheckError
 from torchyard.package.contents import Contents, FaultKind, is_library
 from torchyard.terminal.console import show, write
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 
 @click.command("diff")
@@ -50,7 +50,7 @@ def command(
 
 def _whole(path: Path) -> Contents:
     """Read a package; what is missing from one that is cut off would look as if it were removed."""
-    contents = read_metered(path, Progress)
+    contents = read_metered(path, ProgressLine)
     for kind, member, what in contents.faults:
         if kind in {FaultKind.STRUCTURE, FaultKind.BOMB}:
             where = f"{member} " if member else ""

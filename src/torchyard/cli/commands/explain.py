@@ -11,7 +11,7 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.model.identifier import Identifier, parse
 from torchyard.model.suggest import did_you_mean, nearest
 from torchyard.plan.build import make_plan_with
-from torchyard.plan.diff import Differences
+from torchyard.plan.diff import FingerprintDiff
 from torchyard.plan.explain import explain
 from torchyard.reports.document import encode
 from torchyard.reports.plan.document import explain_document
@@ -60,7 +60,7 @@ def command(
     if against:
         before = with_toolchain_id(load_yard_of(against, file, others=[file]), file)
         old = make_plan_with(before, tables, parsed)
-        differences = Differences(old, plan)
+        differences = FingerprintDiff(old, plan)
     story = explain(plan, parsed)
     if as_json:
         write(encode(explain_document(plan, story, differences)))

@@ -54,7 +54,7 @@ def check(
     from torchyard.app.clock import current_date
     from torchyard.checks.policy import load_policy
     from torchyard.config.tables import load_tables
-    from torchyard.host.fetcher import address_of
+    from torchyard.host.fetcher import directory_url
     from torchyard.publish.index_check.check import audit
     from torchyard.publish.index_check.findings import IndexFindings
     from torchyard.publish.index_check.simple import Scope
@@ -65,7 +65,7 @@ def check(
     subdirs = [platform.conda_subdir for platform in load_tables().platforms.values()]
     findings = IndexFindings(load_policy(policy_name), current_date())
     scope = Scope(projects=projects, external=external, deep=deep)
-    audited = audit(address_of(place), scope, subdirs, findings)
+    audited = audit(directory_url(place), scope, subdirs, findings)
     document = index_check_document(audited, findings, deep=deep)
     if as_json:
         write(encode(document))

@@ -54,8 +54,8 @@ def command(
     SOURCE is an address or a directory. Files are verified by their hashes while they come; all are
     published at once. A run that was interrupted goes on where it was.
     """
-    from torchyard.host.fetcher import address_of
-    from torchyard.host.http import shown
+    from torchyard.host.fetcher import directory_url
+    from torchyard.host.http import redact_url
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.mirror.mirror import Mirror
     from torchyard.publish.mirror.select import Wanted, check_python, check_variant
@@ -69,16 +69,16 @@ def command(
         platforms=platforms,
         variant=None if variant is None else check_variant(variant),
     )
-    address, now = address_of(source), current_moment()
+    address, now = directory_url(source), current_moment()
     channel = open_channel(place, file, make=True)
     mirror = Mirror(address, channel, Path(home_of(file), "mirror"), now)
     files = mirror.look(wanted, unhashed=unhashed)
     generation = 0
     if not dry_run:
-        why = f"mirror {', '.join(selects)} of {shown(address)}"
+        why = f"mirror {', '.join(selects)} of {redact_url(address)}"
         head, files = mirror.take(files, ChangeReason(why, now))
         generation = head.generation
-    document = mirror_document(shown(address), channel.url, generation, files)
+    document = mirror_document(redact_url(address), channel.url, generation, files)
     if as_json:
         write(encode(document))
     else:

@@ -21,7 +21,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
 from torchyard.model.config import Config
 from torchyard.plan.expand import expand
-from torchyard.plan.select import Selection, names_jobs, select_cells
+from torchyard.plan.select import PlanSelection, names_jobs, select_cells
 from torchyard.plan.unused_rules import warnings
 from torchyard.terminal.console import show, warn, write
 
@@ -69,7 +69,7 @@ def command(
     if as_json + identifiers + jobs + bool(diagram) > 1:
         msg = "--json, --identifiers, --jobs and --diagram can't be had together"
         raise UsageError(msg, hint="choose one form of output")
-    selection = Selection(subset, select, skip)
+    selection = PlanSelection(subset, select, skip)
     if diagram and any(map(names_jobs, (*select, *skip))):
         msg = "a diagram shows how packages are made, so it can't be of single jobs"
         raise UsageError(msg, hint="select cells, such as cu130 or */linux-x86_64/*")
@@ -84,7 +84,7 @@ def command(
 
 
 def _print(
-    config: Config, selection: Selection, diagram: str | None, *, as_json: bool, jobs: bool
+    config: Config, selection: PlanSelection, diagram: str | None, *, as_json: bool, jobs: bool
 ) -> None:
     from torchyard.plan.build import make_plan
 

@@ -56,7 +56,7 @@ def command(
     from torchyard.app.publish import publish_packages
     from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
-    from torchyard.terminal.progress import Progress
+    from torchyard.terminal.progress import ProgressLine
 
     document = publish_packages(
         place,
@@ -69,7 +69,7 @@ def command(
         variants=variants,
         policy=policy_name,
         dry_run=dry_run,
-        meter=Progress,
+        meter=ProgressLine,
     )
     if as_json:
         write(encode(document))

@@ -10,7 +10,7 @@ from torchyard.app.run import job_conditions
 from torchyard.cli.options import file_option, sandbox_option
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import DifferenceError, HostError
-from torchyard.host.signals import end_tidily
+from torchyard.host.signals import exit_on_sigterm
 from torchyard.run.rebuild import borrow, carried_order, rebuild
 from torchyard.store.store import Store
 from torchyard.terminal.console import say, write
@@ -31,7 +31,7 @@ def command(
     Everything is made anew, from the source on; with --store only what it does not have, and in any
     case the package. A source that is a directory is looked for beside --file.
     """
-    end_tidily()
+    exit_on_sigterm()
     take_credentials()
     path = Path(package)
     if not path.is_file():

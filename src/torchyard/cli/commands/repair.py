@@ -140,12 +140,12 @@ def _check(
     from torchyard.app.check import check_packages, refuse_errors
     from torchyard.reports.document import encode
     from torchyard.reports.repair.document import repair_document
-    from torchyard.terminal.progress import Progress
+    from torchyard.terminal.progress import ProgressLine
 
     found = None
     if policy_name:
         made = [one.path for _, one in done]
-        found = check_packages(made, policy=policy_name, digests=False, meter=Progress)
+        found = check_packages(made, policy=policy_name, digests=False, meter=ProgressLine)
     if as_json:
         write(encode(repair_document(done, found)))
     elif found:

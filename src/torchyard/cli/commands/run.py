@@ -19,7 +19,7 @@ from torchyard.cli.options import (
 )
 from torchyard.config.credentials import take_credentials
 from torchyard.host.secrets import give
-from torchyard.host.signals import end_tidily
+from torchyard.host.signals import exit_on_sigterm
 from torchyard.model.event import AnyEvent, encode_event
 from torchyard.run.permissions import STAGES, parse_stages, refuse_others
 from torchyard.terminal.console import say, write, write_error
@@ -76,7 +76,7 @@ def command(
     With --detach, the job goes on if this command is killed; the same command then follows it
     again, from its beginning, and ends as it does. `torchyard cancel` ends the job.
     """
-    end_tidily()
+    exit_on_sigterm()
     take_credentials()
     if secrets:
         give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))

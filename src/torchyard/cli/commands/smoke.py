@@ -13,7 +13,7 @@ from torchyard.cli.options import (
 )
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import UsageError
-from torchyard.host.signals import end_tidily
+from torchyard.host.signals import exit_on_sigterm
 from torchyard.terminal.console import say, show, write
 
 
@@ -138,7 +138,7 @@ def command(
     else:
         msg = "there is nothing to try"
         raise UsageError(msg, hint="name packages, or a channel by --from")
-    end_tidily()
+    exit_on_sigterm()
     document = smoke_all(found, request, on_line=say)
     if as_json:
         write(encode(document))

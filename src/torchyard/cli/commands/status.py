@@ -10,7 +10,7 @@ import msgspec
 from torchyard.app.locations import EVENTS, home_of
 from torchyard.cli.options import file_option, json_option
 from torchyard.errors import SelectionError
-from torchyard.host.detached import Record, find_record
+from torchyard.host.detached import RunRecord, find_record
 from torchyard.model.event import decode_event
 from torchyard.terminal.console import show, write
 
@@ -25,7 +25,7 @@ def command(*, file: str, as_json: bool) -> None:
     """
     folder = Path(home_of(file), "builds")
     found = [record for path in folder.glob(f"*/{EVENTS}") if (record := find_record(path))]
-    builds = sorted(found, key=Record.written)
+    builds = sorted(found, key=RunRecord.written)
     if not builds:
         msg = f"nothing was built yet beside `{file}`"
         raise SelectionError(msg, hint="`torchyard build` builds; -f names another file")
@@ -38,15 +38,15 @@ def command(*, file: str, as_json: bool) -> None:
         record.close()
 
 
-def _show(record: Record) -> None:
+def _show(record: RunRecord) -> None:
     """Show a build as what it told so far, whole lines of which are there."""
-    from torchyard.terminal.board import Board, Picture
+    from torchyard.terminal.board import Board, BoardView
 
     board, is_running = Board(), record.is_running()  # asked first, so that its last line is read
     for line in record.lines():
         with suppress(msgspec.DecodeError):  # a full disk may have cut it
             board(decode_event(line))
     since = time.time() - record.written() if is_running else 0.0
-    show(Picture(board, board.now + max(0.0, since)))
+    show(BoardView(board, board.now + max(0.0, since)))
     if not is_running and not board.finished:
         write("its process is gone: the same `torchyard build` goes on from there\n")

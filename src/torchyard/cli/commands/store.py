@@ -14,18 +14,18 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import StoreError, UsageError
 from torchyard.model.quantity import parse_duration, show_count, show_size
 from torchyard.plan.build import make_plan
-from torchyard.plan.select import Selection
+from torchyard.plan.select import PlanSelection
 from torchyard.reports.document import encode
 from torchyard.reports.store import document as documents
 from torchyard.reports.store import text as reports
 from torchyard.reports.store.sharing import holdings
 from torchyard.run.cleanup import tidy
-from torchyard.store.gc import collect
-from torchyard.store.pins import pin, pins, unpin
+from torchyard.store.gc import remove_garbage
+from torchyard.store.pins import add_pin, list_pins, remove_pin
 from torchyard.store.select import select_results
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
-from torchyard.store.trees import fetch_all, read_log
+from torchyard.store.trees import fetch_all, read_result_log
 from torchyard.store.verify import remove_broken, verify
 from torchyard.terminal.console import show, talk, write
 
@@ -52,7 +52,7 @@ def list_results(
     """List results with their sizes, and how much of each is its own."""
     store = open_store(store_url, file, make=False)
     held, stored = holdings(select_results(store, selectors))
-    named = {name: list(kept.results) for name, kept in pins(store)}
+    named = {name: list(kept.results) for name, kept in list_pins(store)}
     if as_json:
         write(encode(documents.store_document(store.url, held, stored, named)))
     else:
@@ -76,7 +76,7 @@ def show_results(
     found = list(select_results(store, selectors))
     if log:
         for result in found:
-            for piece in read_log(store, result):
+            for piece in read_result_log(store, result):
                 write(piece)
     elif as_json:
         write(encode(documents.ResultsDocument(store=store.url, results=found)))
@@ -149,7 +149,7 @@ def collect_garbage(
         raise UsageError(str(error)) from error
     store = open_store(store_url, file, make=False)
     kept = _fingerprints(plans or (file,), store)
-    garbage = collect(store, kept, age, dry_run=dry_run)
+    garbage = remove_garbage(store, kept, age, dry_run=dry_run)
     work = tidy(Path(home_of(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
     if as_json:
         write(encode(documents.garbage_document(store.url, garbage, work, dry_run=dry_run)))
@@ -166,7 +166,7 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
         here = with_toolchain_id(config, file)
         for subset in (None, *config.subsets):
             for known, planned in ((found, here), (anywhere, config)):
-                plan = make_plan(planned, load_tables(), Selection(subset))
+                plan = make_plan(planned, load_tables(), PlanSelection(subset))
                 known.update(plan.fingerprints)
     if anywhere != found:
         found |= {r.fingerprint for r in store.results() if r.order.anywhere in anywhere}
@@ -181,7 +181,7 @@ def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
 def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: str | None) -> None:
     """Keep results under a name, whatever happens to the plans that made them."""
     store = open_store(store_url, file, make=False)
-    made = pin(store, name, [result.fingerprint for result in select_results(store, selectors)])
+    made = add_pin(store, name, [result.fingerprint for result in select_results(store, selectors)])
     talk(f"pin {name} keeps {show_count(len(made.results), 'result')}")
 
 
@@ -191,7 +191,7 @@ def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: 
 @store_option
 def unpin_results(*, name: str, file: str, store_url: str | None) -> None:
     """Let go of what a pin keeps."""
-    unpin(open_store(store_url, file, make=False), name)
+    remove_pin(open_store(store_url, file, make=False), name)
     talk(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
 
 

@@ -251,7 +251,7 @@ def _try_out(
 ) -> None:
     """Try packages as a job asks for, and leave a report."""
     from torchyard.app.smoke import refuse_failures, smoke_all, smoke_request
-    from torchyard.host.signals import end_tidily
+    from torchyard.host.signals import exit_on_sigterm
     from torchyard.reports.document import encode
     from torchyard.reports.smoke.text import smoke_report
     from torchyard.terminal.console import say, show
@@ -261,7 +261,7 @@ def _try_out(
     request = smoke_request(
         level=task.text("level"), tests=tests, channels=channels, indexes=task.words("indexes")
     )
-    end_tidily()
+    exit_on_sigterm()
     document = smoke_all(specimens, request, beside, on_line=say)
     Path(to, "smoke.json").write_bytes(encode(document))
     show(smoke_report(document))
@@ -283,7 +283,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
     from torchyard.terminal.console import show
-    from torchyard.terminal.progress import Progress
+    from torchyard.terminal.progress import ProgressLine
 
     take_credentials()
     task = _order(order).task
@@ -296,6 +296,6 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
         name=task.text("channel"),
         grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
     )
-    document = publish_request(request, Progress)
+    document = publish_request(request, ProgressLine)
     Path(to, PUBLISHED).write_bytes(encode(document))
     show(publish_report(document))

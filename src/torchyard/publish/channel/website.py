@@ -3,8 +3,8 @@
 from http import HTTPStatus
 
 from torchyard.errors import ElsewhereError, SelectionError
-from torchyard.host.fetcher import Fetcher, address_of
-from torchyard.host.http import shown
+from torchyard.host.fetcher import Fetcher, directory_url
+from torchyard.host.http import redact_url
 from torchyard.publish.channel.head import HEAD
 from torchyard.publish.channel.reader import ChannelReader
 
@@ -25,12 +25,12 @@ class _Website:
     """The files of a channel, as a web server has them."""
 
     def __init__(self, url: str) -> None:
-        self._root = address_of(url)
+        self._root = directory_url(url)
         self._reach = Fetcher(self._root)
 
     @property
     def url(self) -> str:
-        return shown(self._root).rstrip("/")
+        return redact_url(self._root).rstrip("/")
 
     def read(self, key: str) -> bytes | None:
         answer = self._reach.get(f"{self._root}{key}")

@@ -11,7 +11,7 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import CONNECTIONS, shown
+from torchyard.host.http import CONNECTIONS, redact_url
 from torchyard.index.conda.repodata import NOARCH
 from torchyard.index.entry import WHOLE
 from torchyard.model.values import Value
@@ -60,9 +60,9 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFinding
     else:
         sort = "simple"
         simple.run([url])
-    findings.add_unused_allowances(shown(url))
+    findings.add_unused_allowances(redact_url(url))
     files = simple.files + conda.packages + zips.files
-    return Audit(url=shown(url), sort=sort, projects=simple.projects, files=files)
+    return Audit(url=redact_url(url), sort=sort, projects=simple.projects, files=files)
 
 
 def _subdirs(fetcher: Fetcher, url: str, names: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ from urllib.parse import quote, urljoin
 
 from torchyard.checks.rules import index as rules
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import CONNECTIONS, shown
+from torchyard.host.http import CONNECTIONS, redact_url
 from torchyard.index.conda.read import (
     LARGEST_SHARD,
     Record,
@@ -33,7 +33,7 @@ from torchyard.package.read import read_package
 from torchyard.publish.index_check.files import fetched, weakness
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 REPODATA = "repodata.json"
 PACKED = "repodata.json.zst"
@@ -68,9 +68,9 @@ class CondaAudit:
                 if self._subdir(urljoin(root, f"{subdir}/"), subdir, pool)
             ]
         if NOARCH not in found:
-            where = shown(urljoin(root, f"{NOARCH}/{REPODATA}"))
+            where = redact_url(urljoin(root, f"{NOARCH}/{REPODATA}"))
             self._findings.add([IndexHit(rules.NOARCH, where, "it is not there")])
-        self._findings.add(self._unresolved(shown(root)))
+        self._findings.add(self._unresolved(redact_url(root)))
         return found
 
     def _subdir(self, url: str, subdir: str, pool: ThreadPoolExecutor) -> bool:
@@ -85,7 +85,7 @@ class CondaAudit:
             PACKED: read_packed(packed.data) if packed.found else None,
         }
         read = {name: one for name, one in texts.items() if one is not None}
-        where = shown(url)
+        where = redact_url(url)
         for name, one in read.items():
             self._findings.add(
                 IndexHit(rules.PAGE, f"{where}{name}", fault) for fault in one.faults
@@ -109,7 +109,7 @@ class CondaAudit:
     def _shards(
         self, url: str, index: ShardIndex, data: Repodata, pool: ThreadPoolExecutor
     ) -> Iterator[IndexHit]:
-        where = shown(url)
+        where = redact_url(url)
         for fault in index.faults:
             yield IndexHit(rules.SHARD, f"{where}{SHARDS}", fault)
         if index.faults:
@@ -141,7 +141,7 @@ class CondaAudit:
             if self._scope.has(record.name)
         ]
         self.packages += len(items)
-        with Progress(f"checking {subdir}", len(items)) as progress:
+        with ProgressLine(f"checking {subdir}", len(items)) as progress:
             for item, hits in zip(items, pool.map(self._look, items), strict=True):
                 self._findings.add(hits)
                 if item.record.subdir not in ("", subdir):
@@ -165,7 +165,9 @@ class CondaAudit:
             return [*found, *self._read(item)]
         answer = self._fetcher.head(url)
         if not answer.found:
-            found.append(IndexHit(rules.LINK_BROKEN, file, f"{shown(url)} answers {answer.status}"))
+            found.append(
+                IndexHit(rules.LINK_BROKEN, file, f"{redact_url(url)} answers {answer.status}")
+            )
         elif record.size is not None and answer.size not in (None, record.size):
             what = f"it has {answer.size} bytes, and its record says {record.size}"
             found.append(IndexHit(rules.SIZE, file, what))
@@ -178,7 +180,7 @@ class CondaAudit:
             try:
                 yield from fetched(self._fetcher, url, path, record.hashes, record.size)
             except FileNotFoundError:
-                yield IndexHit(rules.LINK_BROKEN, file, f"{shown(url)} is not there")
+                yield IndexHit(rules.LINK_BROKEN, file, f"{redact_url(url)} is not there")
                 return
             with self._reading:
                 contents = read_package(path)

@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.rules import index as rules
 from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import shown
+from torchyard.host.http import redact_url
 from torchyard.index.simple.read import Link
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.metadata import values
@@ -73,7 +73,7 @@ class FileAudit(NamedTuple):
     def _head(self, link: Link) -> Iterator[IndexHit]:
         answer = self.fetcher.head(link.url)
         if not answer.found:
-            what = f"{shown(link.url)} answers {answer.status}"
+            what = f"{redact_url(link.url)} answers {answer.status}"
             yield IndexHit(rules.LINK_BROKEN, link.file, what)
         elif link.size is not None and answer.size not in (None, link.size):
             what = f"it has {answer.size} bytes, and the page says {link.size}"
@@ -81,7 +81,7 @@ class FileAudit(NamedTuple):
 
     def _provenance(self, link: Link) -> Iterator[IndexHit]:
         if link.provenance and not (answer := self.fetcher.head(link.provenance)).found:
-            what = f"its provenance, {shown(link.provenance)}, answers {answer.status}"
+            what = f"its provenance, {redact_url(link.provenance)}, answers {answer.status}"
             yield IndexHit(rules.LINK_BROKEN, link.file, what)
 
     def _sidecar(self, link: Link, found: list[IndexHit]) -> bytes | None:
@@ -108,7 +108,7 @@ class FileAudit(NamedTuple):
                 found += fetched(self.fetcher, link.url, path, link.hashes, link.size)
             except FileNotFoundError:
                 found.append(
-                    IndexHit(rules.LINK_BROKEN, link.file, f"{shown(link.url)} is not there")
+                    IndexHit(rules.LINK_BROKEN, link.file, f"{redact_url(link.url)} is not there")
                 )
                 return sidecar
             if not is_wheel_name(link.file):

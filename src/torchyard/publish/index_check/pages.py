@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.checks.rules import index as rules
-from torchyard.host.http import shown
+from torchyard.host.http import redact_url
 from torchyard.index.entry import Status
 from torchyard.index.filename import SDISTS, read_name
 from torchyard.index.simple.read import Link, Listing
@@ -40,7 +40,7 @@ class Pages(Value, kw_only=True):
 
 def page_hits(pages: Pages) -> Iterator[IndexHit]:
     """Everything that can be told without looking at any file."""
-    where = shown(pages.url)
+    where = redact_url(pages.url)
     if pages.html is None and pages.json is None:
         yield IndexHit(rules.PAGE, where, "there is no page")
     for listing in filter(None, (pages.html, pages.json)):

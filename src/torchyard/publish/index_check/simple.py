@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.rules import index as rules
 from torchyard.errors import SelectionError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import CONNECTIONS, Answer, shown
+from torchyard.host.http import CONNECTIONS, FetchResult, redact_url
 from torchyard.index.simple.read import (
     ACCEPT_HTML,
     ACCEPT_JSON,
@@ -27,7 +27,7 @@ from torchyard.model.values import Value
 from torchyard.publish.index_check.files import FileAudit, Looked, required_names
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.pages import Pages, metadata_hits, page_hits
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 _Key = tuple[str, bytes]
 _BATCH = 8
@@ -61,7 +61,7 @@ def read_pages(fetcher: Fetcher, name: str, url: str) -> Pages:
     return Pages(name=name, url=url, html=listing, json=json)
 
 
-def _listing(answer: Answer) -> Listing | None:
+def _listing(answer: FetchResult) -> Listing | None:
     return read_listing(answer.data, answer.url, answer.media) if answer.found else None
 
 
@@ -88,12 +88,12 @@ class SimpleAudit:
         """Look at the indexes with these addresses, or at one project."""
         views = [view for root in roots if (view := self._view(root)) is not None]
         if not views:
-            msg = f"there is no index at {shown(roots[0])}"
+            msg = f"there is no index at {redact_url(roots[0])}"
             hint = "name the page that lists the projects, that of a project, or a conda channel"
             raise SelectionError(msg, hint=hint)
         names = sorted({name for view in views for name in view.projects})
         if not names and self._scope.projects:
-            msg = f"{', '.join(self._scope.projects)} names no project of {shown(roots[0])}"
+            msg = f"{', '.join(self._scope.projects)} names no project of {redact_url(roots[0])}"
             raise SelectionError(msg, hint="names are as in its list: lower case, with dashes")
         self.projects = len(names)
         with ThreadPoolExecutor(CONNECTIONS) as pool:
@@ -116,13 +116,13 @@ class SimpleAudit:
                 last, done = name, {}
             place = start + names.index(name) + 1
             told = f"checking {name} ({place} of {self.projects})"
-            with Progress(told, len(read.files)) as progress:
+            with ProgressLine(told, len(read.files)) as progress:
                 self._project(read, view, pool, done, progress)
 
     def _view(self, root: str) -> _View | None:
         """Read the list of projects; a page with files is that of one project."""
         pages = read_pages(self._fetcher, "", root)
-        where = shown(root)
+        where = redact_url(root)
         if pages.html is None and pages.json is None:
             self._findings.add([IndexHit(rules.PAGE, where, "there is no page")])
             return None
@@ -145,7 +145,7 @@ class SimpleAudit:
         view: _View,
         pool: ThreadPoolExecutor,
         done: dict[_Key, Looked],
-        progress: Progress,
+        progress: ProgressLine,
     ) -> None:
         hits = list(page_hits(pages))
         if any(hit.rule is rules.DIFFER for hit in hits):
@@ -179,7 +179,7 @@ class SimpleAudit:
                     missing.setdefault(name, []).append(view)
         for name, (first, *others) in sorted(missing.items()):
             more = f", nor in {show_count(len(others), 'other variant')}" if others else ""
-            what = f"`{name}` is not in {shown(first.url)}{more}"
+            what = f"`{name}` is not in {redact_url(first.url)}{more}"
             yield IndexHit(rules.UNRESOLVED, first.required[name], what)
 
     def _has(self, view: _View, name: str) -> bool:

@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 from torchyard.checks.rules import index as rules
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import CONNECTIONS, Answer, shown
+from torchyard.host.http import CONNECTIONS, FetchResult, redact_url
 from torchyard.index.entry import SHARED
 from torchyard.index.libtorch.read import Zip, Zips, read_zips
 from torchyard.index.simple.read import Link, read_listing
 from torchyard.publish.index_check.files import FileAudit
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 LATEST = "latest.json"
 _JSON, _HTML = "index.json", "index.html"
@@ -42,7 +42,7 @@ class ZipAudit:
         self._findings.add(hits)
         self.files += len(links)
         audit = FileAudit(self._fetcher, urlsplit(url).netloc, self._scope.deep)
-        with Progress(f"checking zips of {_name(url)}", len(links)) as progress:
+        with ProgressLine(f"checking zips of {_name(url)}", len(links)) as progress:
             for looked in pool.map(audit.look, links):
                 self._findings.add(looked.hits)
                 progress(1)
@@ -57,7 +57,7 @@ class ZipAudit:
                 its = self._pages(f"{url}{variant}/", hits)
                 if not its.faults:
                     wanted = [one for one in whole.files if one.variant in (variant, SHARED)]
-                    where = f"{shown(url)}{variant}/{_JSON}"
+                    where = f"{redact_url(url)}{variant}/{_JSON}"
                     hits += _compared(where, its.files, "the listing of all variants", wanted)
                 found += its.files
         links = {(one.link.url, one.link.size, *one.link.hashes.values()): one for one in found}
@@ -65,7 +65,7 @@ class ZipAudit:
 
     def _pages(self, url: str, hits: list[IndexHit]) -> Zips:
         """Read the pages of a listing, and compare them; what counts is its JSON."""
-        where = shown(url)
+        where = redact_url(url)
         latest, html, every = (self._fetcher.get(f"{url}{name}") for name in (LATEST, _HTML, _JSON))
         zips, newest = (_zips(answer) for answer in (every, latest))
         for name, read in ((_JSON, zips), (LATEST, newest)):
@@ -86,7 +86,7 @@ def _name(url: str) -> str:
     return urlsplit(url).path.rstrip("/").rpartition("/")[2]
 
 
-def _zips(answer: Answer) -> Zips:
+def _zips(answer: FetchResult) -> Zips:
     if not answer.found:
         return Zips(faults=(f"it answers {answer.status}",))
     return read_zips(answer.data, answer.url)
@@ -115,14 +115,14 @@ def _compared(
             yield IndexHit(rules.DIFFER, where, f"it says otherwise of {key[0]} than {other}")
 
 
-def _html_hits(answer: Answer, zips: Zips, where: str) -> Iterator[IndexHit]:
+def _html_hits(answer: FetchResult, zips: Zips, where: str) -> Iterator[IndexHit]:
     page = read_listing(answer.data, answer.url, answer.media)
     yield from (IndexHit(rules.HTML, where, f"html: {fault}") for fault in page.faults)
     links = {(link.file, link.url) for link in page.files}
     wanted = {(one.link.file, one.link.url): one.link.hashes["sha256"] for one in zips.files}
     for key in sorted(links ^ wanted.keys()):
         which = "HTML" if key in links else "JSON"
-        yield IndexHit(rules.DIFFER, where, f"only {which} has {key[0]} at {shown(key[1])}")
+        yield IndexHit(rules.DIFFER, where, f"only {which} has {key[0]} at {redact_url(key[1])}")
     for (file, url), digest in wanted.items():
         if (file, url) in links and digest.encode() not in answer.data:
             yield IndexHit(rules.DIFFER, where, f"HTML does not tell the sha256 of {file}")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torchyard.errors import PublishError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import shown
+from torchyard.host.http import redact_url
 from torchyard.index.simple.read import Link
 
 _STRONG = (
@@ -48,7 +48,7 @@ def fetch(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int], Non
         fetched = _fetch(fetcher, link, path, heard)
     if fetched is None:
         msg = f"`{link.file}` is not what its index says: its bytes have another hash or size"
-        raise PublishError(msg, hint=f"tell those who run {shown(link.url)}")
+        raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}")
     return fetched
 
 
@@ -76,7 +76,7 @@ def _fetch(
                     break
         except FileNotFoundError as error:
             msg = f"`{link.file}` is not where its index says"
-            raise PublishError(msg, hint=f"tell those who run {shown(link.url)}") from error
+            raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}") from error
     if (digest.hexdigest() != digits and digits) or size != (link.size or size):
         path.unlink()
         return None

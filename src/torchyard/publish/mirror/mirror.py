@@ -16,7 +16,7 @@ import msgspec
 
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError, SelectionError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import shown
+from torchyard.host.http import redact_url
 from torchyard.host.locks import locked
 from torchyard.index.entry import Entry, State, package_key
 from torchyard.index.simple.read import Link
@@ -33,7 +33,7 @@ from torchyard.publish.mirror.select import Chosen, Wanted, choose, parse_select
 from torchyard.publish.publish import add
 from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
 from torchyard.publish.upload import FILES, upload
-from torchyard.terminal.progress import Progress
+from torchyard.terminal.progress import ProgressLine
 
 _LARGEST_PROVENANCE = 16 << 20
 
@@ -76,7 +76,7 @@ class Mirror:
             for one in choose(project, self._files(project), requirements, wanted)
         ]
         if not chosen:
-            msg = f"{shown(self._source)} has no file for {', '.join(wanted.selects)}"
+            msg = f"{redact_url(self._source)} has no file for {', '.join(wanted.selects)}"
             raise SelectionError(msg, hint="`--dry-run` with fewer conditions shows what there is")
         bare = [one.link.file for one in chosen if strong_hash(one.link.hashes) is None]
         if bare and not unhashed:
@@ -101,7 +101,7 @@ class Mirror:
     def _files(self, project: str) -> Sequence[Link]:
         pages = read_pages(self._reach, project, f"{self._source}{project}/")
         if pages.html is None and pages.json is None:
-            msg = f"{shown(self._source)} has no project `{project}`"
+            msg = f"{redact_url(self._source)} has no project `{project}`"
             raise SelectionError(msg, hint="is it the address of the list of projects?")
         return pages.files
 
@@ -111,7 +111,8 @@ class Mirror:
         digest = link.hashes.get("sha256")
         if known is not None:
             if digest not in (None, known.sha256):
-                msg = f"the channel has a `{link.file}` with other bytes than {shown(self._source)}"
+                source = redact_url(self._source)
+                msg = f"the channel has a `{link.file}` with other bytes than {source}"
                 raise PublishError(msg, hint="one of the two is wrong; nothing is written over")
             return Mirrored(chosen, "there", known)
         if digest is None:
@@ -162,7 +163,7 @@ class Mirror:
         self._spool.mkdir(parents=True, exist_ok=True)
         with (
             locked(self._spool / ".lock", wait=True),
-            Progress(f"fetching {len(fresh)} files", total) as progress,
+            ProgressLine(f"fetching {len(fresh)} files", total) as progress,
             ThreadPoolExecutor(FILES) as pool,
         ):
             try:
@@ -192,7 +193,7 @@ class Mirror:
         edits: dict[str, Edit] = {part: partial(_add, part, found) for part, found in parts.items()}
         return self._channel.commit(edits, order, partial(self._sure, keys))
 
-    def _take(self, chosen: Chosen, heard: Progress) -> Entry | PublishError:
+    def _take(self, chosen: Chosen, heard: ProgressLine) -> Entry | PublishError:
         """Fetch a file and send it. One that is refused does not keep others from coming."""
         link = chosen.link
         folder = self._spool / sha256(f"{link.url} {link.hashes}".encode()).hexdigest()[:32]
@@ -220,7 +221,7 @@ class Mirror:
         answer = self._reach.get(link.provenance, most=_LARGEST_PROVENANCE)
         if not answer.found:
             msg = f"the provenance of `{link.file}` is not where its index says"
-            raise PublishError(msg, hint=f"tell those who run {shown(link.url)}")
+            raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}")
         return checked_provenance(f"{link.file}{PROVENANCE}", answer.data, digest)
 
     def _sure(self, keys: Iterable[str], now: Head) -> Head:
@@ -256,7 +257,7 @@ def _metadata(chosen: Chosen, path: Path) -> bytes:
     promised = (link.metadata or {}).get("sha256")
     if promised not in (None, sha256(text).hexdigest()):
         msg = f"`{link.file}` has another METADATA than its index promises"
-        raise PublishError(msg, hint=f"tell those who run {shown(link.url)}")
+        raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}")
     return text
 
 

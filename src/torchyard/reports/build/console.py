@@ -12,7 +12,7 @@ from torchyard.model.event import AnyEvent, Ended, encode_event
 from torchyard.model.job_spec import short_name
 from torchyard.model.quantity import show_count
 from torchyard.store.store import Store
-from torchyard.store.trees import read_log
+from torchyard.store.trees import read_result_log
 from torchyard.terminal.console import say, show, write, write_error
 from torchyard.terminal.events import printer
 from torchyard.terminal.folds import Fold, fold_style
@@ -58,7 +58,7 @@ def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:
     text = b""
     if ended.outcome == "built":
         result = store.find(ended.fingerprint)
-        text = b"".join(read_log(store, result)) if result else b""
+        text = b"".join(read_result_log(store, result)) if result else b""
     elif work is not None:
         stage = ended.job.partition(":")[0]
         text = (work / short_name(stage, ended.fingerprint) / "log").read_bytes()

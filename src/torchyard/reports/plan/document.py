@@ -8,9 +8,9 @@ import msgspec
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
-from torchyard.plan.diff import Change, Differences, PlanDiff
+from torchyard.plan.diff import FingerprintDiff, PackageChange, PlanDiff
 from torchyard.plan.estimate import estimate
-from torchyard.plan.explain import Ingredient, Story, ingredients
+from torchyard.plan.explain import Explanation, Ingredient, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, exclusions, inclusions, summarize
 from torchyard.reports.document import Document, encode
@@ -244,7 +244,7 @@ def _needs(needs: Needs) -> NeedsDocument:
 
 
 def diff_document(diff: PlanDiff) -> DiffDocument:
-    def changes(found: tuple[Change, ...]) -> list[ChangeDocument]:
+    def changes(found: tuple[PackageChange, ...]) -> list[ChangeDocument]:
         return [
             ChangeDocument(cell=change.identifier, causes=_causes(change.causes))
             for change in found
@@ -271,7 +271,9 @@ def _ingredients(found: Iterable[Ingredient]) -> list[IngredientDocument]:
     ]
 
 
-def explain_document(plan: Plan, story: Story, against: Differences | None) -> ExplainDocument:
+def explain_document(
+    plan: Plan, story: Explanation, against: FingerprintDiff | None
+) -> ExplainDocument:
     return ExplainDocument(
         id=str(story.identifier),
         planned=not story.absences,
@@ -283,7 +285,7 @@ def explain_document(plan: Plan, story: Story, against: Differences | None) -> E
     )
 
 
-def _explained_job(plan: Plan, job: Job, against: Differences | None) -> ExplainedJobDocument:
+def _explained_job(plan: Plan, job: Job, against: FingerprintDiff | None) -> ExplainedJobDocument:
     return ExplainedJobDocument(
         id=job.identifier,
         fingerprint=job.fingerprint,

@@ -10,9 +10,9 @@ from torchyard.model.identifier import Cell, scope_of
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.recipe import Stage
 from torchyard.plan.admission import TABLES, Absence
-from torchyard.plan.diff import Cause, Change, Differences, PlanDiff
+from torchyard.plan.diff import Cause, FingerprintDiff, PackageChange, PlanDiff
 from torchyard.plan.estimate import Estimate, estimate
-from torchyard.plan.explain import Story, ingredients
+from torchyard.plan.explain import Explanation, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, Summary, exclusions, inclusions, summarize
 from torchyard.reports.tables import SHORT, folded, number, table, word
@@ -150,8 +150,8 @@ def diff_report(diff: PlanDiff) -> RenderableType:
     return Group(*parts)
 
 
-def _by_cause(changes: Iterable[Change], sign: str, style: str) -> Iterable[RenderableType]:
-    groups: dict[tuple[Cause, ...], list[Change]] = {}
+def _by_cause(changes: Iterable[PackageChange], sign: str, style: str) -> Iterable[RenderableType]:
+    groups: dict[tuple[Cause, ...], list[PackageChange]] = {}
     for change in changes:
         groups.setdefault(change.causes, []).append(change)
     for causes, group in groups.items():
@@ -164,7 +164,7 @@ def _by_cause(changes: Iterable[Change], sign: str, style: str) -> Iterable[Rend
         yield ""
 
 
-def story_report(plan: Plan, story: Story, against: Differences | None) -> RenderableType:
+def story_report(plan: Plan, story: Explanation, against: FingerprintDiff | None) -> RenderableType:
     """Why a cell or a job exists or not, and what it is made of."""
     name = Text(str(story.identifier), style="bold", overflow="fold")
     if story.absences:
@@ -184,7 +184,9 @@ def _reasons(absences: Sequence[Absence]) -> Iterator[RenderableType]:
         )
 
 
-def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[RenderableType]:
+def _cell(
+    plan: Plan, story: Explanation, against: FingerprintDiff | None
+) -> Iterator[RenderableType]:
     yield Text("is planned", style="bold green")
     yield ""
     yield table(
@@ -207,7 +209,7 @@ def _cell(plan: Plan, story: Story, against: Differences | None) -> Iterator[Ren
         yield _causes(against.cell_causes(Cell.from_path(story.identifier.path)))
 
 
-def _job(plan: Plan, job: Job, against: Differences | None) -> Iterator[RenderableType]:
+def _job(plan: Plan, job: Job, against: FingerprintDiff | None) -> Iterator[RenderableType]:
     count = show_count(plan.packages_of(job), "package")
     verb = "publishes" if job.stage is Stage.PUBLISH else "has a part in"
     yield f"fingerprint {job.fingerprint}"

@@ -8,7 +8,7 @@ from torchyard.model.result import Result
 from torchyard.reports.document import Document
 from torchyard.reports.store.sharing import Holding
 from torchyard.store.gc import Garbage
-from torchyard.store.verify import Verdict
+from torchyard.store.verify import Verification
 
 
 class HeldDocument(Document, kw_only=True):
@@ -98,7 +98,7 @@ def store_document(
     return StoreDocument(store=url, bytes=total, stored_bytes=stored, pins=pins, results=held)
 
 
-def verify_document(url: str, verdict: Verdict) -> VerifyDocument:
+def verify_document(url: str, verdict: Verification) -> VerifyDocument:
     return VerifyDocument(
         store=url,
         results=verdict.results,

@@ -11,7 +11,7 @@ from torchyard.model.result import Result
 from torchyard.reports.store.sharing import Holding
 from torchyard.reports.tables import SHORT, folded, number, table, word
 from torchyard.store.gc import Garbage
-from torchyard.store.verify import Verdict
+from torchyard.store.verify import Verification
 
 
 def store_report(
@@ -61,7 +61,7 @@ def result_report(result: Result) -> RenderableType:
     return Group(*parts)
 
 
-def verify_report(url: str, verdict: Verdict) -> RenderableType:
+def verify_report(url: str, verdict: Verification) -> RenderableType:
     checked = (
         f"{url}: {show_count(verdict.results, 'result')}, {show_count(verdict.blobs, 'blob')}, "
         f"{show_size(verdict.bytes)} read again"

@@ -5,19 +5,19 @@ from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Job, Plan
 
 
-def order_of(plan: Plan, job: Job) -> JobSpec:
+def make_job_spec(plan: Plan, job: Job) -> JobSpec:
     """Spell out a job and all that it is made from.
 
     A publish job stands on the whole plan; it names its inputs, which the store knows.
     """
     jobs = [job] if job.stage is Stage.PUBLISH else plan.with_inputs([job.number])
     return JobSpec(
-        tasks=tuple(task_of(plan, needed) for needed in jobs),
+        tasks=tuple(make_task(plan, needed) for needed in jobs),
         sandbox=plan.config.sandbox,
     )
 
 
-def task_of(plan: Plan, job: Job) -> Task:
+def make_task(plan: Plan, job: Job) -> Task:
     recipe = plan.config.project.recipe
     return Task(
         id=job.identifier,
