@@ -17,6 +17,7 @@ from zlib import crc32
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.libraries import Built, build, compile_library, run
 
 from torchyard.errors import BuildError, HostError
@@ -168,7 +169,7 @@ def test_other_classes_and_byte_orders_are_read(tmp_path: Path, target: str) -> 
 changes = st.lists(st.tuples(st.integers(0, 1023), st.integers(0, 255)), max_size=8)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(changes, st.integers(-600, 600), st.integers(0, 64))
 def test_a_damaged_file_is_never_a_surprise(
     built: Built, flips: list[tuple[int, int]], place: int, cut: int

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.channel_reader import Reader, read_all, told
 from tests.channels import LATER, Death, Made, Mortal, die, put, wheel, without
+from tests.examples import examples
 
 from torchyard.errors import ElsewhereError, PublishError, SelectionError
 from torchyard.index.entry import SHARED, State
@@ -202,5 +203,5 @@ class Life(RuleBasedStateMachine):
         return dict(head.tags) | {path: tag for state in states for path, tag in state.tags.items()}
 
 
-Life.TestCase.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
+Life.TestCase.settings = settings(max_examples=examples(15), stateful_step_count=10, deadline=None)
 TestLife = Life.TestCase

@@ -12,6 +12,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.fuzz import fuzz_device, fuzz_elf, fuzz_foreign, fuzz_texts, fuzz_zip
 from tests.fuzz.laws import check_all, read_bytes
 
@@ -151,7 +152,7 @@ def entry_of(folder: str, packed: bytes, content: bytes) -> tuple[Path, Entry]:
 
 
 @given(st.one_of(small, repeated), st.integers(0, 9), st.integers(0, 4), st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_whatever_was_deflated_comes_out_again(
     content: bytes, level: int, strategy: int, data: st.DataObject
 ) -> None:

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tests.channel_reader import Reader, read_all
 from tests.channels import Death, Mortal, conda, libtorch, put
 from tests.channels import wheel as made
+from tests.examples import examples
 from tests.helpers import Command
 from tests.unit.test_schemas import validate
 
@@ -256,7 +257,7 @@ def test_yanking_again_changes_nothing(nightly: Channel) -> None:
 
 
 @given(st.sets(st.integers(0, 9)), st.text(max_size=5))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_undoing_a_yank_gives_the_same_entries(chosen: set[int], reason: str) -> None:
     with TemporaryDirectory() as folder:
         channel = Channel.at(folder, make=True)
@@ -388,7 +389,7 @@ _steps = st.lists(
 
 
 @given(_steps)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 def test_going_back_shows_what_each_generation_showed(steps: list[tuple[str, int, str]]) -> None:
     with TemporaryDirectory() as folder:
         channel = Channel.at(folder, make=True)

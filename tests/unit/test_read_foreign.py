@@ -11,6 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from torchyard.package.contents import Binary, Contents, Fault, FaultKind
 from torchyard.package.limits import Limits
@@ -157,7 +158,7 @@ def test_what_begins_alike_but_is_something_else(tmp_path: Path, data: bytes) ->
     assert contents.files["x/lib"].binary is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(
     st.sampled_from([macho(), fat((ARM64, macho())), PROGRAM[:5000]]),
     st.lists(st.tuples(st.integers(8, 700), st.integers(0, 255)), max_size=6),

@@ -19,6 +19,7 @@ from tests.contents import (
     member,
     wheel,
 )
+from tests.examples import examples
 
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import RULES
@@ -62,7 +63,7 @@ def test_faults_are_told_by_the_rule_for_their_kind(rule: str, kind: FaultKind) 
     assert [(f.rule, f.member, f.what) for f in found] == [(rule, "tiny/x", "it is bad")]
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(st.binary() | st.text().map(str.encode))
 def test_no_text_breaks_a_rule(text: bytes) -> None:
     for name in ("METADATA", "WHEEL", "RECORD", "top_level.txt", "torchyard-order.json"):

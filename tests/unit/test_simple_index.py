@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from packaging.utils import canonicalize_name, parse_wheel_filename
+from tests.examples import examples
 
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media
@@ -198,7 +199,7 @@ def test_both_pages_say_the_same_of_the_project(state: State) -> None:
 
 @given(states.filter(lambda state: not any("%" in entry.file for entry in state.entries)))
 @example(State(entries=(WHEEL,)))
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_pip_reads_the_same_from_both_pages(state: State) -> None:
     """A per cent sign in a file name is more than pip itself copes with."""
     pip = pytest.importorskip("pip._internal.index.collector")
