@@ -12,7 +12,7 @@ from tests.channels import Made, conda, libtorch, put, wheel
 from torchyard.errors import ElsewhereError, StoreError
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
-from torchyard.publish.ops.promote import Route, gather, promote
+from torchyard.publish.ops.promote import Route, gather_packages, promote
 from torchyard.publish.ops.prune import prune
 from torchyard.publish.ops.retention import Keep
 from torchyard.publish.ops.rollback import rollback
@@ -73,7 +73,7 @@ def _roll_back(url: Place, _other: Place) -> None:
 
 def _promote(url: Place, other: Place) -> None:
     source, target = Channel.at(other), Channel.at(url, make=True)
-    found = gather(source, parse_selection(["*"]), order(5).at)
+    found = gather_packages(source, parse_selection(["*"]), order(5).at)
     with TemporaryDirectory() as scratch:
         promote(Route(source, target, Path(scratch)), target.head(), found, order(5))
 

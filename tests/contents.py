@@ -6,7 +6,7 @@ from hashlib import sha256
 
 import msgspec
 
-from torchyard.checks.check import check
+from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding
 from torchyard.package.contents import Binary, Contents, Fault, File
@@ -120,7 +120,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """What is found in the first of some packages, without a word on bills of materials."""
     usual = CheckPolicy(severity={"sbom-missing": "off"})
-    return check([package, *others], policy or usual, TODAY)[0].findings
+    return apply_rules([package, *others], policy or usual, TODAY)[0].findings
 
 
 def found_by(rule: str, package: Contents, *others: Contents) -> list[str]:

@@ -5,7 +5,7 @@ from tempfile import TemporaryDirectory
 
 from tests.contents import TODAY
 
-from torchyard.checks.check import check
+from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.package.contents import Binary, Contents
 from torchyard.package.limits import Limits
@@ -40,7 +40,7 @@ def read_bytes(data: bytes, name: str) -> Contents:
 
 def check_all(contents: Contents, *others: Contents) -> None:
     """Run all rules; nothing in a package may make one raise."""
-    for finding in check([contents, *others], CheckPolicy(budget="1 MB"), TODAY)[0].findings:
+    for finding in apply_rules([contents, *others], CheckPolicy(budget="1 MB"), TODAY)[0].findings:
         assert finding.what, f"{finding.rule} has nothing to say"
 
 

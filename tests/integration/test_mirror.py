@@ -23,7 +23,7 @@ from torchyard.host.fetcher import directory_url
 from torchyard.index.entry import Entry
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.mirror.mirror import Mirror
-from torchyard.publish.mirror.select import Wanted
+from torchyard.publish.mirror.select import MirrorRequest
 
 pytestmark = pytest.mark.integration
 
@@ -277,7 +277,7 @@ def test_what_somebody_deleted_meanwhile_is_not_published(source: Path, home: Pa
     mirror = Mirror(
         directory_url(str(source / "simple")), Channel.at(str(ours), make=True), home, NOW
     )
-    files = mirror.look(Wanted(selects=("other",)), unhashed=False)
+    files = mirror.look(MirrorRequest(selects=("other",)), unhashed=False)
     assert [one.fate for one in files] == ["sent"]
     _path(ours, PURE).unlink()
     make_channel(ours, [make_wheel(home / "wheels", Kind("third"))])  # only others could delete it

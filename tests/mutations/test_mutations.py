@@ -10,7 +10,7 @@ from tests.mutations.good import make_goods
 from tests.mutations.mutation import Mutation
 from tests.mutations.texts import TEXTS
 
-from torchyard.checks.check import check
+from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding
@@ -30,7 +30,7 @@ def goods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def findings(*packages: Path) -> list[Finding]:
     """All that is found in packages which are checked together."""
-    checked = check([read_package(path) for path in packages], POLICY, TODAY)
+    checked = apply_rules([read_package(path) for path in packages], POLICY, TODAY)
     return [finding for each in checked for finding in each.findings]
 
 

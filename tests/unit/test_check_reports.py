@@ -21,7 +21,7 @@ from torchyard.package.contents import Contents, DeviceCode
 from torchyard.reports.check.document import CheckDocument, check_document, natural
 from torchyard.reports.check.html import check_page
 from torchyard.reports.check.library_graph import library_graph
-from torchyard.reports.check.picture import PICTURE_FILTERS, Picture, Rect
+from torchyard.reports.check.picture import PICTURE_FILTERS, Rect, SvgPicture
 from torchyard.reports.check.text import (
     check_report,
     grouped,
@@ -29,7 +29,7 @@ from torchyard.reports.check.text import (
     things,
 )
 from torchyard.reports.check.treemap import squarify, treemap
-from torchyard.reports.templates import render
+from torchyard.reports.templates import render_template
 from torchyard.terminal.console import show
 
 TODAY = date(2026, 11, 15)
@@ -203,8 +203,8 @@ def test_a_page_of_hardly_anything(contents: Contents) -> None:
     Structure(page_of(contents))
 
 
-def drawn(picture: Picture) -> str:
-    return render("picture.svg", PICTURE_FILTERS, picture=picture)
+def drawn(picture: SvgPicture) -> str:
+    return render_template("picture.svg", PICTURE_FILTERS, picture=picture)
 
 
 def test_missing_libraries_have_a_sign_besides_their_colour() -> None:

@@ -10,7 +10,7 @@ from torchyard.config.failures import check_failures, load_failures
 from torchyard.config.tables import dump, header_of, parse
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.model.failure import Failure, Kind, Severity, literals
+from torchyard.model.failure import Failure, Kind, LineSeverity, literals
 from torchyard.run.diagnose import telling_lines
 from torchyard.run.failure_patterns import Known, best, stems
 
@@ -41,7 +41,7 @@ def test_the_example_is_recognised(name: str) -> None:
 def test_the_example_as_a_log_is_explained(name: str) -> None:
     failure = FAILURES[name]
     telling = telling_lines(failure.example.splitlines(), FAILURES)
-    if failure.severity in {Severity.FATAL, Severity.DOUBTFUL}:
+    if failure.severity in {LineSeverity.FATAL, LineSeverity.DOUBTFUL}:
         assert telling.name
         assert FAILURES[telling.name].priority >= failure.priority
         assert telling.kind == failure.kind

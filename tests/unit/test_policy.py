@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.contents import ABOUT, TODAY, findings, wheel
 
-from torchyard.checks.check import check
+from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy, load_policies, load_policy, parse_policy
 from torchyard.checks.rule import Finding, Severity
 from torchyard.errors import ConfigError, HostError, UsageError
@@ -27,7 +27,7 @@ def _stray(*names: str) -> Contents:
 
 def _top_level(text: str, package: Contents, today: date = TODAY) -> list[Finding]:
     policy = parse_policy("own.toml", f'{text}\n[severity]\nsbom-missing = "off"\n')
-    return list(check([package], policy, today)[0].findings)
+    return list(apply_rules([package], policy, today)[0].findings)
 
 
 def test_the_shipped_policies() -> None:
@@ -86,12 +86,12 @@ def test_an_allowance_ends() -> None:
 
 def test_an_allowance_for_nothing_is_told_once() -> None:
     policy = parse_policy("own.toml", ALLOWED)
-    first, second = check([wheel(), wheel()], policy, TODAY)
+    first, second = apply_rules([wheel(), wheel()], policy, TODAY)
     (note,) = first.findings
     assert (note.rule, note.severity) == ("top-level", Severity.NOTE)
     assert "nothing to allow" in note.what
     assert second.findings == ()
-    used = check([wheel(), _stray("LICENSE")], policy, TODAY)
+    used = apply_rules([wheel(), _stray("LICENSE")], policy, TODAY)
     assert used[0].findings == ()
 
 

@@ -15,7 +15,7 @@ from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.ops.promote import (
     Route,
-    gather,
+    gather_packages,
     head_for,
     promote,
     without_local,
@@ -50,7 +50,7 @@ def move(
     source: Channel, target: Channel, *selectors: str, drop: bool = False, variant: str = "*"
 ) -> Published:
     """Promote as the command does."""
-    found = gather(source, parse_selection(selectors, [variant]), NOW.at)
+    found = gather_packages(source, parse_selection(selectors, [variant]), NOW.at)
     assert target.objects.folder is not None
     scratch = target.objects.folder.parent / "scratch"
     scratch.mkdir(exist_ok=True)

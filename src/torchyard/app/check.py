@@ -55,7 +55,7 @@ def check_contents(
     digests: Sequence[str] = (),
 ) -> CheckDocument:
     """Check packages that were read, under a policy as it is today."""
-    from torchyard.checks.check import check
+    from torchyard.checks.check import apply_rules
     from torchyard.checks.policy import load_policy
     from torchyard.reports.check.document import check_document
 
@@ -63,7 +63,7 @@ def check_contents(
     if rules:
         policy = _only(rules, policy)
     day = current_date()
-    return check_document(check(contents, policy, day), policy, policy_name, day, digests)
+    return check_document(apply_rules(contents, policy, day), policy, policy_name, day, digests)
 
 
 def file_digests(paths: Iterable[Path]) -> list[str]:

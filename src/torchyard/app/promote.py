@@ -59,7 +59,13 @@ def promote_packages(
     """
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.gates import judge_all
-    from torchyard.publish.ops.promote import Route, gather, head_for, promote, without_local
+    from torchyard.publish.ops.promote import (
+        Route,
+        gather_packages,
+        head_for,
+        promote,
+        without_local,
+    )
     from torchyard.publish.select import parse_selection
     from torchyard.reports.publish.document import publish_document
 
@@ -68,7 +74,7 @@ def promote_packages(
     selection = parse_selection(selectors, variants, files)
     origin = open_channel(source, file)
     now = current_moment()
-    found = gather(origin, selection, now)
+    found = gather_packages(origin, selection, now)
     url = place_of(target, file)
     home = Path(home_of(file))
     home.mkdir(parents=True, exist_ok=True)
@@ -116,9 +122,9 @@ def archive_packages(
     source: "Channel", selection: "Selection", archive: str, reason: "ChangeReason", file: str
 ) -> "Channel":
     """Bring files into a channel that only keeps them, without asking its gates; return it."""
-    from torchyard.publish.ops.promote import Route, gather, head_for, promote
+    from torchyard.publish.ops.promote import Route, gather_packages, head_for, promote
 
-    found = gather(source, selection, reason.at)
+    found = gather_packages(source, selection, reason.at)
     target = open_channel(archive, file, make=True)
     with TemporaryDirectory(prefix="pin-") as scratch:
         route = Route(source, target, Path(scratch))

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from torchyard.checks.enforce import Enforcer
-from torchyard.checks.expected import order_of
+from torchyard.checks.expected import order_in_package
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding, Hit, Severity
@@ -26,7 +26,7 @@ class Checked(NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def check(packages: Sequence[Contents], policy: CheckPolicy, today: date) -> list[Checked]:
+def apply_rules(packages: Sequence[Contents], policy: CheckPolicy, today: date) -> list[Checked]:
     """Run all rules over each package; those given together are compared with each other."""
     enforcer = Enforcer(policy, today)
     found: list[list[Finding]] = []
@@ -49,7 +49,7 @@ def _rank(finding: Finding) -> tuple[int, str, str]:
 
 
 def _find(subject: Subject, enforcer: Enforcer) -> Iterator[Finding]:
-    is_own = order_of(subject.contents) is not None
+    is_own = order_in_package(subject.contents) is not None
     for rule in PACKAGE_RULES.values():
         severity = enforcer.severity(rule, is_own=is_own)
         if severity is None:

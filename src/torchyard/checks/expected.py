@@ -56,7 +56,7 @@ def expected_of(contents: Contents) -> Expected:
         platforms=label.platforms,
         compute=_compute(contents, label),
     )
-    order = order_of(contents)
+    order = order_in_package(contents)
     return expected if order is None else _as_ordered(expected, order)
 
 
@@ -91,7 +91,7 @@ def _required_compute(contents: Contents) -> str:
     return next((pinned[name] for name in _TOOLKIT if name in pinned), "")
 
 
-def order_of(contents: Contents) -> JobSpec | None:
+def order_in_package(contents: Contents) -> JobSpec | None:
     """The order from which torchyard made a package, if it carries one that can be read."""
     text = order_text(contents)
     if text is None:

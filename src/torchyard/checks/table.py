@@ -11,7 +11,7 @@ from torchyard.model.values import Value
 from torchyard.package.tables import parse_table
 
 
-class PlatformRow(Value, kw_only=True):
+class PlatformPrograms(Value, kw_only=True):
     """The format and the machines of a platform's programs; `any` has none."""
 
     tags: tuple[str, ...]
@@ -32,9 +32,9 @@ class RuleTable(Value, kw_only=True):
     libtorch: tuple[str, ...]
     devices: tuple[str, ...]
     launchers: tuple[str, ...]
-    platforms: tuple[PlatformRow, ...]
+    platforms: tuple[PlatformPrograms, ...]
 
-    def platform(self, tag: str) -> PlatformRow | None:
+    def platform(self, tag: str) -> PlatformPrograms | None:
         """The row of a platform tag, or of a conda subdir."""
         return next((row for row in self.platforms if any_match(tag, row.tags)), None)
 

@@ -7,7 +7,7 @@ from functools import cache
 from torchyard.config.tables import parse
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.model.failure import Failure, Severity, literals
+from torchyard.model.failure import Failure, LineSeverity, literals
 
 SHORTEST_LITERAL = 4
 """Each branch of a pattern needs a literal at least this long, or every line would be a suspect."""
@@ -39,5 +39,5 @@ def _problems(failure: Failure) -> Iterator[str]:
         yield "has an example that its pattern does not match"
     if min(map(len, literals(failure.pattern))) < SHORTEST_LITERAL:
         yield "has a pattern with a branch that no literal is part of"
-    if not (failure.cause and failure.fix) and failure.severity != Severity.WRAPPER:
+    if not (failure.cause and failure.fix) and failure.severity != LineSeverity.WRAPPER:
         yield "has no cause or no fix"

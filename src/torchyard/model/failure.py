@@ -17,7 +17,7 @@ class Kind(StrEnum):
     BUILD = "build"
 
 
-class Severity(StrEnum):
+class LineSeverity(StrEnum):
     """How much a line proves.
 
     A `fatal` one ends the step. After a `doubtful` one a step may well go on: downloads are tried
@@ -37,7 +37,7 @@ class Failure(Value, kw_only=True):
     title: str
     stage: str
     kind: Kind
-    severity: Severity = Severity.FATAL
+    severity: LineSeverity = LineSeverity.FATAL
     priority: int
     pattern: str
     cause: str

@@ -11,8 +11,7 @@ import msgspec
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from torchyard.checks.expected import Expected, expected_of
-from torchyard.checks.expected import order_of as carried_order
+from torchyard.checks.expected import Expected, expected_of, order_in_package
 from torchyard.checks.rule import Finding
 from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
 from torchyard.index.conda.repodata import record_of
@@ -141,7 +140,7 @@ def digests_of(path: Path) -> Digests:
 
 def _entry(contents: Contents, digests: Digests, grouping: Grouping, now: str) -> Entry:
     """What can be said of a package of any kind."""
-    expected, order = expected_of(contents), carried_order(contents)
+    expected, order = expected_of(contents), order_in_package(contents)
     return Entry(
         file=contents.file_name,
         version=expected.version,
@@ -236,7 +235,7 @@ def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings, md5
 
 
 def _libtorch(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
-    order = carried_order(contents)
+    order = order_in_package(contents)
     project = order.task.facts["name"] if order else expected_of(contents).name[3:]
     name = canonicalize_name(project)
     if not name or not entry.version:

@@ -6,7 +6,7 @@ import msgspec
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Document(msgspec.Struct, frozen=True):
+class JsonDocument(msgspec.Struct, frozen=True):
     """The base of all reports: every key is always there."""
 
 

@@ -11,7 +11,7 @@ Filters = Mapping[str, object]
 """Functions that a template applies to values, by name."""
 
 
-def render(template: str, filters: Filters, **values: object) -> str:
+def render_template(template: str, filters: Filters, **values: object) -> str:
     """Fill a template; a name that it uses and that is not given is an error."""
     environment = Environment(
         autoescape=True,

@@ -16,7 +16,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from torchyard.model.failure import Failure, Found, Severity, Telling
+from torchyard.model.failure import Failure, Found, LineSeverity, Telling
 from torchyard.run.failure_patterns import Known, best
 from torchyard.run.log_blocks import (
     CMAKE_ERROR,
@@ -160,12 +160,12 @@ class _Reader:
         if self._doubtful:
             self._open.adopt(self._doubtful, number)
 
-    def _line(self, number: int, line: str, severities: set[Severity]) -> None:
+    def _line(self, number: int, line: str, severities: set[LineSeverity]) -> None:
         """Open a block for a line that announces none, or remember that something failed."""
-        if severities & {Severity.FATAL, Severity.DOUBTFUL}:
+        if severities & {LineSeverity.FATAL, LineSeverity.DOUBTFUL}:
             self._open = LineBlock(self._known, self._limit, self._recent)
             self._open.take(number, line)
-        elif Severity.WRAPPER in severities and not self._wrapper:
+        elif LineSeverity.WRAPPER in severities and not self._wrapper:
             self._wrapper = [*self._recent, (number, line)]
 
     def _close(self) -> None:
@@ -178,9 +178,9 @@ class _Reader:
                 best(block.matches.values()) and not best(self._ninja.matches.values())
             ):
                 self._ninja = block
-        elif block.severity == Severity.WRAPPER:
+        elif block.severity == LineSeverity.WRAPPER:
             self._wrapper = self._wrapper or [(n, line.text) for n, line in block.lines.items()]
-        elif block.severity == Severity.DOUBTFUL:
+        elif block.severity == LineSeverity.DOUBTFUL:
             self._doubtful = block
         elif not self._fatal:
             self._fatal = block

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
-from torchyard.model.failure import Failure, Severity, literals
+from torchyard.model.failure import Failure, LineSeverity, literals
 
 SPECIFIC = 50
 """A failure with a lower priority names no cause of its own: compiler error, exception …"""
@@ -29,7 +29,7 @@ class Match(NamedTuple):
     values: Mapping[str, str]
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> LineSeverity:
         return self.failure.severity
 
     @property
@@ -83,9 +83,9 @@ class Known:
         if not names:
             return []
         found = list(self._search(line, names))
-        if any(match.severity == Severity.WRAPPER for match in found):
+        if any(match.severity == LineSeverity.WRAPPER for match in found):
             # A wrapper's line looks like an error of its own: `error: command 'gcc' failed`.
-            return [m for m in found if m.severity == Severity.WRAPPER or m.specific]
+            return [m for m in found if m.severity == LineSeverity.WRAPPER or m.specific]
         return found
 
     def _search(self, line: str, names: list[str]) -> Iterator[Match]:
@@ -124,5 +124,5 @@ def _parts(word: str) -> set[str]:
 
 def best(matches: Iterable[Match]) -> Match | None:
     """The one that says most; of equals the first."""
-    telling = (m for m in matches if m.severity != Severity.WRAPPER)
+    telling = (m for m in matches if m.severity != LineSeverity.WRAPPER)
     return max(telling, key=lambda match: match.failure.priority, default=None)

@@ -7,7 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterable
 
-from torchyard.model.failure import Found, LogLine, Severity
+from torchyard.model.failure import Found, LineSeverity, LogLine
 from torchyard.run.failure_patterns import Known, Match, best
 
 WIDTH = 300
@@ -56,10 +56,10 @@ class Block:
         self._quotes = 0
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> LineSeverity:
         """How much the block proves: as much as the best of its lines, if any is known."""
         severities = {match.severity for match in self.matches.values()}
-        return next((s for s in Severity if s in severities), Severity.FATAL)
+        return next((s for s in LineSeverity if s in severities), LineSeverity.FATAL)
 
     def adopt(self, other: "Block", number: int) -> None:
         """Take over what was said shortly before this block, at a given line, began."""
@@ -98,7 +98,7 @@ class Block:
     def look(self, number: int, line: str) -> list[Match]:
         """Keep a line that tells something, and the lines that belong to it."""
         matches = self.known.matches(line)
-        telling = [m for m in matches if m.severity != Severity.WRAPPER]
+        telling = [m for m in matches if m.severity != LineSeverity.WRAPPER]
         if telling:
             for lead in self._leads():
                 self.add(*lead)
@@ -145,9 +145,9 @@ class LineBlock(Block):
         if (self.last and number - self.last > _GAP) or PROGRESS.match(line):
             return False
         severities = {match.severity for match in self.known.matches(line)}
-        proves = {Severity.FATAL}
-        if not self.matches or self.severity == Severity.DOUBTFUL:
-            proves.add(Severity.DOUBTFUL)
+        proves = {LineSeverity.FATAL}
+        if not self.matches or self.severity == LineSeverity.DOUBTFUL:
+            proves.add(LineSeverity.DOUBTFUL)
         if severities and not severities & proves:
             return True  # an echo, or something else
         self.look(number, line)
@@ -225,10 +225,10 @@ class PythonBlock(Block):
         self._text: list[str] = []
 
     @property
-    def severity(self) -> Severity:
+    def severity(self) -> LineSeverity:
         """A traceback is the end of a program, unless it only says that another one failed."""
         known = super().severity
-        return known if known == Severity.WRAPPER else Severity.FATAL
+        return known if known == LineSeverity.WRAPPER else LineSeverity.FATAL
 
     def take(self, number: int, line: str) -> bool:
         if line.lstrip().startswith((*_CHAIN, TRACEBACK)):

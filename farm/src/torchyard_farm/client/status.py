@@ -10,7 +10,7 @@ from rich.table import Table
 
 from torchyard.errors import HostError
 from torchyard.model.quantity import show_count
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 from torchyard.terminal.console import printable
 from torchyard_farm.client.failing import FailingState, failing_report, read_failing
 from torchyard_farm.client.runs import RunState, read_runs, runs_report
@@ -24,7 +24,7 @@ _LATEST = 500
 """How many failures are looked at, to tell what to do about them."""
 
 
-class WorkerState(Document, kw_only=True):
+class WorkerState(JsonDocument, kw_only=True):
     """An agent of a machine; `lacks` is what that has less of than `farm.toml` says."""
 
     name: str
@@ -33,7 +33,7 @@ class WorkerState(Document, kw_only=True):
     lacks: tuple[str, ...]
 
 
-class HeldJob(Document, kw_only=True):
+class HeldJob(JsonDocument, kw_only=True):
     """A job that is not tried any more until somebody looks.
 
     `verdict` is `quarantined`, for one that machines were lost with, or `given up`.
@@ -44,7 +44,7 @@ class HeldJob(Document, kw_only=True):
     why: str
 
 
-class PlanState(Document, kw_only=True):
+class PlanState(JsonDocument, kw_only=True):
     """How far a plan is: its jobs, those that ended, and those that wait or run."""
 
     id: str
@@ -56,7 +56,7 @@ class PlanState(Document, kw_only=True):
     held: tuple[HeldJob, ...]
 
 
-class UnreadablePlan(Document, kw_only=True):
+class UnreadablePlan(JsonDocument, kw_only=True):
     """A plan whose file can't be read: the master passes it over. `hint` is what to do."""
 
     id: str
@@ -64,7 +64,7 @@ class UnreadablePlan(Document, kw_only=True):
     hint: str
 
 
-class Status(Document, kw_only=True):
+class Status(JsonDocument, kw_only=True):
     """What `farm status --json` prints."""
 
     version: Literal[1]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from torchyard.checks.expected import order_of
+from torchyard.checks.expected import order_in_package
 from torchyard.checks.loader.resolve import folders, is_program, resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.rules.linking import and_others
@@ -29,7 +29,7 @@ class Wanted(NamedTuple):
 def wanted_of(subject: Subject) -> Wanted | None:
     """The policy of a package that torchyard made: it carries its order; None for all others."""
     contents, expected = subject.contents, subject.expected
-    order = order_of(contents)
+    order = order_in_package(contents)
     if order is None:
         return None
     form = format_of(contents)

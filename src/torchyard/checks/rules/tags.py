@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
-from torchyard.checks.table import PlatformRow, load_rule_table
+from torchyard.checks.table import PlatformPrograms, load_rule_table
 from torchyard.model.matrix import any_match
 from torchyard.package.conda.index import INDEX, conda_index, is_conda
 from torchyard.package.conda.name import SUFFIXES
@@ -88,7 +88,7 @@ def _programs(subject: Subject) -> Iterator[tuple[str, Binary]]:
             yield member, file.binary
 
 
-def _misfit(binary: Binary, tag: str, row: PlatformRow) -> str:
+def _misfit(binary: Binary, tag: str, row: PlatformPrograms) -> str:
     """Why a file does not belong into a package with a tag; empty if it does."""
     machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}
     if binary.format != row.format or not machines.issuperset(row.machines):

@@ -6,7 +6,7 @@ import msgspec
 from packaging.tags import Tag
 from packaging.utils import parse_wheel_filename
 
-from torchyard.checks.expected import expected_of, order_of
+from torchyard.checks.expected import expected_of, order_in_package
 from torchyard.errors import HostError
 from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Stage
@@ -82,6 +82,6 @@ def read_package_under_test(path: Path) -> PackageUnderTest:
 
 
 def _commit(contents: Contents) -> str:
-    order = order_of(contents)
+    order = order_in_package(contents)
     tasks = order.tasks if order else ()
     return next((task.text("commit") for task in tasks if task.stage is Stage.SOURCE), "")

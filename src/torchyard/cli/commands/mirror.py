@@ -58,12 +58,12 @@ def command(
     from torchyard.host.http import redact_url
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.mirror.mirror import Mirror
-    from torchyard.publish.mirror.select import Wanted, check_python, check_variant
+    from torchyard.publish.mirror.select import MirrorRequest, check_python, check_variant
     from torchyard.reports.document import encode
     from torchyard.reports.index_check.document import mirror_document
     from torchyard.reports.index_check.text import mirror_report
 
-    wanted = Wanted(
+    wanted = MirrorRequest(
         selects=selects,
         pythons=tuple(map(check_python, pythons)),
         platforms=platforms,

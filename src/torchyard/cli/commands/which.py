@@ -12,7 +12,7 @@ from torchyard.errors import SelectionError, UsageError
 from torchyard.terminal.console import show, write
 
 if TYPE_CHECKING:
-    from torchyard.publish.resolve.compatibility import Facts, Kind
+    from torchyard.publish.resolve.compatibility import Kind, MachineFacts
 
 
 @click.command("which")
@@ -74,10 +74,10 @@ def command(
         raise SelectionError(msg, hint="other facts may: see `torchyard which --help`")
 
 
-def _facts(given: dict[str, str | None]) -> "Facts":
+def _facts(given: dict[str, str | None]) -> "MachineFacts":
     """What the command line says of the machine; what it does not say is looked up here."""
     from torchyard.host import machine
-    from torchyard.publish.resolve.compatibility import Facts
+    from torchyard.publish.resolve.compatibility import MachineFacts
 
     tables = load_tables()
     platform = given["platform"] or machine.platform_name()
@@ -92,7 +92,7 @@ def _facts(given: dict[str, str | None]) -> "Facts":
     for name in ("glibc", "driver", "cuda", "rocm"):
         _check_number(name, given[name], least=2 if name == "glibc" else 1)
     look = here and not gpus
-    return Facts(
+    return MachineFacts(
         python=python,
         platform=platform,
         glibc=given["glibc"] or (machine.glibc_version() if here else ""),

@@ -29,7 +29,7 @@ _KNOWN = hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}
 """Hashes that can be compared; those left out may have any length."""
 
 
-class Facts(NamedTuple):
+class ResolverMetadata(NamedTuple):
     """What resolvers read of a wheel's METADATA."""
 
     requires: tuple[str, ...]
@@ -41,7 +41,7 @@ class Looked(NamedTuple):
     """What was found at a file, and what its METADATA says, if anybody could read it."""
 
     hits: tuple[IndexHit, ...]
-    facts: Facts | None = None
+    facts: ResolverMetadata | None = None
 
 
 class FileAudit(NamedTuple):
@@ -170,7 +170,7 @@ def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
     return ""
 
 
-def _facts(text: bytes, link: Link, found: list[IndexHit]) -> Facts | None:
+def _facts(text: bytes, link: Link, found: list[IndexHit]) -> ResolverMetadata | None:
     try:
         fields, _ = parse_metadata(text.decode())
     except (UnicodeDecodeError, BuildError) as error:
@@ -178,7 +178,7 @@ def _facts(text: bytes, link: Link, found: list[IndexHit]) -> Facts | None:
         return None
     python = "".join(values(fields, "Requires-Python")[:1])
     found += _python_hits(link, python)
-    return Facts(
+    return ResolverMetadata(
         tuple(sorted(values(fields, "Requires-Dist"))),
         python,
         tuple(sorted(values(fields, "Provides-Extra"))),
@@ -200,7 +200,7 @@ def _python_hits(link: Link, metadata: str) -> Iterator[IndexHit]:
         yield IndexHit(rules.REQUIRES_PYTHON, link.file, what)
 
 
-def required_names(facts: Facts) -> set[str]:
+def required_names(facts: ResolverMetadata) -> set[str]:
     """The projects that are looked up by their names; those with an address are not."""
     names: set[str] = set()
     for text in facts.requires:

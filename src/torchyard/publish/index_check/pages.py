@@ -15,7 +15,7 @@ from torchyard.index.filename import SDISTS, read_name
 from torchyard.index.simple.read import Link, Listing
 from torchyard.model.values import Value
 from torchyard.package.wheel.name import is_wheel_name
-from torchyard.publish.index_check.files import Facts
+from torchyard.publish.index_check.files import ResolverMetadata
 from torchyard.publish.index_check.findings import IndexHit
 
 _ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*:)?//")
@@ -182,9 +182,9 @@ def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
             yield IndexHit(rules.YANKED, where, what)
 
 
-def metadata_hits(facts: Mapping[str, Facts]) -> Iterator[IndexHit]:
+def metadata_hits(facts: Mapping[str, ResolverMetadata]) -> Iterator[IndexHit]:
     """Compare the wheels of each version; the odd ones are told."""
-    groups: dict[Version | None, dict[str, Facts]] = {}
+    groups: dict[Version | None, dict[str, ResolverMetadata]] = {}
     for file, said in facts.items():
         groups.setdefault(_version_of(file, ""), {})[file] = said
     for group in groups.values():

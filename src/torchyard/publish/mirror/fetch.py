@@ -32,7 +32,7 @@ def strong_hash(hashes: Mapping[str, str]) -> tuple[str, str] | None:
     return next(((kind, hashes[kind]) for kind in _STRONG if kind in hashes), None)
 
 
-def fetch(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int], None]) -> Fetched:
+def fetch_link(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int], None]) -> Fetched:
     """Fetch a file into a folder of its own. What is there of it already is not fetched again.
 
     A file that was begun earlier and comes out wrong is fetched once more from its beginning.

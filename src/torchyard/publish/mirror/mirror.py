@@ -28,8 +28,8 @@ from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import parse_part
 from torchyard.publish.index_check.simple import read_pages
-from torchyard.publish.mirror.fetch import fetch, strong_hash
-from torchyard.publish.mirror.select import Chosen, Wanted, choose, parse_selects
+from torchyard.publish.mirror.fetch import fetch_link, strong_hash
+from torchyard.publish.mirror.select import MirrorFile, MirrorRequest, choose_files, parse_selects
 from torchyard.publish.publish import add
 from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
 from torchyard.publish.upload import FILES, upload
@@ -44,7 +44,7 @@ Fate = Literal["new", "sent", "there"]
 class Mirrored(NamedTuple):
     """A file that is wanted, what has to be done for it, and what a channel says of it then."""
 
-    chosen: Chosen
+    chosen: MirrorFile
     fate: Fate
     entry: Entry | None = None
 
@@ -68,12 +68,12 @@ class Mirror:
         self._now = now
         self._seen = 0
 
-    def look(self, wanted: Wanted, *, unhashed: bool) -> list[Mirrored]:
+    def look(self, wanted: MirrorRequest, *, unhashed: bool) -> list[Mirrored]:
         """Everything that is wanted, and what has to be done for it."""
         chosen = [
             one
             for project, requirements in parse_selects(wanted.selects).items()
-            for one in choose(project, self._files(project), requirements, wanted)
+            for one in choose_files(project, self._files(project), requirements, wanted)
         ]
         if not chosen:
             msg = f"{redact_url(self._source)} has no file for {', '.join(wanted.selects)}"
@@ -105,7 +105,7 @@ class Mirror:
             raise SelectionError(msg, hint="is it the address of the list of projects?")
         return pages.files
 
-    def _fate(self, there: Mapping[tuple[str, str, str], Entry], chosen: Chosen) -> Mirrored:
+    def _fate(self, there: Mapping[tuple[str, str, str], Entry], chosen: MirrorFile) -> Mirrored:
         link = chosen.link
         known = there.get((chosen.project, link.file, chosen.variant))
         digest = link.hashes.get("sha256")
@@ -130,7 +130,7 @@ class Mirror:
         entry = self._entry(chosen, digest, meta.size, sidecar or b"", provenance=provenance)
         return Mirrored(chosen, "sent", entry)
 
-    def _new(self, chosen: Chosen) -> Mirrored:
+    def _new(self, chosen: MirrorFile) -> Mirrored:
         """A file to fetch; HTML does not tell its size, but the server does."""
         link = chosen.link
         if link.size is None:
@@ -140,7 +140,7 @@ class Mirror:
         return Mirrored(chosen, "new")
 
     def _entry(
-        self, chosen: Chosen, digest: str, size: int, metadata: bytes, *, provenance: bool
+        self, chosen: MirrorFile, digest: str, size: int, metadata: bytes, *, provenance: bool
     ) -> Entry:
         link = chosen.link
         return Entry(
@@ -184,7 +184,7 @@ class Mirror:
         return Taken(head, done)
 
     def _publish(self, files: Sequence[Mirrored], order: ChangeReason) -> Head:
-        parts: dict[str, list[tuple[Chosen, Entry]]] = {}
+        parts: dict[str, list[tuple[MirrorFile, Entry]]] = {}
         keys: list[str] = []
         for chosen, _, entry in files:
             if entry is not None:
@@ -193,12 +193,12 @@ class Mirror:
         edits: dict[str, Edit] = {part: partial(_add, part, found) for part, found in parts.items()}
         return self._channel.commit(edits, order, partial(self._sure, keys))
 
-    def _take(self, chosen: Chosen, heard: ProgressLine) -> Entry | PublishError:
+    def _take(self, chosen: MirrorFile, heard: ProgressLine) -> Entry | PublishError:
         """Fetch a file and send it. One that is refused does not keep others from coming."""
         link = chosen.link
         folder = self._spool / sha256(f"{link.url} {link.hashes}".encode()).hexdigest()[:32]
         try:
-            fetched = fetch(self._reach, link, folder, heard)
+            fetched = fetch_link(self._reach, link, folder, heard)
             metadata = _metadata(chosen, fetched.path)
             provenance = self._provenance(chosen, fetched.sha256)
         except PublishError as error:
@@ -214,7 +214,7 @@ class Mirror:
         shutil.rmtree(folder)
         return entry
 
-    def _provenance(self, chosen: Chosen, digest: str) -> bytes:
+    def _provenance(self, chosen: MirrorFile, digest: str) -> bytes:
         link = chosen.link
         if not link.provenance:
             return b""
@@ -245,7 +245,7 @@ def _requires_python(link: Link, metadata: bytes) -> str:
     return "".join(values(fields_of(metadata), "Requires-Python")[:1])
 
 
-def _metadata(chosen: Chosen, path: Path) -> bytes:
+def _metadata(chosen: MirrorFile, path: Path) -> bytes:
     """The METADATA of a wheel, which has to be the one that its index promises."""
     link = chosen.link
     if not is_wheel_name(link.file):
@@ -261,7 +261,7 @@ def _metadata(chosen: Chosen, path: Path) -> bytes:
     return text
 
 
-def _add(part: str, found: Sequence[tuple[Chosen, Entry]], state: State) -> State:
+def _add(part: str, found: Sequence[tuple[MirrorFile, Entry]], state: State) -> State:
     """A state with these files. What the other index has yanked is yanked here, too."""
     known = {(entry.file, entry.variant): entry for entry in state.entries}
     fresh = [entry for _, entry in found if not _has(known.get((entry.file, entry.variant)), entry)]
@@ -282,7 +282,7 @@ def _has(known: Entry | None, entry: Entry) -> bool:
     return known is not None and known.sha256 == entry.sha256
 
 
-def _yanked(found: Iterable[tuple[Chosen, Entry]]) -> Iterator[tuple[tuple[str, str], str]]:
+def _yanked(found: Iterable[tuple[MirrorFile, Entry]]) -> Iterator[tuple[tuple[str, str], str]]:
     for chosen, entry in found:
         if chosen.link.yanked is not None:
             yield (entry.file, entry.variant), chosen.link.yanked

@@ -21,7 +21,7 @@ _PYTHON = re.compile(r"cp[0-9]{2,}t?")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
-class Wanted(Value, kw_only=True):
+class MirrorRequest(Value, kw_only=True):
     """A subset of an index. Without Pythons or platforms, those of all are wanted."""
 
     selects: tuple[str, ...]
@@ -34,7 +34,7 @@ class Wanted(Value, kw_only=True):
     """For all files, in place of what their versions say."""
 
 
-class Chosen(NamedTuple):
+class MirrorFile(NamedTuple):
     """A file that is wanted."""
 
     project: str
@@ -75,15 +75,15 @@ def check_variant(name: str) -> str:
     return name
 
 
-def choose(
-    project: str, files: Iterable[Link], requirements: Iterable[Requirement], wanted: Wanted
-) -> list[Chosen]:
+def choose_files(
+    project: str, files: Iterable[Link], requirements: Iterable[Requirement], wanted: MirrorRequest
+) -> list[MirrorFile]:
     """The files of a project that are wanted. Early releases are, if there is nothing else."""
     named = [(link, one) for link, one in _named(project, files) if _fits(one, wanted)]
     versions = {one.version for _, one in named}
     taken = {version for one in requirements for version in one.specifier.filter(versions)}
     return [
-        Chosen(project, link, str(one.version), _variant(str(one.version), wanted))
+        MirrorFile(project, link, str(one.version), _variant(str(one.version), wanted))
         for link, one in named
         if one.version in taken
     ]
@@ -98,7 +98,7 @@ def _named(project: str, files: Iterable[Link]) -> Iterator[tuple[Link, Named]]:
                 yield link, name
 
 
-def _fits(one: Named, wanted: Wanted) -> bool:
+def _fits(one: Named, wanted: MirrorRequest) -> bool:
     """Whether a file is for a Python and a platform that are wanted; sources are for none."""
     if not one.tags:
         return not wanted.pythons and not wanted.platforms
@@ -113,6 +113,6 @@ def _fits(one: Named, wanted: Wanted) -> bool:
     )
 
 
-def _variant(version: str, wanted: Wanted) -> str:
+def _variant(version: str, wanted: MirrorRequest) -> str:
     """What was asked for, or the compute in a local version; a file without fits all variants."""
     return local_compute(version) if wanted.variant is None else wanted.variant

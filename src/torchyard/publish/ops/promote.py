@@ -76,7 +76,7 @@ def head_for(source: Channel, target: Channel, name: str) -> Head:
     return head
 
 
-def gather(source: Channel, selection: Selection, at: str) -> list[Promotion]:
+def gather_packages(source: Channel, selection: Selection, at: str) -> list[Promotion]:
     """All packages that are meant, with what is beside them; what was taken back is refused."""
     head = source.head()
     chosen = choose(source, head, selection)
@@ -198,7 +198,9 @@ def _relabelled(route: Route, one: Promotion) -> Promotion:
     entry = one.package.entry
     folder = Path(mkdtemp(dir=route.scratch))  # variants may have equal names
     old = folder / entry.file
-    fetch(route.source.objects, key_of(parse_part(one.origin.part), entry), entry.sha256, old)
+    fetch_package(
+        route.source.objects, key_of(parse_part(one.origin.part), entry), entry.sha256, old
+    )
     path = repair(old, [_DROP], folder / "new").path
     old.unlink()
     digests = digests_of(path)
@@ -251,11 +253,11 @@ def _carry(route: Route, one: Promotion) -> None:
         return
     with TemporaryDirectory(dir=route.scratch) as folder:
         path = Path(folder, entry.file)
-        fetch(source, key, entry.sha256, path)
+        fetch_package(source, key, entry.sha256, path)
         upload(target, [package._replace(path=path)])
 
 
-def fetch(objects: Objects, key: str, digest: str, path: Path) -> None:
+def fetch_package(objects: Objects, key: str, digest: str, path: Path) -> None:
     """Fetch an object into a file; one with other bytes than expected is an error."""
     found = sha256()
     try:

@@ -20,7 +20,7 @@ from torchyard.publish.channel.draft import ROOTS, ChangeReason, Edit
 from torchyard.publish.channel.head import Head, Pin, changes_within, live_states, state_key
 from torchyard.publish.channel.layout import PartName, key_of, parse_part, settle
 from torchyard.publish.ops.orphans import Orphans, find_orphans
-from torchyard.publish.ops.retention import Keep, outdated, pinned
+from torchyard.publish.ops.retention import Keep, outdated, pinned_files
 from torchyard.publish.select import Chosen, project_of, public
 from torchyard.publish.staged import METADATA, PROVENANCE
 
@@ -181,7 +181,7 @@ def _spared(look: _Look) -> _Look:
 
 def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
     """The keys of files that are shown, have not been hidden for long, or are pinned."""
-    stay = pinned(pins)
+    stay = pinned_files(pins)
     hidden = (
         one.entry
         for one in state.hidden

@@ -39,7 +39,7 @@ def outdated(
     for entry in entries:
         versions = found.setdefault(project_of(part, entry), {})
         versions.setdefault(public(entry.version), []).append(entry)
-    kept = pinned(pins)
+    kept = pinned_files(pins)
     return [
         entry
         for project, versions in found.items()
@@ -65,6 +65,6 @@ def _is_new(entries: Iterable[Entry], since: str) -> bool:
     return bool(since) and any(entry.uploaded >= since for entry in entries)
 
 
-def pinned(pins: Iterable[Pin]) -> set[tuple[str, str]]:
+def pinned_files(pins: Iterable[Pin]) -> set[tuple[str, str]]:
     """Projects and their versions that stay."""
     return {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}

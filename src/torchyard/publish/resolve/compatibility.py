@@ -26,7 +26,7 @@ _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _ANYWHERE = "anywhere"
 
 
-class Facts(Value, kw_only=True):
+class MachineFacts(Value, kw_only=True):
     """What is known of a machine. What is empty is not there, but for glibc: it is not known."""
 
     python: str
@@ -81,7 +81,7 @@ class Grade(NamedTuple):
 class Fitter:
     """A machine that packages are tried on."""
 
-    def __init__(self, facts: Facts, tables: Tables) -> None:
+    def __init__(self, facts: MachineFacts, tables: Tables) -> None:
         self.facts = facts
         self.tables = tables
 
@@ -249,7 +249,7 @@ def _somewhere(python: str) -> frozenset[Tag]:
     return frozenset(_tags(python, [_ANYWHERE]))
 
 
-def _platforms(facts: Facts, tables: Tables) -> list[str]:
+def _platforms(facts: MachineFacts, tables: Tables) -> list[str]:
     """What wheels for a machine may be tagged with, the best first."""
     system, _, machine = facts.platform.partition("-")
     if system == "macos":

@@ -14,10 +14,10 @@ from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.resolve.compatibility import (
-    Facts,
     Fitter,
     Grade,
     Kind,
+    MachineFacts,
     Misfit,
     Reason,
     conda_record,
@@ -34,12 +34,12 @@ class Other(NamedTuple):
     misfit: Misfit
 
 
-class Answer(NamedTuple):
+class Resolution(NamedTuple):
     """The package to take, if one fits, and all others of the project."""
 
     project: str
     kind: Kind
-    facts: Facts
+    facts: MachineFacts
     choice: Entry | None
     others: tuple[Other, ...]
     notes: tuple[str, ...] = ()
@@ -67,8 +67,8 @@ class _Candidate(NamedTuple):
 
 
 def find_package(
-    channel: ChannelReader, wanted: Requirement, kind: Kind, facts: Facts, tables: Tables
-) -> Answer:
+    channel: ChannelReader, wanted: Requirement, kind: Kind, facts: MachineFacts, tables: Tables
+) -> Resolution:
     """Choose the newest version that fits; of that, the best variant for the machine's GPU."""
     fitter = Fitter(facts, tables)
     candidates = [
@@ -89,10 +89,10 @@ def find_package(
     if best and kind == "wheel":
         notes += _whole_index(candidates, best, wanted)
     choice = best.entry if best else None
-    return Answer(wanted.name, kind, facts, choice, others, tuple(notes))
+    return Resolution(wanted.name, kind, facts, choice, others, tuple(notes))
 
 
-def commands(answer: Answer, address: str) -> dict[str, str]:
+def commands(answer: Resolution, address: str) -> dict[str, str]:
     """What to type to get the package, by program; `address` is where readers find the channel."""
     entry = answer.choice
     if entry is None:
@@ -185,7 +185,9 @@ def _name(entry: Entry, other: Entry) -> str:
     return next(told, entry.file)
 
 
-def _notes(candidates: Sequence[_Candidate], best: _Candidate, facts: Facts) -> Iterator[str]:
+def _notes(
+    candidates: Sequence[_Candidate], best: _Candidate, facts: MachineFacts
+) -> Iterator[str]:
     """What would surprise people."""
     if best.why_yanked:
         yield f"{best.entry.version} {best.why_yanked}"

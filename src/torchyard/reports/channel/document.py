@@ -7,10 +7,10 @@ from torchyard.publish.channel.head import Head
 from torchyard.publish.ops.pin import PinPage
 from torchyard.publish.ops.prune import Pruned
 from torchyard.publish.select import Chosen, What
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 
 
-class ChangedFileDocument(Document, kw_only=True):
+class ChangedFileDocument(JsonDocument, kw_only=True):
     """A file of a channel, and what became of it."""
 
     part: str
@@ -22,7 +22,7 @@ class ChangedFileDocument(Document, kw_only=True):
     what: What
 
 
-class ChangedDocument(Document, kw_only=True):
+class ChangedDocument(JsonDocument, kw_only=True):
     """`torchyard yank --json`, `rollback --json`, and `pin --remove --json`, which has no files."""
 
     version: Literal[1] = 1
@@ -31,7 +31,7 @@ class ChangedDocument(Document, kw_only=True):
     files: list[ChangedFileDocument]
 
 
-class PruneDocument(Document, kw_only=True):
+class PruneDocument(JsonDocument, kw_only=True):
     """`torchyard prune --json`: what was done, or with `dry_run` would be.
 
     `left` counts files that are old enough, but may be gone back to or are somebody else's to
@@ -50,7 +50,7 @@ class PruneDocument(Document, kw_only=True):
     mended: list[str]
 
 
-class LoggedDocument(Document, kw_only=True):
+class LoggedDocument(JsonDocument, kw_only=True):
     """One change, and the parts of the channel that it changed."""
 
     generation: int
@@ -59,7 +59,7 @@ class LoggedDocument(Document, kw_only=True):
     parts: list[str]
 
 
-class LogDocument(Document, kw_only=True):
+class LogDocument(JsonDocument, kw_only=True):
     """`torchyard index log --json`: the changes that can be taken back, the newest first."""
 
     version: Literal[1] = 1
@@ -68,7 +68,7 @@ class LogDocument(Document, kw_only=True):
     changes: list[LoggedDocument]
 
 
-class MendDocument(Document, kw_only=True):
+class MendDocument(JsonDocument, kw_only=True):
     """`torchyard index mend --json`: the pages that were written anew."""
 
     version: Literal[1] = 1
@@ -76,7 +76,7 @@ class MendDocument(Document, kw_only=True):
     pages: list[str]
 
 
-class PinDocument(Document, kw_only=True):
+class PinDocument(JsonDocument, kw_only=True):
     """`torchyard pin --json`: the page of the pin, as it is in the channel."""
 
     version: Literal[1] = 1

@@ -13,13 +13,13 @@ from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
 from torchyard.model.canonical import fingerprint
 from torchyard.package.contents import Binary, Contents, File
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
 
 _NOBODY = (How.MISSING, How.UNDECLARED)
 
 
-class DeviceDocument(Document, kw_only=True):
+class DeviceDocument(JsonDocument, kw_only=True):
     """Programs for one architecture of GPUs."""
 
     kind: Literal["cubin", "ptx", "hsaco"]
@@ -28,7 +28,7 @@ class DeviceDocument(Document, kw_only=True):
     bytes: int
 
 
-class LibraryDocument(Document, kw_only=True):
+class LibraryDocument(JsonDocument, kw_only=True):
     """A program or library; of its symbols only their number."""
 
     member: str
@@ -51,7 +51,7 @@ class LibraryDocument(Document, kw_only=True):
     minimum_system: str
 
 
-class PackageDocument(Document, kw_only=True):
+class PackageDocument(JsonDocument, kw_only=True):
     """A package: what its name promises, what is in it, and what was found.
 
     `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
@@ -77,7 +77,7 @@ class PackageDocument(Document, kw_only=True):
     findings: list[Finding]
 
 
-class CheckDocument(Document, kw_only=True):
+class CheckDocument(JsonDocument, kw_only=True):
     """`torchyard check --json`: `findings` counts them by severity, over all packages.
 
     `policy_digest` is that of what the policy says, whatever it is called.
@@ -92,7 +92,7 @@ class CheckDocument(Document, kw_only=True):
     packages: list[PackageDocument]
 
 
-class RuleDocument(Document, kw_only=True):
+class RuleDocument(JsonDocument, kw_only=True):
     """A rule, and its page."""
 
     id: str
@@ -101,7 +101,7 @@ class RuleDocument(Document, kw_only=True):
     page: str
 
 
-class RulesDocument(Document, kw_only=True):
+class RulesDocument(JsonDocument, kw_only=True):
     """`torchyard explain rule --json`: all rules, or the one that is asked for."""
 
     version: Literal[1] = 1

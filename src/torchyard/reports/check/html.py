@@ -14,10 +14,10 @@ from torchyard.reports.check.document import (
     PackageDocument,
 )
 from torchyard.reports.check.library_graph import glibc_ceiling, library_graph
-from torchyard.reports.check.picture import PICTURE_FILTERS, Picture
-from torchyard.reports.check.text import facts, grouped, paragraphs, things
+from torchyard.reports.check.picture import PICTURE_FILTERS, SvgPicture
+from torchyard.reports.check.text import grouped, package_facts, paragraphs, things
 from torchyard.reports.check.treemap import KINDS, file_kind, stored, treemap
-from torchyard.reports.templates import Filters, render
+from torchyard.reports.templates import Filters, render_template
 
 _WIDE, _NARROW = (1200, 620), (366, 620)
 """Pictures are drawn twice: for screens and for telephones."""
@@ -36,8 +36,8 @@ class _Article(NamedTuple):
     id: str
     package: PackageDocument
     largest: list[File]
-    maps: tuple[Picture, ...]
-    graphs: tuple[Picture, ...]
+    maps: tuple[SvgPicture, ...]
+    graphs: tuple[SvgPicture, ...]
 
     @property
     def sections(self) -> list[str]:
@@ -62,7 +62,7 @@ def check_page(
         )
     ]
     count = show_count(len(articles), "package")
-    return render(
+    return render_template(
         "check.html",
         _FILTERS,
         title=articles[0].package.file if len(articles) == 1 else count,
@@ -95,7 +95,7 @@ def _counts(findings: Iterable[Finding]) -> str:
 
 
 def _facts(package: PackageDocument) -> list[tuple[str, str]]:
-    said = facts(package)
+    said = package_facts(package)
     if package.device:
         said["device code"] = ", ".join(code.arch for code in package.device)
     return list(said.items())

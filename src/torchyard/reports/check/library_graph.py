@@ -6,7 +6,7 @@ from typing import NamedTuple
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import is_library
 from torchyard.reports.check.document import LibraryDocument, PackageDocument
-from torchyard.reports.check.picture import LETTER, LINE, Label, Line, Picture, Rect, Shape
+from torchyard.reports.check.picture import LETTER, LINE, Line, PictureText, Rect, Shape, SvgPicture
 from torchyard.terminal.board import shorten
 
 _WIDTH, _PAD = 164, 6
@@ -40,13 +40,13 @@ class LibraryGraph(NamedTuple):
     edges: dict[str, set[str]]
 
 
-def library_graph(package: PackageDocument, width: int) -> Picture:
+def library_graph(package: PackageDocument, width: int) -> SvgPicture:
     """Draw the libraries of a package in layers: each is below all that need it."""
     graph = _graph(package)
     places = _places(graph, width)
     height = max(place.y + place.height for place in places.values()) + _GAP
     missing = sum(node.kind == "missing" for node in graph.nodes.values())
-    return Picture(
+    return SvgPicture(
         "graph",
         width,
         round(height),
@@ -223,7 +223,7 @@ def _edge(source: Rect, target: Rect, kind: str) -> Line:
 def _shape(node: LibraryNode, place: Rect) -> Shape:
     room = int((place.width - 10) / LETTER)
     texts = tuple(
-        Label(round(place.x) + 6, place.y + _PAD + LINE * number - 4, shorten(line, room))
+        PictureText(round(place.x) + 6, place.y + _PAD + LINE * number - 4, shorten(line, room))
         for number, line in enumerate(node.lines, start=1)
     )
     return Shape(node.kind, node.title, place._replace(x=round(place.x)), texts, corner=4)

@@ -17,7 +17,7 @@ class Rect(NamedTuple):
     height: float
 
 
-class Label(NamedTuple):
+class PictureText(NamedTuple):
     """Words in a shape; `y` is that of their base line."""
 
     x: float
@@ -31,7 +31,7 @@ class Shape(NamedTuple):
     kind: str
     title: str
     place: Rect
-    texts: tuple[Label, ...]
+    texts: tuple[PictureText, ...]
     corner: int = 0
     """The radius of its corners."""
 
@@ -43,7 +43,7 @@ class Line(NamedTuple):
     path: str
 
 
-class Picture(NamedTuple):
+class SvgPicture(NamedTuple):
     """A picture with a title and a description, for those who do not see it."""
 
     name: str

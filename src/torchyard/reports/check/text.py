@@ -48,11 +48,11 @@ def check_report(document: CheckDocument, readable: Mapping[str, str] = {}) -> R
 
 
 def _facts(package: PackageDocument) -> RenderableType:
-    rows = ((name, printable(value)) for name, value in facts(package).items())
+    rows = ((name, printable(value)) for name, value in package_facts(package).items())
     return Padding(table((word(), folded()), rows, header=False), (0, 0, 0, 2))
 
 
-def facts(package: PackageDocument) -> dict[str, str]:
+def package_facts(package: PackageDocument) -> dict[str, str]:
     """What is told first of a package."""
     said = {
         "project": f"{package.name} {package.release}".strip(),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from torchyard.model.quantity import show_count, show_size
 from torchyard.package.contents import File
-from torchyard.reports.check.picture import LETTER, LINE, Label, Picture, Rect, Shape
+from torchyard.reports.check.picture import LETTER, LINE, PictureText, Rect, Shape, SvgPicture
 from torchyard.terminal.board import shorten
 
 _SMALLEST = 420
@@ -33,10 +33,10 @@ class Area(NamedTuple):
     parts: tuple["Area", ...] = ()
 
 
-def treemap(files: Iterable[File], width: int, height: int) -> Picture:
+def treemap(files: Iterable[File], width: int, height: int) -> SvgPicture:
     """Draw all files, as large as they are stored."""
     whole = _tree("", [(file.name, file) for file in files])
-    return Picture(
+    return SvgPicture(
         "treemap",
         width,
         height,
@@ -119,7 +119,7 @@ def _title(part: Area) -> str:
     return f"{part.name}: {show_size(part.size)}{several} ({KINDS[part.kind]})"
 
 
-def _labels(part: Area, place: Rect) -> tuple[Label, ...]:
+def _labels(part: Area, place: Rect) -> tuple[PictureText, ...]:
     """Return the name and the size, as far as there is room for them."""
     room = int((place.width - 6) / LETTER)
     name = part.name.rpartition("/")[2]
@@ -130,10 +130,10 @@ def _labels(part: Area, place: Rect) -> tuple[Label, ...]:
     x, y = place.x + 4, place.y + 12.5
     both = f"{name} {size}"
     if len(both) <= room:
-        return (Label(x, y, both),)
-    texts = (Label(x, y, shorten(name, room)),)
+        return (PictureText(x, y, both),)
+    texts = (PictureText(x, y, shorten(name, room)),)
     if not part.parts and place.height >= 2 * LINE + 2 and len(size) <= room:
-        return (*texts, Label(x, y + LINE, size))
+        return (*texts, PictureText(x, y + LINE, size))
     return texts
 
 

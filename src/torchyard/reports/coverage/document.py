@@ -3,10 +3,10 @@
 from typing import Literal
 
 from torchyard.publish.coverage import Coverage, Presence
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 
 
-class CoverageDocument(Document, kw_only=True):
+class CoverageDocument(JsonDocument, kw_only=True):
     """`torchyard coverage --json`: cells of a plan, by what a channel has of them."""
 
     version: Literal[1] = 1

@@ -8,11 +8,11 @@ from torchyard.checks.rule import Severity
 from torchyard.publish.index_check.check import Audit, Sort
 from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.mirror.mirror import Fate, Mirrored
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
 
 
-class IndexFindingDocument(Document, kw_only=True, omit_defaults=True):
+class IndexFindingDocument(JsonDocument, kw_only=True, omit_defaults=True):
     """What a rule found: on which page or in which file, and what is wrong.
 
     `allowed` is the policy's reason to accept it; the key is left out if there is none.
@@ -23,7 +23,7 @@ class IndexFindingDocument(Document, kw_only=True, omit_defaults=True):
     allowed: str = ""
 
 
-class IndexRuleDocument(Document, kw_only=True):
+class IndexRuleDocument(JsonDocument, kw_only=True):
     """A rule that found something: how often, and up to a hundred of its findings.
 
     If a policy allows some findings of a rule, these are listed apart, as notes.
@@ -36,7 +36,7 @@ class IndexRuleDocument(Document, kw_only=True):
     findings: list[IndexFindingDocument]
 
 
-class IndexCheckDocument(Document, kw_only=True):
+class IndexCheckDocument(JsonDocument, kw_only=True):
     """`torchyard index check --json`: `findings` counts them by severity."""
 
     version: Literal[1] = 1
@@ -85,7 +85,7 @@ def index_check_document(
     )
 
 
-class MirroredDocument(Document, kw_only=True):
+class MirroredDocument(JsonDocument, kw_only=True):
     """A file: a `new` one is fetched, one that is `sent` came by an earlier run."""
 
     project: str
@@ -97,7 +97,7 @@ class MirroredDocument(Document, kw_only=True):
     yanked: bool
 
 
-class MirrorDocument(Document, kw_only=True):
+class MirrorDocument(JsonDocument, kw_only=True):
     """`torchyard mirror --json`. The generation is that of the channel, 0 if nothing was done."""
 
     version: Literal[1] = 1

@@ -13,10 +13,10 @@ from torchyard.plan.estimate import estimate
 from torchyard.plan.explain import Explanation, Ingredient, ingredients
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.summary import RuleCount, exclusions, inclusions, summarize
-from torchyard.reports.document import Document, encode
+from torchyard.reports.document import JsonDocument, encode
 
 
-class ProjectDocument(Document, kw_only=True):
+class ProjectDocument(JsonDocument, kw_only=True):
     """What is built."""
 
     name: str
@@ -24,7 +24,7 @@ class ProjectDocument(Document, kw_only=True):
     recipe: str
 
 
-class SharingDocument(Document, kw_only=True):
+class SharingDocument(JsonDocument, kw_only=True):
     """How often the C++ code is compiled, and for how many packages."""
 
     compilations: int
@@ -32,7 +32,7 @@ class SharingDocument(Document, kw_only=True):
     saved: int
 
 
-class EstimateDocument(Document, kw_only=True):
+class EstimateDocument(JsonDocument, kw_only=True):
     """Seconds and bytes, as far as `[requirements]` give them; `timed_jobs` says how far."""
 
     timed_jobs: int
@@ -42,7 +42,7 @@ class EstimateDocument(Document, kw_only=True):
     largest_disk_bytes: int | None
 
 
-class RuleDocument(Document, kw_only=True):
+class RuleCountDocument(JsonDocument, kw_only=True):
     """What one rule or table does, and to how many cells."""
 
     reason: str
@@ -50,7 +50,7 @@ class RuleDocument(Document, kw_only=True):
     cells: int
 
 
-class NeedsDocument(Document, kw_only=True):
+class NeedsDocument(JsonDocument, kw_only=True):
     """What a job wants from a machine, as far as it is known."""
 
     memory_bytes: int | None
@@ -59,7 +59,7 @@ class NeedsDocument(Document, kw_only=True):
     capabilities: list[str]
 
 
-class JobDocument(Document, kw_only=True):
+class JobDocument(JsonDocument, kw_only=True):
     """One job; its inputs are identifiers of jobs that stand before it.
 
     The fingerprint is the sha256 of the canonical JSON of `inputs` (as sorted fingerprints),
@@ -77,7 +77,7 @@ class JobDocument(Document, kw_only=True):
     needs: NeedsDocument
 
 
-class PlanDocument(Document, kw_only=True):
+class PlanDocument(JsonDocument, kw_only=True):
     """`torchyard plan --json`."""
 
     version: Literal[1] = 1
@@ -90,39 +90,39 @@ class PlanDocument(Document, kw_only=True):
     stages: dict[str, int]
     sharing: SharingDocument
     estimate: EstimateDocument
-    excluded: list[RuleDocument]
-    included: list[RuleDocument]
+    excluded: list[RuleCountDocument]
+    included: list[RuleCountDocument]
     warnings: list[str]
     cells: list[str]
     jobs: list[JobDocument]
 
 
-class CauseDocument(Document, kw_only=True):
+class CauseDocument(JsonDocument, kw_only=True):
     """A difference between two configurations."""
 
     what: str
     origin: str
 
 
-class ChangeDocument(Document, kw_only=True):
+class PackageChangeDocument(JsonDocument, kw_only=True):
     """What happens to one package, and why."""
 
     cell: str
     causes: list[CauseDocument]
 
 
-class DiffDocument(Document, kw_only=True):
+class DiffDocument(JsonDocument, kw_only=True):
     """`torchyard plan diff --json`."""
 
     version: Literal[1] = 1
-    appeared: list[ChangeDocument]
-    vanished: list[ChangeDocument]
-    rebuilt: list[ChangeDocument]
-    retested: list[ChangeDocument]
+    appeared: list[PackageChangeDocument]
+    vanished: list[PackageChangeDocument]
+    rebuilt: list[PackageChangeDocument]
+    retested: list[PackageChangeDocument]
     unchanged: int
 
 
-class IngredientDocument(Document, kw_only=True):
+class IngredientDocument(JsonDocument, kw_only=True):
     """One thing that a cell or a fingerprint depends on."""
 
     name: str
@@ -130,7 +130,7 @@ class IngredientDocument(Document, kw_only=True):
     origin: str
 
 
-class ExplainedJobDocument(Document, kw_only=True):
+class ExplainedJobDocument(JsonDocument, kw_only=True):
     """A job and what its fingerprint is made of."""
 
     id: str
@@ -140,7 +140,7 @@ class ExplainedJobDocument(Document, kw_only=True):
     changed: list[CauseDocument] | None
 
 
-class ExplainDocument(Document, kw_only=True):
+class ExplainDocument(JsonDocument, kw_only=True):
     """`torchyard explain --json`: a cell with its jobs, or one job."""
 
     version: Literal[1] = 1
@@ -153,7 +153,7 @@ class ExplainDocument(Document, kw_only=True):
     jobs: list[ExplainedJobDocument]
 
 
-class ValueDocument(Document, kw_only=True):
+class ValueDocument(JsonDocument, kw_only=True):
     """One value of the configuration."""
 
     key: str
@@ -161,7 +161,7 @@ class ValueDocument(Document, kw_only=True):
     origin: str
 
 
-class ConfigDocument(Document, kw_only=True):
+class ConfigDocument(JsonDocument, kw_only=True):
     """`torchyard config show --json`."""
 
     version: Literal[1] = 1
@@ -212,9 +212,9 @@ def _plan_document(plan: Plan) -> PlanDocument:
     )
 
 
-def _rules(rules: Iterable[RuleCount]) -> list[RuleDocument]:
+def _rules(rules: Iterable[RuleCount]) -> list[RuleCountDocument]:
     return [
-        RuleDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
+        RuleCountDocument(reason=rule.reason, origin=str(rule.origin), cells=rule.cells)
         for rule in rules
     ]
 
@@ -244,9 +244,9 @@ def _needs(needs: Needs) -> NeedsDocument:
 
 
 def diff_document(diff: PlanDiff) -> DiffDocument:
-    def changes(found: tuple[PackageChange, ...]) -> list[ChangeDocument]:
+    def changes(found: tuple[PackageChange, ...]) -> list[PackageChangeDocument]:
         return [
-            ChangeDocument(cell=change.identifier, causes=_causes(change.causes))
+            PackageChangeDocument(cell=change.identifier, causes=_causes(change.causes))
             for change in found
         ]
 

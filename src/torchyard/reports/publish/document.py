@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from typing import Literal
 
 from torchyard.publish.staged import Package
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 
 
-class PublishedFileDocument(Document, kw_only=True):
+class PublishedFileDocument(JsonDocument, kw_only=True):
     """A file: where it is, and whether it is new there. No variant: it fits all of them."""
 
     file: str
@@ -19,7 +19,7 @@ class PublishedFileDocument(Document, kw_only=True):
     new: bool
 
 
-class PublishDocument(Document, kw_only=True):
+class PublishDocument(JsonDocument, kw_only=True):
     """`torchyard publish --json`: `generation` is the channel's, from which a rollback counts."""
 
     version: Literal[1] = 1

@@ -6,17 +6,17 @@ from typing import Literal
 
 from torchyard.package.repair.repair import Repaired
 from torchyard.reports.check.document import CheckDocument
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 
 
-class ChangeDocument(Document, kw_only=True):
+class RepairChangeDocument(JsonDocument, kw_only=True):
     """What was done to a member, which is named as it was before."""
 
     member: str
     what: str
 
 
-class RepairedDocument(Document, kw_only=True):
+class RepairedDocument(JsonDocument, kw_only=True):
     """A package and what was made of it; `debug` has debug information that was taken out.
 
     `notes` say what could not be done, or is left to do.
@@ -26,11 +26,11 @@ class RepairedDocument(Document, kw_only=True):
     path: str
     bytes: int
     debug: str | None
-    changes: list[ChangeDocument]
+    changes: list[RepairChangeDocument]
     notes: list[str]
 
 
-class RepairDocument(Document, kw_only=True):
+class RepairDocument(JsonDocument, kw_only=True):
     """`torchyard repair --json`: `check` is about what was made; none with `--no-check`."""
 
     version: Literal[1] = 1
@@ -49,7 +49,7 @@ def repair_document(
                 path=str(done.path),
                 bytes=done.path.stat().st_size,
                 debug=str(done.debug) if done.debug else None,
-                changes=[ChangeDocument(member=c.member, what=c.what) for c in done.changed],
+                changes=[RepairChangeDocument(member=c.member, what=c.what) for c in done.changed],
                 notes=list(done.notes),
             )
             for source, done in repaired

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 
 
-class AttemptDocument(Document, kw_only=True):
+class AttemptDocument(JsonDocument, kw_only=True):
     """A test and how it ended. `why` is one line; `output` is the end of what it printed."""
 
     test: str
@@ -20,7 +20,7 @@ class AttemptDocument(Document, kw_only=True):
     output: str | None
 
 
-class SmokeRunDocument(Document, kw_only=True):
+class SmokeRunDocument(JsonDocument, kw_only=True):
     """All tests in one environment; `applied` and `not_applied` are hostile conditions."""
 
     installer: str
@@ -31,7 +31,7 @@ class SmokeRunDocument(Document, kw_only=True):
     tests: list[AttemptDocument]
 
 
-class SmokedDocument(Document, kw_only=True):
+class SmokedDocument(JsonDocument, kw_only=True):
     """A package, and whether anything could be tried; if not, it does not count as working."""
 
     file: str
@@ -44,7 +44,7 @@ class SmokedDocument(Document, kw_only=True):
     runs: list[SmokeRunDocument]
 
 
-class SmokeDocument(Document, kw_only=True):
+class SmokeDocument(JsonDocument, kw_only=True):
     """`torchyard smoke --json`."""
 
     version: Literal[1] = 1

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Literal
 
 from torchyard.model.result import Result
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 from torchyard.reports.store.sharing import Holding
 from torchyard.store.gc import Garbage
 from torchyard.store.verify import Verification
 
 
-class HeldDocument(Document, kw_only=True):
+class HeldDocument(JsonDocument, kw_only=True):
     """One result; `own_bytes` are those of files that no other result has."""
 
     id: str
@@ -23,7 +23,7 @@ class HeldDocument(Document, kw_only=True):
     own_bytes: int
 
 
-class StoreDocument(Document, kw_only=True):
+class StoreDocument(JsonDocument, kw_only=True):
     """`torchyard store ls --json`: `bytes` as results see them, `stored_bytes` as disks do."""
 
     version: Literal[1] = 1
@@ -34,7 +34,7 @@ class StoreDocument(Document, kw_only=True):
     results: list[HeldDocument]
 
 
-class ResultsDocument(Document, kw_only=True):
+class ResultsDocument(JsonDocument, kw_only=True):
     """`torchyard store show --json`: manifests, as they are in the store."""
 
     version: Literal[1] = 1
@@ -42,7 +42,7 @@ class ResultsDocument(Document, kw_only=True):
     results: list[Result]
 
 
-class VerifyDocument(Document, kw_only=True):
+class VerifyDocument(JsonDocument, kw_only=True):
     """`torchyard store verify --json`: `broken` says of results that can't be used, why."""
 
     version: Literal[1] = 1
@@ -54,7 +54,7 @@ class VerifyDocument(Document, kw_only=True):
     broken: dict[str, str]
 
 
-class GarbageDocument(Document, kw_only=True):
+class GarbageDocument(JsonDocument, kw_only=True):
     """`torchyard store gc --json`: what was removed, or with `dry_run` would be."""
 
     version: Literal[1] = 1
@@ -68,7 +68,7 @@ class GarbageDocument(Document, kw_only=True):
     kept: int
 
 
-class TransferDocument(Document, kw_only=True):
+class TransferDocument(JsonDocument, kw_only=True):
     """`torchyard store pull --json` and `push --json`."""
 
     version: Literal[1] = 1

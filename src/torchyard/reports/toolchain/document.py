@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Literal
 
 from torchyard.errors import HostError
-from torchyard.reports.document import Document
+from torchyard.reports.document import JsonDocument
 from torchyard.toolchain.machine import Machine
 
 
-class InterpreterDocument(Document, kw_only=True):
+class InterpreterDocument(JsonDocument, kw_only=True):
     """A CPython; without headers nothing can be compiled against it."""
 
     tag: str
@@ -18,14 +18,14 @@ class InterpreterDocument(Document, kw_only=True):
     headers: bool
 
 
-class PartDocument(Document, kw_only=True):
+class PartDocument(JsonDocument, kw_only=True):
     """Something that compiles, or is linked; `place` is none for what PyPI would give."""
 
     identity: str
     place: str | None
 
 
-class ToolchainDocument(Document, kw_only=True):
+class ToolchainDocument(JsonDocument, kw_only=True):
     """`torchyard toolchain --json`: `parts` and `missing` are about the file, if there is one."""
 
     version: Literal[1] = 1

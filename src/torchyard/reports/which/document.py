@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import Literal
 
 from torchyard.index.entry import Entry
-from torchyard.publish.resolve.compatibility import Facts
-from torchyard.publish.resolve.resolve import Answer
-from torchyard.reports.document import Document
+from torchyard.publish.resolve.compatibility import MachineFacts
+from torchyard.publish.resolve.resolve import Resolution
+from torchyard.reports.document import JsonDocument
 
 
-class FactsDocument(Document, kw_only=True):
+class FactsDocument(JsonDocument, kw_only=True):
     """What is known of the machine; none for what is not there or not known."""
 
     python: str
@@ -21,7 +21,7 @@ class FactsDocument(Document, kw_only=True):
     xpu: bool
 
 
-class ChoiceDocument(Document, kw_only=True):
+class ChoiceDocument(JsonDocument, kw_only=True):
     """The package to take."""
 
     file: str
@@ -32,7 +32,7 @@ class ChoiceDocument(Document, kw_only=True):
     commands: dict[str, str]
 
 
-class OtherDocument(Document, kw_only=True):
+class OtherDocument(JsonDocument, kw_only=True):
     """A package that is not the one."""
 
     file: str
@@ -42,7 +42,7 @@ class OtherDocument(Document, kw_only=True):
     why: str
 
 
-class WhichDocument(Document, kw_only=True):
+class WhichDocument(JsonDocument, kw_only=True):
     """`torchyard which --json`: the package that fits, and why not the others."""
 
     version: Literal[1] = 1
@@ -55,7 +55,7 @@ class WhichDocument(Document, kw_only=True):
     notes: list[str]
 
 
-def which_document(answer: Answer, channel: str, typed: Mapping[str, str]) -> WhichDocument:
+def which_document(answer: Resolution, channel: str, typed: Mapping[str, str]) -> WhichDocument:
     others = [
         OtherDocument(
             file=other.entry.file,
@@ -88,7 +88,7 @@ def _choice(entry: Entry, typed: Mapping[str, str]) -> ChoiceDocument:
     )
 
 
-def _facts(facts: Facts) -> FactsDocument:
+def _facts(facts: MachineFacts) -> FactsDocument:
     return FactsDocument(
         python=facts.python,
         platform=facts.platform,
