@@ -2,13 +2,12 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 from buildbot_worker.bot import Worker
 from twisted.application.service import MultiService
-from twisted.internet import reactor
 
 from torchyard.model.recipe import Stage
+from torchyard_farm.twisted_tools import global_reactor
 from torchyard_farm.worker.commands import install_job_command
 
 
@@ -22,9 +21,9 @@ def main() -> None:
         base.mkdir(parents=True)
         agent = Worker(host, int(port), name, password, str(base), keepalive=None)
         agent.setServiceParent(agents)
-    running: Any = reactor
-    running.callWhenRunning(agents.startService)
-    running.run()
+    reactor = global_reactor()
+    reactor.callWhenRunning(agents.startService)
+    reactor.run()
 
 
 if __name__ == "__main__":

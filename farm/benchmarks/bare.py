@@ -4,9 +4,7 @@ It is set up as well as we know how to, so that the comparison is with Buildbot 
 builds wait than keep all workers busy, as a long queue makes it slow.
 """
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 from buildbot.plugins import steps, util, worker
 from buildbot.process.properties import Properties
@@ -16,18 +14,17 @@ from twisted.internet import defer
 from torchyard_farm.master.db.connection import database_config
 from torchyard_farm.settings.farm import load_farm
 from torchyard_farm.settings.layout import read_secret
+from torchyard_farm.twisted_tools import async_to_deferred
 
 BUILDER = "bare"
 _STAMP = {"codebase": "", "repository": "", "branch": None, "revision": None, "project": ""}
 
-Steps = Generator[Any, Any, None]
 
-
-def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[str, Any]:
+def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[str, object]:
     """A `BuildmasterConfig` with the database, ports and workers of the farm in a directory."""
     here = Path(folder)
     farm = load_farm(here)
-    agents = [(name, machine.name) for machine in farm.machines for name in machine.agents]
+    agents = [(name, machine.name) for machine in farm.machines for name in machine.worker_names]
     step = steps.ShellCommand(
         command=[util.Interpolate(word) for word in command],
         logEnviron=False,
@@ -63,28 +60,28 @@ class Feed(ReconfigurableBaseScheduler):
     def checkConfig(self, builderNames: list[str], jobs: int, ahead: int) -> None:
         super().checkConfig(builderNames=builderNames)
 
-    @defer.inlineCallbacks
-    def reconfigService(self, builderNames: list[str], jobs: int, ahead: int) -> Steps:
-        yield super().reconfigService(builderNames=builderNames)
+    @async_to_deferred
+    async def reconfigService(self, builderNames: list[str], jobs: int, ahead: int) -> None:
+        await super().reconfigService(builderNames=builderNames)
         self._jobs, self._ahead = jobs, ahead
 
-    @defer.inlineCallbacks
-    def activate(self) -> Steps:
-        yield super().activate()
+    @async_to_deferred
+    async def activate(self) -> None:
+        await super().activate()
         self._sent = 0
-        yield self.master.mq.startConsuming(self._hear, ("buildsets", None, "complete"))
+        await self.master.mq.startConsuming(self._hear, ("buildsets", None, "complete"))
         for _ in range(min(self._ahead, self._jobs)):
-            yield self._send()
+            await self._send()
 
-    def _hear(self, _key: object, _told: object) -> Any:
+    def _hear(self, _key: object, _buildset: object) -> defer.Deferred[None]:
         return self._send()
 
-    @defer.inlineCallbacks
-    def _send(self) -> Steps:
+    @async_to_deferred
+    async def _send(self) -> None:
         if self._sent >= self._jobs:
             return
         self._sent += 1
-        yield self.addBuildsetForSourceStamps(
+        await self.addBuildsetForSourceStamps(
             sourcestamps=[_STAMP],
             reason="bare",
             waited_for=False,

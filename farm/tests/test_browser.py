@@ -138,7 +138,7 @@ def test_updates_can_be_paused_and_a_lost_master_is_told(farm: TrialFarm, tmp_pa
         browser.until("return document.querySelector('#totals')", seconds=_LONG)
         browser.click("#pause")
         name = "return document.querySelector('#pause').getAttribute('aria-label')"
-        assert browser.run(name) == "Go on with updates"
+        assert browser.run(name) == "Resume updates"
         farm.kill("master")
         browser.click("#pause")
         shown = "return !document.querySelector('#trouble').hidden"

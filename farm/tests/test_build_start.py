@@ -4,11 +4,16 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from buildbot.master import BuildMaster
+from buildbot.process.builder import Builder
+from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.properties import Properties
 from buildbot.process.results import CANCELLED, RETRY
+from buildbot.process.workerforbuilder import AbstractWorkerForBuilder
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
+from farm.tests.stand_ins import stands_in
 from torchyard_farm.master.attempts.job_build import JobBuild
 from torchyard_farm.master.attempts.retry_policy import RetryPolicy
 from torchyard_farm.master.db.attempts_db import VERDICT, AttemptHistory
@@ -64,7 +69,11 @@ class StandIns:
         request = SimpleNamespace(
             id=3, mergeSourceStampsWith=lambda _: [], mergeReasons=lambda _: "plan"
         )
-        build = JobBuild([request], self.builder, AttemptHistory(shared=False))
+        build = JobBuild(
+            [stands_in(BuildRequest, request)],
+            stands_in(Builder, self.builder),
+            AttemptHistory(shared=False),
+        )
         build.setProperty(JobBuild.VIRTUAL_BUILDERNAME_PROP, "tiny/cell", "plan")
         return build
 
@@ -84,7 +93,7 @@ def test_a_build_that_is_cancelled_when_it_begins(
     build = around.build()
     if verdict is not None:
         build.setProperty(VERDICT, verdict.value, "run")
-    build.startBuild(around.agent)
+    build.startBuild(stands_in(AbstractWorkerForBuilder, around.agent))
     assert around.told == [end, "agent", "builder"]
 
 
@@ -95,9 +104,13 @@ def test_an_agent_that_is_lost_while_tries_are_read_disturbs_no_queue(tmp_path: 
     master = SimpleNamespace(reactor=Clock(), db=SimpleNamespace(model=None, pool=pool))
     agent = SimpleNamespace(worker=SimpleNamespace(properties=Properties(machine="w1")))
     builder = SimpleNamespace(master=master, workers=[agent])
-    affinity = RetryPolicy(RetryLimits(), AttemptHistory(shared=False), Plans(tmp_path))
+    policy = RetryPolicy(RetryLimits(), AttemptHistory(shared=False), Plans(tmp_path))
     found: list[object] = []
-    affinity(builder, agent, SimpleNamespace(id=3)).addBoth(found.append)
+    policy(
+        stands_in(Builder, builder),
+        stands_in(AbstractWorkerForBuilder, agent),
+        stands_in(BuildRequest, SimpleNamespace(id=3)),
+    ).addBoth(found.append)
     agent.worker, builder.workers = None, []
     read.callback({})
     assert found == [True]  # and who begins the build sees that
@@ -120,7 +133,9 @@ class StandInBuilder:
 def test_a_job_whose_agent_is_lost_while_it_is_claimed_is_given_back() -> None:
     builder = StandInBuilder()
     JobBuildChooser(
-        Dispatcher(machines=[], folder=".", interval=1, looks=WorkerStatuses()), builder, None
+        Dispatcher(machines=[], folder=".", interval=1, statuses=WorkerStatuses()),
+        stands_in(Builder, builder),
+        stands_in(BuildMaster, None),
     )
     given_back = builder.maybeStartBuild(SimpleNamespace(worker=None), ["one"])
     assert builder.begun == []

@@ -223,7 +223,7 @@ def test_the_disk_of_the_store_is_full_for_too_long(ordeal: Ordeal) -> None:
         filler = fill(store)
         ordeal.let_go()
         wait_until(lambda: ordeal.farm.buildsets()[-1]["complete"], LONG, ordeal.farm.log)
-        assert "given up after 3 tries" in " ".join(ordeal.farm.run("status").split())
+        assert "given up after 3 attempts" in " ".join(ordeal.farm.run("status").split())
         filler.unlink()
         ordeal.rebuild()
         ordeal.farm.wait_done(ordeal.plan)

@@ -40,7 +40,7 @@ def stranger(tmp_path: Path) -> Iterator[int]:
 
 
 def test_a_stranger_is_no_master(stranger: int) -> None:
-    with pytest.raises(HostError, match="is no master of a farm"):
+    with pytest.raises(HostError, match="is not the master of a farm"):
         master_at(stranger).workers()
 
 
@@ -51,7 +51,7 @@ def test_a_master_that_does_not_run_is_told_so() -> None:
     assert time.monotonic() - began < 30, "told at once"
     (told,) = caught.value.diagnostics
     assert told.what.startswith("the master does not answer: ")
-    assert (told.hint or "").startswith("is it running? `torchyard farm start` starts it")
+    assert (told.hint or "").startswith("check that it is running (`torchyard farm start`)")
 
 
 @pytest.mark.integration
@@ -67,15 +67,15 @@ def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
         farm.start_master()
         plan = farm.submit()
         wait_until(lambda: bool(farm.buildsets()), 240, farm.log)
-        assert MasterClient(load_farm(farm.master)).out(plan) == {0}
+        assert MasterClient(load_farm(farm.master)).unfinished(plan) == {0}
         status = json.loads(farm.run("status", "--json"))
         validate(status, "farm-status")
         assert [one["id"] for one in status["plans"]] == [plan]
         torn, newer = status["unreadable"]
         assert (torn["id"], newer["id"]) == ("a-torn", "b-newer")
-        assert "is no plan that this torchyard-farm can read" in torn["why"]
+        assert "is not a plan that this version of torchyard-farm can read" in torn["why"]
         assert "upgrade" in newer["hint"]
-        assert farm.has_said("plan a-torn is passed over")
+        assert farm.has_said("plan a-torn is skipped")
         assert farm.text("plugins/plans/").count("unreadable") == 4  # a word, and its colour
         with pytest.raises(OSError, match="500"):
             farm.text("plugins/plans/a-torn")

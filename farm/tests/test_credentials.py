@@ -70,7 +70,7 @@ def test_secrets_of_a_file_are_kept_and_all_else_is_in_the_environment(
     ("text", "mode", "what"),
     [
         ("AWS_SECRET_ACCESS_KEY = hunter22", 0o600, "could not be read as credentials"),
-        ('AWS_SECRET_ACCESS_KEY = "hunter22"', 0o640, "others can read it"),
+        ('AWS_SECRET_ACCESS_KEY = "hunter22"', 0o640, "other users can read it"),
         ('AWS_SECRET = "hunter22"', 0o600, "unknown variables: AWS_SECRET"),
     ],
 )

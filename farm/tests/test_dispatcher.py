@@ -6,11 +6,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from buildbot.master import BuildMaster
+from buildbot.process.builder import Builder
 from buildbot.process.properties import Properties
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from farm.tests.factories import machine
+from farm.tests.stand_ins import stands_in
 from torchyard_farm.master.dispatch.dispatcher import Dispatcher, JobBuildChooser
 from torchyard_farm.master.status.worker_statuses import WorkerStatuses
 
@@ -53,9 +56,9 @@ class StandIns:
                 builders={"linux-x86_64": self.builder},
             ),
         )
-        self.desk = Dispatcher(machines=[], folder=".", interval=1, looks=WorkerStatuses())
-        self.desk.parent = SimpleNamespace(master=self.master)
-        self.desk.reconfigService([machine("w1")], str(folder), 20, WorkerStatuses())
+        self.dispatcher = Dispatcher(machines=[], folder=".", interval=1, statuses=WorkerStatuses())
+        self.dispatcher.parent = SimpleNamespace(master=self.master)
+        self.dispatcher.reconfigService([machine("w1")], str(folder), 20, WorkerStatuses())
 
     def _listen(self, ear: Hear, what: tuple[object, ...]) -> object:
         self.ears[what] = ear
@@ -75,26 +78,30 @@ def around(tmp_path: Path) -> StandIns:
 def test_machines_are_not_looked_at_for_an_empty_queue(
     around: StandIns, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(around.desk, "places", pytest.fail)
-    chooser = JobBuildChooser(around.desk, around.builder, around.master)
-    assert chooser.popNextBuild().result == (None, None)
+    monkeypatch.setattr(around.dispatcher, "capacities", pytest.fail)
+    chooser = JobBuildChooser(
+        around.dispatcher,
+        stands_in(Builder, around.builder),
+        stands_in(BuildMaster, around.master),
+    )
+    assert getattr(chooser.popNextBuild(), "result", None) == (None, None)
 
 
 def test_a_machine_rests_from_the_end_of_its_job_whenever_one_looks(around: StandIns) -> None:
-    assert not around.desk.places()["w1"].rests
+    assert not around.dispatcher.capacities()["w1"].is_cooling_down
     around.end_build(3600, worker=8)
-    assert not around.desk.places()["w1"].rests, "it was not its job"
+    assert not around.dispatcher.capacities()["w1"].is_cooling_down, "it was not its job"
     around.end_build(3600)
-    assert around.desk.places()["w1"].rests
+    assert around.dispatcher.capacities()["w1"].is_cooling_down
     around.clock.advance(2.5)
-    assert not around.desk.places()["w1"].rests
+    assert not around.dispatcher.capacities()["w1"].is_cooling_down
     around.end_build(3600)
     around.clock.advance(2.5)
-    assert not around.desk.places()["w1"].rests, "nobody looked meanwhile"
+    assert not around.dispatcher.capacities()["w1"].is_cooling_down, "nobody looked meanwhile"
 
 
 def test_nothing_is_heard_after_the_end(around: StandIns) -> None:
-    around.desk.running = True
-    around.desk.stopService()
+    around.dispatcher.running = True
+    around.dispatcher.stopService()
     assert not around.ears
     assert not around.clock.getDelayedCalls()

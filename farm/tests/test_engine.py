@@ -133,8 +133,8 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
 def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:
     file = make_project(tmp_path / "project")
     for words, said in (
-        (("--engine", "buildbot"), "which farm?"),
-        (("--engine", "buildbot", "--farm", tmp_path), "is no farm: it has no farm.toml"),
+        (("--engine", "buildbot"), "the engine `buildbot` needs a farm"),
+        (("--engine", "buildbot", "--farm", tmp_path), "is not a farm: it has no farm.toml"),
         (("--engine", "buildbot", "--jobs", 2), "`--jobs` is for the local engine"),
         (("--farm", tmp_path), "`--farm` is for the buildbot engine"),
         (("--engine", "builtbot"), "did you mean `buildbot`?"),

@@ -1,14 +1,14 @@
 """Which of several masters a machine works for, and that it never stops to look for one."""
 
 from types import SimpleNamespace
-from typing import cast
 
+from buildbot_worker.bot import Worker
 from twisted.application.service import MultiService, Service
 from twisted.internet import defer
-from twisted.internet.interfaces import IReactorTime
 from twisted.internet.task import Clock
 
-from torchyard_farm.twisted_tools import resilient_loop
+from farm.tests.stand_ins import stands_in
+from torchyard_farm.twisted_tools import start_loop
 from torchyard_farm.worker.failover import MasterFailover
 from torchyard_farm.worker.keepalive import keep_alive
 
@@ -126,7 +126,7 @@ def test_nothing_looks_after_an_agent_that_has_ended() -> None:
 
     def make(_: str) -> list[Agent]:
         agent = Agent()  # type: ignore[no-untyped-call]
-        keep_alive(agent, clock)
+        keep_alive(stands_in(Worker, agent), clock)
         return [agent]
 
     machine = MasterFailover(clock, ["one", "two"], make)
@@ -144,8 +144,7 @@ def test_a_loop_goes_on_when_what_it_does_fails() -> None:
         done.append(clock.seconds())
         raise OSError
 
-    loop = resilient_loop(do, cast("IReactorTime", clock))
-    loop.start(1)
+    loop = start_loop(do, 1, clock, now=True)
     pass_time(clock, 3)
     assert done == [0, 1, 2, 3]
     loop.stop()

@@ -8,10 +8,13 @@ import msgspec
 import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
+from buildbot.master import BuildMaster
 from buildbot.process.properties import Properties
+from buildbot.worker import AbstractWorker
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
+from farm.tests.stand_ins import stands_in
 from farm.tests.tables import ENDED, RETRY, Tables, tables_in_memory
 from torchyard_farm.master.db.attempts_db import AttemptHistory
 from torchyard_farm.master.status.heartbeat import Heartbeat
@@ -63,7 +66,7 @@ class StandInMaster:
         self.tables = tables
         self.reactor = Clock()
         self.reactor.advance(ENDED + 10)
-        self.looks = WorkerStatuses()
+        self.statuses = WorkerStatuses()
         self.agents: dict[str, StandInAgent] = {}
         self.workers = SimpleNamespace(connections={}, workers=self.agents)
         self.builder = SimpleNamespace(building=[])
@@ -77,11 +80,12 @@ class StandInMaster:
         assert callable(question)
         return defer.succeed(question(self.tables.connection, *args))
 
-    def _change(self, build: int, name: str, value: str, _: str) -> None:
+    def _change(self, build: int, name: str, value: str, _: str) -> defer.Deferred[None]:
         table = Model.build_properties
         this = sa.and_(table.c.buildid == build, table.c.name == name)
         change = sa.update(table).where(this).values(value=json.dumps(value))
         self.tables.connection.execute(change)
+        return defer.succeed(None)
 
     def connect(self, name: str, machine: str | None) -> StandInAgent:
         self.agents[name] = StandInAgent(name, machine)
@@ -105,9 +109,9 @@ class StandInMaster:
 
     def beat(self, tries: AttemptHistory) -> None:
         """Begin to ask, and ask for the first time."""
-        heartbeat = Heartbeat(interval=1, patience=1, looks=self.looks, tries=tries)
+        heartbeat = Heartbeat(interval=1, patience=1, statuses=self.statuses, attempts=tries)
         heartbeat.parent = SimpleNamespace(master=self)
-        heartbeat.reconfigService(INTERVAL, PATIENCE, self.looks, tries)
+        heartbeat.reconfigService(INTERVAL, PATIENCE, self.statuses, tries)
         self.reactor.advance(INTERVAL)
 
 
@@ -171,10 +175,10 @@ def test_what_nobody_wants_is_ended_once_for_each_machine(master: StandInMaster)
     }
     master.beat(AttemptHistory(shared=False))
     assert (first.ended, second.ended) == (["core-bb", "core-dd"], [])
-    assert master.looks.strays("m1", ()) == {"aa11": Resources(2, 2), "bb22": Resources(4, 4)}
+    assert master.statuses.orphans("m1", ()) == {"aa11": Resources(2, 2), "bb22": Resources(4, 4)}
     first.jobs = second.jobs = {}
     master.reactor.advance(INTERVAL)
-    assert master.looks.strays("m1", ()) == {}
+    assert master.statuses.orphans("m1", ()) == {}
 
 
 @pytest.mark.parametrize(
@@ -187,15 +191,17 @@ def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
     request = master.send("aa11")
     tries, found = AttemptHistory(shared=shared), list[object]()
     if shared:
-        tries.known(master, request)  # another master lost the machine afterwards
+        tries.known(
+            stands_in(BuildMaster, master), request
+        )  # another master lost the machine afterwards
     build = master.tables.build(request, RETRY, "lost", machine="m1", fingerprint="aa11")
     if not shared:
-        tries.known(master, request)
+        tries.known(stands_in(BuildMaster, master), request)
     master.connect("w1", "m1").jobs = {"aa11": RunningJob(name="core-aa", age=age)}
     master.connect("w2", "m2").jobs = {"aa11": RunningJob(name="core-aa", age=age + 1)}
     master.beat(tries)
     assert master.verdict(build) == verdict
-    tries.known(master, request).addCallback(found.extend)
+    tries.known(stands_in(BuildMaster, master), request).addCallback(found.extend)
     assert found == [("m1", verdict, ENDED)] or (shared and verdict is AttemptVerdict.LOST)
 
 
@@ -206,27 +212,27 @@ def test_a_machine_that_is_gone_holds_nothing(master: StandInMaster) -> None:
     master.beat(AttemptHistory(shared=False))
     first.abortConnection()
     master.reactor.advance(INTERVAL)
-    assert master.looks.strays("m1", ()) == {"aa11": Resources(2, 2)}
+    assert master.statuses.orphans("m1", ()) == {"aa11": Resources(2, 2)}
     second.abortConnection()
     master.reactor.advance(INTERVAL)
-    assert master.looks.strays("m1", ()) == {}
-    assert master.looks.of("m1") is not None
+    assert master.statuses.orphans("m1", ()) == {}
+    assert master.statuses.get("m1") is not None
 
 
 def test_what_is_told_at_first_is_older_than_what_is_told_then(master: StandInMaster) -> None:
     agent = master.connect("w1", "m1")
     agent.info = Properties(look='{"memory": 7, "disk": 7}')
     master.beat(AttemptHistory(shared=False))
-    master.looks.meet("m1", agent, ())
-    assert master.looks.of("m1") == WorkerStatus(memory=1, disk=1)
+    master.statuses.introduce("m1", stands_in(AbstractWorker, agent), ())
+    assert master.statuses.get("m1") == WorkerStatus(memory=1, disk=1)
 
 
 def test_what_is_told_at_first_is_heard_once(master: StandInMaster) -> None:
     worker = SimpleNamespace(name="w1", conn=object())
     for disk in (1, 2):
         worker.info = Properties(look=f'{{"memory": 1, "disk": {disk}}}')
-        master.looks.meet("m1", worker, ())
-        assert master.looks.of("m1") == WorkerStatus(memory=1, disk=1)
+        master.statuses.introduce("m1", stands_in(AbstractWorker, worker), ())
+        assert master.statuses.get("m1") == WorkerStatus(memory=1, disk=1)
     worker.conn = object()
-    master.looks.meet("m1", worker, ())
-    assert master.looks.of("m1") == WorkerStatus(memory=1, disk=2)
+    master.statuses.introduce("m1", stands_in(AbstractWorker, worker), ())
+    assert master.statuses.get("m1") == WorkerStatus(memory=1, disk=2)

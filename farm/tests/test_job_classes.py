@@ -8,7 +8,6 @@ from tests.helpers import EXAMPLE, plan_of
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard_farm.scheduling.job_classes import (
-    gigabytes,
     job_class,
     job_classes_of,
     machines_by_class,
@@ -16,6 +15,7 @@ from torchyard_farm.scheduling.job_classes import (
     why_impossible,
 )
 from torchyard_farm.scheduling.plans import farm_plan
+from torchyard_farm.scheduling.resources import whole_gigabytes
 
 
 def with_needs(**needs: object) -> Needs:
@@ -53,16 +53,16 @@ def test_who_publishes_does_nothing_else_and_is_alone_in_it() -> None:
     ("amount", "booked"), [(None, 1), (0, 1), (1, 1), (10**9, 1), (10**9 + 1, 2), (64 * 10**9, 64)]
 )
 def test_gigabytes_are_rounded_up(amount: int | None, booked: int) -> None:
-    assert gigabytes(amount) == booked
+    assert whole_gigabytes(amount) == booked
 
 
 def test_a_job_that_no_machine_can_do_is_told() -> None:
     large = msgspec.structs.replace(task(1), needs=with_needs(memory=64 * 10**9))
     assert why_impossible(task(1), [machine()]) == ""
-    assert why_impossible(task(1), []) == "no machine of the farm is of kind linux-x86_64"
+    assert why_impossible(task(1), []) == "no machine of the farm can do jobs of class linux-x86_64"
     assert (
         why_impossible(large, [machine()])
-        == "it wants 64 GB of memory, and no machine has more than 16"
+        == "it needs 64 GB of memory, and no machine has more than 16"
     )
     assert why_impossible(large, [machine(), machine("big", memory=64)]) == ""
 
@@ -82,7 +82,7 @@ def test_the_jobs_of_pytorch_ask_for_what_their_file_says() -> None:
         platform, compute = [*task.scope.split("/"), "", ""][:2]
         wants = task.stage is Stage.SMOKE and compute.startswith("cu")
         assert job.kind == f"{platform or 'any'}{'+gpu' if wants else ''}"
-        assert gigabytes(task.needs.disk) > 1
+        assert whole_gigabytes(task.needs.disk) > 1
     assert {plan.tasks[job.task].needs.memory for job in on_gpus} == {4 * 10**9}
     assert {job.kind for job in on_gpus} == {
         "linux-x86_64+gpu",

@@ -9,12 +9,17 @@ from types import SimpleNamespace
 import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
+from buildbot.master import BuildMaster
+from buildbot.process.builder import Builder
+from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.properties import Properties
+from buildbot.process.workerforbuilder import AbstractWorkerForBuilder
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from farm.tests.factories import made_plan
 from farm.tests.farms import LONG, TrialFarm, wait_until
+from farm.tests.stand_ins import stands_in
 from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
 from tests.helpers import CORE, WORKS, make_project
 from torchyard.model.event import Ended
@@ -96,7 +101,7 @@ def test_what_many_jobs_lack_is_sent_once(tables: Tables) -> None:
     updates = SimpleNamespace(findBuilderId=lambda _: defer.succeed(7), addBuildset=add)
     stamps = SimpleNamespace(findSourceStampId=lambda **_: defer.succeed(1))
     db = SimpleNamespace(model=Model, pool=SimpleNamespace(do=ask), sourcestamps=stamps)
-    master = SimpleNamespace(db=db, data=SimpleNamespace(updates=updates))
+    master = stands_in(BuildMaster, SimpleNamespace(db=db, data=SimpleNamespace(updates=updates)))
     plan = made_plan({0: [], 1: [0], 2: [0], 3: [0]})
     sent = [resubmit_inputs(master, plan, job) for job in (1, 2, 3)]
     while questions:
@@ -128,11 +133,16 @@ def test_a_job_is_not_tried_before_its_input_is_made(tables: Tables, tmp_path: P
     worker = SimpleNamespace(worker=SimpleNamespace(properties=Properties(machine="w")))
     botmaster = SimpleNamespace(maybeStartBuildsForBuilder=lambda _: None)
     builder = SimpleNamespace(name="linux", master=master, workers=[worker], botmaster=botmaster)
-    affinity = RetryPolicy(RetryLimits(), AttemptHistory(shared=False), Plans(tmp_path))
+    policy = RetryPolicy(RetryLimits(), AttemptHistory(shared=False), Plans(tmp_path))
 
     def may_begin() -> list[object]:
         found: list[object] = []
-        asked = affinity(builder, worker, SimpleNamespace(id=request, properties=told))
+        given = SimpleNamespace(id=request, properties=told)
+        asked = policy(
+            stands_in(Builder, builder),
+            stands_in(AbstractWorkerForBuilder, worker),
+            stands_in(BuildRequest, given),
+        )
         asked.addCallback(found.append)
         return found
 

@@ -71,7 +71,7 @@ def test_one_commit_a_night_and_each_only_once(tmp_path: Path) -> None:
 
     # Asked once more for the same run, as after a crash, it does nothing, whatever came meanwhile.
     second = master.repository.commit("a minute later")
-    assert master.nightly(15) == f"it was planned already: {plan}"
+    assert master.nightly(15) == f"it is planned already: {plan}"
 
     # Next night there is another commit; and none in the third, so there is nothing to do.
     next_plan = master.nightly(16)

@@ -29,80 +29,89 @@ LONG = 10_000.0
 """So many seconds are too long for anybody."""
 
 
-def wish(request: int, memory: int = 1, **fields: object) -> PendingJob:
+def pending_job(request: int, memory: int = 1, **fields: object) -> PendingJob:
     given: dict[str, object] = {"urgency": 1, "since": 0.0, "inputs": {}, **fields}
-    return PendingJob(request, f"f{request}", wants=Resources(memory, 1), **given)  # type: ignore[arg-type] # as needed
+    return PendingJob(request, f"f{request}", needs=Resources(memory, 1), **given)  # type: ignore[arg-type] # as needed
 
 
-def place(name: str, memory: int = 16, booked: int = 0, idle: int = 1) -> WorkerCapacity:
-    return WorkerCapacity(name, Resources(memory, 100), Resources(booked, 0), idle)
+def place(name: str, memory: int = 16, booked: int = 0, free_slots: int = 1) -> WorkerCapacity:
+    return WorkerCapacity(name, Resources(memory, 100), Resources(booked, 0), free_slots)
 
 
 def test_the_most_urgent_that_fits_begins() -> None:
-    wishes = [wish(1), wish(2, urgency=5), wish(3, 32, urgency=9), wish(4, urgency=5)]
-    assert choose_placement(wishes, [place("a")], {}, InputLocality(), 0.0) == Placement(
-        wishes[1], "a"
+    pending = [
+        pending_job(1),
+        pending_job(2, urgency=5),
+        pending_job(3, 32, urgency=9),
+        pending_job(4, urgency=5),
+    ]
+    assert choose_placement(pending, [place("a")], {}, InputLocality(), 0.0) == Placement(
+        pending[1], "a"
     )
-    assert choose_placement(wishes, [place("a", idle=0)], {}, InputLocality(), 0.0) is None
-    assert choose_placement(wishes, [place("a", booked=16)], {}, InputLocality(), 0.0) is None
+    assert choose_placement(pending, [place("a", free_slots=0)], {}, InputLocality(), 0.0) is None
+    assert choose_placement(pending, [place("a", booked=16)], {}, InputLocality(), 0.0) is None
 
 
 def test_jobs_go_where_their_inputs_are() -> None:
-    trees = InputLocality()
-    trees.note("a", ["core-1"])
-    trees.note("b", ["core-2", "source"])
-    one = wish(1, inputs={"core-1": 8000, "source": 2000})
-    two = wish(2, inputs={"core-2": 8000, "source": 2000})
+    locality = InputLocality()
+    locality.record("a", ["core-1"])
+    locality.record("b", ["core-2", "source"])
+    one = pending_job(1, inputs={"core-1": 8000, "source": 2000})
+    two = pending_job(2, inputs={"core-2": 8000, "source": 2000})
     places = [place("a"), place("b"), place("c")]
-    assert choose_placement([one], places, {}, trees, 0.0) == Placement(one, "a"), (
+    assert choose_placement([one], places, {}, locality, 0.0) == Placement(one, "a"), (
         "a core outweighs"
     )
-    assert choose_placement([two], places, {}, trees, 0.0) == Placement(two, "b")
-    assert choose_placement([one, two], places[1:], {}, trees, 0.0) == Placement(two, "b"), (
+    assert choose_placement([two], places, {}, locality, 0.0) == Placement(two, "b")
+    assert choose_placement([one, two], places[1:], {}, locality, 0.0) == Placement(two, "b"), (
         "not the older"
     )
-    assert choose_placement([one], places[1:], {}, trees, 0.0) == Placement(one, "b"), "the source"
-    assert choose_placement([one], places[2:], {}, trees, 0.0) == Placement(one, "c"), (
+    assert choose_placement([one], places[1:], {}, locality, 0.0) == Placement(one, "b"), (
+        "the source"
+    )
+    assert choose_placement([one], places[2:], {}, locality, 0.0) == Placement(one, "c"), (
         "nobody idles"
     )
-    urgent = wish(3, urgency=2)
-    assert choose_placement([one, urgent], places[:1], {}, trees, 0.0) == Placement(urgent, "a")
+    urgent = pending_job(3, urgency=2)
+    assert choose_placement([one, urgent], places[:1], {}, locality, 0.0) == Placement(urgent, "a")
 
 
 def test_a_machine_with_all_inputs_takes_what_others_would_have_to_fetch() -> None:
-    trees = InputLocality()
-    trees.note("a", ["core-1", "core-2"])
-    trees.note("b", ["core-1"])
-    one, two = wish(1, inputs={"core-1": 8000}), wish(2, inputs={"core-2": 8000})
-    assert choose_placement([one, two], [place("a")], {}, trees, 0.0) == Placement(two, "a")
-    assert choose_placement([one, two], [place("b")], {}, trees, 0.0) == Placement(one, "b")
+    locality = InputLocality()
+    locality.record("a", ["core-1", "core-2"])
+    locality.record("b", ["core-1"])
+    one, two = pending_job(1, inputs={"core-1": 8000}), pending_job(2, inputs={"core-2": 8000})
+    assert choose_placement([one, two], [place("a")], {}, locality, 0.0) == Placement(two, "a")
+    assert choose_placement([one, two], [place("b")], {}, locality, 0.0) == Placement(one, "b")
 
 
 def test_a_machine_waits_a_moment_for_what_belongs_there() -> None:
-    trees = InputLocality()
-    trees.note("a", ["core-1", "source"])
-    home = wish(1, inputs={"core-1": 8000, "source": 2000})
-    foreign = wish(2, inputs={"core-2": 8000, "source": 2000})
-    resting = place("a")._replace(rests=True)
-    assert choose_placement([foreign], [resting], {}, trees, 0.0) is None
-    assert choose_placement([home], [resting], {}, trees, 0.0) == Placement(home, "a")
-    assert choose_placement([wish(3)], [resting], {}, trees, 0.0) == Placement(wish(3), "a")
-    assert choose_placement([foreign], [place("a")], {}, trees, 0.0) == Placement(foreign, "a")
+    locality = InputLocality()
+    locality.record("a", ["core-1", "source"])
+    home = pending_job(1, inputs={"core-1": 8000, "source": 2000})
+    foreign = pending_job(2, inputs={"core-2": 8000, "source": 2000})
+    resting = place("a")._replace(is_cooling_down=True)
+    assert choose_placement([foreign], [resting], {}, locality, 0.0) is None
+    assert choose_placement([home], [resting], {}, locality, 0.0) == Placement(home, "a")
+    assert choose_placement([pending_job(3)], [resting], {}, locality, 0.0) == Placement(
+        pending_job(3), "a"
+    )
+    assert choose_placement([foreign], [place("a")], {}, locality, 0.0) == Placement(foreign, "a")
 
 
 def test_who_waited_too_long_is_not_passed_over() -> None:
-    trees = InputLocality()
-    trees.note("a", ["core-2"])
-    one = wish(1, inputs={"core-1": 8000})
-    two = wish(2, inputs={"core-2": 8000}, since=LONG)
-    assert choose_placement([one, two], [place("a")], {}, trees, 1.0) == Placement(two, "a")
-    assert choose_placement([one, two], [place("a")], {}, trees, LONG) == Placement(one, "a")
-    huge = one._replace(wants=Resources(99, 1))
-    assert choose_placement([huge, two], [place("a")], {}, trees, LONG) == Placement(two, "a")
+    locality = InputLocality()
+    locality.record("a", ["core-2"])
+    one = pending_job(1, inputs={"core-1": 8000})
+    two = pending_job(2, inputs={"core-2": 8000}, since=LONG)
+    assert choose_placement([one, two], [place("a")], {}, locality, 1.0) == Placement(two, "a")
+    assert choose_placement([one, two], [place("a")], {}, locality, LONG) == Placement(one, "a")
+    huge = one._replace(needs=Resources(99, 1))
+    assert choose_placement([huge, two], [place("a")], {}, locality, LONG) == Placement(two, "a")
 
 
 def test_a_machine_that_may_not_have_a_job_is_passed_over() -> None:
-    begun, other = wish(1, barred=frozenset("b")), wish(2)
+    begun, other = pending_job(1, excluded=frozenset("b")), pending_job(2)
     assert choose_placement([begun], [place("b")], {}, InputLocality(), 0.0) is None
     assert choose_placement(
         [begun], [place("b"), place("a")], {}, InputLocality(), 0.0
@@ -113,17 +122,17 @@ def test_a_machine_that_may_not_have_a_job_is_passed_over() -> None:
 
 
 def test_a_job_that_runs_already_is_followed_where_it_runs() -> None:
-    first, stray = wish(1, 12), wish(2, 12)
-    full = place("a", booked=12)._replace(strays=("f2",))
+    first, stray = pending_job(1, 12), pending_job(2, 12)
+    full = place("a", booked=12)._replace(orphans=("f2",))
     assert choose_placement([first], [full], {}, InputLocality(), 0.0) is None
     assert choose_placement(
         [first, stray], [full, place("b")], {}, InputLocality(), 0.0
     ) == Placement(stray, "a")
-    assert full.with_job(stray).booked == full.booked
+    assert full.with_job(stray).reserved == full.reserved
 
 
 def test_a_job_without_room_gets_the_machine_that_lacks_least() -> None:
-    large, small = wish(1, 12), wish(2)
+    large, small = pending_job(1, 12), pending_job(2)
     places = {p.name: p for p in (place("a", booked=8), place("b", booked=5), place("c", 8))}
     held = reserve_workers([(large, "abc"), (small, "abc")], places, 0.0)
     assert held == {"b": large}
@@ -131,7 +140,7 @@ def test_a_job_without_room_gets_the_machine_that_lacks_least() -> None:
     assert choose_placement([large, small], [places["a"]], held, InputLocality(), 0.0) == Placement(
         small, "a"
     )
-    urgent = wish(3, urgency=2)
+    urgent = pending_job(3, urgency=2)
     assert choose_placement([urgent], [places["b"]], held, InputLocality(), 0.0) == Placement(
         urgent, "b"
     )
@@ -142,18 +151,18 @@ def test_a_job_without_room_gets_the_machine_that_lacks_least() -> None:
 
 def test_several_large_jobs_get_a_machine_each() -> None:
     places = {name: place(name, booked=8) for name in "ab"}
-    wishes = [(wish(number, 12, urgency=number), "ab") for number in (1, 2, 3)]
-    assert reserve_workers(wishes, places, 0.0) == {"a": wishes[2][0], "b": wishes[1][0]}
+    pending = [(pending_job(number, 12, urgency=number), "ab") for number in (1, 2, 3)]
+    assert reserve_workers(pending, places, 0.0) == {"a": pending[2][0], "b": pending[1][0]}
 
 
 @pytest.mark.parametrize("protected", [True, False])
 def test_small_jobs_do_not_starve_a_large_one(protected: bool) -> None:
     """Two machines full of small jobs, and for ever more of these, as urgent as the large one."""
-    large, began = wish(0, 12), None
-    running = [(1 + number % 4, "ab"[number % 2], wish(-1, 4)) for number in range(8)]
+    large, began = pending_job(0, 12), None
+    running = [(1 + number % 4, "ab"[number % 2], pending_job(-1, 4)) for number in range(8)]
     for now in range(100):
-        running = [job for job in running if job[0] > now]
-        waiting = [wish(now * 10 + number, 4) for number in range(1, 9)]
+        running = [one for one in running if one[0] > now]
+        waiting = [pending_job(now * 10 + number, 4) for number in range(1, 9)]
         waiting += [large] if began is None else []
         while True:
             places = {
@@ -167,9 +176,9 @@ def test_small_jobs_do_not_starve_a_large_one(protected: bool) -> None:
             found = choose_placement(waiting, places.values(), held, InputLocality(), now)
             if found is None:
                 break
-            waiting.remove(found.wish)
-            running.append((now + 3 + now % 2, found.machine, found.wish))
-            began = now if found.wish == large else began
+            waiting.remove(found.job)
+            running.append((now + 3 + now % 2, found.machine, found.job))
+            began = now if found.job == large else began
     assert began is None or began < 10
     assert (began is not None) is protected
 
@@ -213,31 +222,31 @@ def test_large_inputs_are_those_of_a_build() -> None:
 
 
 def test_machines_are_remembered_by_what_they_had_last() -> None:
-    trees = InputLocality()
+    locality = InputLocality()
     for number in range(1500):
-        trees.note("a", [str(number)])
-    assert trees.found("a", {"0": 1, "1499": 1}) == 1
-    assert trees.found("b", {"1499": 1}) == 0
+        locality.record("a", [str(number)])
+    assert locality.local_size("a", {"0": 1, "1499": 1}) == 1
+    assert locality.local_size("b", {"1499": 1}) == 0
 
 
 def share_at_home(*, prefers: bool, machines: int = 4, cores: int = 12, pythons: int = 5) -> float:
     """Build cores and their bindings; the share of bindings that run where their core was made."""
     chance = Random(7)
-    trees = InputLocality()
+    locality = InputLocality()
     made: dict[str, str] = {}
-    waiting = [wish(number, urgency=2) for number in range(cores)]
+    waiting = [pending_job(number, urgency=2) for number in range(cores)]
     running: list[tuple[float, str, PendingJob]] = []
     now, at_home = 0.0, 0
     released: list[PendingJob] = []
     while waiting or running:
         busy = {name for _, name, _ in running}
         idle = [place(name) for name in map(str, range(machines)) if name not in busy]
-        idle = [one._replace(rests=bool(released)) for one in idle]
-        found = choose_placement(waiting, idle, {}, trees if prefers else InputLocality(), now)
+        idle = [one._replace(is_cooling_down=bool(released)) for one in idle]
+        found = choose_placement(waiting, idle, {}, locality if prefers else InputLocality(), now)
         if found is not None:
             one, name = found
             waiting.remove(one)
-            trees.note(name, [*one.inputs, one.fingerprint])
+            locality.record(name, [*one.inputs, one.fingerprint])
             at_home += any(made[core] == name for core in one.inputs)
             running.append((now + one.urgency * chance.uniform(0.8, 1.2), name, one))
             continue
@@ -250,7 +259,7 @@ def share_at_home(*, prefers: bool, machines: int = 4, cores: int = 12, pythons:
         if one.urgency == 2:
             made[one.fingerprint] = name
             numbers = range(1000 + one.request * pythons, 1000 + (one.request + 1) * pythons)
-            released = [wish(number, inputs={one.fingerprint: 8000}) for number in numbers]
+            released = [pending_job(number, inputs={one.fingerprint: 8000}) for number in numbers]
     return at_home / (cores * pythons)
 
 

@@ -1,7 +1,7 @@
 """What masters of one database have to tell each other."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Concatenate, ParamSpec, TypeVar
@@ -10,11 +10,13 @@ import pytest
 import sqlalchemy as sa
 from buildbot.db.model import Model
 from buildbot.db.state import StateConnectorComponent
+from buildbot.master import BuildMaster
 from buildbot.process.cache import CacheManager
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from farm.tests.factories import made_plan
+from farm.tests.stand_ins import stands_in
 from torchyard_farm.master.db.shared_state import SharedState
 from torchyard_farm.master.peers.plan_sync import PLANS, sync_plans, withdraw_plans
 from torchyard_farm.scheduling.plan_differences import ClosedRows, PlanMark, compare_plans
@@ -36,6 +38,7 @@ class Database:
         self.reactor = Clock()
         self.db.state = StateConnectorComponent(self.db)
         self._connection = connection
+        self.master = stands_in(BuildMaster, self)
 
     def _do(
         self, question: Callable[Concatenate[sa.Connection, P], T], *given: P.args, **more: P.kwargs
@@ -44,10 +47,10 @@ class Database:
 
     def settle(self, *masters: Plans) -> None:
         for here in masters:
-            done(sync_plans(self, here))
+            done(sync_plans(self.master, here))
 
     def names(self, drawer: str) -> list[str]:
-        found = done(SharedState(self, drawer).names())
+        found = done(SharedState(self.master, drawer).names())
         assert isinstance(found, list)
         return sorted(found)
 
@@ -56,10 +59,12 @@ class Database:
         return not any(compare_plans(here, self.names(PLANS), marks))
 
 
-def done(asked: object) -> object:
-    """What came of something that has to be done by now."""
-    assert isinstance(asked, defer.Deferred)
-    found: list[object] = []
+def done(
+    asked: "defer.Deferred[T] | Coroutine[defer.Deferred[object], object, T]",
+) -> T:
+    """Return the result of a call that has to be done by now."""
+    asked = defer.ensureDeferred(asked) if isinstance(asked, Coroutine) else asked
+    found: list[T] = []
     asked.addCallback(found.append)
     asked.addErrback(lambda why: why.raiseException())
     (result,) = found
@@ -135,7 +140,7 @@ def test_a_plan_that_is_forgotten_never_comes_back(database: Database, tmp_path:
     database.settle(first, second, asleep)
     first.end("old")
     database.settle(first, second)
-    done(withdraw_plans(database, ["old", "open"]))
+    done(withdraw_plans(database.master, ["old", "open"]))
     database.settle(second, first, asleep, first)
     for master in (first, second, asleep):
         assert (master.open(), master.ended()) == (["open"], [])
@@ -155,7 +160,7 @@ def test_a_plan_that_nobody_can_read_disturbs_no_other(database: Database, tmp_p
 def test_whatever_is_closed_is_told_at_least_once() -> None:
     chance = random.Random(5)
     watch, told = ClosedRows(), set[int]()
-    assert watch.look({}) == []  # what was before is known to who begins now
+    assert watch.update({}) == []  # what was before is known to who begins now
     rows: dict[int, bool] = {}
     late: list[int] = []  # numbers that are given, and come to the table later than others
     for number in range(1, 3000):
@@ -166,7 +171,7 @@ def test_whatever_is_closed_is_told_at_least_once() -> None:
             rows[row] = chance.random() < 0.2
         if chance.random() < 0.3:
             seen = {row: closed for row, closed in rows.items() if not closed or row > watch.since}
-            told |= set(watch.look(seen))
+            told |= set(watch.update(seen))
     seen = {row: closed for row, closed in rows.items() if not closed or row > watch.since}
-    told |= set(watch.look(seen))
+    told |= set(watch.update(seen))
     assert told == {row for row, closed in rows.items() if closed}

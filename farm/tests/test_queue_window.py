@@ -42,8 +42,8 @@ HOSTS = st.builds(
 )
 
 
-def take(board: PlanTracker) -> Iterable[int]:
-    while found := board.next():
+def take(tracker: PlanTracker) -> Iterable[int]:
+    while found := tracker.next():
         yield found[1]
 
 
@@ -54,14 +54,14 @@ def test_no_machine_waits_while_a_job_that_it_could_do_is_not_sent(
 ) -> None:
     """Whoever comes first, whatever it is that begins on a machine, and whichever job ends."""
     window = queue_window(host.machine for host in hosts)
-    board = PlanTracker({KIND: window})
+    tracker = PlanTracker({KIND: window})
     wants = dict(enumerate(size for size, count in groups for _ in range(count)))
-    board.add(made_plan({number: [] for number in wants}, wants=wants))
+    tracker.add(made_plan({number: [] for number in wants}, wants=wants))
     unsent, waiting = set(wants), set[int]()
     while True:
-        waiting.update(take(board))
+        waiting.update(take(tracker))
         unsent -= waiting
-        assert board.tally("plan").out <= window * (1 + len(set(wants.values())) / 2), (
+        assert tracker.counts("plan").out <= window * (1 + len(set(wants.values())) / 2), (
             "a long queue is slow"
         )
         for host in hosts:
@@ -78,7 +78,7 @@ def test_no_machine_waits_while_a_job_that_it_could_do_is_not_sent(
         else:
             host, job = chance.choice(ends)
             del host.running[job]
-            board.end("plan", job, good=True)
+            tracker.end("plan", job, good=True)
     idle = [host for host in hosts if host.is_there]
     assert not any(host.can_begin(wants[job]) for host in idle for job in unsent | waiting)
 
@@ -86,17 +86,17 @@ def test_no_machine_waits_while_a_job_that_it_could_do_is_not_sent(
 def test_urgent_jobs_for_a_machine_that_is_away_keep_no_other_idle() -> None:
     large, small = Resources(64, 1), Resources(4, 1)
     wants = {number: large if number < 50 else small for number in range(100)}
-    board = PlanTracker({KIND: 8})
-    board.add(made_plan({number: [] for number in wants}, wants=wants))
-    assert list(take(board)) == [*range(8), *range(50, 54)]
-    board.end("plan", 50, good=True)
-    assert list(take(board)) == [54]
+    tracker = PlanTracker({KIND: 8})
+    tracker.add(made_plan({number: [] for number in wants}, wants=wants))
+    assert list(take(tracker)) == [*range(8), *range(50, 54)]
+    tracker.end("plan", 50, good=True)
+    assert list(take(tracker)) == [54]
 
 
 def test_a_large_job_waits_for_its_turn_among_small_ones() -> None:
     wants = {number: Resources(64 if number == 8 else 4, 1) for number in range(20)}
-    board = PlanTracker({KIND: 8})
-    board.add(made_plan({number: [] for number in wants}, wants=wants))
-    assert list(take(board)) == list(range(8))
-    board.end("plan", 3, good=True)
-    assert list(take(board)) == [8]
+    tracker = PlanTracker({KIND: 8})
+    tracker.add(made_plan({number: [] for number in wants}, wants=wants))
+    assert list(take(tracker)) == list(range(8))
+    tracker.end("plan", 3, good=True)
+    assert list(take(tracker)) == [8]

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 import pytest
+from buildbot.mq.base import MQBase
 from twisted.internet import defer
 
+from farm.tests.stand_ins import stands_in
 from torchyard_farm.master.dispatch.queues import BuilderQueues
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
@@ -36,7 +38,7 @@ class Table:
         self.answers = list(answers)
         self.asked = 0
 
-    def __call__(self) -> object:
+    def __call__(self) -> defer.Deferred[list[int]]:
         self.asked += 1
         return defer.succeed(self.answers.pop(0))
 
@@ -49,13 +51,15 @@ def router() -> Router:
 @pytest.fixture
 def queues(router: Router) -> BuilderQueues:
     queues = BuilderQueues()
-    queues.listen(router)
+    queues.listen(stands_in(MQBase, router))
     return queues
 
 
-def read(queues: BuilderQueues, builder: int, table: object) -> object:
+def read(
+    queues: BuilderQueues, builder: int, fetch: Callable[[], defer.Deferred[list[int]]]
+) -> object:
     found: list[object] = []
-    queues.read(builder, table).addCallback(found.append)
+    queues.read(builder, fetch).addCallback(found.append)
     return found[0]
 
 
@@ -82,7 +86,7 @@ def test_it_is_read_again_when_something_arrived(
 def test_what_arrives_while_it_is_read_is_not_overlooked(
     queues: BuilderQueues, router: Router
 ) -> None:
-    def fetch() -> object:
+    def fetch() -> defer.Deferred[list[int]]:
         router.arrive(1, "new")
         return defer.succeed([])
 

@@ -36,7 +36,7 @@ def test_a_plan_that_is_read_meanwhile_is_read_again(tmp_path: Path) -> None:
     )
     scheduler.reconfigService([KIND], {KIND: 1}, str(tmp_path))
     scheduler._pump()
-    scheduler._hear((), {"external_idstring": "plan/0", "results": 0})
+    scheduler._on_complete((), {"external_idstring": "plan/0", "results": 0})
     scheduler.reconfigService([KIND], {KIND: 2}, str(tmp_path))
     questions[0].callback(([JobStatus(0, over=False, good=False)], []))
     scheduler._pump()
@@ -44,12 +44,18 @@ def test_a_plan_that_is_read_meanwhile_is_read_again(tmp_path: Path) -> None:
     assert Plans(tmp_path).ended() == ["plan"]
 
 
+def heartbeat_of(config: dict[str, object]) -> Heartbeat:
+    services = config["services"]
+    assert isinstance(services, list)
+    (found,) = (one for one in services if isinstance(one, Heartbeat))
+    return found
+
+
 def test_builds_that_run_and_a_new_configuration_know_the_same_tries(tmp_path: Path) -> None:
     """Else a try that ends later is unknown: no pause follows it, and it does not count."""
     text = farm_text("torchyard.toml", "sqlite:///state.sqlite", ["linux-x86_64"])
     (tmp_path / "farm.toml").write_text(text, encoding="utf-8")
     make_secrets(tmp_path, load_farm(tmp_path))
-    services = [one for _ in range(2) for one in configure(str(tmp_path))["services"]]
-    first, second = [one for one in services if isinstance(one, Heartbeat)]
+    first, second = (heartbeat_of(configure(str(tmp_path))) for _ in range(2))
     assert first is not second
-    assert first._config_kwargs["tries"] is second._config_kwargs["tries"]
+    assert first._config_kwargs["attempts"] is second._config_kwargs["attempts"]

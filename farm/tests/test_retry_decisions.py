@@ -98,7 +98,7 @@ def test_only_tries_that_came_to_an_end_are_attempts() -> None:
 
 def test_what_people_are_told() -> None:
     assert "(w0, w1, w2)" in explain_verdict(AttemptVerdict.QUARANTINED, tries(LOST, LOST, LOST))
-    assert "after 3 tries" in explain_verdict(AttemptVerdict.GIVEN_UP, tries(A, A, A))
+    assert "after 3 attempts" in explain_verdict(AttemptVerdict.GIVEN_UP, tries(A, A, A))
 
 
 histories = st.lists(

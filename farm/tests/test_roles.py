@@ -66,15 +66,19 @@ def test_users_are_read_and_get_passwords(tmp_path: Path) -> None:
     ("old", "new", "what"),
     [
         ('"stop"', '"stops"', "`user.ana.roles[1]` can't be `stops`"),
-        ("[user.ana]", "[user.w1]", "`w1` is a worker: its password can't be a user's, too"),
+        ("[user.ana]", "[user.w1]", "`w1` is a worker: a user can't have the same name"),
         ("[user.ana]", '[user."../x"]', "`../x` can't be a name"),
-        ("[worker.w1]", "[worker.admin]", "`admin` is a worker: its password"),
-        ("[worker.w1]", 'web = "0.0.0.0:80"\n[worker.w1]', "passwords would go through the netw"),
-        ("[worker.w1]", 'certificate = "c"\n[worker.w1]', "it takes both `certificate` and `key`"),
+        ("[worker.w1]", "[worker.admin]", "`admin` is a worker: a user can't"),
+        ("[worker.w1]", 'web = "0.0.0.0:80"\n[worker.w1]', "passwords would be sent unencrypted"),
+        (
+            "[worker.w1]",
+            'certificate = "c"\n[worker.w1]',
+            "`certificate` and `key` need each other",
+        ),
         (
             "[worker.w1]",
             'certificate = "c"\nkey = "k"\ntls = false\n[worker.w1]',
-            "`tls = false` leaves no use for a certificate",
+            "`tls = false` makes no use of a certificate",
         ),
     ],
 )
@@ -98,7 +102,7 @@ def test_a_user_is_added_once(tmp_path: Path) -> None:
     assert done.stdout == f"{tmp_path}/secrets/eve\n"
     assert load_farm(tmp_path).users["eve"] == ("publish", "stop")
     assert len(read_secret(tmp_path, "eve")) == 32
-    with pytest.raises(UsageError, match="there is a user `eve` already"):
+    with pytest.raises(UsageError, match="the user `eve` exists already"):
         CliRunner().invoke(command, argv, catch_exceptions=False)
     for name in ("../eve", 'a"]\nroles = ["force"]\n[user."b'):
         argv = [str(tmp_path), name, "--role", "stop"]
@@ -124,7 +128,7 @@ def test_sessions_behind_tls_stay_there(
     monkeypatch: pytest.MonkeyPatch, is_behind_tls: bool
 ) -> None:
     monkeypatch.setattr(HardenedRequest, "is_behind_tls", is_behind_tls)
-    request = HardenedRequest(DummyChannel(), False)  # type: ignore[no-untyped-call]
+    request = HardenedRequest(DummyChannel(), False)
     request.addCookie(b"name", b"value", path=b"/", secure=False)
     (cookie,) = request.cookies
     assert (b"Secure" in cookie) is is_behind_tls

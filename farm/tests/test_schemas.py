@@ -109,12 +109,12 @@ def test_a_status_fits_a_narrow_terminal(width: int) -> None:
     assert max(map(len, lines)) <= width
     told = " ".join(out.getvalue().split())
     assert "w1-1 w1 connected, but has 25.3 GB of memory, not 64 GB uploads" in told
-    assert f"plan {PLAN} 9,876 of 12,345 jobs done, 16 out, 1 failed" in told
+    assert f"plan {PLAN} 9,876 of 12,345 jobs done, 16 submitted, 1 failed" in told
     assert f"nightly main last 2026-11-15 02:00 UTC {PLAN}@main".replace(" ", "") in (
         told.replace(" ", "")
     )
     assert f"plan {PLAN}@torn".replace(" ", "") in told.replace(" ", "")
-    assert "passed over: `/a/plan` is none hint upgrade" in told
+    assert "skipped: `/a/plan` is none hint upgrade" in told
     assert "since 2026-11-13, 3 times in a row (published)" in told
     assert "daily published last never next 2026-11-16 06:00 UTC" in told
     assert f"smoke:torch-2.14.0/{CELL}" in told.replace(" ", "")
@@ -125,7 +125,7 @@ def test_a_plan_that_failed_is_not_told_as_one_that_runs() -> None:
     out = StringIO()
     Console(file=out, width=80).print(status_report(structs.replace(STATUS, plans=(failed,))))
     told = " ".join(out.getvalue().split())
-    assert "9,876 of 12,345 jobs done, 1 failed: it stands until Rebuild or cancel" in told
+    assert "9,876 of 12,345 jobs done, 1 failed: it waits for Rebuild or cancel" in told
 
 
 def test_names_are_told_whole_and_nothing_rules_the_terminal() -> None:

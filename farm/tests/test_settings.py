@@ -51,7 +51,7 @@ def test_a_file_is_read() -> None:
     assert farm.listen.endpoint == "tcp:9999:interface=0.0.0.0"
     (machine,) = farm.machines
     assert (machine.memory, machine.disk) == (64, 1000)
-    assert machine.agents == ("gpu-1", "gpu-2")
+    assert machine.worker_names == ("gpu-1", "gpu-2")
     (nightly,) = farm.nightlies
     assert (nightly.times.clock.hour, nightly.times.days) == (2, (0, 4))
     (daily,) = farm.dailies
@@ -78,19 +78,19 @@ def test_the_first_file_is_a_good_one() -> None:
         ("0.0.0.0:9999", "0.0.0.0:99999", "`0.0.0.0:99999` is not a host and a port"),
         ("0.0.0.0:9999", "::1:9999", "`::1:9999` is not a host and a port"),
         ("x86_64", "x86-64", "unknown platform `linux-x86-64`: did you mean `linux-x86_64`?"),
-        ("file =", 'database = "mysql://db/farm"\nfile =', "`database` is neither a postgresql://"),
-        ("worker.gpu", "worker.calendar", "`calendar` is the name of a worker in the master"),
+        ("file =", 'database = "mysql://db/farm"\nfile =', "`database` is neither postgresql://"),
+        ("worker.gpu", "worker.calendar", "`calendar` is the name of the master's own worker"),
         ("slots = 2", "slots = 0", "`gpu` needs at least one slot"),
         ("cuda", "cu/da", "`cu/da` can't be a name"),
-        ("slots = 2", "publish = true", "`gpu` publishes, and does nothing else"),
+        ("slots = 2", "publish = true", "`gpu` runs publish jobs only"),
         ("slots", "slot", "unknown key `slot`"),
         ('file = "torchyard.toml"', "", "lacks the required key `file`"),
         ("[worker.gpu]", "attempts = 0\n[worker.gpu]", "`attempts` must be 1 or more"),
-        ("[worker.gpu]", "shared = true\n[worker.gpu]", "several masters need a PostgreSQL"),
-        ("02:00", "2:00", "`main`: `2:00` is no time of the day, such as 02:00 (UTC)"),
-        ("02:00", "24:00", "`24:00` is no time of the day"),
-        ('"fri"', '"Friday"', "`Friday` is no day: write mon, tue"),
-        ("nightly.main", "nightly.published", "`published` is the name of a nightly, too"),
+        ("[worker.gpu]", "shared = true\n[worker.gpu]", "several masters need PostgreSQL"),
+        ("02:00", "2:00", "`main`: `2:00` is not a time of day, such as 02:00 (UTC)"),
+        ("02:00", "24:00", "`24:00` is not a time of day"),
+        ('"fri"', '"Friday"', "`Friday` is not a day: write mon, tue"),
+        ("nightly.main", "nightly.published", "`published` is also the name of a nightly"),
         ("nightly.main", 'nightly."a@b"', "`a@b` can't be a name"),
         ("https://example.org/nightly/", "/srv/nightly", "`daily.published.url`: no installer"),
         (
@@ -137,20 +137,20 @@ def test_a_farm_that_is_there_needs_no_project_to_be_brought_up_to_date(
 @pytest.mark.parametrize("command", [nightly, daily])
 @pytest.mark.parametrize("due", ["yesterday", "2026-11-15", "2026-11-15T02:00:00+01:00"])
 def test_what_is_due_is_due_at_a_moment(tmp_path: Path, command: click.Command, due: str) -> None:
-    with pytest.raises(UsageError, match="is no moment"):
+    with pytest.raises(UsageError, match="is not a time"):
         CliRunner().invoke(command, [str(tmp_path), "x", "--due", due], catch_exceptions=False)
 
 
 @pytest.mark.parametrize("mode", [0o750, 0o705])
 def test_what_others_can_read_is_no_place_for_a_master(tmp_path: Path, mode: int) -> None:
     tmp_path.chmod(mode)
-    with pytest.raises(HostError, match="others can read"):
+    with pytest.raises(HostError, match="other users can read"):
         make_master(tmp_path, GOOD, datetime.now(UTC))
     assert not list(tmp_path.iterdir())
 
 
 def test_a_directory_without_a_farm(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match=r"is no farm: it has no farm\.toml"):
+    with pytest.raises(HostError, match=r"is not a farm: it has no farm\.toml"):
         load_farm(tmp_path)
 
 
@@ -178,7 +178,7 @@ def test_a_master_is_not_started_twice(tmp_path: Path) -> None:
     refuse_running(tmp_path)
     with sleeper(tmp_path) as number:
         (tmp_path / "twistd.pid").write_text(str(number), encoding="ascii")
-        with pytest.raises(HostError, match=f"runs already: process {number}"):
+        with pytest.raises(HostError, match=f"is running already: process {number}"):
             refuse_running(tmp_path)
     refuse_running(tmp_path)
 

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from types import SimpleNamespace
 
 from buildbot.db.model import Model
+from buildbot.master import BuildMaster
 from twisted.internet import defer
 from twisted.internet.task import Clock
 
+from farm.tests.stand_ins import stands_in
 from farm.tests.tables import SUCCESS, Tables, tables_in_memory
 from torchyard_farm.master.buildbot_fixes.stale_claims import StaleClaims
 from torchyard_farm.master.db.attempts_db import AttemptHistory
@@ -26,13 +28,17 @@ class StandInMaster:
         self.botmaster = SimpleNamespace(
             builders={"linux": self.builder}, remove_in_progress_buildrequest=lambda _: None
         )
-        updates = SimpleNamespace(unclaimBuildRequests=self.given_back.extend)
+        updates = SimpleNamespace(unclaimBuildRequests=self._give_back)
         self.data = SimpleNamespace(updates=updates)
 
     def _ask(
         self, question: Callable[[object, object, int], object], model: object, master: int
     ) -> defer.Deferred[object]:
         return defer.succeed(question(self._tables.connection, model, master))
+
+    def _give_back(self, requests: list[int]) -> defer.Deferred[None]:
+        self.given_back.extend(requests)
+        return defer.succeed(None)
 
     def begin(self, number: int) -> None:
         self.builder.building.append(SimpleNamespace(requests=[SimpleNamespace(id=number)]))
@@ -47,13 +53,13 @@ def test_what_is_claimed_and_not_done_is_given_back_after_a_while() -> None:
             tables.claim(request)
         tables.claim(tables.send("plan/5"), master=2)
         master.begin(begun)
-        forgotten.give_back(master)
+        forgotten.release(stands_in(BuildMaster, master))
         master.reactor.advance(50)
-        forgotten.give_back(master)
+        forgotten.release(stands_in(BuildMaster, master))
         assert master.given_back == []
         master.reactor.advance(20)
         master.begin(late)  # it had just been claimed
-        forgotten.give_back(master)
+        forgotten.release(stands_in(BuildMaster, master))
         assert master.given_back == [left]
 
 
@@ -62,12 +68,12 @@ def test_what_is_claimed_when_a_master_stands_still_is_not_given_back_at_once() 
     with tables_in_memory() as tables:
         master, forgotten = StandInMaster(tables), StaleClaims()
         tables.claim(request := tables.send("plan/1"))
-        forgotten.give_back(master)
+        forgotten.release(stands_in(BuildMaster, master))
         master.reactor.advance(1000)
-        forgotten.give_back(master)
+        forgotten.release(stands_in(BuildMaster, master))
         assert master.given_back == []
         master.reactor.advance(1)
-        forgotten.give_back(master)
+        forgotten.release(stands_in(BuildMaster, master))
         assert master.given_back == [request]
 
 
@@ -82,10 +88,10 @@ def test_a_try_that_is_remembered_while_all_are_read_is_not_forgotten() -> None:
     master = SimpleNamespace(db=SimpleNamespace(model=Model, pool=SimpleNamespace(do=ask)))
     tries, found = AttemptHistory(shared=False), list[object]()
     for request in (1, 2):
-        tries.known(master, request)
+        tries.known(stands_in(BuildMaster, master), request)
     answers[0].callback({})
     ended = [Attempt("w1", AttemptVerdict.AGAIN, 99.0)]
     tries.remember(1, ended)
     answers[1].callback({})
-    tries.known(master, 1).addCallback(found.extend)
+    tries.known(stands_in(BuildMaster, master), 1).addCallback(found.extend)
     assert found == ended

@@ -1,12 +1,27 @@
 """What a machine answers its master, whichever of its agents is asked."""
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import ParamSpec, Protocol, TypeVar, cast
 
+from buildbot_worker.pb import BotPb
 from twisted.internet import defer
 
+from farm.tests.stand_ins import stands_in
 from torchyard_farm.scheduling.worker_status import decode_status
 from torchyard_farm.worker.status_reporter import StatusReporter, measure_status
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class SupportsCallback(Protocol):
+    """A Deferred of any result."""
+
+    def callback(self, result: str) -> None: ...
+
+    def errback(self, fail: BaseException) -> None: ...
 
 
 class Threads:
@@ -14,18 +29,19 @@ class Threads:
 
     def __init__(self) -> None:
         self.begun: list[tuple[object, ...]] = []
-        self.over: list[defer.Deferred[object]] = []
+        self.over: list[SupportsCallback] = []
 
-    def __call__(self, _: object, *args: object) -> defer.Deferred[object]:
+    def __call__(self, f: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> defer.Deferred[T]:
         self.begun.append(args)
-        self.over.append(defer.Deferred())
-        return self.over[-1]
+        over: defer.Deferred[T] = defer.Deferred()
+        self.over.append(cast("SupportsCallback", over))
+        return over
 
 
 def bots_of(answers: StatusReporter) -> list[SimpleNamespace]:
     bots = [SimpleNamespace(remote_getWorkerInfo=lambda: {"version": "4"}) for _ in range(3)]
     for bot in bots:
-        answers.teach(bot)
+        answers.attach(stands_in(BotPb, bot))
     return bots
 
 

@@ -15,10 +15,10 @@ def test_when_one_can_not_be_sent_the_others_are_waited_for(
     """Else the tables would be read before all are in there, and some be sent twice."""
     scheduler = PlanScheduler(name="plans", builderNames=[KIND], windows={}, folder=".")
     waiting: list[defer.Deferred[None]] = [defer.Deferred() for _ in range(3)]
-    monkeypatch.setattr(scheduler, "_send", lambda _plan, job: waiting[job])
+    monkeypatch.setattr(scheduler, "_submit", lambda _plan, job: waiting[job])
     plan = made_plan({0: [], 1: [], 2: []})
     failed: list[object] = []
-    scheduler._send_all([(plan, job) for job in range(3)]).addErrback(failed.append)
+    scheduler._submit_all([(plan, job) for job in range(3)]).addErrback(failed.append)
     waiting[0].callback(None)
     waiting[1].errback(ConnectionError("the database is away"))
     assert not failed

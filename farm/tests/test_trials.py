@@ -110,9 +110,9 @@ def test_projects_stand_beside_each_other_in_the_grid() -> None:
 
 def test_a_trial_is_over_with_failures_too() -> None:
     plan, _ = plan_of(15, {KIND, "any"})
-    board = PlanTracker({KIND: 9, "any": 9})
-    board.add(plan)
-    while (found := board.next()) is not None:
-        assert not board.is_over(plan.id)
-        board.end(plan.id, found[1], good=False)
-    assert board.is_over(plan.id)
+    tracker = PlanTracker({KIND: 9, "any": 9})
+    tracker.add(plan)
+    while (found := tracker.next()) is not None:
+        assert not tracker.is_over(plan.id)
+        tracker.end(plan.id, found[1], good=False)
+    assert tracker.is_over(plan.id)

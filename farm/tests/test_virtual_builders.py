@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from buildbot.db.builders import BuilderModel
 from buildbot.db.model import Model
 
+from farm.tests.stand_ins import stands_in
 from farm.tests.tables import Tables, tables_in_memory
 from torchyard_farm.master.buildbot_fixes.virtual_builders import read_builder
 
@@ -34,7 +35,7 @@ def test_as_many_rows_are_read_however_many_pages_there_are() -> None:
     with tables_in_memory() as tables:
         add_words(tables, range(20, 300))
         seen = _Counting(tables.connection)
-        read_builder(seen, Model, 299)
+        read_builder(stands_in(sa.Connection, seen), Model, 299)
         assert seen.rows == 3  # itself and two words
 
 

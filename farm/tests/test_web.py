@@ -22,11 +22,11 @@ SERVES = """
 import json, sys
 from buildbot.www.rest import V2RootResource
 from buildbot.www.service import BuildbotSite
-from torchyard_farm.master.buildbot_fixes.web_responses import answer_carefully
+from torchyard_farm.master.buildbot_fixes.web_responses import harden_web_server
 from twisted.internet import reactor, threads
 from twisted.web import resource, server
 
-answer_carefully(is_behind_tls=False)
+harden_web_server(is_behind_tls=False)
 sys.setswitchinterval(1e-6)  # threads take turns as often as they can
 
 class Long(resource.Resource):

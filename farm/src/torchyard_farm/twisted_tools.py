@@ -1,18 +1,21 @@
-"""What nobody waits for goes to the log; how calls end whose connection is lost; and patience."""
+"""Helpers for Twisted: coroutines, timeouts, loops that survive errors, and failures in the log."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import ParamSpec, Protocol, TypeVar, cast
 
-from twisted.internet import defer, error, task
+from twisted.internet import defer, error, reactor, task
+from twisted.internet.base import DelayedCall
 from twisted.internet.interfaces import IReactorTime
 from twisted.python import log
 from twisted.python.failure import Failure
 from twisted.spread import pb
 
 A = TypeVar("A")
+P = ParamSpec("P")
 T = TypeVar("T")
 
-_SECOND = 1.0
+_TICK = 1.0
 
 CONNECTION_LOST = (
     error.ConnectionLost,
@@ -22,39 +25,126 @@ CONNECTION_LOST = (
 )
 
 
+class ReactorTime(Protocol):
+    """The clock of a reactor, or of a test."""
+
+    def seconds(self) -> float: ...
+
+    def callLater(  # noqa: N802 - Twisted's name
+        self, delay: float, call: Callable[[], object], /
+    ) -> DelayedCall: ...
+
+
+class Reactor(ReactorTime, Protocol):
+    """The part of Twisted's reactor that is used here."""
+
+    def callWhenRunning(self, call: Callable[[], object], /) -> object: ...  # noqa: N802
+
+    def addSystemEventTrigger(  # noqa: N802
+        self, phase: str, event: str, call: Callable[[], object], /
+    ) -> object: ...
+
+    def callFromThread(self, call: Callable[[], object], /) -> None: ...  # noqa: N802
+
+    def run(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+class RemoteTransport(Protocol):
+    """The network connection of a remote object."""
+
+    def abortConnection(self) -> None: ...  # noqa: N802
+
+    def loseConnection(self) -> None: ...  # noqa: N802
+
+
+class RemoteBroker(Protocol):
+    """One side of a Perspective Broker connection."""
+
+    @property
+    def disconnected(self) -> object: ...
+
+    @property
+    def transport(self) -> RemoteTransport: ...
+
+
+class RemoteObject(Protocol):
+    """An object of the other process, called over Perspective Broker."""
+
+    @property
+    def broker(self) -> RemoteBroker: ...
+
+    def callRemote(self, name: str, *args: object) -> defer.Deferred[str]: ...  # noqa: N802
+
+
+def global_reactor() -> Reactor:
+    """Return this process's reactor; Twisted types it as a module."""
+    return cast("Reactor", reactor)
+
+
+def as_interface(clock: ReactorTime) -> IReactorTime:
+    """Return a clock as Twisted's interface, which type checkers can't see it implements."""
+    return cast("IReactorTime", clock)
+
+
+def async_to_deferred(
+    function: Callable[P, Coroutine[defer.Deferred[object], object, T]],
+) -> Callable[P, defer.Deferred[T]]:
+    """Start a coroutine function's coroutine when it is called, and return its Deferred."""
+
+    @wraps(function)
+    def start(*args: P.args, **kwargs: P.kwargs) -> defer.Deferred[T]:
+        return defer.ensureDeferred(function(*args, **kwargs))
+
+    return start
+
+
 def log_failure(why: Failure) -> None:
-    """Write a failure into the log."""
+    """Write a failure to the log."""
     log.err(why)
 
 
-def with_timeout(
-    asked: "defer.Deferred[T]", seconds: float, clock: IReactorTime
-) -> "defer.Deferred[T]":
-    """Let an answer take so many seconds, and cancel it then.
+def in_background(waiting: "defer.Deferred[T]") -> None:
+    """Let a Deferred that is not awaited log its failure."""
+    _ = waiting.addErrback(log_failure)
 
-    They are counted one by one, and those in which this process stood still as one: an answer may
-    have come meanwhile, and it is not read before what was to happen by the clock.
+
+def with_timeout(
+    waiting: "defer.Deferred[T]", seconds: float, clock: ReactorTime
+) -> "defer.Deferred[T]":
+    """Cancel a Deferred that has no result after a number of seconds.
+
+    Seconds are counted by ticks. If the process was suspended for minutes, that is one tick: the
+    answer may have arrived meanwhile, and timers fire before sockets are read.
     """
     left = seconds
 
     def count() -> None:
         nonlocal left
-        left -= _SECOND
+        left -= _TICK
         if left <= 0:
-            asked.cancel()
+            waiting.cancel()
 
-    def stop(answer: A) -> A:
+    def stop(result: A) -> A:
         if counting.running:
             counting.stop()
-        return answer
+        return result
 
-    counting = resilient_loop(count, clock)
-    counting.start(_SECOND, now=False)
-    return asked.addBoth(stop)
+    counting = start_loop(count, _TICK, clock)
+    return waiting.addBoth(stop)
 
 
-def resilient_loop(what: Callable[[], Any], clock: IReactorTime) -> task.LoopingCall:
-    """A loop that goes on when what it does fails: Twisted would end it for ever."""
-    loop = task.LoopingCall(lambda: defer.maybeDeferred(what).addErrback(log_failure))
-    loop.clock = clock
+def start_loop(
+    call: Callable[[], object], interval: float, clock: ReactorTime, *, now: bool = False
+) -> task.LoopingCall:
+    """Start a loop that logs errors and continues; Twisted's own stops at the first one."""
+    loop = task.LoopingCall(lambda: defer.maybeDeferred(call).addErrback(log_failure))
+    loop.clock = as_interface(clock)
+    _ = loop.start(interval, now=now)
     return loop
+
+
+def delay(clock: ReactorTime, seconds: float, call: Callable[[], T]) -> "defer.Deferred[T]":
+    """Call a function after a number of seconds."""
+    return task.deferLater(as_interface(clock), seconds, call)

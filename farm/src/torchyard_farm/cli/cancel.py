@@ -1,4 +1,4 @@
-"""`torchyard farm cancel`: a plan ends, and so do its jobs."""
+"""`torchyard farm cancel`: cancels a plan and its jobs."""
 
 from pathlib import Path
 
@@ -11,11 +11,14 @@ from torchyard_farm.cli.options import farm_argument
 @farm_argument
 @click.argument("plan")
 def command(*, folder: Path, plan: str) -> None:
-    """End a plan: what waits is not begun, and what runs is stopped. Results are kept."""
+    """Cancel a plan: pending jobs are not started, and running jobs are stopped.
+
+    Results are kept.
+    """
     from torchyard.terminal.console import say
     from torchyard_farm.scheduling.plans import Plans
     from torchyard_farm.settings.farm import load_farm
 
     load_farm(folder)
     Plans(folder).cancel(plan)
-    say(f"{plan} is cancelled; the master ends what runs of it")
+    say(f"{plan} is cancelled; the master stops its running jobs")

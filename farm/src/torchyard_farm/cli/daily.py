@@ -1,4 +1,4 @@
-"""`torchyard farm daily`: what is published, tried."""
+"""`torchyard farm daily`: tries the packages of a channel."""
 
 from pathlib import Path
 
@@ -12,10 +12,10 @@ from torchyard_farm.cli.options import due_option, farm_argument
 @click.argument("name")
 @due_option
 def command(*, folder: Path, name: str, due: str | None) -> None:
-    """Plan what [daily.NAME] of farm.toml asks for, and print the plan's name.
+    """Plan the trial [daily.NAME] of farm.toml, and print the plan's name.
 
-    Each file of the channel is a job: it is installed as its users do, and tried. The master does
-    this by itself when it is time.
+    Each file of the channel is a job: it is installed as users do, and tried. The master runs this
+    command when the trial is due.
     """
     from torchyard.app.clock import current_moment
     from torchyard.app.locations import open_channel, open_store
@@ -41,7 +41,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
     with folder_lock(folder / FOLDER):
         for last in plans.of(name)[:1]:
             if plan_moment(last) == moment.replace("-", "").replace(":", ""):
-                say(f"it was planned already: {last}")
+                say(f"it is planned already: {last}")
                 return
         channel = open_channel(daily.channel, file)
         chosen = newest(choose(channel, channel.head(), parse_selection(daily.select)))
@@ -49,7 +49,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
         plan, left_out = trial_plan(trial, chosen, machines_by_class(farm.machines))
         refuse_impossible(plan, farm)
         for kind, count in left_out.items():
-            say(f"no machine is of kind {kind}: {show_count(count, 'package')} can't be tried")
+            say(f"no machine can do jobs of class {kind}: skipped {show_count(count, 'package')}")
         if not plan.jobs:
             say("there is nothing to try")
             return

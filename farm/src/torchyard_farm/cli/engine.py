@@ -24,25 +24,25 @@ from torchyard_farm.scheduling.plans import FarmPlan, Plans, plan_url
 from torchyard_farm.settings.farm import load_farm
 
 _SOON, _SELDOM = 0.5, 5.0
-"""Seconds between two looks, when something has just happened and when nothing does."""
+"""Seconds between two polls: after a change, and at most."""
 
 _TICK = 0.2
 """Seconds after which Ctrl-C is noticed."""
 
 _PATIENCE = 600
-"""Seconds without any answer of the master after which nobody waits for it any more."""
+"""Seconds without an answer of the master after which following it fails."""
 
 
 def follow_plan(
     plan: FarmPlan, store: Store, farm: Path, folder: Path, listen: Listener
 ) -> BuildResult:
-    """Tell how a plan goes until it is over; whoever stops this stops nothing else."""
+    """Emit the events of a plan until it is over; interrupting this does not stop the plan."""
     began = time.monotonic()
-    tell = clocked(listen)
+    emit = clocked(listen)
     cached, packages = cached_results(plan)
     project = plan.tasks[0].id.partition(":")[2].partition("/")[0]
     tasks = [plan.task(number) for number in range(len(plan.jobs))]
-    tell(
+    emit(
         Began(
             project=project,
             store=plan.store,
@@ -54,22 +54,22 @@ def follow_plan(
             slots=0,
         )
     )
-    follower = _Follower(plan, store, farm, folder, tell)
+    follower = _Follower(plan, store, farm, folder, emit)
     stopped = bool(plan.jobs) and follower.run()
     ends = list(follower.ends.values())
-    tell(finished(ends, cached, time.monotonic() - began, stopped=stopped))
+    emit(finished(ends, cached, time.monotonic() - began, stopped=stopped))
     again, cancel = (f"torchyard farm {verb} {farm} {plan.id}" for verb in ("follow", "cancel"))
-    onward = f"to follow it again: {again}; to end it: {cancel}"
+    onward = f"to follow it again: {again}; to cancel it: {cancel}"
     if not stopped:
-        onward = f"mend it, and build anew; or rebuild jobs on their pages, and {again}"
+        onward = f"fix it, and build again; or rebuild jobs on their pages, and {again}"
     return BuildResult(project, packages, ends, onward)
 
 
 class _Follower:
-    """Looks at a plan from time to time, and tells what has happened."""
+    """Polls a plan, and emits events for what has changed."""
 
     def __init__(
-        self, plan: FarmPlan, store: Store, farm: Path, folder: Path, tell: Listener
+        self, plan: FarmPlan, store: Store, farm: Path, folder: Path, emit: Listener
     ) -> None:
         self._plan = plan
         self._store = store
@@ -79,31 +79,31 @@ class _Follower:
         self._page = plan_url(settings.url, plan.id)
         self._again = f"when the master is back: torchyard farm follow {farm} {plan.id}"
         self._master = MasterClient(settings)
-        self._course = PlanFollower(plan)
-        self._moves: deque[JobStarted | JobEnded] = deque()
-        self._tell = tell
+        self._follower = PlanFollower(plan)
+        self._changes: deque[JobStarted | JobEnded] = deque()
+        self._emit = emit
         self.ends: dict[int, Ended] = {}
 
     def run(self) -> bool:
-        """Follow until all is over, or somebody stops it; whether somebody did."""
-        self._tell(Noted(text=f"its plan: {self._page}"))
+        """Follow until the plan is over or a signal arrives; return whether one did."""
+        self._emit(Noted(text=f"its plan: {self._page}"))
         nap, heard, is_silent = _SOON, time.monotonic(), False
         with StopCounter() as stops:
             while True:
-                is_open = self._plan.id in self._plans.open()  # asked first: its ends are told then
+                is_open = self._plan.id in self._plans.open()  # before the ends are read
                 try:
-                    is_quiet = not self._look(is_open=is_open)
+                    is_quiet = not self._poll(is_open=is_open)
                     is_over = self._is_over()
                     heard, is_silent = time.monotonic(), False
                 except ElsewhereError as error:
                     if time.monotonic() - heard > _PATIENCE:
                         raise ElsewhereError(str(error), hint=self._again) from error
                     if not is_silent:
-                        self._tell(Noted(text=f"{error}; it is asked again"))
+                        self._emit(Noted(text=f"{error}; retrying"))
                     is_quiet = is_silent = True
                 else:
                     if is_over or not is_open:
-                        self._skip("what it needs failed" if is_open else "its plan was cancelled")
+                        self._skip("an input failed" if is_open else "its plan was cancelled")
                         return False
                 nap = min(1.25 * nap, _SELDOM) if is_quiet else _SOON
                 if _sleep(nap, lambda: bool(stops.count)):
@@ -111,30 +111,30 @@ class _Follower:
                     return True
 
     def _is_over(self) -> bool:
-        """Whether nothing goes on unless somebody helps; who pressed Rebuild has done so."""
-        return self._course.is_over and not self._master.out(self._plan.id)
+        """Return whether nothing more happens without a user's action, such as Rebuild."""
+        return self._follower.is_over and not self._master.unfinished(self._plan.id)
 
-    def _look(self, *, is_open: bool) -> bool:
-        """Tell what is new; whether anything is."""
-        going = self._master.going(self._plan.id)
-        ended = self._master.ended(self._plan.id, self._course.since(going, is_open=is_open))
-        self._moves.extend(self._course.take(going, ended))
-        is_new = bool(self._moves)
-        while self._moves:  # the store may not answer in the middle of it
-            match self._moves[0]:
+    def _poll(self, *, is_open: bool) -> bool:
+        """Emit events for what is new, and return whether anything is."""
+        going = self._master.running(self._plan.id)
+        ended = self._master.ended(self._plan.id, self._follower.since(going, is_open=is_open))
+        self._changes.extend(self._follower.take(going, ended))
+        is_new = bool(self._changes)
+        while self._changes:  # removed one by one: the store may fail in between
+            match self._changes[0]:
                 case JobStarted() as begun:
                     self._begin(begun)
                 case JobEnded() as over:
-                    self._end(over.job, over.sent)
-            self._moves.popleft()
+                    self._end(over.job, over.submitted)
+            self._changes.popleft()
         return is_new
 
     def _begin(self, begun: JobStarted) -> None:
         if begun.lost:
-            self._tell(self._ended(begun.job, "retry", f"{begun.lost} did not bring it to an end"))
+            self._emit(self._ended(begun.job, "retry", f"{begun.lost} did not finish it"))
         task = self._plan.task(begun.job)
         self.ends.pop(begun.job, None)
-        self._tell(
+        self._emit(
             Started(
                 job=task.id,
                 fingerprint=task.fingerprint,
@@ -143,32 +143,32 @@ class _Follower:
             )
         )
 
-    def _end(self, job: int, sent: SubmittedJob) -> None:
-        if sent.results in GOOD:
+    def _end(self, job: int, submitted: SubmittedJob) -> None:
+        if submitted.results in GOOD:
             result = self._store.find(self._plan.task(job).fingerprint)
             ended = (
                 self._ended(job, "built", "its result is gone from the store")
                 if result is None
                 else ended_well(result, built=True)
             )
-        elif sent.results == CANCELLED:
-            ended = self._ended(job, "skipped", "somebody stopped it")
+        elif submitted.results == CANCELLED:
+            ended = self._ended(job, "skipped", "a user cancelled it")
         else:
-            ended = self._bad(job, sent)
+            ended = self._failed(job, submitted)
         self.ends[job] = ended
-        self._tell(ended)
+        self._emit(ended)
 
-    def _bad(self, job: int, sent: SubmittedJob) -> Ended:
-        """How a job failed; what it said is left where everybody looks for it."""
+    def _failed(self, job: int, submitted: SubmittedJob) -> Ended:
+        """Return how a job failed, and write its error message to its file."""
         task = self._plan.task(job)
-        last = self._master.last_try(sent)
-        said = error_text(last.log)
-        if last.held or not said:
-            said = f"error: {task.id}: {last.held or 'it did not say why'}\n{said}".rstrip()
+        last = self._master.last_attempt(submitted)
+        text = error_text(last.log)
+        if last.held or not text:
+            text = f"error: {task.id}: {last.held or 'no error message'}\n{text}".rstrip()
         path = self._folder / f"{short_name(task.stage, task.fingerprint)}.errors"
         where = f"its log, on {last.worker}: {last.page}\n" if last.page else ""
-        path.write_text(f"{said}\n{where}", encoding="utf-8")
-        why = said.partition("\n")[0].removeprefix("error: ")
+        path.write_text(f"{text}\n{where}", encoding="utf-8")
+        why = text.partition("\n")[0].removeprefix("error: ")
         return self._ended(job, "failed", why, last.code)
 
     def _ended(self, job: int, outcome: Outcome, why: str, code: int = 0) -> Ended:
@@ -176,18 +176,18 @@ class _Follower:
         return Ended(job=task.id, fingerprint=task.fingerprint, outcome=outcome, why=why, code=code)
 
     def _skip(self, why: str) -> None:
-        for job in self._course.left:
+        for job in self._follower.left:
             ended = self.ends[job] = self._ended(job, "skipped", why)
-            self._tell(ended)
+            self._emit(ended)
 
     def _leave(self) -> None:
-        """Note what goes on without us; nobody needs to hear it of each job."""
-        for job in self._course.left:
-            self.ends[job] = self._ended(job, "skipped", "it goes on")
+        """Record the jobs that continue without this command; no events are emitted for them."""
+        for job in self._follower.left:
+            self.ends[job] = self._ended(job, "skipped", "it continues")
 
 
 def _sleep(seconds: float, is_stopped: Callable[[], bool]) -> bool:
-    """Wait a while; whether somebody stopped it."""
+    """Sleep, and return whether a signal interrupted it."""
     until = time.monotonic() + seconds
     while not is_stopped() and time.monotonic() < until:
         time.sleep(_TICK)

@@ -1,4 +1,4 @@
-"""`torchyard farm follow`: a plan that is being built, as if it were built here."""
+"""`torchyard farm follow`: follows a plan as if it were built here."""
 
 from functools import partial
 from pathlib import Path
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 @click.argument("plan")
 @json_option
 def command(*, folder: Path, plan: str, as_json: bool) -> None:
-    """Follow a plan to its end, from its beginning, and end as `torchyard build` does.
+    """Follow a plan from its beginning to its end, and exit as `torchyard build` does.
 
-    Ctrl-C ends this command, and nothing else. With --json, events are printed as they happen.
+    Ctrl-C ends this command only. With --json, events are printed as they happen.
     """
     from torchyard.config.credentials import take_credentials
     from torchyard.store.store import Store
@@ -38,7 +38,7 @@ def command(*, folder: Path, plan: str, as_json: bool) -> None:
 def follow_and_report(
     plan: "FarmPlan", store: "Store", folder: Path, file: str, *, as_json: bool
 ) -> None:
-    """Follow a plan, and tell everybody how it goes and went."""
+    """Follow a plan, and print its events and its summary."""
     from torchyard.app.watch import new_folder, watch
     from torchyard.reports.build.console import build_display, end_build
     from torchyard_farm.cli.engine import follow_plan

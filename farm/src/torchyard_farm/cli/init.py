@@ -1,4 +1,4 @@
-"""`torchyard farm init`: a master."""
+"""`torchyard farm init`: creates a master."""
 
 from pathlib import Path
 
@@ -17,13 +17,13 @@ from torchyard_farm.cli.options import farm_argument
     metavar="URL",
     default="sqlite:///state.sqlite",
     show_default=True,
-    help="Where the queue and the history are: postgresql://USER@HOST/NAME; SQLite for a trial.",
+    help="Database of the queue and history: postgresql://USER@HOST/NAME; SQLite is for trials.",
 )
 def command(*, folder: Path, file: str, database: str) -> None:
-    """Make a master in DIR for the project of a file, with a worker for each of its platforms.
+    """Create a master in DIR for a project, with a worker for each of its platforms.
 
-    Edit farm.toml in it; passwords of workers are in the directory `secrets`. Where there is a
-    farm.toml, it is kept, and no other file is read; all else is brought up to date.
+    Edit farm.toml in it; passwords of workers are in the directory `secrets`. An existing farm.toml
+    is kept, and --file is not read then; everything else is brought up to date.
     """
     from torchyard.app.clock import now
     from torchyard.app.locations import absolute

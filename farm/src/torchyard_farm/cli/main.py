@@ -1,4 +1,4 @@
-"""`torchyard farm`: plans on many machines."""
+"""`torchyard farm`: builds plans on many machines."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -29,5 +29,5 @@ class _Commands(LazyGroup):
 def command() -> None:
     """Build plans on many machines, with Buildbot.
 
-    DIR is the directory of the master, which `init` makes.
+    DIR is the directory of the master, which `init` creates.
     """

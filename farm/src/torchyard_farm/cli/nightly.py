@@ -1,4 +1,4 @@
-"""`torchyard farm nightly`: the build of a day."""
+"""`torchyard farm nightly`: plans a nightly build."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @click.argument("name")
 @due_option
 def command(*, folder: Path, name: str, due: str | None) -> None:
-    """Plan what [nightly.NAME] of farm.toml asks for, and print the plan's name.
+    """Plan the build [nightly.NAME] of farm.toml, and print the plan's name.
 
-    The branch of the source is resolved to a commit once. One that was built already is not built
-    again. The master does this by itself when it is time.
+    The branch of the source is resolved to a commit once. A commit that was built already is not
+    built again. The master runs this command when the build is due.
     """
     from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
@@ -44,7 +44,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
         wanted, made = found
         farmed = submit_draft(made, wanted, folder, farm)
     if not farmed.jobs:
-        say("the store has all that was asked for")
+        say("the store has all results already")
         return
     say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
     write(f"{farmed.id}\n")
@@ -53,7 +53,7 @@ def command(*, folder: Path, name: str, due: str | None) -> None:
 def _wanted(
     nightly: "Nightly", folder: Path, file: str, moment: str
 ) -> "tuple[BuildRequest, PlanDraft] | str":
-    """What has to be built, and the plan of it; or why nothing has to be."""
+    """Return what to build and its plan, or why there is nothing to build."""
     from torchyard.plan.select import PlanSelection
     from torchyard_farm.cli.submission import BuildRequest, draft_plan
     from torchyard_farm.scheduling.plans import Plans, plan_moment
@@ -73,7 +73,7 @@ def _wanted(
         return wanted, made
     day, source = plan_moment(last.id)[:8], made.farmed.source
     if plan_moment(last.id) == stamp:
-        return f"it was planned already: {last.id}"
+        return f"it is planned already: {last.id}"
     if last.source != source:
         if day == today:
             raise _other_commit(last.id, source)
@@ -87,13 +87,13 @@ def _wanted(
 
 
 def _other_commit(last: str, source: str) -> SelectionError:
-    msg = f"today's nightly is made from another commit than {source[:12]}: {last}"
-    hint = "two packages can't have one version: wait for tomorrow, or submit it by another version"
+    msg = f"today's nightly was built from another commit than {source[:12]}: {last}"
+    hint = "two builds can't have one version: wait for tomorrow, or submit it with another version"
     return SelectionError(msg, hint=hint)
 
 
 def _commit_change(file: str) -> tuple[str, ...]:
-    """The change that names the commit which a file's branch or tag means now."""
+    """Return the configuration change that pins a project's branch or tag to its commit."""
     from torchyard.config.load import load_config
     from torchyard.host.git import is_commit, resolve_commit
 
@@ -103,5 +103,5 @@ def _commit_change(file: str) -> tuple[str, ...]:
     commit = resolve_commit(source.git, source.rev)
     if commit is None:
         msg = f"`{source.git}` has no branch or tag `{source.rev}`"
-        raise SelectionError(msg, hint="see `rev` of [source]")
+        raise SelectionError(msg, hint="check `rev` in [source]")
     return (f"source.commit={commit}",)

@@ -1,4 +1,4 @@
-"""Arguments that several commands share."""
+"""Options that several commands share."""
 
 from pathlib import Path
 
@@ -16,8 +16,8 @@ def _moment(_ctx: click.Context, _parameter: click.Parameter, text: str | None) 
     try:
         return text and format_moment(parse_moment(text))
     except ValueError as error:
-        msg = f"`{text}` is no moment"
-        raise UsageError(msg, hint="write it in UTC, as 2026-11-15T02:00:00Z") from error
+        msg = f"`{text}` is not a time"
+        raise UsageError(msg, hint="write it in UTC: 2026-11-15T02:00:00Z") from error
 
 
 due_option = click.option(

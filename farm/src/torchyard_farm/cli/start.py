@@ -1,4 +1,4 @@
-"""`torchyard farm start`: the master begins."""
+"""`torchyard farm start`: starts the master."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ import click
 from torchyard_farm.cli.options import farm_argument
 
 _PATIENCE = 300
-"""Seconds that a master may take to start, on a machine that has other things to do."""
+"""Seconds that a master may take to start, on a busy machine."""
 
 
 @click.command("start")

@@ -1,4 +1,4 @@
-"""`torchyard farm status`: machines and plans."""
+"""`torchyard farm status`: shows workers and plans."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torchyard_farm.cli.options import farm_argument
 @farm_argument
 @json_option
 def command(*, folder: Path, as_json: bool) -> None:
-    """Show which workers are there, and how far each plan is."""
+    """Show which workers are connected, and the progress of each plan."""
     import msgspec
 
     from torchyard.app.clock import current_moment

@@ -1,4 +1,4 @@
-"""`torchyard farm stop`: the master ends; jobs go on when it is back."""
+"""`torchyard farm stop`: stops the master; running jobs continue."""
 
 from pathlib import Path
 
@@ -10,9 +10,9 @@ from torchyard_farm.cli.options import farm_argument
 @click.command("stop")
 @farm_argument
 def command(*, folder: Path) -> None:
-    """Stop the master in DIR. Nothing is lost: all goes on when it is started again.
+    """Stop the master in DIR. Nothing is lost: everything continues when it is started again.
 
-    One that was started with --foreground ends by SIGTERM.
+    Stop a master that was started with --foreground by SIGTERM.
     """
     from torchyard.terminal.console import say
     from torchyard_farm.settings.farm import load_farm

@@ -1,4 +1,4 @@
-"""From a configuration to a plan that a master has: for all commands that hand plans in."""
+"""From a configuration to a submitted plan, for all commands that submit plans."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from torchyard_farm.settings.farm import Farm
 
 
 class BuildRequest(NamedTuple):
-    """What is to be built: a file, changes of it, and a part of its matrix."""
+    """What to build: a configuration file, changes of it, and a part of its matrix."""
 
     file: str
     changes: tuple[str, ...] = ()
@@ -33,30 +33,30 @@ class BuildRequest(NamedTuple):
 
 
 class PlanDraft(NamedTuple):
-    """A plan, and what is left of it to be done."""
+    """A plan, and the part of it that has no results yet."""
 
     plan: Plan
     farmed: FarmPlan
     store: Store
 
 
-def draft_plan(wanted: BuildRequest, moment: str, occasion: str = "") -> PlanDraft:
-    """Plan, and leave out what the store has."""
+def draft_plan(wanted: BuildRequest, moment: str, schedule: str = "") -> PlanDraft:
+    """Make a plan, without jobs whose results the store has."""
     config = with_toolchain_id(load_config(wanted.file, wanted.changes), wanted.file)
     plan = make_plan(config, load_tables(), wanted.selection)
     store = open_store(wanted.store_url, wanted.file, config)
-    return draft_from_plan(plan, store, moment, occasion)
+    return draft_from_plan(plan, store, moment, schedule)
 
 
-def draft_from_plan(plan: Plan, store: Store, moment: str, occasion: str = "") -> PlanDraft:
-    """Leave out of a plan what the store has."""
+def draft_from_plan(plan: Plan, store: Store, moment: str, schedule: str = "") -> PlanDraft:
+    """Return the part of a plan whose results the store does not have."""
     known = store.known(plan.fingerprints)
-    name = plan_name(plan, moment, occasion)
+    name = plan_name(plan, moment, schedule)
     return PlanDraft(plan, farm_plan(plan, known, name=name, store=store.url), store)
 
 
 def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm) -> FarmPlan:
-    """Give what is left of a plan to the master in a directory; nothing, if that is nothing."""
+    """Submit a draft to the master in a directory, unless it has no jobs."""
     check_steps(made.plan, {planned.task for planned in made.farmed.jobs})
     refuse_impossible(made.farmed, farm)
     farmed = made.farmed
@@ -69,7 +69,7 @@ def submit_draft(made: PlanDraft, wanted: BuildRequest, folder: Path, farm: Farm
 
 
 def _brings_source(made: PlanDraft, file: str) -> bool:
-    """Put the source into the store if it is a directory, which no worker can see."""
+    """Put a source directory, which workers can't read, into the store; return whether it did."""
     plan, farmed, store = made
     if plan.config.source.path is None:
         return False
@@ -82,7 +82,7 @@ def _brings_source(made: PlanDraft, file: str) -> bool:
 
 
 def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
-    """Refuse a plan with jobs that no machine can do, instead of waiting for ever."""
+    """Refuse a plan with jobs that no machine can do: it would wait for ever."""
     able = machines_by_class(farm.machines)
     found: dict[str, str] = {}
     for number, job in enumerate(plan.jobs):
@@ -91,6 +91,6 @@ def refuse_impossible(plan: FarmPlan, farm: Farm) -> None:
         if why:
             found.setdefault(why, task.id)
     if found:
-        hint = "add a [worker] to farm.toml, or choose what to build by a SELECT, such as cpu"
+        hint = "add a [worker] to farm.toml, or limit the build with SELECT, such as cpu"
         faults = [Diagnostic(f"{name}: {why}", hint=hint) for why, name in found.items()]
         raise PlanError.of(faults)

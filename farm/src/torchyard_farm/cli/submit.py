@@ -1,4 +1,4 @@
-"""`torchyard farm submit`: a plan for the farm."""
+"""`torchyard farm submit`: submits a plan."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ from torchyard_farm.cli.options import farm_argument
 @click.command("submit")
 @farm_argument
 @click.argument("select", nargs=-1)
-@click.option("-f", "--file", metavar="FILE", help="Configuration, in place of the farm's own.")
+@click.option("-f", "--file", metavar="FILE", help="Configuration, instead of the farm's own.")
 @set_option
 @subset_option
 @skip_option
 @store_option
-@click.option("--wait", is_flag=True, help="Follow it to its end, as `torchyard build` does.")
+@click.option("--wait", is_flag=True, help="Follow the plan to its end, as `torchyard build` does.")
 @json_option
 def command(
     *,
@@ -37,10 +37,10 @@ def command(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Hand a plan, or what SELECT names of it, to the master in DIR, and print its name.
+    """Submit a plan, or the part that SELECT names, to the master in DIR, and print its name.
 
-    Jobs whose results the store has are left out. The master builds it when it runs; until then
-    the plan waits. With --wait and --json, events are printed as they happen.
+    Jobs whose results the store has are left out. If the master is not running, the plan waits for
+    it. With --wait and --json, events are printed as they happen.
     """
     from torchyard.app.clock import current_moment
     from torchyard.config.credentials import take_credentials
@@ -52,8 +52,8 @@ def command(
     from torchyard_farm.settings.farm import load_farm
 
     if as_json and not wait:
-        msg = "without --wait there are no events to print"
-        raise UsageError(msg, hint="leave --json out: the plan's name is printed as it is")
+        msg = "--json needs --wait: there are no events otherwise"
+        raise UsageError(msg, hint="without --json, the plan's name is printed alone")
     farm = load_farm(folder)
     take_credentials()
     place = file or str(folder / farm.file)
@@ -66,4 +66,4 @@ def command(
         say(f"{show_count(len(farmed.jobs), 'job')} of {len(made.plan):,} have to be done")
         write(f"{farmed.id}\n")
     else:
-        say("the store has all that was asked for")
+        say("the store has all results already")

@@ -1,4 +1,4 @@
-"""`torchyard farm user`: somebody who may change something."""
+"""`torchyard farm user`: adds a user."""
 
 from pathlib import Path
 
@@ -18,12 +18,12 @@ from torchyard_farm.settings.roles import ROLES, Role
     required=True,
     multiple=True,
     type=click.Choice(ROLES),
-    help="force: build and try again; stop: end and pause; publish: the same for what publishes.",
+    help="force: rebuild jobs; stop: stop and pause; publish: rebuild publish jobs.",
 )
 def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
-    """Add a user to farm.toml, make a password, and print the name of the file that it is in.
+    """Add a user to farm.toml, generate a password, and print the path of its file.
 
-    The master knows the user when it is started again. Everybody may look, without any user.
+    Restart the master to let the user in. Reading the web page needs no user.
     """
     from torchyard.terminal.console import say, write
     from torchyard_farm.settings.farm import FILE, SECRETS, load_farm, parse_farm
@@ -33,8 +33,8 @@ def command(*, folder: Path, name: str, roles: tuple[Role, ...]) -> None:
     for wrong in invalid_names([name]):
         raise UsageError(wrong)
     if name in load_farm(folder).users:
-        msg = f"there is a user `{name}` already"
-        raise UsageError(msg, hint=f"roles are in {folder}/{FILE}: [user.{name}]")
+        msg = f"the user `{name}` exists already"
+        raise UsageError(msg, hint=f"edit the roles in {folder}/{FILE}: [user.{name}]")
     given = ", ".join(f'"{role}"' for role in roles)
     added = f'\n[user."{name}"]\nroles = [{given}]\n'
     farm = parse_farm((folder / FILE).read_text(encoding="utf-8") + added)

@@ -1,4 +1,4 @@
-"""`torchyard farm worker`: this machine works for a master."""
+"""`torchyard farm worker`: runs a worker on this machine."""
 
 from pathlib import Path
 
@@ -16,40 +16,40 @@ from torchyard_farm.cli.options import farm_argument
     required=True,
     multiple=True,
     metavar="HOST:PORT",
-    help="Where the master listens; of several, one that answers.",
+    help="Address of the master; of several, the first that answers is used.",
 )
-@click.option("--name", required=True, help="What farm.toml calls this machine.")
+@click.option("--name", required=True, help="Name of this machine in farm.toml.")
 @click.option("--slots", type=click.IntRange(1), default=1, help="As in farm.toml.")
 @click.option(
     "--password-file",
     required=True,
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A copy of the file of this name in the master's directory `secrets`.",
+    help="Copy of the file of this name in the master's directory `secrets`.",
 )
 @click.option(
     "--ca",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A copy of tls/ca.pem, by which the master is known. Without it: the system's own.",
+    help="Copy of the master's tls/ca.pem; the default is the system's authorities.",
 )
 @click.option(
-    "--tls/--no-tls", default=None, help="Encrypt. Usual for all but this machine's own address."
+    "--tls/--no-tls", default=None, help="Encrypt; the default unless the address is loopback."
 )
-@click.option("--publish", is_flag=True, help="Do publish jobs, and no others.")
+@click.option("--publish", is_flag=True, help="Run publish jobs only.")
 @click.option(
     "--credentials",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Passwords for the store, or to publish; else those in the environment are taken.",
+    help="File with credentials for the store or to publish; the default is the environment.",
 )
 @click.option(
     "--cache",
     metavar="PLACE",
-    help="Compile cache of jobs that use one: a directory, redis://… or s3://….",
+    help="Compile cache for jobs that use one: a directory, redis://… or s3://….",
 )
 @click.option(
-    "--idle", metavar="TIME", help="End when no job has run for so long, such as '10 min'."
+    "--idle", metavar="TIME", help="Stop when no job has run for this long, such as '10 min'."
 )
 def command(
     *,
@@ -65,10 +65,10 @@ def command(
     cache: str | None,
     idle: str | None,
 ) -> None:
-    """Work for a master, in DIR, until it is stopped by a signal.
+    """Work for a master, in DIR, until a signal stops it.
 
-    Should the connection break, it is made again. A master that can't be trusted, or does not
-    know this worker, ends it.
+    A lost connection is opened again. It exits if the master can't be trusted, or does not know
+    this worker.
     """
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
@@ -86,7 +86,7 @@ def command(
     except ValueError as error:
         raise UsageError(str(error)) from error
     if tls is False and ca is not None:
-        msg = "--no-tls leaves no use for --ca"
+        msg = "--ca is of no use with --no-tls"
         raise UsageError(msg, hint="leave one of them out")
     if cache is not None:
         cache = cache if "://" in cache else str(Path(cache).absolute())

@@ -1,1 +1,1 @@
-"""Those who ask a master over its web API: commands that follow, list and explain."""
+"""The client of a master's web API, for commands that follow and list plans."""

@@ -1,4 +1,4 @@
-"""What is published and does not work, and since when: asked of the master."""
+"""Published packages that do not work, and since when, from the master's history."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -16,11 +16,11 @@ from torchyard_farm.settings.schedules import Daily
 from torchyard_farm.web.history import failure_streak
 
 _MANY = 400
-"""How many tries are looked at: more than a year of days."""
+"""Maximum number of builds that are read: more than a year of days."""
 
 
 class FailingState(JsonDocument, kw_only=True):
-    """A package that can't be installed, or does not work: since when, and how often in a row."""
+    """A package that can't be installed or does not work: since when, and how often in a row."""
 
     daily: str
     job: str
@@ -32,7 +32,7 @@ class FailingState(JsonDocument, kw_only=True):
 def read_failing(
     dailies: Sequence[Daily], plans: Plans, master: MasterClient
 ) -> Iterator[FailingState]:
-    """What failed when it was tried last: today, or else the day before."""
+    """Return the packages that failed their last trial, today or else the day before."""
     for daily in dailies:
         seen: set[str] = set()
         for plan in islice(plans.past(daily.name), 2):
@@ -50,23 +50,23 @@ def read_failing(
 
 def _past(page: str, master: MasterClient) -> Iterator[tuple[bool, int]]:
     for build in newest_builds(page, master.read, limit=_MANY):
-        # What was stopped, or given up, tells nothing of a package.
+        # A cancelled or abandoned trial says nothing about the package.
         if build.complete_at is not None and build.results in (*GOOD, FAILED):
             yield build.results in GOOD, build.complete_at
 
 
 def _failed(plan: FarmPlan, master: MasterClient, seen: set[str]) -> dict[str, str]:
-    """Pages and jobs that failed, and were not tried by a newer plan; all that ended are seen."""
-    sent = master.sent(plan.id)
-    board = track_plan(plan, sent)
-    failed = {plan.page(job): plan.task(job).id for job in board.failed(plan.id)}
+    """Return failed jobs by page, without pages that a newer plan has `seen`; adds to `seen`."""
+    submitted = master.submitted(plan.id)
+    tracker = track_plan(plan, submitted)
+    failed = {plan.page(job): plan.task(job).id for job in tracker.failed(plan.id)}
     fresh = {page: job for page, job in failed.items() if page not in seen}
-    seen.update(plan.page(one.job) for one in sent if one.complete)
+    seen.update(plan.page(one.job) for one in submitted if one.complete)
     return fresh
 
 
 def failing_report(failing: Sequence[FailingState]) -> RenderableType:
-    """The same for people."""
+    """Return a table of the failing packages."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column()
     grid.add_column(overflow="fold")

@@ -1,4 +1,4 @@
-"""How far a plan is, as told by somebody who looks from time to time. Nothing here asks."""
+"""The progress of a plan, from polls of its master. Pure: it does no requests itself."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import dropwhile
@@ -10,11 +10,11 @@ from torchyard_farm.client.web_api import GOOD, RunningBuild, SubmittedJob
 from torchyard_farm.scheduling.plans import FarmPlan
 
 _MARGIN = 30
-"""Seconds by which the end of a job may be written down later than that of others."""
+"""Seconds by which the end of a job may be recorded later than that of others."""
 
 
 class JobStarted(NamedTuple):
-    """A job runs; `lost` is the machine that did not bring it to an end before."""
+    """A job runs; `lost` is the machine that did not finish it before."""
 
     job: int
     machine: str
@@ -26,11 +26,11 @@ class JobEnded(NamedTuple):
     """A job ended."""
 
     job: int
-    sent: SubmittedJob
+    submitted: SubmittedJob
 
 
 class PlanFollower:
-    """One plan under way. Nothing is told twice, whatever is seen twice."""
+    """One open plan. Each change is returned once, however often it is polled."""
 
     def __init__(self, plan: FarmPlan) -> None:
         self._plan = plan
@@ -41,43 +41,43 @@ class PlanFollower:
         self._latest = 0
 
     def since(self, going: Mapping[int, RunningBuild], *, is_open: bool) -> int:
-        """From which moment on there may be ends that were not seen, if these jobs run.
+        """Return the time since which jobs may have ended unseen, if these jobs run.
 
-        When nothing runs, or the plan is over, all ends are looked at: one may have been written
-        down much later, as while the database was away, and nobody would hear of it any more.
+        When nothing runs, or the plan is over, all ends are read: one may have been recorded much
+        later, as while the database was unavailable, and would be missed.
         """
         return max(0, self._latest - _MARGIN) if going and is_open else 0
 
     def take(
         self, going: Mapping[int, RunningBuild], ended: Iterable[SubmittedJob]
     ) -> Iterator[JobStarted | JobEnded]:
-        """Take in what runs, and then what has ended; it has to be asked in this order."""
-        new = [sent for sent in ended if sent.bsid not in self._seen]
-        for sent in new:
-            self._seen.add(sent.bsid)
-            self._latest = max(self._latest, sent.complete_at or 0)
-            if not self._good.get(sent.job):
-                self._good[sent.job] = sent.results in GOOD
-                yield JobEnded(sent.job, sent)
-        just_ended = {sent.job for sent in new}
+        """Return the changes, given what runs and what has ended; to be polled in this order."""
+        new = [one for one in ended if one.bsid not in self._seen]
+        for one in new:
+            self._seen.add(one.bsid)
+            self._latest = max(self._latest, one.complete_at or 0)
+            if not self._good.get(one.job):
+                self._good[one.job] = one.results in GOOD
+                yield JobEnded(one.job, one)
+        just_ended = {one.job for one in new}
         for job, build in going.items():
             if build.machine and job not in just_ended and not self._good.get(job):
                 yield from self._begin(job, build)
         self._running = going.keys() - just_ended
 
     def _begin(self, job: int, build: RunningBuild) -> Iterator[JobStarted]:
-        """Tell of a new build, unless it only finds a job that has gone on where it was."""
+        """Return that a job has started, unless its new build only found it running as before."""
         before, self._going[job] = self._going.get(job), build
         if before is not None and before.build == build.build:
             return
-        failed = self._good.pop(job, None) is not None  # and somebody tries it once more
+        failed = self._good.pop(job, None) is not None  # and it is rebuilt
         if before is None or failed or before[1:] != build[1:]:
             lost = before.machine if before and not failed else ""
             yield JobStarted(job, build.machine, build.attempt, lost)
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing goes on unless somebody helps."""
+        """Whether nothing more happens without a user's action."""
         return not self._running and not any(map(self._may_go_on, range(len(self._plan.jobs))))
 
     def _may_go_on(self, job: int) -> bool:
@@ -90,7 +90,7 @@ class PlanFollower:
 
 
 def cached_results(plan: FarmPlan) -> tuple[int, list[str]]:
-    """How many of the jobs that were wanted had results before, and which packages."""
+    """Return how many of the wanted jobs had results before, and the packages among them."""
     made = {planned.task for planned in plan.jobs}
     used = {name for task in plan.tasks for name in task.inputs}
     known = [
@@ -102,6 +102,6 @@ def cached_results(plan: FarmPlan) -> tuple[int, list[str]]:
 
 
 def error_text(log: Iterable[str]) -> str:
-    """What a job said about its failure, as it was printed; events are in the other stream."""
+    """Return a job's error message from its log; events are in the other stream."""
     lines = (printable(line[1:].expandtabs()) for line in log if line.startswith("e"))
     return "\n".join(dropwhile(lambda line: not line.startswith("error: "), lines))

@@ -1,4 +1,4 @@
-"""What was done by the clock, and what comes next: asked of the master."""
+"""The last and next runs of schedules, from the master's history."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
@@ -16,13 +16,13 @@ from torchyard_farm.settings.dates import format_moment, next_run, parse_moment
 from torchyard_farm.settings.schedules import Schedule, schedule_command, schedule_page
 
 Ask = Callable[[str], bytes]
-"""What asks the master's web interface for a path."""
+"""Returns the master's answer for a path of its web API."""
 
 Outcome = Literal["running", "good", "bad"]
 
 
 class RunState(JsonDocument, kw_only=True):
-    """A nightly or a daily trial: when its last run was due, what became of it, and the next."""
+    """A nightly or a daily trial: when its last run was due, how it ended, and the next run."""
 
     kind: Literal["nightly", "daily"]
     name: str
@@ -33,7 +33,7 @@ class RunState(JsonDocument, kw_only=True):
 
 
 class HistoryBuild(msgspec.Struct):
-    """A build, as the master tells of it."""
+    """A build in the history of a page."""
 
     buildid: int
     complete: bool
@@ -42,7 +42,7 @@ class HistoryBuild(msgspec.Struct):
     properties: dict[str, tuple[msgspec.Raw, str]] = {}
 
     def text(self, name: str) -> str | None:
-        """A property that was asked for, if there is one."""
+        """Return a property that was asked for, or None."""
         found = self.properties.get(name)
         return msgspec.json.decode(found[0], type=str) if found else None
 
@@ -59,9 +59,9 @@ class _Builders(msgspec.Struct):
     builders: list[_Builder]
 
 
-def read_runs(occasions: Sequence[Schedule], now: datetime, ask: Ask) -> Iterator[RunState]:
-    """How each was done the last time."""
-    for one in occasions:
+def read_runs(schedules: Sequence[Schedule], now: datetime, ask: Ask) -> Iterator[RunState]:
+    """Return the last and next run of each schedule."""
+    for one in schedules:
         builds = newest_builds(schedule_page(one), ask, limit=1, properties=("due", "told"))
         due = builds[0].text("due") if builds else None
         yield RunState(
@@ -83,7 +83,7 @@ def _outcome(build: HistoryBuild) -> Outcome:
 def newest_builds(
     page: str, ask: Ask, *, limit: int, offset: int = 0, properties: Sequence[str] = ()
 ) -> list[HistoryBuild]:
-    """The builds of a history page, the newest first."""
+    """Return the builds of a history page, newest first."""
     found = msgspec.json.decode(ask(f"builders?name={quote(page, safe='')}"), type=_Builders)
     if not found.builders:
         return []
@@ -94,7 +94,7 @@ def newest_builds(
 
 
 def runs_report(runs: Sequence[RunState]) -> RenderableType:
-    """The same for people."""
+    """Return a table of the runs."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column()
     grid.add_column(overflow="fold")
@@ -102,8 +102,8 @@ def runs_report(runs: Sequence[RunState]) -> RenderableType:
         last = _short(run.last) if run.last else "never"
         grid.add_row("", "")
         grid.add_row(run.kind, run.name)
-        told = printable(run.told or "")
-        grid.add_row("last", " ".join(filter(None, (last, _WORDS[run.outcome], told))))
+        text = printable(run.told or "")
+        grid.add_row("last", " ".join(filter(None, (last, _WORDS[run.outcome], text))))
         grid.add_row("next", _short(run.next))
     return grid
 
@@ -112,5 +112,5 @@ _WORDS: dict[Outcome | None, str] = {"running": "runs", "bad": "failed:", "good"
 
 
 def _short(moment: str) -> str:
-    """A moment as people read it, to the minute."""
+    """Return a moment to the minute, for tables."""
     return f"{moment.replace('T', ' ')[:16]} UTC"

@@ -1,4 +1,4 @@
-"""Everything that the farm reads and prints for machines, by the name of its schema."""
+"""All documents that the farm reads and prints, by the name of their schema."""
 
 from torchyard_farm.client.status import Status
 from torchyard_farm.settings.farm import FarmSpec

@@ -1,4 +1,4 @@
-"""How a farm is doing: asked of its master, which answers whoever asks."""
+"""The status of a farm, from its master's web API."""
 
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
@@ -21,11 +21,11 @@ from torchyard_farm.scheduling.worker_status import WorkerStatus, shortfalls
 from torchyard_farm.settings.farm import Farm
 
 _LATEST = 500
-"""How many failures are looked at, to tell what to do about them."""
+"""Maximum number of failed builds that are read for held jobs."""
 
 
 class WorkerState(JsonDocument, kw_only=True):
-    """An agent of a machine; `lacks` is what that has less of than `farm.toml` says."""
+    """A worker of a machine; `lacks` is what that has less of than `farm.toml` says."""
 
     name: str
     machine: str
@@ -34,7 +34,7 @@ class WorkerState(JsonDocument, kw_only=True):
 
 
 class HeldJob(JsonDocument, kw_only=True):
-    """A job that is not tried any more until somebody looks.
+    """A job that is not attempted any more until a person has investigated.
 
     `verdict` is `quarantined`, for one that machines were lost with, or `given up`.
     """
@@ -45,7 +45,7 @@ class HeldJob(JsonDocument, kw_only=True):
 
 
 class PlanState(JsonDocument, kw_only=True):
-    """How far a plan is: its jobs, those that ended, and those that wait or run."""
+    """The progress of a plan: its jobs, those that ended, and those pending or running."""
 
     id: str
     jobs: int
@@ -57,7 +57,7 @@ class PlanState(JsonDocument, kw_only=True):
 
 
 class UnreadablePlan(JsonDocument, kw_only=True):
-    """A plan whose file can't be read: the master passes it over. `hint` is what to do."""
+    """A plan whose file can't be read: the master skips it. `hint` is what to do."""
 
     id: str
     why: str
@@ -88,20 +88,20 @@ class _Builds(msgspec.Struct):
 
 
 def read_status(
-    farm: Farm, plans: Plans, looks: Mapping[str, WorkerStatus], now: datetime
+    farm: Farm, plans: Plans, statuses: Mapping[str, WorkerStatus], now: datetime
 ) -> Status:
-    """Ask the master of a farm."""
+    """Return the status of a farm."""
     master = MasterClient(farm)
-    there = master.workers()
+    connected = master.workers()
     workers = tuple(
         WorkerState(
-            name=agent,
+            name=name,
             machine=machine.name,
-            connected=agent in there,
-            lacks=shortfalls(machine, looks.get(machine.name)) if agent in there else (),
+            connected=name in connected,
+            lacks=shortfalls(machine, statuses.get(machine.name)) if name in connected else (),
         )
         for machine in farm.machines
-        for agent in machine.agents
+        for name in machine.worker_names
     )
     found, unreadable = _read_open(plans)
     return Status(
@@ -109,40 +109,40 @@ def read_status(
         workers=workers,
         plans=tuple(_plan_state(master, plan) for plan in found),
         unreadable=tuple(unreadable),
-        runs=tuple(read_runs(farm.occasions, now, master.read)),
+        runs=tuple(read_runs(farm.schedules, now, master.read)),
         failing=tuple(read_failing(farm.dailies, plans, master)),
     )
 
 
 def _read_open(plans: Plans) -> tuple[list[FarmPlan], list[UnreadablePlan]]:
-    """The plans that are being built, and those that nobody can build."""
+    """Return the plans that are being built, and those that can't be read."""
     found, unreadable = [], []
     for name in plans.open():
         try:
             found.append(plans.read(name))
         except HostError as error:
-            (told,) = error.diagnostics
-            unreadable.append(UnreadablePlan(id=name, why=told.what, hint=told.hint or ""))
+            (one,) = error.diagnostics
+            unreadable.append(UnreadablePlan(id=name, why=one.what, hint=one.hint or ""))
     return found, unreadable
 
 
 def _plan_state(master: MasterClient, plan: FarmPlan) -> PlanState:
-    board = track_plan(plan, master.sent(plan.id))
-    tally = board.tally(plan.id)
-    failed = tuple(plan.task(job).id for job in board.failed(plan.id))
+    tracker = track_plan(plan, master.submitted(plan.id))
+    counts = tracker.counts(plan.id)
+    failed = tuple(plan.task(job).id for job in tracker.failed(plan.id))
     return PlanState(
         id=plan.id,
-        jobs=tally.jobs,
-        good=tally.good,
-        bad=tally.bad,
-        out=tally.out,
+        jobs=counts.jobs,
+        good=counts.good,
+        bad=counts.bad,
+        out=counts.out,
         failed=failed,
         held=tuple(_held(master, plan.id, failed)) if failed else (),
     )
 
 
 def _held(master: MasterClient, plan: str, failed: Collection[str]) -> Iterator[HeldJob]:
-    """Which of the jobs that failed did not do so by themselves."""
+    """Return those of the failed jobs that the farm has given up on."""
     names = "".join(f"&property={name}" for name in ("plan", "task", "verdict"))
     path = f"builds?results={FAILED}&order=-buildid&limit={_LATEST}{names}"
     seen: set[str] = set()
@@ -155,12 +155,12 @@ def _held(master: MasterClient, plan: str, failed: Collection[str]) -> Iterator[
 
 
 def status_report(status: Status) -> RenderableType:
-    """The same for people."""
+    """Return the status as tables."""
     workers = Table(box=None, pad_edge=False)
     for header in ("worker", "machine", ""):
         workers.add_column(header, overflow="fold")
     for worker in status.workers:
-        state = "connected" if worker.connected else "not there"
+        state = "connected" if worker.connected else "not connected"
         lacks = f", but has {' and '.join(worker.lacks)}" if worker.lacks else ""
         workers.add_row(worker.name, worker.machine, state + lacks)
     plans = Table.grid(padding=(0, 2))
@@ -178,16 +178,18 @@ def status_report(status: Status) -> RenderableType:
     for torn in status.unreadable:
         plans.add_row("", "")
         plans.add_row("plan", torn.id)
-        plans.add_row("", f"passed over: {printable(torn.why)}")
+        plans.add_row("", f"skipped: {printable(torn.why)}")
         plans.add_row("hint", torn.hint)
-    told = plans if plans.row_count else Group("", "no plan is being built")
-    return Group(workers, told, runs_report(status.runs), failing_report(status.failing))
+    shown = plans if plans.row_count else Group("", "no plan is being built")
+    return Group(workers, shown, runs_report(status.runs), failing_report(status.failing))
 
 
 def _how_far(plan: PlanState) -> str:
     counts = [f"{plan.good:,} of {show_count(plan.jobs, 'job')} done"]
     counts += [
-        f"{count:,} {word}" for count, word in ((plan.out, "out"), (plan.bad, "failed")) if count
+        f"{count:,} {word}"
+        for count, word in ((plan.out, "submitted"), (plan.bad, "failed"))
+        if count
     ]
-    stands = plan.bad and not plan.out
-    return ", ".join(counts) + (": it stands until Rebuild or cancel" if stands else "")
+    waits = plan.bad and not plan.out
+    return ", ".join(counts) + (": it waits for Rebuild or cancel" if waits else "")

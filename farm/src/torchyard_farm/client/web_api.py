@@ -1,4 +1,4 @@
-"""What a master tells whoever asks: its web interface, in the few questions that we have."""
+"""The few requests to a master's web API that commands need."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
@@ -14,19 +14,19 @@ from torchyard_farm.scheduling.plans import FarmPlan
 from torchyard_farm.settings.farm import Farm
 
 GOOD = (0, 1)
-"""What Buildbot calls success, and success with warnings."""
+"""Buildbot's codes of success, and success with warnings."""
 
 FAILED = 2
 CANCELLED = 6
 
 _LINES = 200
-"""So many lines of a log are read, from its end: what a job says when it fails is shorter."""
+"""Lines that are read from the end of a log: error messages are shorter."""
 
 T = TypeVar("T")
 
 
 class SubmittedJob(msgspec.Struct):
-    """A job that was sent, or sent again: a buildset, whose name is PLAN/NUMBER."""
+    """A job that was submitted, or resubmitted: a buildset, whose name is PLAN/NUMBER."""
 
     bsid: int
     external_idstring: str
@@ -43,19 +43,19 @@ class SubmittedJob(msgspec.Struct):
         return int(self.external_idstring.rpartition("/")[2])
 
     @property
-    def told(self) -> JobStatus:
+    def status(self) -> JobStatus:
         return JobStatus(self.job, self.complete, self.results in GOOD)
 
 
-def track_plan(plan: FarmPlan, sent: Iterable[SubmittedJob]) -> PlanTracker:
-    """How a plan stands, from what was sent of it."""
-    board = PlanTracker({})
-    board.add(plan, (one.told for one in sent))
-    return board
+def track_plan(plan: FarmPlan, submitted: Iterable[SubmittedJob]) -> PlanTracker:
+    """Return a tracker of a plan, given its submitted jobs."""
+    tracker = PlanTracker({})
+    tracker.add(plan, (one.status for one in submitted))
+    return tracker
 
 
 class RunningBuild(NamedTuple):
-    """A job that runs: in which build, and where, which is not known in its first moment."""
+    """A running job: its build and machine, which is unknown for the first moment."""
 
     build: int
     machine: str
@@ -63,13 +63,13 @@ class RunningBuild(NamedTuple):
 
 
 class LastAttempt(NamedTuple):
-    """How a job was tried at last: its page, its exit code, and its log's end."""
+    """The last attempt of a job: its page, its exit code, and the end of its log."""
 
     page: str = ""
     worker: str = ""
     code: int = ElsewhereError.exit_code
     held: str = ""
-    """Why it is not tried any more, if that is not its own fault."""
+    """Why it is not attempted any more, if that is not its own fault."""
     log: Sequence[str] = ()
 
 
@@ -144,23 +144,23 @@ class MasterClient:
     def __init__(self, farm: Farm) -> None:
         self._here = farm.web.url
         self._pages = farm.url
-        self._web = HttpClient(tries=1)  # who follows a plan asks again by itself
+        self._web = HttpClient(tries=1)  # the follower retries by itself
 
     def workers(self) -> set[str]:
-        """The names of all agents that are connected."""
+        """Return the names of all connected workers."""
         found = self._ask("workers", _Workers).workers
         return {worker.name for worker in found if worker.connected_to}
 
-    def sent(self, plan: str) -> list[SubmittedJob]:
-        """All jobs of a plan that were sent, in this order."""
+    def submitted(self, plan: str) -> list[SubmittedJob]:
+        """Return the submitted jobs of a plan, in this order."""
         return self._sets(plan, ())
 
     def ended(self, plan: str, since: int) -> list[SubmittedJob]:
-        """Those that ended at some moment or later; Buildbot pays for each that it tells of."""
+        """Return jobs that ended at a moment or later; each costs Buildbot time."""
         return self._sets(plan, (("complete", "true"), ("complete_at__ge", since)))
 
-    def out(self, plan: str) -> set[int]:
-        """The jobs of a plan that were sent, and are not over: those that wait as well."""
+    def unfinished(self, plan: str) -> set[int]:
+        """Return the jobs of a plan that are pending or running."""
         return {one.job for one in self._sets(plan, (("complete", "false"),))}
 
     def _sets(self, plan: str, more: tuple[tuple[str, object], ...]) -> list[SubmittedJob]:
@@ -168,18 +168,18 @@ class MasterClient:
         found = self._ask("buildsets", _Sets, *wanted, *_fields(SubmittedJob)).buildsets
         return sorted((one for one in found if one.plan == plan), key=lambda one: one.bsid)
 
-    def going(self, plan: str) -> dict[int, RunningBuild]:
-        """The jobs of a plan that run."""
+    def running(self, plan: str) -> dict[int, RunningBuild]:
+        """Return the running jobs of a plan."""
         found = self._ask("builds", _Builds, ("complete", "false"), *_BUILD).builds
         return {
-            told.job[0]: RunningBuild(build.buildid, told.machine[0], told.attempt[0])
+            props.job[0]: RunningBuild(build.buildid, props.machine[0], props.attempt[0])
             for build in found
-            if (told := build.properties).plan[0] == plan
+            if (props := build.properties).plan[0] == plan
         }
 
-    def last_try(self, sent: SubmittedJob) -> LastAttempt:
-        """How a job was tried at last, if it ever was."""
-        wanted = (("buildsetid", sent.bsid), *_fields(_Request))
+    def last_attempt(self, submitted: SubmittedJob) -> LastAttempt:
+        """Return the last attempt of a job, if there was one."""
+        wanted = (("buildsetid", submitted.bsid), *_fields(_Request))
         builds: list[_Build] = []
         for request in self._ask("buildrequests", _Requests, *wanted).buildrequests:
             path = f"buildrequests/{request.buildrequestid}/builds"
@@ -188,13 +188,13 @@ class MasterClient:
             return LastAttempt()
         last = max(builds, key=lambda build: build.buildid)
         page = f"{self._pages}#/builders/{last.builderid}/builds/{last.number}"
-        told = last.properties
-        held = last.state_string if told.verdict[0] in FINAL_VERDICTS else ""
-        code = (not held and told.code[0]) or ElsewhereError.exit_code
-        return LastAttempt(page, told.workername[0], code, held, self._log_of(last.buildid))
+        props = last.properties
+        held = last.state_string if props.verdict[0] in FINAL_VERDICTS else ""
+        code = (not held and props.code[0]) or ElsewhereError.exit_code
+        return LastAttempt(page, props.workername[0], code, held, self._log_of(last.buildid))
 
     def _log_of(self, build: int) -> list[str]:
-        """The end of what a job said; a letter before each line tells by which stream."""
+        """Return the end of a job's log; the first character of each line is its stream."""
         path = f"builds/{build}/steps/run/logs"
         for log in self._ask(path, _Logs, ("slug", "stdio")).logs:
             first = max(0, log.num_lines - _LINES)
@@ -204,18 +204,18 @@ class MasterClient:
         return []
 
     def read(self, path: str) -> bytes:
-        """What the master answers, as JSON."""
+        """Return the master's answer, as JSON."""
         try:
             answer = self._web.get(f"{self._here}api/v2/{path}")
         except ElsewhereError as error:
             msg = f"the master does not answer: {error}"
-            hint = "is it running? `torchyard farm start` starts it, twistd.log tells what it does"
+            hint = "check that it is running (`torchyard farm start`), and its twistd.log"
             raise ElsewhereError(msg, hint=hint, reason=error.reason) from error
         if not answer.found:
             msg = f"the master at {self._here} answers {answer.status} for {path}"
             raise HostError(msg, hint="look into twistd.log in its directory")
         if not answer.data.startswith(b"{"):
-            msg = f"what answers at {self._here} is no master of a farm"
+            msg = f"the server at {self._here} is not the master of a farm"
             raise HostError(msg, hint="`web` in farm.toml says where the master listens")
         return answer.data
 
@@ -225,7 +225,7 @@ class MasterClient:
 
 
 def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str], ...]:
-    """What we want to know; Buildbot wants everything among it that something is chosen by."""
+    """Return the fields to ask for; Buildbot requires those that filters use among them."""
     return tuple(("field", name) for name in kind.__struct_fields__)
 
 

@@ -1,4 +1,4 @@
-"""Written by `torchyard farm init`; Buildbot's own commands look for it."""
+"""Written by `torchyard farm init`; Buildbot's own commands read it."""
 
 import os
 
@@ -8,7 +8,7 @@ from twisted.python.log import FileLogObserver, ILogObserver
 from twisted.python.logfile import LogFile
 
 basedir = os.path.dirname(os.path.abspath(__file__))
-application = service.Application('buildmaster')  # Buildbot looks for these words
+application = service.Application('buildmaster')  # Buildbot searches for this text
 logfile = LogFile.fromFullPath(
     os.path.join(basedir, "twistd.log"), rotateLength=10_000_000, maxRotatedFiles=10
 )

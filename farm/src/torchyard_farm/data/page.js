@@ -1,6 +1,6 @@
 "use strict";
 (() => {
-  // Asks for what has changed every few seconds; the server writes all of it, as it wrote the page.
+  // Polls for changed parts every few seconds; the server renders them, as it rendered the page.
   const EVERY = 3000;
   const find = (id) => document.getElementById(id);
   const shown = {};
@@ -12,7 +12,7 @@
     return path + ".json" + location.search;
   };
 
-  function renew(id, html) {
+  function replacePart(id, html) {
     const place = find(id);
     if (!place) return location.reload();
     if (shown[id] === html) return;
@@ -22,38 +22,38 @@
     if (focused) find(focused)?.focus({ preventScroll: true });
   }
 
-  function tell(text) {
+  function showError(text) {
     find("trouble").textContent = text;
     find("trouble").hidden = !text;
   }
 
-  async function ask() {
+  async function update() {
     try {
       const answer = await fetch(source(), { cache: "no-cache" });
       if (!answer.ok) throw new Error(String(answer.status));
-      const told = await answer.json();
-      for (const [id, html] of Object.entries(told.parts)) renew(id, html);
-      if (find("news").textContent !== told.news) find("news").textContent = told.news;
+      const view = await answer.json();
+      for (const [id, html] of Object.entries(view.parts)) replacePart(id, html);
+      if (find("news").textContent !== view.news) find("news").textContent = view.news;
       find("at").textContent = new Date().toLocaleTimeString();
-      live = told.live;
-      tell("");
+      live = view.live;
+      showError("");
     } catch {
-      tell("The master does not answer. This is what was known at " + find("at").textContent + ".");
+      showError("The master does not answer. Last update: " + find("at").textContent + ".");
     }
   }
 
-  async function go() {
-    if (live && !paused && !document.hidden) await ask();
-    if (live) setTimeout(go, EVERY);
+  async function poll() {
+    if (live && !paused && !document.hidden) await update();
+    if (live) setTimeout(poll, EVERY);
     else find("pause").hidden = true;
   }
 
   find("pause").addEventListener("click", () => {
     paused = !paused;
-    find("pause").textContent = paused ? "Go on" : "Pause";
-    find("pause").setAttribute("aria-label", paused ? "Go on with updates" : "Pause updates");
+    find("pause").textContent = paused ? "Resume" : "Pause";
+    find("pause").setAttribute("aria-label", paused ? "Resume updates" : "Pause updates");
   });
   find("at").textContent = new Date().toLocaleTimeString();
   find("clock").hidden = !live;
-  if (live) setTimeout(go, EVERY);
+  if (live) setTimeout(poll, EVERY);
 })();

@@ -1,1 +1,1 @@
-"""What runs in a master: Buildbot's services, steps and tables, connected with what decides."""
+"""The master: Buildbot's services, schedulers and steps, driven by `scheduling`."""

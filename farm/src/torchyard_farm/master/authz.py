@@ -1,23 +1,22 @@
-"""Who may change what: Buildbot asks before it looks at any path of its web API."""
+"""Authentication and authorization: Buildbot asks for each request to its web API."""
 
 import hmac
-from collections.abc import Collection, Generator, Mapping
-from typing import Any
+from collections.abc import Collection, Mapping
 
-from buildbot.data.base import EndpointKind
+from buildbot.data.base import Endpoint, EndpointKind
 from buildbot.data.exceptions import InvalidPathError
 from buildbot.www.auth import CustomAuth
 from buildbot.www.authz import Authz, Forbidden
-from twisted.internet import defer
 
 from torchyard_farm.scheduling.job_classes import may_publish
 from torchyard_farm.settings.roles import Role, needed_role
+from torchyard_farm.twisted_tools import async_to_deferred
 
-_LOOKS = ("get", "head")
+_READING = ("get", "head")
 
 
 class PasswordAuth(CustomAuth):
-    """Knows the users by their passwords."""
+    """Authenticates users by their passwords."""
 
     def __init__(self, passwords: Mapping[str, str]) -> None:
         super().__init__()
@@ -29,31 +28,35 @@ class PasswordAuth(CustomAuth):
 
 
 class RoleAuthz(Authz):
-    """Lets everybody look, and those with the right role change something.
+    """Allows reading to everyone, and changes to users with the required role.
 
-    Buildbot's own rules let pass what none of them names, do not know of `cancel`, and take a
-    job's history page for its builder.
+    Buildbot's own rules allow what no rule names, do not know of `cancel`, and take a job's history
+    page for its builder.
     """
 
     def __init__(self, users: Mapping[str, Collection[Role]]) -> None:
         super().__init__()
         self._users = users
 
-    @defer.inlineCallbacks
-    def assertUserAllowed(
-        self, ep: Any, action: str, options: dict[str, Any], userDetails: dict[str, Any]
-    ) -> Generator[Any, Any, None]:
-        if action.lower() in _LOOKS:  # no path has a verb of this name
+    @async_to_deferred
+    async def assertUserAllowed(
+        self,
+        ep: tuple[str, ...],
+        action: str,
+        options: Mapping[str, object],
+        userDetails: Mapping[str, str],
+    ) -> None:
+        if action.lower() in _READING:  # no path has an action of this name
             return
-        role = yield self._role(ep, action)
+        role = await self._role(ep, action)
         if role is None:
-            msg = b"nobody may do this"
+            msg = b"no role allows this"
             raise Forbidden(msg)
         if role not in self._users.get(userDetails.get("username", ""), ()):
             raise Forbidden(f"you need to have role '{role}'".encode())
 
-    @defer.inlineCallbacks
-    def _role(self, path: Any, verb: str) -> Generator[Any, Any, Role | None]:
+    async def _role(self, path: tuple[str, ...], verb: str) -> Role | None:
+        """Return the role that an action requires, or None if no role allows it."""
         try:
             endpoint, names = self.master.data.getEndpoint(path)
         except InvalidPathError:
@@ -61,15 +64,17 @@ class RoleAuthz(Authz):
         if endpoint.kind != EndpointKind.SINGLE:
             return None
         kind = endpoint.rtype.name
-        publishes = kind == "build" and (yield self._publishes(endpoint, names))
+        publishes = kind == "build" and await self._publishes(endpoint, names)
         return needed_role(kind, verb, publishes=publishes)
 
-    @defer.inlineCallbacks
-    def _publishes(self, endpoint: Any, names: dict[str, Any]) -> Generator[Any, Any, bool]:
-        """Whether a build publishes. Its own builder is the page of its cell: its request knows."""
-        build = yield endpoint.get({}, names)
+    async def _publishes(self, endpoint: Endpoint, names: dict[str, object]) -> bool:
+        """Return whether a build publishes.
+
+        The builder of the build itself is its history page; that of its request is the real one.
+        """
+        build = await endpoint.get({}, names)
         if build is None:
             return False
-        request = yield self.master.data.get(("buildrequests", build["buildrequestid"]))
-        builder = yield self.master.data.get(("builders", request["builderid"]))
+        request = await self.master.data.get(("buildrequests", build["buildrequestid"]))
+        builder = await self.master.data.get(("builders", request["builderid"]))
         return may_publish(builder["name"])

@@ -1,22 +1,24 @@
-"""The builds that a master has begun and not ended: Buildbot knows them by their builders."""
+"""The builds that this master is running, as Buildbot's builders list them."""
 
 from collections.abc import Iterator
-from typing import Any
+
+from buildbot.master import BuildMaster
+from buildbot.process.build import Build
 
 from torchyard_farm.scheduling.resources import Resources, resources_for
 
 MACHINE, FINGERPRINT = "machine", "fingerprint"
-"""Properties of builds: whose they are (workers have this, too), and of which job."""
+"""Properties of a build: the machine it runs on (workers have it, too), and its job."""
 
 
-def current_builds(master: Any) -> Iterator[Any]:
+def current_builds(master: BuildMaster) -> Iterator[Build]:
     return (build for one in master.botmaster.builders.values() for build in one.building)
 
 
-def followed_jobs(master: Any) -> dict[str, dict[str, Resources]]:
-    """What is booked by the builds on each machine, by fingerprint."""
+def followed_jobs(master: BuildMaster) -> dict[str, dict[str, Resources]]:
+    """Return the resources that builds reserve, by machine and fingerprint."""
     found: dict[str, dict[str, Resources]] = {}
     for build in current_builds(master):
-        wants = resources_for(build.getProperty("memory"), build.getProperty("disk"))
-        found.setdefault(build.getProperty(MACHINE), {})[build.getProperty(FINGERPRINT)] = wants
+        needs = resources_for(build.getProperty("memory"), build.getProperty("disk"))
+        found.setdefault(build.getProperty(MACHINE), {})[build.getProperty(FINGERPRINT)] = needs
     return found

@@ -1,10 +1,10 @@
-"""The configuration of a master, made from `farm.toml`."""
+"""Buildbot's configuration of a master, made from `farm.toml`."""
 
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 from buildbot.plugins import util, worker
+from buildbot.worker import AbstractWorker
 
 from torchyard_farm.master.attempts.job_build import JobBuild
 from torchyard_farm.master.attempts.retry_policy import RetryPolicy
@@ -31,20 +31,20 @@ from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.settings.tls import worker_endpoint
 
 _RETURN = 3
-"""A machine has this times the patience to come back, before it counts as taken down."""
+"""A machine has this many times the patience to reconnect before its job counts as lost."""
 
 
-def configure(folder: str) -> dict[str, Any]:
-    """What Buildbot wants to know: its `BuildmasterConfig`."""
+def configure(folder: str) -> dict[str, object]:
+    """Return the `BuildmasterConfig` of the farm in a directory."""
     here = Path(folder).resolve()
     farm = load_farm(here)
-    kinds = machines_by_class(farm.machines)
-    looks, tries = _looks(), _tries(shared=farm.shared)
+    classes = machines_by_class(farm.machines)
+    statuses, attempts = _statuses(), _attempts(shared=farm.shared)
     limits = RetryLimits(attempts=farm.attempts, pause=farm.pause, back=_RETURN * farm.patience)
-    job = RunJob(folder=str(here), limits=limits, tries=tries)
-    affinity = RetryPolicy(limits, tries, Plans(here))
-    clock = timed_parts(here, farm)
-    peers = [PeerMasters(folder=str(here), when_lost=affinity.begin)] if farm.shared else []
+    job = RunJob(folder=str(here), limits=limits, attempts=attempts)
+    retries = RetryPolicy(limits, attempts, Plans(here))
+    timed = timed_parts(here, farm)
+    peers = [PeerMasters(str(here), retries.restart_grace)] if farm.shared else []
     return {
         "db": database_config(farm.database),
         "protocols": {"pb": {"port": worker_endpoint(here, farm)}},
@@ -53,30 +53,35 @@ def configure(folder: str) -> dict[str, Any]:
         "title": "torchyard",
         "buildbotNetUsageData": None,
         "collapseRequests": False,
-        # Buildbot's own order asks the database several times for each builder and start.
+        # Buildbot's own order takes several queries for each builder and start.
         "prioritizeBuilders": lambda _master, builders: builders,
         "workers": [
-            *(agent for machine in farm.machines for agent in _agents(here, machine)),
-            *clock.workers,
+            *(one for machine in farm.machines for one in _workers(here, machine)),
+            *timed.workers,
         ],
-        "builders": [*_builders(kinds, job, affinity, tries), *clock.builders],
+        "builders": [*_builders(classes, job, retries, attempts), *timed.builders],
         "schedulers": [
             PlanScheduler(
                 name=NAME,
-                builderNames=sorted(kinds),
-                windows={kind: queue_window(able) for kind, able in kinds.items()},
+                builderNames=sorted(classes),
+                windows={kind: queue_window(able) for kind, able in classes.items()},
                 folder=str(here),
             ),
-            *clock.schedulers,
+            *timed.schedulers,
         ],
         "services": [
-            Heartbeat(interval=farm.heartbeat, patience=farm.patience, looks=looks, tries=tries),
+            Heartbeat(
+                interval=farm.heartbeat,
+                patience=farm.patience,
+                statuses=statuses,
+                attempts=attempts,
+            ),
             DatabaseRetry(),
             Dispatcher(
                 machines=list(farm.machines),
                 folder=str(here),
                 interval=farm.heartbeat,
-                looks=looks,
+                statuses=statuses,
             ),
             Janitor(folder=str(here), keep=farm.keep, shared=farm.shared),
             *peers,
@@ -86,45 +91,52 @@ def configure(folder: str) -> dict[str, Any]:
 
 
 @cache
-def _looks() -> WorkerStatuses:
-    """The same for each configuration of a process: nothing of what was told is forgotten."""
+def _statuses() -> WorkerStatuses:
+    """Return the statuses of this process: a new configuration keeps those that are known."""
     return WorkerStatuses()
 
 
 @cache
-def _tries(*, shared: bool) -> AttemptHistory:
-    """The same for each configuration of a process: builds go on with the one they began with."""
+def _attempts(*, shared: bool) -> AttemptHistory:
+    """Return the history of this process: running builds and a new configuration share it."""
     return AttemptHistory(shared=shared)
 
 
-def _agents(folder: Path, machine: FarmMachine) -> list[Any]:
+def _workers(folder: Path, machine: FarmMachine) -> list[AbstractWorker]:
     password = read_secret(folder, machine.name)
     facts = {"machine": machine.name, "copies": machine.copies}
-    make = worker.Worker
     if machine.start:
-        make = partial(
-            OnDemandWorker, starter=MachineStarter(machine.name, machine.start, str(folder))
-        )
-    return [make(name, password, max_builds=1, properties=facts) for name in machine.agents]
-
-
-def _builders(
-    kinds: dict[str, list[FarmMachine]], job: RunJob, affinity: RetryPolicy, tries: AttemptHistory
-) -> list[Any]:
-    factory = util.BuildFactory([job])
-    factory.buildClass = partial(JobBuild, tries=tries)
+        starter = MachineStarter(machine.name, machine.start, str(folder))
+        return [
+            OnDemandWorker(name, password, starter=starter, max_builds=1, properties=facts)
+            for name in machine.worker_names
+        ]
     return [
-        util.BuilderConfig(
-            name=kind,
-            workernames=[name for machine in able for name in machine.agents],
-            factory=factory,
-            canStartBuild=affinity,
-        )
-        for kind, able in sorted(kinds.items())
+        worker.Worker(name, password, max_builds=1, properties=facts)
+        for name in machine.worker_names
     ]
 
 
-def _web(folder: Path, farm: Farm) -> dict[str, Any]:
+def _builders(
+    classes: dict[str, list[FarmMachine]],
+    job: RunJob,
+    retries: RetryPolicy,
+    attempts: AttemptHistory,
+) -> list[util.BuilderConfig]:
+    factory = util.BuildFactory([job])
+    factory.buildClass = partial(JobBuild, attempts=attempts)
+    return [
+        util.BuilderConfig(
+            name=kind,
+            workernames=[name for machine in able for name in machine.worker_names],
+            factory=factory,
+            canStartBuild=retries,
+        )
+        for kind, able in sorted(classes.items())
+    ]
+
+
+def _web(folder: Path, farm: Farm) -> dict[str, object]:
     harden_web_server(is_behind_tls=farm.url.startswith("https://"))
     return {
         "port": farm.web.endpoint,

@@ -1,15 +1,17 @@
 """The pages of plans, as a plug-in of Buildbot's web server."""
 
-from collections.abc import Generator
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import cast
 
+import sqlalchemy as sa
+from buildbot.master import BuildMaster
 from buildbot.www.resource import Resource
-from twisted.internet import defer
 from twisted.web import http, static
 from twisted.web.error import Error
+from twisted.web.resource import IResource
 from twisted.web.resource import Resource as Folder
+from twisted.web.server import Request
 
 from torchyard.errors import HostError
 from torchyard_farm.master.db.plan_tables import (
@@ -19,6 +21,7 @@ from torchyard_farm.master.db.plan_tables import (
     read_past_builds,
 )
 from torchyard_farm.scheduling.plans import Plans, history_page
+from torchyard_farm.twisted_tools import async_to_deferred
 from torchyard_farm.web.grid import plan_grid
 from torchyard_farm.web.history import task_history
 from torchyard_farm.web.markup import POLICY, PageView, read_page_data
@@ -29,60 +32,60 @@ from torchyard_farm.web.progress import plan_progress
 _FILES = {
     "page.css": "text/css",
     "page.js": "text/javascript",
-    "scripts.js": "text/javascript",  # Buildbot's own pages ask for this and the next
+    "scripts.js": "text/javascript",  # Buildbot's own pages load this and the next
     "styles.css": "text/css",
 }
-_KINDS = {True: "application/json", False: "text/html; charset=utf-8"}
+_CONTENT_TYPES = {True: "application/json", False: "text/html; charset=utf-8"}
 _JSON = ".json"
 _LIST = "index"
 _LISTED = 50
-"""So many plans that are over are listed."""
+"""Maximum number of ended plans in the list."""
 
-_FRESH, _REST = 1.5, 10
-"""Seconds for which an answer is given to others who ask the same; it is given so many times as
-long as it took to make: whoever looks does not keep the master from its work."""
+_FRESH, _BACKOFF = 1.5, 10
+"""A page is cached for `_FRESH` seconds, or `_BACKOFF` times as long as it took to make, so that
+viewers do not slow the master down."""
 
-_MOST = 16
-"""So many answers are kept for that."""
+_CACHED = 16
+"""Maximum number of cached pages."""
 
 
 class _Plans(Folder):
-    """All pages: their files, the list of plans, and each plan by its name."""
+    """All pages: static files, the list of plans, and each plan by its name."""
+
+    master: BuildMaster
 
     def __init__(self) -> None:
         super().__init__()
-        self.master: Any = None
         self._views: dict[tuple[str, frozenset[int]], tuple[float, PageView]] = {}
         for name, kind in _FILES.items():
-            file: Any = static.Data(read_page_data(name).encode(), kind)
-            self.putChild(name.encode(), file)
+            file = static.Data(read_page_data(name).encode(), kind)
+            self.putChild(name.encode(), cast("IResource", file))
 
-    def getChild(self, path: bytes, request: Any) -> Any:
+    def getChild(self, path: bytes, request: Request) -> Resource:
         name = path.decode(errors="replace")
         return _Page(self, name.removesuffix(_JSON), is_json=name.endswith(_JSON))
 
-    @defer.inlineCallbacks
-    def view(self, name: str, wanted: frozenset[int]) -> Generator[Any, Any, PageView]:
-        """A page; who asks a moment later gets the same."""
+    async def view(self, name: str, wanted: frozenset[int]) -> PageView:
+        """Return a page, which is cached for a moment."""
         clock = self.master.reactor.seconds
         now = clock()
         until, view = self._views.get((name, wanted), (0.0, None))
         if view is None or now > until:
-            look = _PageReader(self.master, int(now))
-            ask = look.list if name in ("", _LIST) else look.plan
-            view = yield self.master.db.pool.do(ask, name, wanted)
+            reader = _PageReader(self.master, int(now))
+            read = reader.list if name in ("", _LIST) else reader.plan
+            view = await self.master.db.pool.do(read, name, wanted)
             if view is None:
                 raise Error(http.NOT_FOUND, b"there is no such plan")
-            if len(self._views) >= _MOST:
+            if len(self._views) >= _CACHED:
                 self._views.clear()
-            self._views[name, wanted] = clock() + max(_FRESH, _REST * (clock() - now)), view
+            self._views[name, wanted] = clock() + max(_FRESH, _BACKOFF * (clock() - now)), view
         return view
 
 
 class _Page(Resource):
-    """One page, or what has changed in it."""
+    """One page as HTML, or as JSON with the parts that a browser replaces in it."""
 
-    isLeaf = True
+    isLeaf: int = True
 
     def __init__(self, plans: _Plans, name: str, *, is_json: bool) -> None:
         super().__init__(plans.master)
@@ -90,14 +93,15 @@ class _Page(Resource):
         self._name = name
         self._is_json = is_json
 
-    def render_GET(self, request: Any) -> Any:
+    def render_GET(self, request: Request) -> int:
         return self.asyncRenderHelper(request, self._answer)
 
-    @defer.inlineCallbacks
-    def _answer(self, request: Any) -> Generator[Any, Any, bytes | None]:
-        view = yield self._plans.view(self._name, wanted_blocks(request.args.get(b"show", ())))
+    @async_to_deferred
+    async def _answer(self, request: Request) -> bytes | None:
+        shown = (request.args or {}).get(b"show", ())
+        view = await self._plans.view(self._name, wanted_blocks(shown))
         data = view.json() if self._is_json else view.html()
-        request.setHeader("Content-Type", _KINDS[self._is_json])
+        request.setHeader("Content-Type", _CONTENT_TYPES[self._is_json])
         request.setHeader("Content-Security-Policy", POLICY)
         request.setHeader("X-Content-Type-Options", "nosniff")
         request.setHeader("Cache-Control", "no-cache")
@@ -106,14 +110,14 @@ class _Page(Resource):
 
 
 class _PageReader:
-    """Reads plans and tables at one moment, and makes a page of them; in a thread of its own."""
+    """Reads plans and tables at one moment and makes a page of them; runs in a database thread."""
 
-    def __init__(self, master: Any, now: int) -> None:
+    def __init__(self, master: BuildMaster, now: int) -> None:
         self._model = master.db.model
         self._plans = Plans(Path(master.basedir))
         self._now = now
 
-    def list(self, connection: Any, name: str, wanted: frozenset[int]) -> PageView:
+    def list(self, connection: sa.Connection, name: str, wanted: frozenset[int]) -> PageView:
         now, ended = self._plans.open(), self._plans.ended()
         ended.sort(key=self._plans.moment)
         last = ended[-_LISTED:]
@@ -127,20 +131,20 @@ class _PageReader:
         ]
         return list_view(listed, len(ended) - len(last))
 
-    def plan(self, connection: Any, name: str, wanted: frozenset[int]) -> PageView | None:
+    def plan(self, connection: sa.Connection, name: str, wanted: frozenset[int]) -> PageView | None:
         is_over = name in self._plans.ended()
         if not is_over and name not in self._plans.open():
             return None
         try:
             plan = self._plans.read(name)
         except HostError as error:
-            (told,) = error.diagnostics
-            text = f"{told.what}\nhint: {told.hint}\n"
+            (diagnostic,) = error.diagnostics
+            text = f"{diagnostic.what}\nhint: {diagnostic.hint}\n"
             raise Error(http.INTERNAL_SERVER_ERROR, text.encode()) from error
-        sent = read_attempts(connection, self._model, name)
-        progress, grid = plan_progress(plan, sent, is_over=is_over), plan_grid(plan)
+        attempts = read_attempts(connection, self._model, name)
+        progress, grid = plan_progress(plan, attempts, is_over=is_over), plan_grid(plan)
         shown = shown_blocks(progress, grid, wanted)
-        pages = {task: one.builder for task, one in progress.tries.items() if one.builder}
+        pages = {task: one.builder for task, one in progress.attempts.items() if one.builder}
         tasks = {*grid.shared, *(task for number in shown for task in grid.blocks[number].tasks)}
         rest = [task for task in tasks if task not in pages]
         names = {task: history_page(plan.tasks[task], plan.trial) for task in rest}
@@ -153,7 +157,7 @@ class _PageReader:
 
 
 class PlansPlugin:
-    """What the entry point gives to Buildbot."""
+    """The plug-in that the entry point gives to Buildbot."""
 
     description = "Plans of torchyard"
     ui = True
@@ -161,10 +165,10 @@ class PlansPlugin:
     def __init__(self) -> None:
         self.resource = _Plans()
 
-    def setMaster(self, master: Any) -> None:
+    def setMaster(self, master: BuildMaster) -> None:
         self.resource.master = master
 
-    def setConfiguration(self, config: Any) -> None:
+    def setConfiguration(self, config: object) -> None:
         pass
 
 

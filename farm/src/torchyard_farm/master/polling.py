@@ -1,40 +1,38 @@
-"""Parts of a master that do something again and again."""
+"""Parts of a master that do something periodically."""
 
 from collections.abc import Callable
-from typing import Any
 
+from buildbot.master import BuildMaster
 from buildbot.util.service import BuildbotService
-from twisted.internet import task
+from twisted.internet import defer, task
 
-from torchyard_farm.twisted_tools import resilient_loop
+from torchyard_farm.twisted_tools import start_loop
 
 
 class Polling:
-    """One loop, for a part of a master."""
+    """A mix-in with one loop."""
 
-    master: Any
+    master: BuildMaster
     _loop: task.LoopingCall | None = None
 
     @property
-    def is_looping(self) -> bool:
+    def is_polling(self) -> bool:
         return self._loop is not None
 
-    def repeat(self, what: Callable[[], Any], interval: float, *, now: bool) -> None:
-        """Do something every so many seconds, in place of what was done so far."""
-        self.cease()
-        self._loop = resilient_loop(what, self.master.reactor)
-        self._loop.start(interval, now=now)
+    def start_polling(self, call: Callable[[], object], interval: float, *, now: bool) -> None:
+        """Call a function every `interval` seconds; replaces the loop that runs, if any."""
+        self.stop_polling()
+        self._loop = start_loop(call, interval, self.master.reactor, now=now)
 
-    def cease(self) -> None:
-        """Do it no more."""
+    def stop_polling(self) -> None:
         if self._loop is not None:
             self._loop.stop()
             self._loop = None
 
 
 class PollingService(Polling, BuildbotService):
-    """A service whose loop begins anew with each configuration, and ends with it."""
+    """A service whose loop restarts when it is reconfigured, and ends when it stops."""
 
-    def stopService(self) -> Any:
-        self.cease()
+    def stopService(self) -> defer.Deferred[None]:
+        self.stop_polling()
         return super().stopService()

@@ -1,1 +1,1 @@
-"""What decides: which job is next, where, how often, and what its end means; without Buildbot."""
+"""Decisions without Buildbot: which job is next, where, how often, and what its end means."""

@@ -1,8 +1,8 @@
-"""What the end of a try means, and how often a job is tried.
+"""What the end of an attempt means, and how often a job is attempted.
 
-A try that ends with its connection is nobody's failure at first: the job goes on without it. If
-its machine comes back and still has the job, the connection alone was cut; if not, the job may be
-what took the machine down.
+An attempt that ends with its connection is not a failure at first: the job continues without it. If
+its machine reconnects and still has the job, only the connection was cut; if not, the job may have
+taken the machine down.
 """
 
 from collections.abc import Sequence
@@ -13,35 +13,35 @@ from torchyard.errors import MISSING, ElsewhereError, StoppedError, StoreError
 
 
 class AttemptVerdict(StrEnum):
-    """What became of a try of a job."""
+    """How an attempt of a job ended."""
 
     GOOD = "good"
     BAD = "bad"
     AGAIN = "again"
-    """Not its fault: tried once more, elsewhere if possible. This try counts."""
+    """Not the job's fault: retried, on another machine if possible. The attempt counts."""
     LATER = "later"
-    """Nobody's fault: the master stops. It goes on afterwards, and this try does not count."""
+    """The master shuts down: the job resumes afterwards, and the attempt does not count."""
     ENDED = "ended"
-    """Somebody wanted it to end."""
+    """Cancelled by a user."""
     LOST = "lost"
-    """The connection was lost, and the machine has not come back with the job."""
+    """The connection was lost, and the machine has not returned with the job."""
     CUT = "cut"
-    """The connection was lost, and the machine came back with the job."""
+    """The connection was lost, and the machine returned with the job."""
     GIVEN_UP = "given up"
-    """Tried too often."""
+    """Too many attempts."""
     QUARANTINED = "quarantined"
-    """It took down too many machines to be let near another one."""
+    """Too many machines were lost with it to run it on another one."""
 
 
 _NOT_ITS_FAULT = (ElsewhereError.exit_code, StoppedError.exit_code)
-"""Stopped by nobody here: the machine shuts down."""
+"""A job that was stopped, but not from here: its machine shuts down."""
 
 FINAL_VERDICTS = (AttemptVerdict.GIVEN_UP, AttemptVerdict.QUARANTINED)
-"""Verdicts of farms, not of jobs: a person has to look, and then to press Rebuild."""
+"""Verdicts of the farm, not of the job: a person has to investigate, and then press Rebuild."""
 
 
 class Attempt(NamedTuple):
-    """A try of a job: on which machine, how it ended, and when; a killed master does not know."""
+    """An attempt of a job: its machine, verdict and end; a killed master leaves no verdict."""
 
     machine: str
     verdict: AttemptVerdict | None
@@ -49,9 +49,9 @@ class Attempt(NamedTuple):
 
 
 class RetryLimits(NamedTuple):
-    """How often a job is tried; times are in seconds.
+    """How often a job is attempted; times are in seconds.
 
-    `pause` is the time between two tries. It doubles with each of them, up to `longest`.
+    `pause` is the time between two attempts. It doubles with each of them, up to `longest`.
     """
 
     attempts: int = 3
@@ -60,24 +60,24 @@ class RetryLimits(NamedTuple):
     pause: float = 15.0
     longest: float = 600.0
     avoid: float = 300.0
-    """How long a machine that failed a job leaves it to others, who may be busy."""
+    """How long a machine that failed a job leaves it to others, which may be busy."""
     back: float = 120.0
-    """How long a machine may take to come back after its connection was lost."""
+    """How long a machine may take to reconnect."""
     grace: float = 75.0
-    """How long after the master's start a job waits for the machine that has begun it: workers
-    look for a master once a minute."""
+    """How long after the master's start a job waits for the machine that has started it: workers
+    try to connect once a minute."""
 
-    def pause_after(self, tries: int) -> float:
-        return min(self.pause * 2.0 ** (tries - 1), self.longest) if tries else 0.0
+    def pause_after(self, attempts: int) -> float:
+        return min(self.pause * 2.0 ** (attempts - 1), self.longest) if attempts else 0.0
 
 
 def judge_exit(
     code: int | None, *, reason: str = "", lost: bool, unwanted: bool, stopping: bool
 ) -> AttemptVerdict:
-    """Judge an exit code; negative if a signal killed the process, None if nobody knows.
+    """Return the verdict on an exit code: negative for a signal, None if unknown.
 
-    `reason` is the job's own word for why it failed, `lost` is the connection, `unwanted` a job
-    that a person ends, `stopping` the master.
+    `reason` is the job's own reason for its failure; `lost` is about the connection, `unwanted`
+    about a job that a user cancelled, `stopping` about the master.
     """
     if unwanted:
         return AttemptVerdict.ENDED
@@ -91,37 +91,39 @@ def judge_exit(
     return AttemptVerdict.LOST if lost else AttemptVerdict.AGAIN
 
 
-def attempt_number(tries: Sequence[Attempt]) -> int:
-    """Which attempt the next try of a job belongs to.
+def attempt_number(attempts: Sequence[Attempt]) -> int:
+    """Return the number of the next attempt.
 
-    A job goes on without its connection and its master: a try that ends with one of them is none.
+    A job continues without its connection and its master: an attempt that ended with one of them
+    does not count.
     """
-    return 1 + sum(one.verdict is AttemptVerdict.AGAIN for one in tries)
+    return 1 + sum(one.verdict is AttemptVerdict.AGAIN for one in attempts)
 
 
-def final_verdict(tries: Sequence[Attempt], limits: RetryLimits) -> AttemptVerdict | None:
-    """Whether a job is not tried any more, and why; a person who wanted it to end comes first."""
-    verdicts = [one.verdict for one in tries]
+def final_verdict(attempts: Sequence[Attempt], limits: RetryLimits) -> AttemptVerdict | None:
+    """Return why a job is not attempted any more, or None; a cancellation comes first."""
+    verdicts = [one.verdict for one in attempts]
     if AttemptVerdict.ENDED in verdicts:
         return AttemptVerdict.ENDED
     if verdicts.count(AttemptVerdict.LOST) >= limits.deaths:
         return AttemptVerdict.QUARANTINED
     losses = verdicts.count(AttemptVerdict.LOST) + verdicts.count(AttemptVerdict.CUT)
-    if attempt_number(tries) > limits.attempts or losses >= limits.losses:
+    if attempt_number(attempts) > limits.attempts or losses >= limits.losses:
         return AttemptVerdict.GIVEN_UP
     return None
 
 
-def explain_verdict(verdict: AttemptVerdict, tries: Sequence[Attempt]) -> str:
-    """Tell people why a job is not tried any more, and what to do."""
-    count = len(tries)
-    names = ", ".join(
-        dict.fromkeys(one.machine for one in tries if one.verdict is AttemptVerdict.LOST)
-    )
+def explain_verdict(verdict: AttemptVerdict, attempts: Sequence[Attempt]) -> str:
+    """Return why a job is not attempted any more, and what to do."""
+    count = len(attempts)
+    lost = (one.machine for one in attempts if one.verdict is AttemptVerdict.LOST)
+    names = ", ".join(dict.fromkeys(lost))
     match verdict:
         case AttemptVerdict.QUARANTINED:
-            return f"quarantined: machines were lost with it ({names}); look at them, then Rebuild"
+            return f"quarantined: machines were lost with it ({names}); check them, then Rebuild"
         case AttemptVerdict.GIVEN_UP:
-            return f"given up after {count} tries, none its own fault; see their logs, then Rebuild"
+            return (
+                f"given up after {count} attempts, none its own fault; see their logs, then Rebuild"
+            )
         case _:
-            return "ended by a person"
+            return "cancelled by a user"

@@ -1,30 +1,30 @@
-"""How long a machine whose job has just ended leaves jobs that belong elsewhere to others."""
+"""Cooldown during which an idle machine declines jobs whose inputs are on other machines."""
 
-_MOMENT = 2.0
-"""Seconds in which what comes after a job is sent ..."""
+_LONGEST = 2.0
+"""Seconds in which the successors of a job are submitted: the longest cooldown ..."""
 
 _SHARE = 0.05
-"""... for which a machine may rest, but no longer than this share of what the job took."""
+"""... unless this share of the job's duration is shorter."""
 
-_SHORT = 0.05
-"""Seconds for which it is not worth to rest."""
+_SHORTEST = 0.05
+"""Seconds: a shorter cooldown is not worth it."""
 
 
 class Cooldowns:
-    """Until when machines rest: Buildbot asks for another job at once, when one has ended."""
+    """The end of each machine's cooldown. Buildbot asks for the next job as soon as one ends."""
 
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
 
-    def end(self, machine: str, took: float, now: float) -> None:
-        """A job ended on a machine, after so many seconds."""
-        rest = min(_MOMENT, _SHARE * took)
-        if rest > _SHORT:
-            self._until[machine] = now + rest
+    def start(self, machine: str, took: float, now: float) -> None:
+        """Start the cooldown after a job that took a number of seconds."""
+        length = min(_LONGEST, _SHARE * took)
+        if length > _SHORTEST:
+            self._until[machine] = now + length
 
-    def is_resting(self, machine: str, now: float) -> bool:
+    def is_cooling_down(self, machine: str, now: float) -> bool:
         return now < self._until.get(machine, 0.0)
 
-    def over(self, now: float) -> float:
-        """When all will have rested."""
-        return max((now + _SHORT, *self._until.values()))
+    def latest_end(self, now: float) -> float:
+        """Return when all cooldowns are over."""
+        return max((now + _SHORTEST, *self._until.values()))

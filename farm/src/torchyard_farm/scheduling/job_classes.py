@@ -1,7 +1,7 @@
 """Which machines can do which jobs.
 
-A job asks for a platform and for capabilities; such a wish is a kind, and each kind is a builder of
-Buildbot's, whose workers are the machines that can fulfil it.
+A job needs a platform and capabilities: its class. Each class is a Buildbot builder, whose workers
+are those of the machines that can do its jobs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -9,27 +9,26 @@ from itertools import combinations
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
+from torchyard_farm.scheduling.resources import whole_gigabytes
 from torchyard_farm.settings.farm import FarmMachine
 from torchyard_farm.settings.schedules import SCHEDULE_BUILDER
 
 PUBLISH = "publish"
-"""The kind of jobs that need credentials: their machines do nothing else."""
+"""The class of jobs that need credentials: their machines do nothing else."""
 
 ANY = "any"
-"""In a platform's place: any machine will do."""
-
-_GB = 10**9
+"""In place of a platform: any machine will do."""
 
 
 def job_class(task: Task) -> str:
-    """The kind of machine that a job needs: `linux-x86_64+cuda`."""
+    """Return the class of a job: `linux-x86_64+cuda`."""
     if task.stage is Stage.PUBLISH:
         return PUBLISH
     return _kind(task.scope.partition("/")[0] or ANY, task.needs.capabilities)
 
 
 def may_publish(builder: str) -> bool:
-    """Whether a builder publishes, or hands in plans that do."""
+    """Return whether a builder publishes, or submits plans that do."""
     return builder in (PUBLISH, SCHEDULE_BUILDER)
 
 
@@ -38,7 +37,7 @@ def _kind(platform: str, capabilities: Iterable[str]) -> str:
 
 
 def job_classes_of(machine: FarmMachine) -> Iterator[str]:
-    """All kinds of jobs that a machine can do."""
+    """Return all classes of jobs that a machine can do."""
     if machine.publish:
         yield PUBLISH
         return
@@ -49,7 +48,7 @@ def job_classes_of(machine: FarmMachine) -> Iterator[str]:
 
 
 def machines_by_class(machines: Iterable[FarmMachine]) -> dict[str, list[FarmMachine]]:
-    """Who can do which jobs."""
+    """Return the machines that can do the jobs of each class."""
     found: dict[str, list[FarmMachine]] = {}
     for machine in machines:
         for kind in job_classes_of(machine):
@@ -58,27 +57,22 @@ def machines_by_class(machines: Iterable[FarmMachine]) -> dict[str, list[FarmMac
 
 
 def queue_window(machines: Iterable[FarmMachine]) -> int:
-    """How many jobs of a kind may be waiting or running: enough that no machine ever waits.
+    """Return how many jobs of a class may be pending or running: enough to keep all machines busy.
 
-    Buildbot looks at every waiting job before it starts one, so a long queue makes it slow.
+    Buildbot looks at every pending job before it starts one, so a long queue makes it slow.
     """
     return max(8, 2 * sum(machine.slots for machine in machines))
 
 
-def gigabytes(amount: int | None) -> int:
-    """What is booked for a job; one that says nothing gets the smallest share."""
-    return max(1, -(-amount // _GB)) if amount else 1
-
-
 def why_impossible(task: Task, machines: Iterable[FarmMachine]) -> str:
-    """Why none of the machines of a job's kind can do it; empty if one can."""
+    """Return why none of the machines of a job's class can do it, or an empty string."""
     able = list(machines)
     if not able:
-        return f"no machine of the farm is of kind {job_class(task)}"
-    for what, wants, have in (
+        return f"no machine of the farm can do jobs of class {job_class(task)}"
+    for what, needs, have in (
         ("memory", task.needs.memory, max(machine.memory for machine in able)),
         ("disk", task.needs.disk, max(machine.disk for machine in able)),
     ):
-        if gigabytes(wants) > have:
-            return f"it wants {gigabytes(wants)} GB of {what}, and no machine has more than {have}"
+        if (size := whole_gigabytes(needs)) > have:
+            return f"it needs {size} GB of {what}, and no machine has more than {have}"
     return ""

@@ -1,7 +1,7 @@
-"""Which machine has what of the large things that jobs are made from.
+"""Data locality: which machine has which large inputs of jobs.
 
-A machine keeps what its jobs made or fetched for a while (`copies` in farm.toml). What is known of
-that here are guesses: a wrong one costs a download.
+A machine keeps for a while what its jobs built or fetched (`copies` in farm.toml). What is known of
+that here is a guess: a wrong one costs a download.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,48 +10,48 @@ from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 
 _TYPICAL = {Stage.SOURCE: 2000, Stage.CORE: 8000, Stage.BINDINGS: 1000, Stage.PACKAGE: 500}
-"""Megabytes that the result of a job of PyTorch's size has; others are not worth a thought.
+"""Megabytes of the result of a job of PyTorch's size; results of other stages are small.
 
-What counts is which of a job's inputs outweighs which: a core of recipe `pytorch` holds its source.
-True sizes of some inputs beside guesses for others could turn that round.
+Only the order matters: a core of recipe `pytorch` contains its source, so it outweighs that.
+Measured sizes of some inputs beside guesses for others could reverse it.
 """
 
-_MEMORY = 1000
-"""How many results of each machine are remembered: more than there can be copies of."""
+_REMEMBERED = 1000
+"""Results that are remembered for each machine: more than it can keep."""
 
 
 def large_inputs(task: Task, inputs: Iterable[tuple[int, Task]]) -> tuple[int, ...]:
-    """Those of the inputs of a job that are worth a thought; one that publishes goes anywhere."""
+    """Return the inputs of a job that are large; a publish job may run anywhere."""
     if task.stage is Stage.PUBLISH:
         return ()
     return tuple(number for number, other in inputs if other.stage in _TYPICAL)
 
 
 def typical_size(task: Task) -> int:
-    """How large the result of a job will be, roughly."""
+    """Return the estimated size of a job's result in megabytes."""
     return _TYPICAL.get(task.stage, 0)
 
 
 class InputLocality:
-    """Which results were made or used on which machine lately."""
+    """The results that were built or used on each machine recently."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, None]] = {}
 
-    def note(self, machine: str, fingerprints: Iterable[str]) -> None:
-        """A machine has these now."""
+    def record(self, machine: str, fingerprints: Iterable[str]) -> None:
+        """Note that a machine has these results now."""
         known = self._known.setdefault(machine, {})
         for fingerprint in fingerprints:
             known.pop(fingerprint, None)
             known[fingerprint] = None
-        while len(known) > _MEMORY:
+        while len(known) > _REMEMBERED:
             del known[next(iter(known))]
 
-    def found(self, machine: str, inputs: Mapping[str, int]) -> int:
-        """How much of some inputs is on a machine."""
+    def local_size(self, machine: str, inputs: Mapping[str, int]) -> int:
+        """Return how much of some inputs is on a machine."""
         known = self._known.get(machine, {})
         return sum(size for fingerprint, size in inputs.items() if fingerprint in known)
 
-    def spread(self, inputs: Mapping[str, int]) -> int:
-        """How much of some inputs there is on all machines together."""
-        return sum(self.found(machine, inputs) for machine in self._known)
+    def total_size(self, inputs: Mapping[str, int]) -> int:
+        """Return how much of some inputs is on all machines together."""
+        return sum(self.local_size(machine, inputs) for machine in self._known)

@@ -1,8 +1,8 @@
-"""Which of the waiting jobs begins next, and on which machine.
+"""Which pending job starts next, and on which machine.
 
-The most urgent one that fits. Of several that are equally urgent, one whose large inputs are on a
-machine that is idle; no machine stays idle for the sake of that, but for a moment. A job that fits
-nowhere gets the next room on one machine, which others may not take from it.
+The most urgent one that fits. Among equally urgent ones, a job whose large inputs are on an idle
+machine is preferred; but no machine stays idle for that, except for a short cooldown. A job that
+fits nowhere reserves the next free resources of one machine.
 """
 
 import math
@@ -14,147 +14,151 @@ from torchyard_farm.scheduling.locality import InputLocality
 from torchyard_farm.scheduling.resources import Resources
 
 _OVERDUE = 7200.0
-"""Seconds after which a job that waits is not passed over any more, for whatever reason."""
+"""Seconds after which a pending job is not overtaken any more, for whatever reason."""
 
 
 class PendingJob(NamedTuple):
-    """A request that waits: its job's urgency, since when, what it books and what it is made from.
+    """A pending request: its job's urgency, age, needed resources and inputs with their sizes.
 
-    `barred` are machines that may not have it now.
+    `excluded` are machines that may not run it now.
     """
 
     request: int
     fingerprint: str
     urgency: int
     since: float
-    wants: Resources
+    needs: Resources
     inputs: Mapping[str, int]
-    barred: frozenset[str] = frozenset()
+    excluded: frozenset[str] = frozenset()
 
     @property
     def rank(self) -> tuple[int, int]:
         return -self.urgency, self.request
 
-    def is_foreign(self, found: int) -> bool:
-        """Whether most of its inputs are missing on a machine where so much of them is."""
-        return 2 * found < sum(self.inputs.values())
+    def is_remote(self, local: int) -> bool:
+        """Return whether most inputs are missing on a machine that has `local` MB of them."""
+        return 2 * local < sum(self.inputs.values())
 
     def is_overdue(self, now: float) -> bool:
         return now - self.since > _OVERDUE
 
 
 class WorkerCapacity(NamedTuple):
-    """A machine: what it has, what is booked of it, and how many more jobs it could begin.
+    """A machine: its total and reserved resources, and how many more jobs it could start.
 
-    `strays` are jobs that run there already, and that nobody follows. It `rests` for a moment when
-    a job has ended: what is to be made from that is about to come, and belongs there.
+    `orphans` are jobs that run there and that no build follows. While it `is_cooling_down` after a
+    job, the successors of that job are about to be submitted, and should run there.
     """
 
     name: str
-    has: Resources
-    booked: Resources
-    idle: int = 0
-    strays: Collection[str] = ()
-    rests: bool = False
+    total: Resources
+    reserved: Resources
+    free_slots: int = 0
+    orphans: Collection[str] = ()
+    is_cooling_down: bool = False
 
     @property
-    def room(self) -> Resources:
-        return Resources(self.has.memory - self.booked.memory, self.has.disk - self.booked.disk)
+    def free(self) -> Resources:
+        return Resources(
+            self.total.memory - self.reserved.memory, self.total.disk - self.reserved.disk
+        )
 
-    def can_hold(self, wish: PendingJob) -> bool:
-        """Whether there is room for a job; one that runs there has booked it."""
-        return wish.fingerprint in self.strays or wish.wants.fits(self.room)
+    def has_room_for(self, job: PendingJob) -> bool:
+        """Return whether a job fits; one that runs there already has its resources."""
+        return job.fingerprint in self.orphans or job.needs.fits(self.free)
 
-    def with_job(self, wish: PendingJob) -> "WorkerCapacity":
-        held = Resources() if wish.fingerprint in self.strays else wish.wants
-        return self._replace(booked=self.booked.plus(held), idle=self.idle - 1)
+    def with_job(self, job: PendingJob) -> "WorkerCapacity":
+        added = Resources() if job.fingerprint in self.orphans else job.needs
+        return self._replace(reserved=self.reserved.plus(added), free_slots=self.free_slots - 1)
 
 
 class Placement(NamedTuple):
-    """A job, and the machine that takes it."""
+    """A job, and the machine that will run it."""
 
-    wish: PendingJob
+    job: PendingJob
     machine: str
 
 
 def reserve_workers(
-    wishes: Iterable[tuple[PendingJob, Collection[str]]],
-    places: Mapping[str, WorkerCapacity],
+    pending: Iterable[tuple[PendingJob, Collection[str]]],
+    capacities: Mapping[str, WorkerCapacity],
     now: float,
 ) -> dict[str, PendingJob]:
-    """Give each job for which there is no room one of its machines: the one that lacks least.
+    """Reserve a machine for each job that fits nowhere: the one with the smallest shortage.
 
-    What is reserved can only become freer, so it does not wander about for long.
+    A reserved machine can only become freer, so the choice is stable.
     """
-    held: dict[str, PendingJob] = {}
-    for wish, machines in sorted(wishes, key=lambda one: (not one[0].is_overdue(now), one[0].rank)):
-        able = [places[name] for name in machines if name in places]
-        able = [place for place in able if wish.wants.fits(place.has)]
-        if any(place.can_hold(wish) for place in able):
+    reserved: dict[str, PendingJob] = {}
+    for job, machines in sorted(pending, key=lambda one: (not one[0].is_overdue(now), one[0].rank)):
+        able = [capacities[name] for name in machines if name in capacities]
+        able = [one for one in able if job.needs.fits(one.total)]
+        if any(one.has_room_for(job) for one in able):
             continue
-        free = [place for place in able if place.name not in held]
+        free = [one for one in able if one.name not in reserved]
         if free:
-            best = min(free, key=lambda place: (wish.wants.lack(place.room), place.name))
-            held[best.name] = wish
-    return held
+            best = min(free, key=lambda one: (job.needs.shortage(one.free), one.name))
+            reserved[best.name] = job
+    return reserved
 
 
 def may_start(
-    wish: PendingJob, place: WorkerCapacity, holder: PendingJob | None, now: float
+    job: PendingJob, capacity: WorkerCapacity, holder: PendingJob | None, now: float
 ) -> bool:
-    """Whether a machine may take a job, one that is reserved for another job, too."""
-    if not place.idle or place.name in wish.barred or not place.can_hold(wish):
+    """Return whether a machine, which may be reserved for `holder`, can run a job now."""
+    if not capacity.free_slots or capacity.name in job.excluded or not capacity.has_room_for(job):
         return False
-    if holder is None or holder.request == wish.request or wish.fingerprint in place.strays:
+    if holder is None or holder.request == job.request or job.fingerprint in capacity.orphans:
         return True
-    return wish.urgency > holder.urgency and not holder.is_overdue(now)
+    return job.urgency > holder.urgency and not holder.is_overdue(now)
 
 
 def choose_placement(
-    wishes: Iterable[PendingJob],
-    places: Collection[WorkerCapacity],
-    held: Mapping[str, PendingJob],
-    trees: InputLocality,
+    pending: Iterable[PendingJob],
+    capacities: Collection[WorkerCapacity],
+    reserved: Mapping[str, PendingJob],
+    locality: InputLocality,
     now: float,
 ) -> Placement | None:
-    """Choose a job and a machine."""
-    running = {name for place in places for name in place.strays}
-    for _, group in groupby(sorted(wishes, key=lambda wish: wish.rank), lambda wish: wish.urgency):
+    """Return the next job and its machine, or None if no job can start now."""
+    running = {name for one in capacities for name in one.orphans}
+    for _, group in groupby(sorted(pending, key=lambda job: job.rank), lambda job: job.urgency):
         pairs = [
-            (wish, place)
-            for wish in _different(group, running)
-            for place in places
-            if may_start(wish, place, held.get(place.name), now)
-            and not (place.rests and wish.is_foreign(trees.found(place.name, wish.inputs)))
+            (job, one)
+            for job in _distinct(group, running)
+            for one in capacities
+            if may_start(job, one, reserved.get(one.name), now)
+            and not (
+                one.is_cooling_down and job.is_remote(locality.local_size(one.name, job.inputs))
+            )
         ]
         if pairs:
-            wish, place = max(pairs, key=lambda pair: _merit(pair[0], pair[1], trees, now))
-            return Placement(wish, place.name)
+            job, best = max(pairs, key=lambda pair: _merit(pair[0], pair[1], locality, now))
+            return Placement(job, best.name)
     return None
 
 
 def _merit(
-    wish: PendingJob, place: WorkerCapacity, trees: InputLocality, now: float
+    job: PendingJob, capacity: WorkerCapacity, locality: InputLocality, now: float
 ) -> tuple[object, ...]:
-    """What speaks for a job on a machine, among equally urgent ones: the most important first.
+    """Return the sort key of a job on a machine, among equally urgent jobs; greater is better.
 
-    Of jobs whose inputs are there it is one that others would have to fetch more for.
+    Of jobs whose inputs are there, one that other machines would have to fetch more for is better.
     """
     return (
-        -wish.request if wish.is_overdue(now) else -math.inf,
-        wish.fingerprint in place.strays,
-        trees.found(place.name, wish.inputs),
-        -trees.spread(wish.inputs),
-        -wish.request,
-        place.room,
-        place.name,
+        -job.request if job.is_overdue(now) else -math.inf,
+        job.fingerprint in capacity.orphans,
+        locality.local_size(capacity.name, job.inputs),
+        -locality.total_size(job.inputs),
+        -job.request,
+        capacity.free,
+        capacity.name,
     )
 
 
-def _different(wishes: Iterable[PendingJob], running: Collection[str]) -> list[PendingJob]:
-    """The oldest of those that differ in nothing else."""
+def _distinct(pending: Iterable[PendingJob], running: Collection[str]) -> list[PendingJob]:
+    """Return the oldest of the jobs that are equal for placement."""
     found: dict[tuple[object, ...], PendingJob] = {}
-    for wish in wishes:
-        name = wish.fingerprint if wish.fingerprint in running else ""
-        found.setdefault((name, wish.wants, *wish.inputs, wish.barred), wish)
+    for job in pending:
+        name = job.fingerprint if job.fingerprint in running else ""
+        found.setdefault((name, job.needs, *job.inputs, job.excluded), job)
     return list(found.values())

@@ -1,9 +1,8 @@
-"""What several masters of one farm tell each other, through the database that they share.
+"""The differences between a master's plans and those in the database that several masters share.
 
-Each has all plans in its own directory. A plan never changes, and only two things can happen to it,
-one after the other: somebody wants it to end, and it is over. So what one master knows and another
-does not is simply copied, in any order, and as often as one likes. A plan that is forgotten is over
-by its mark, and not there.
+Each master has all plans in its own directory. A plan never changes, and only two things happen to
+it, in this order: it is cancelled, and it is over. So what one side knows and the other does not is
+copied, in any order and any number of times. A forgotten plan is marked as over, and has no text.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,7 +12,7 @@ from typing import NamedTuple
 from torchyard_farm.scheduling.plans import Plans
 
 _OVERLAP = 100
-"""How many of the newest rows are looked at again: one with a smaller number may come later."""
+"""How many of the newest rows are read again: one with a smaller number may be committed later."""
 
 
 class PlanMark(StrEnum):
@@ -24,20 +23,20 @@ class PlanMark(StrEnum):
 
 
 class PlanDifferences(NamedTuple):
-    """What one master has to do, so that it and the database know the same."""
+    """What a master has to do until it and the database agree."""
 
     send: list[str]
     """Plans that only this master has."""
     fetch: list[str]
     """Plans that only the database has."""
     cancel: list[str]
-    """Plans that somebody wanted to end, at another master."""
+    """Plans that were cancelled at another master."""
     end: list[str]
     """Plans that are over at another master."""
     forget: list[str]
     """Plans that the database has forgotten."""
     mark: dict[str, PlanMark]
-    """What has happened here, and the database does not know."""
+    """What happened here, and is not in the database yet."""
 
 
 def compare_plans(
@@ -62,7 +61,7 @@ def compare_plans(
 
 
 class ClosedRows:
-    """Finds out which rows of a table were closed since the last look, whoever closed them."""
+    """Finds the rows of a table that were closed since the last update, by any master."""
 
     def __init__(self) -> None:
         self._open: set[int] = set()
@@ -71,11 +70,11 @@ class ClosedRows:
 
     @property
     def since(self) -> int:
-        """Rows with a greater number are looked at, and all that are open."""
+        """Rows with a greater number have to be read, and all that are open."""
         return self._newest - _OVERLAP
 
-    def look(self, rows: Mapping[int, bool]) -> list[int]:
-        """Take the rows, each with whether it is closed; return those that were not before."""
+    def update(self, rows: Mapping[int, bool]) -> list[int]:
+        """Take rows, each with whether it is closed; return those that were closed since."""
         closed = {row for row, is_closed in rows.items() if is_closed}
         news = set() if self._closed is None else closed - self._closed
         gone = self._open - rows.keys()

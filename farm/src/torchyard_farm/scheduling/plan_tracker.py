@@ -1,7 +1,7 @@
-"""Which jobs are out, how each ended, and which is next. Nothing here runs or remembers anything.
+"""Which jobs are submitted, how each ended, and which is next. Pure: no I/O, no state to save.
 
-A board can be made again at any moment from the plans and from what Buildbot's tables tell of
-their jobs: so nothing is lost with it.
+A tracker can be rebuilt at any moment from the plans and from the status of their jobs in
+Buildbot's tables.
 """
 
 import heapq
@@ -14,7 +14,7 @@ from torchyard_farm.scheduling.resources import Resources, resources_for
 
 
 class JobStatus(NamedTuple):
-    """What is known of a job that was sent: whether it is over, and ended well. Later ones win."""
+    """The status of a submitted job: whether it is over, and succeeded. Later ones win."""
 
     job: int
     over: bool
@@ -22,7 +22,7 @@ class JobStatus(NamedTuple):
 
 
 class PlanCounts(NamedTuple):
-    """How far a plan is."""
+    """How many jobs a plan has, and how many succeeded, failed, and are submitted."""
 
     jobs: int
     good: int
@@ -34,21 +34,21 @@ class PlanCounts(NamedTuple):
         return self.good == self.jobs
 
 
-def may_submit(wants: Resources, out: Mapping[Resources, int], window: int) -> bool:
-    """Whether one more job may be out that wants so much, when these of its kind are.
+def may_submit(needs: Resources, submitted: Mapping[Resources, int], window: int) -> bool:
+    """Return whether one more job may be submitted, given those of its class that are.
 
-    Half of a window is at least all slots of its kind. When it is full, perhaps of jobs for which
-    there is no room anywhere, one may still go unless as many that want no more are out as there
-    are slots: then no slot is free, or one of these can take it.
+    Half of a window is at least all slots of the class. When it is full, perhaps of jobs that fit
+    nowhere now, another may still be submitted unless there are as many that need no more than it
+    as there are slots: then no slot is free, or one of these can take it.
     """
-    easier = sum(count for other, count in out.items() if other.fits(wants))
-    return sum(out.values()) < window or 2 * easier < window
+    easier = sum(count for other, count in submitted.items() if other.fits(needs))
+    return sum(submitted.values()) < window or 2 * easier < window
 
 
-class _PlanProgress:
-    """One plan under way. Once a job has ended well, it stays so: there is its result."""
+class _PlanState:
+    """One open plan. A job that has succeeded stays so: its result is in the store."""
 
-    def __init__(self, plan: FarmPlan, told: Iterable[JobStatus]) -> None:
+    def __init__(self, plan: FarmPlan, known: Iterable[JobStatus]) -> None:
         self.plan = plan
         self.users: list[list[int]] = [[] for _ in plan.jobs]
         for number, planned in enumerate(plan.jobs):
@@ -57,15 +57,15 @@ class _PlanProgress:
         self.good: set[int] = set()
         self.bad: set[int] = set()
         self.out: set[int] = set()
-        self.out_of_kind: dict[str, Counter[Resources]] = defaultdict(Counter)
-        for job, over, good in told:
+        self.out_by_class: dict[str, Counter[Resources]] = defaultdict(Counter)
+        for job, over, good in known:
             if over:
                 self.end(job, good=good)
             elif job not in self.good:
                 self.bad.discard(job)
-                self.send(job)
+                self.submit(job)
 
-    def send(self, job: int) -> None:
+    def submit(self, job: int) -> None:
         if job not in self.out:
             self.out.add(job)
             self._count(job, 1)
@@ -80,89 +80,89 @@ class _PlanProgress:
         elif job not in self.good:
             self.bad.add(job)
 
-    def can_begin(self, job: int) -> bool:
+    def can_submit(self, job: int) -> bool:
         fresh = job not in self.good and job not in self.bad and job not in self.out
         return fresh and self.good.issuperset(self.plan.jobs[job].after)
 
-    def wants(self, job: int) -> Resources:
+    def needs(self, job: int) -> Resources:
         needs = self.plan.task(job).needs
         return resources_for(needs.memory, needs.disk)
 
     def _count(self, job: int, change: int) -> None:
-        self.out_of_kind[self.plan.jobs[job].kind][self.wants(job)] += change
+        self.out_by_class[self.plan.jobs[job].kind][self.needs(job)] += change
 
 
 class PlanTracker:
-    """All plans under way; `windows` is how many jobs of each kind should be out at one time."""
+    """All open plans; `windows` is how many jobs of each class should be submitted at one time."""
 
     def __init__(self, windows: Mapping[str, int]) -> None:
         self._windows = windows
-        self._courses: dict[str, _PlanProgress] = {}
+        self._plans: dict[str, _PlanState] = {}
         self._ready: dict[tuple[str, Resources], list[tuple[int, str, int]]] = {}
 
     def __contains__(self, plan: object) -> bool:
-        return plan in self._courses
+        return plan in self._plans
 
-    def add(self, plan: FarmPlan, told: Iterable[JobStatus] = ()) -> None:
-        """Begin a plan, or go on with one of which something is known already."""
-        course = self._courses[plan.id] = _PlanProgress(plan, told)
-        self._offer(course, range(len(plan.jobs)))
+    def add(self, plan: FarmPlan, known: Iterable[JobStatus] = ()) -> None:
+        """Add a plan, whose jobs may have been submitted before."""
+        state = self._plans[plan.id] = _PlanState(plan, known)
+        self._enqueue(state, range(len(plan.jobs)))
 
     def drop(self, plan: str) -> None:
-        """Forget a plan; what it had out gives its places in the windows back."""
-        self._courses.pop(plan, None)
+        """Forget a plan; its submitted jobs no longer fill the windows."""
+        self._plans.pop(plan, None)
 
     def end(self, plan: str, job: int, *, good: bool) -> None:
-        """A job ended; one that had failed and was tried again lets its plan go on."""
-        course = self._courses.get(plan)
-        if course is not None:
-            course.end(job, good=good)
+        """Take in the end of a job; a failed job may succeed when it is rebuilt."""
+        state = self._plans.get(plan)
+        if state is not None:
+            state.end(job, good=good)
             if good:
-                self._offer(course, course.users[job])
+                self._enqueue(state, state.users[job])
 
     def next(self) -> tuple[FarmPlan, int] | None:
-        """Take the most urgent job that may be sent; it is out from now on."""
+        """Return the most urgent job that may be submitted; it counts as submitted from now on."""
         queues = [
             ready
-            for (kind, wants), ready in self._ready.items()
-            if ready and may_submit(wants, self._out(kind), self._windows.get(kind, 0))
+            for (kind, needs), ready in self._ready.items()
+            if ready and may_submit(needs, self._submitted(kind), self._windows.get(kind, 0))
         ]
         while queues:
             queue = min(queues, key=lambda ready: ready[0])
             _, name, job = heapq.heappop(queue)
-            course = self._courses.get(name)
-            if course is not None and course.can_begin(job):
-                course.send(job)
-                return course.plan, job
+            state = self._plans.get(name)
+            if state is not None and state.can_submit(job):
+                state.submit(job)
+                return state.plan, job
             queues = [ready for ready in queues if ready]
         return None
 
     def is_over(self, plan: str) -> bool:
-        """Whether nothing is left to do.
+        """Return whether nothing is left to do.
 
-        A plan with failures waits for somebody who tries them again; a trial does not, as it has
-        found out what it is for.
+        A plan with failures stays open until they are rebuilt. A trial does not: its failures are
+        its result.
         """
-        tally = self.tally(plan)
-        tried = bool(self._courses[plan].plan.trial) and tally.good + tally.bad == tally.jobs
-        return tally.is_done or tried
+        counts = self.counts(plan)
+        tried = bool(self._plans[plan].plan.trial) and counts.good + counts.bad == counts.jobs
+        return counts.is_done or tried
 
-    def tally(self, plan: str) -> PlanCounts:
-        course = self._courses[plan]
-        return PlanCounts(len(course.plan.jobs), len(course.good), len(course.bad), len(course.out))
+    def counts(self, plan: str) -> PlanCounts:
+        state = self._plans[plan]
+        return PlanCounts(len(state.plan.jobs), len(state.good), len(state.bad), len(state.out))
 
     def failed(self, plan: str) -> list[int]:
-        return sorted(self._courses[plan].bad)
+        return sorted(self._plans[plan].bad)
 
-    def _out(self, kind: str) -> Mapping[Resources, int]:
-        """How many jobs of a kind are out, by what they want."""
+    def _submitted(self, kind: str) -> Mapping[Resources, int]:
+        """Return how many jobs of a class are submitted, by their needs."""
         found: Counter[Resources] = Counter()
-        for course in self._courses.values():
-            found.update(course.out_of_kind[kind])
+        for state in self._plans.values():
+            found.update(state.out_by_class[kind])
         return found
 
-    def _offer(self, course: _PlanProgress, jobs: Iterable[int]) -> None:
-        for job in filter(course.can_begin, jobs):
-            planned = course.plan.jobs[job]
-            entry = (-planned.urgency, course.plan.id, job)
-            heapq.heappush(self._ready.setdefault((planned.kind, course.wants(job)), []), entry)
+    def _enqueue(self, state: _PlanState, jobs: Iterable[int]) -> None:
+        for job in filter(state.can_submit, jobs):
+            planned = state.plan.jobs[job]
+            entry = (-planned.urgency, state.plan.id, job)
+            heapq.heappush(self._ready.setdefault((planned.kind, state.needs(job)), []), entry)

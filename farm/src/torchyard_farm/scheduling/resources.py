@@ -1,9 +1,9 @@
-"""What jobs take of a machine, and what it has: memory and disk are booked, not hoped for."""
+"""Memory and disk that jobs reserve."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from torchyard_farm.scheduling.job_classes import gigabytes
+_GB = 10**9
 
 
 class Resources(NamedTuple):
@@ -15,21 +15,26 @@ class Resources(NamedTuple):
     def plus(self, other: "Resources") -> "Resources":
         return Resources(self.memory + other.memory, self.disk + other.disk)
 
-    def fits(self, room: "Resources") -> bool:
-        return self.memory <= room.memory and self.disk <= room.disk
+    def fits(self, free: "Resources") -> bool:
+        return self.memory <= free.memory and self.disk <= free.disk
 
-    def lack(self, room: "Resources") -> int:
-        """How much more room it would need."""
-        return max(0, self.memory - room.memory) + max(0, self.disk - room.disk)
+    def shortage(self, free: "Resources") -> int:
+        """Return how many GB are missing to fit."""
+        return max(0, self.memory - free.memory) + max(0, self.disk - free.disk)
+
+
+def whole_gigabytes(size: int | None) -> int:
+    """Return a size in GB, rounded up; at least 1, also for an unknown size."""
+    return max(1, -(-size // _GB)) if size else 1
 
 
 def resources_for(memory: int | None, disk: int | None) -> Resources:
-    """What a job books that wants so many bytes."""
-    return Resources(gigabytes(memory), gigabytes(disk))
+    """Return what a job reserves that needs these numbers of bytes."""
+    return Resources(whole_gigabytes(memory), whole_gigabytes(disk))
 
 
-def sum_resources(amounts: Iterable[Resources]) -> Resources:
+def sum_resources(items: Iterable[Resources]) -> Resources:
     found = Resources()
-    for amount in amounts:
-        found = found.plus(amount)
+    for one in items:
+        found = found.plus(one)
     return found

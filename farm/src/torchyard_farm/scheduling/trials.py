@@ -1,4 +1,4 @@
-"""Plans that try what a channel has: one job for each file, and none waits for another."""
+"""Plans that try the files of a channel: one job for each, none waits for another."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
@@ -31,13 +31,13 @@ _REACH = tuple(
         for name in (word, word.upper())
     )
 )
-"""How a machine reaches the network, if not directly."""
+"""Environment variables for the network's proxy."""
 
 _ANY = "any"
 
 
 class ChannelTrial(NamedTuple):
-    """What is the same for all jobs of one day."""
+    """What all jobs of one day share."""
 
     daily: Daily
     config: Config
@@ -48,7 +48,7 @@ class ChannelTrial(NamedTuple):
 def trial_plan(
     trial: ChannelTrial, chosen: Iterable[Chosen], kinds: Collection[str]
 ) -> tuple[FarmPlan, dict[str, int]]:
-    """A job for each file that there are machines for; and how many others there are, by kind."""
+    """Return a plan of the files that machines can try, and the number of others by job class."""
     every = list(_tasks(trial, list(chosen)))
     tasks = tuple(task for task in every if job_class(task) in kinds)
     name = trial.daily.name
@@ -81,7 +81,7 @@ def _tasks(trial: ChannelTrial, chosen: list[Chosen]) -> Iterator[Task]:
 
 
 def _cell(one: Chosen, specimen: PackageUnderTest) -> Cell:
-    """What a file is for: the cell it was built for, or what its name says."""
+    """Return the cell that a file was built for, or else what its name says."""
     cell = cell_of(one.entry)
     if cell is not None:
         return cell

@@ -1,4 +1,4 @@
-"""What workers have told of their machines."""
+"""The status that workers report: their machine's resources, and the jobs that run there."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -13,21 +13,21 @@ from torchyard_farm.scheduling.resources import Resources, sum_resources
 from torchyard_farm.settings.farm import FarmMachine
 
 STATUS_CALL = "look"
-"""What a master asks a worker again and again, and what it is told unasked when one connects."""
+"""Name of the status call, polled by the master, and of the report sent on connect."""
 
 STATUS_FILE = "machines.json"
-"""The file of a master in which is what workers told last."""
+"""The master's file with the last status of each machine."""
 
 JOBS_FOLDER = "work"
-"""The directory of a worker in which the jobs of all its slots are."""
+"""The directory of a worker in which the jobs of all its slots run."""
 
 _GB = 10**9
 
 
 class RunningJob(Value, kw_only=True):
-    """A job on a machine: its name there, for how many seconds it runs, and what it takes.
+    """A job on a machine: its name there, its age in seconds, and the resources it takes.
 
-    It takes nothing while it waits for the result of another machine.
+    It takes none while it waits for the result of another machine.
     """
 
     name: str
@@ -36,10 +36,7 @@ class RunningJob(Value, kw_only=True):
 
 
 class WorkerStatus(Value, kw_only=True):
-    """What a machine says of itself: bytes of memory in all, bytes of disk that are free for jobs.
-
-    `jobs` are those that run there, whoever follows them, by fingerprint.
-    """
+    """A machine's total memory and free disk in bytes, and its running jobs by fingerprint."""
 
     memory: int
     disk: int
@@ -47,50 +44,51 @@ class WorkerStatus(Value, kw_only=True):
 
     @property
     def taken(self) -> dict[str, Resources]:
-        """What jobs take, by fingerprint."""
+        """The resources that jobs take, by fingerprint."""
         return {name: job.takes for name, job in self.jobs.items() if job.takes is not None}
 
 
-def capacity(machine: FarmMachine, look: WorkerStatus | None) -> Resources:
-    """What jobs may book on a machine: what `farm.toml` says, and no more than there is."""
-    if look is None:
+def capacity(machine: FarmMachine, status: WorkerStatus | None) -> Resources:
+    """Return what jobs may reserve on a machine: what `farm.toml` says, at most what exists."""
+    if status is None:
         return Resources(machine.memory, machine.disk)
-    taken = sum_resources(look.taken.values())
+    taken = sum_resources(status.taken.values())
     return Resources(
-        min(machine.memory, look.memory // _GB), min(machine.disk, look.disk // _GB + taken.disk)
+        min(machine.memory, status.memory // _GB),
+        min(machine.disk, status.disk // _GB + taken.disk),
     )
 
 
-def orphaned_jobs(look: WorkerStatus, followed: Iterable[str]) -> dict[str, Resources]:
-    """Jobs that run on a machine and that no build of the master follows; they take their share."""
+def orphaned_jobs(status: WorkerStatus, followed: Iterable[str]) -> dict[str, Resources]:
+    """Return the resources of jobs that run on a machine and that no build follows."""
     known = set(followed)
-    return {name: takes for name, takes in look.taken.items() if name not in known}
+    return {name: takes for name, takes in status.taken.items() if name not in known}
 
 
-def shortfalls(machine: FarmMachine, look: WorkerStatus | None) -> tuple[str, ...]:
-    """What a machine has less of than `farm.toml` says."""
-    if look is None:
+def shortfalls(machine: FarmMachine, status: WorkerStatus | None) -> tuple[str, ...]:
+    """Return the resources of which a machine has less than `farm.toml` says."""
+    if status is None:
         return ()
-    has = capacity(machine, look)
+    has = capacity(machine, status)
     found = []
     if has.memory < machine.memory:
-        found.append(f"{show_size(look.memory)} of memory, not {machine.memory} GB")
+        found.append(f"{show_size(status.memory)} of memory, not {machine.memory} GB")
     if has.disk < machine.disk:
-        taken = sum_resources(look.taken.values()).disk * _GB
-        found.append(f"{show_size(look.disk + taken)} of disk, not {machine.disk} GB")
+        taken = sum_resources(status.taken.values()).disk * _GB
+        found.append(f"{show_size(status.disk + taken)} of disk, not {machine.disk} GB")
     return tuple(found)
 
 
-def decode_status(told: str) -> WorkerStatus | None:
-    """What a worker told; None if it is of another version, and tells nothing that we know."""
+def decode_status(report: str) -> WorkerStatus | None:
+    """Return a worker's status, or None if the worker is of an incompatible version."""
     try:
-        return msgspec.json.decode(told, type=WorkerStatus)
+        return msgspec.json.decode(report, type=WorkerStatus)
     except msgspec.DecodeError:
         return None
 
 
 def read_statuses(master: Path) -> dict[str, WorkerStatus]:
-    """What the workers of a master told last."""
+    """Return the last status of each machine, from the file in a master's directory."""
     with suppress(OSError, msgspec.DecodeError):
         return msgspec.json.decode(
             (master / STATUS_FILE).read_bytes(), type=dict[str, WorkerStatus]

@@ -1,1 +1,1 @@
-"""What a farm is: `farm.toml`, the directory of its master, who may do what, and when."""
+"""The configuration of a farm: `farm.toml`, the master's directory, roles, TLS and schedules."""

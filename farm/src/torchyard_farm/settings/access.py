@@ -1,4 +1,4 @@
-"""Who gets in: users and their roles, and what goes through a network that others can hear."""
+"""Users and their roles, and which connections are encrypted."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,21 +15,21 @@ _HOST = re.compile(r"[A-Za-z0-9*_][A-Za-z0-9._-]*")
 
 
 class UserSpec(Value, kw_only=True):
-    """Somebody who may change something on the web page; `torchyard farm user` adds one."""
+    """A user who may change something on the web page; `torchyard farm user` adds one."""
 
     roles: Annotated[
         tuple[Role, ...],
-        Meta(description="`force`: begin jobs; `stop`: end them; `publish`: begin those, too."),
+        Meta(description="`force`: start jobs; `stop`: stop them; `publish`: start publish jobs."),
     ]
 
 
 def user_roles(users: Mapping[str, UserSpec]) -> dict[str, tuple[Role, ...]]:
-    """What each user may do, and the one whom every farm has."""
+    """Return the roles of each user, and of the admin that every farm has."""
     return {ADMIN: ROLES} | {name: user.roles for name, user in users.items()}
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a name or an address is this machine's own, so that nobody else can listen."""
+    """Return whether a host name or address is a loopback one."""
     return host == "localhost" or (_is_address(host) and ip_address(host).is_loopback)
 
 
@@ -42,39 +42,39 @@ def _is_address(host: str) -> bool:
 
 
 def uses_tls(host: str, certificate: str, *, tls: bool | None) -> bool:
-    """Whether a master that listens there speaks TLS with its workers."""
+    """Return whether a master that listens at a host uses TLS with its workers."""
     return not is_loopback(host) or bool(certificate) if tls is None else tls
 
 
 def invalid_tls(certificate: str, key: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with how the master shows who it is: a key of the file, and what."""
+    """Return faults of the TLS settings: the key in farm.toml, and what is wrong."""
     if bool(certificate) != bool(key):
-        yield "certificate" if certificate else "key", "it takes both `certificate` and `key`"
+        yield "certificate" if certificate else "key", "`certificate` and `key` need each other"
     if tls is False and certificate:
-        yield "tls", "`tls = false` leaves no use for a certificate"
+        yield "tls", "`tls = false` makes no use of a certificate"
 
 
 def invalid_host_names(names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with the names by which workers reach the master."""
+    """Return faults of the names by which workers reach the master."""
     for name in names:
         if not (_HOST.fullmatch(name) or _is_address(name)):
-            yield "names", f"`{name}` is neither the name of a host, in ASCII, nor an address"
+            yield "names", f"`{name}` is neither an ASCII host name nor an address"
 
 
 def invalid_web(host: str, url: str, *, tls: bool | None) -> Iterator[tuple[str, str]]:
-    """What is wrong with how people reach the web page."""
+    """Return faults of the web page's address."""
     if not (is_loopback(host) or url.startswith("https://") or tls is False):
         what = (
-            "passwords would go through the network as they are: put a proxy with TLS in front of "
-            'it, and write where that is, `url = "https://…"`; `tls = false` does without'
+            "passwords would be sent unencrypted: put a proxy with TLS in front of it, and set "
+            '`url = "https://…"` to its address; or set `tls = false`'
         )
         yield "web", what
 
 
 def invalid_users(users: Iterable[str], workers: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """What is wrong with names of users, who have a file with a password as workers have."""
+    """Return faults of user names; users share the directory of passwords with workers."""
     machines = set(workers)
     for name in users:
         yield from ((name, what) for what in invalid_names([name]))
     for name in sorted(machines & {ADMIN, *users}):
-        yield name, f"`{name}` is a worker: its password can't be a user's, too"
+        yield name, f"`{name}` is a worker: a user can't have the same name"

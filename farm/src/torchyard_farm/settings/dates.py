@@ -1,4 +1,4 @@
-"""When something that is done again and again is due. All times are UTC, which knows no summer."""
+"""When schedules are due. All times are UTC, which has no daylight saving time."""
 
 import re
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ class ScheduleTimes(NamedTuple):
 
 
 def parse_times(at: str, days: Sequence[str] = ()) -> ScheduleTimes:
-    """Read `02:00` and names of days; without any it is every day."""
+    """Parse `02:00` and names of days; no days mean every day."""
     found = _CLOCK.fullmatch(at)
     if found is None:
-        msg = f"`{at}` is no time of the day, such as 02:00 (UTC)"
+        msg = f"`{at}` is not a time of day, such as 02:00 (UTC)"
         raise ValueError(msg)
     for day in days:
         if day not in WEEK:
-            msg = f"`{day}` is no day: write {', '.join(WEEK)}"
+            msg = f"`{day}` is not a day: write {', '.join(WEEK)}"
             raise ValueError(msg)
     clock = time(int(found[1]), int(found[2]), tzinfo=UTC)
     return (
@@ -36,10 +36,10 @@ def parse_times(at: str, days: Sequence[str] = ()) -> ScheduleTimes:
 
 
 def next_run(now: datetime, times: ScheduleTimes, last: datetime) -> datetime:
-    """When the next run is due; if that is not after `now`, it is due now.
+    """Return when the next run is due; if that is not after `now`, it is due now.
 
-    `last` is when the last one was due, or when somebody wished for the first. Of runs that were
-    missed only the newest is made up for.
+    `last` is when the last run was due, or when the schedule was configured. Of missed runs only
+    the newest is made up for.
     """
     missed = _before(now, times)
     return missed if missed > last else _after(max(now, last), times)
@@ -50,7 +50,7 @@ def _on(day: datetime, times: ScheduleTimes) -> datetime:
 
 
 def _before(now: datetime, times: ScheduleTimes) -> datetime:
-    """The newest time that is not after a moment."""
+    """Return the last time that is not after a moment."""
     due = _on(now, times)
     while due > now or due.weekday() not in times.days:
         due -= _DAY
@@ -58,7 +58,7 @@ def _before(now: datetime, times: ScheduleTimes) -> datetime:
 
 
 def _after(now: datetime, times: ScheduleTimes) -> datetime:
-    """The first time after a moment."""
+    """Return the first time after a moment."""
     due = _on(now, times)
     while due <= now or due.weekday() not in times.days:
         due += _DAY
@@ -66,10 +66,10 @@ def _after(now: datetime, times: ScheduleTimes) -> datetime:
 
 
 def format_moment(moment: datetime) -> str:
-    """As plans and indexes write it: `2026-11-15T14:20:00Z`."""
+    """Return a time as plans and indexes write it: `2026-11-15T14:20:00Z`."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def parse_moment(text: str) -> datetime:
-    """Read it back."""
+    """Parse a time as `format_moment` writes it."""
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""`farm.toml`: where the master listens, and which machines work for it."""
+"""`farm.toml`: where the master listens, and its machines."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -39,10 +39,10 @@ from torchyard_farm.settings.schedules import (
 
 FILE = "farm.toml"
 SECRETS = "secrets"
-"""The directory of the master in which the passwords of machines and users are."""
+"""The master's directory of passwords of machines and users."""
 
 _MOST_CAPABILITIES = 6
-"""Every set of a machine's capabilities is a kind of job that it takes: 64 of them are enough."""
+"""Every subset of a machine's capabilities is a class of jobs: 64 of them are enough."""
 
 _DATABASES = ("postgresql://", "sqlite://")
 
@@ -54,34 +54,36 @@ T = TypeVar("T")
 
 
 class WorkerSpec(Value, kw_only=True):
-    """A machine that works for the farm; its name has letters, digits, `_` and `.`."""
+    """A machine of the farm; its name has letters, digits, `_` and `.`."""
 
-    platform: Annotated[str, Meta(description="What it builds for, such as `linux-x86_64`.")]
-    memory: Annotated[str, Meta(description="Booked for jobs by their `needs`, as `64 GB`.")]
-    disk: Annotated[str, Meta(description="Booked for jobs in the same way.")]
+    platform: Annotated[
+        str, Meta(description="The platform that it builds for, such as `linux-x86_64`.")
+    ]
+    memory: Annotated[str, Meta(description="Memory for jobs, by their `needs`, such as `64 GB`.")]
+    disk: Annotated[str, Meta(description="Disk for jobs, in the same way.")]
     copies: Annotated[
         str | None,
-        Meta(description="How much of the store stays there for its next jobs, such as `50 GB`."),
+        Meta(description="Size of its local cache of the store, such as `50 GB`."),
     ] = None
-    slots: Annotated[int, Meta(description="How many jobs it runs at one time.")] = 1
+    slots: Annotated[int, Meta(description="Number of concurrent jobs.")] = 1
     capabilities: Annotated[
         tuple[str, ...],
-        Meta(description="What jobs may ask for in their `needs`, such as `cuda`; up to six."),
+        Meta(description="What jobs may require in `needs`, such as `cuda`; at most six."),
     ] = ()
     publish: Annotated[
-        bool, Meta(description="It publishes, is among the only ones that may, and does only that.")
+        bool, Meta(description="It runs publish jobs only, which other machines never run.")
     ] = False
     start: Annotated[
         tuple[str, ...],
         Meta(
-            description="A command that starts it when there is work for it, with its name in "
-            "`MACHINE`; it ends itself."
+            description="Command that starts it when there is work for it, with its name in "
+            "`MACHINE`; it shuts itself down."
         ),
     ] = ()
 
 
 class FarmSpec(Value, kw_only=True):
-    """Where the master listens, and how patient it is. It is read when the master starts."""
+    """Where the master listens, and its time limits. It is read when the master starts."""
 
     file: Annotated[
         str, Meta(description="The `torchyard.toml` of the project, relative to this file.")
@@ -89,58 +91,58 @@ class FarmSpec(Value, kw_only=True):
     database: Annotated[
         str,
         Meta(
-            description="Where the queue and the history are: `postgresql://USER@HOST/NAME`; "
+            description="Database of the queue and the history: `postgresql://USER@HOST/NAME`; "
             "SQLite is for trials."
         ),
     ] = "sqlite:///state.sqlite"
     listen: Annotated[str, Meta(description="Interface and port for workers.")] = "127.0.0.1:9989"
-    web: Annotated[str, Meta(description="Interface and port for people.")] = "127.0.0.1:8010"
+    web: Annotated[str, Meta(description="Interface and port of the web page.")] = "127.0.0.1:8010"
     url: Annotated[
-        str, Meta(description="Where people find it, if a proxy with TLS is in front of it.")
+        str, Meta(description="Address of the web page, if a proxy with TLS is in front of it.")
     ] = ""
     tls: Annotated[
         bool | None,
-        Meta(description="Whether workers have to use TLS: if `listen` is no loopback, they do."),
+        Meta(
+            description="Whether workers use TLS; the default is yes unless `listen` is loopback."
+        ),
     ] = None
     names: Annotated[
         tuple[str, ...],
-        Meta(description="Names and addresses by which workers reach it: for its certificate."),
+        Meta(description="Names and addresses by which workers reach it, for its certificate."),
     ] = ()
     certificate: Annotated[
-        str, Meta(description="A PEM file, with its chain, in place of a certificate of its own.")
+        str,
+        Meta(description="PEM file with a certificate chain, in place of a generated certificate."),
     ] = ""
-    key: Annotated[str, Meta(description="The PEM file with the key of `certificate`.")] = ""
+    key: Annotated[str, Meta(description="PEM file with the key of `certificate`.")] = ""
     heartbeat: Annotated[
-        str, Meta(description="How often each worker is asked for a sign of life.")
+        str, Meta(description="Interval between two status polls of each worker.")
     ] = "20 s"
-    patience: Annotated[str, Meta(description="How long it has to give one.")] = "40 s"
+    patience: Annotated[str, Meta(description="Time limit for the answer to a poll.")] = "40 s"
     attempts: Annotated[
-        int, Meta(description="How often a job is tried whose failures are not its own fault.")
+        int, Meta(description="Maximum attempts of a job whose failures are not its own fault.")
     ] = 3
     pause: Annotated[
         str,
-        Meta(
-            description="How long a job waits for its second attempt; each further wait is twice "
-            "as long."
-        ),
+        Meta(description="Pause before a job's second attempt; it doubles with each further one."),
     ] = "15 s"
     keep: Annotated[
-        str, Meta(description="How long jobs of plans that are over are remembered, with logs.")
+        str, Meta(description="How long jobs of ended plans are kept, with their logs.")
     ] = "90 d"
     shared: Annotated[
-        bool, Meta(description="Other masters work with the same database, a PostgreSQL.")
+        bool, Meta(description="Whether other masters use the same PostgreSQL database.")
     ] = False
     worker: Annotated[
         dict[str, WorkerSpec], Meta(description="The machines, each in a table with its name.")
     ] = {}
     user: Annotated[
-        dict[str, UserSpec], Meta(description="Who may change something on the web page.")
+        dict[str, UserSpec], Meta(description="Users who may change something on the web page.")
     ] = {}
     nightly: Annotated[
-        dict[str, NightlySpec], Meta(description="What is built each night, or each week.")
+        dict[str, NightlySpec], Meta(description="Builds that start each night, or each week.")
     ] = {}
     daily: Annotated[
-        dict[str, DailySpec], Meta(description="Which channels are tried each day.")
+        dict[str, DailySpec], Meta(description="Channels that are tried each day.")
     ] = {}
 
 
@@ -152,12 +154,12 @@ class Address(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """As Twisted writes it."""
+        """The endpoint as Twisted writes it."""
         return f"tcp:{self.port}:interface={escaped(self.host)}"
 
     @property
     def is_loopback(self) -> bool:
-        """Whether nobody else can listen to what goes through it."""
+        """Whether it is reachable from this machine only."""
         return is_loopback(self.host)
 
     @property
@@ -167,12 +169,12 @@ class Address(NamedTuple):
 
 
 def escaped(text: str) -> str:
-    """A value in an endpoint of Twisted's."""
+    """Return a value as Twisted's endpoints write it."""
     return text.replace("\\", r"\\").replace(":", r"\:")
 
 
 class FarmMachine(Value, kw_only=True):
-    """A machine that works for the farm; memory and disk are in GB, as they are booked."""
+    """A machine of the farm; memory and disk are in GB, as jobs reserve them."""
 
     name: str
     platform: str
@@ -185,21 +187,21 @@ class FarmMachine(Value, kw_only=True):
     start: tuple[str, ...] = ()
 
     @property
-    def agents(self) -> tuple[str, ...]:
+    def worker_names(self) -> tuple[str, ...]:
         return worker_names(self.name, self.slots)
 
 
 def worker_names(name: str, slots: int) -> tuple[str, ...]:
-    """The names under which a machine connects: Buildbot gives one job of a kind to each."""
+    """Return the names under which a machine connects: one Buildbot worker for each slot."""
     if slots == 1:
         return (name,)
     return tuple(f"{name}-{number}" for number in range(1, slots + 1))
 
 
 class Farm(Value, kw_only=True):
-    """One `farm.toml`, checked. `file` is the project's; times are in seconds.
+    """A checked `farm.toml`. `file` is the project's; times are in seconds.
 
-    `certificate` and `key` are files, and empty if the farm makes its own.
+    `certificate` and `key` are paths, and empty if the farm generates its own.
     """
 
     file: str
@@ -223,42 +225,42 @@ class Farm(Value, kw_only=True):
     dailies: tuple[Daily, ...] = ()
 
     @property
-    def occasions(self) -> tuple[Schedule, ...]:
-        """All that is done by the clock."""
+    def schedules(self) -> tuple[Schedule, ...]:
+        """All nightly and daily schedules."""
         return (*self.nightlies, *self.dailies)
 
 
 def load_farm(folder: Path) -> Farm:
-    """Read the farm that a directory is the master of."""
+    """Read the `farm.toml` in a master's directory."""
     try:
         text = (folder / FILE).read_text(encoding="utf-8")
     except FileNotFoundError as error:
-        msg = f"`{folder}` is no farm: it has no {FILE}"
+        msg = f"`{folder}` is not a farm: it has no {FILE}"
         raise HostError(msg, hint=f"`torchyard farm init {folder}` makes one") from error
     return parse_farm(text)
 
 
 def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
-    """Keys whose values do not go together, or can't be, and why."""
+    """Return faults of single keys and of their combinations: the key, and what is wrong."""
     yield from invalid_tls(spec.certificate, spec.key, tls=spec.tls)
     yield from invalid_host_names(spec.names)
     yield from invalid_web(web.host, spec.url, tls=spec.tls)
     if not spec.database.startswith(_DATABASES):
-        yield "database", "`database` is neither a postgresql://… nor a sqlite:///…"
+        yield "database", "`database` is neither postgresql://… nor sqlite:///…"
     if spec.attempts < 1:
         yield "attempts", "`attempts` must be 1 or more"
     if spec.shared and spec.database.startswith("sqlite"):
-        yield "shared", "`shared`: several masters need a PostgreSQL as their `database`"
+        yield "shared", "`shared`: several masters need PostgreSQL as their `database`"
 
 
 def parse_farm(text: str) -> Farm:
-    """Read a text, or tell everything that is wrong with it."""
+    """Parse `farm.toml`, or raise an error with everything that is wrong with it."""
     document = Document(FILE, text)
     spec = decode_as(document, FarmSpec)
     faults: list[Diagnostic] = []
 
     def read(kind: Callable[[str], T], text: str, *path: str) -> T:
-        """One value; a wrong one is noted, and replaced so that the others can be read."""
+        """Return a value; a wrong one is recorded, and replaced so that parsing can continue."""
         try:
             return kind(text)
         except ValueError as error:
@@ -327,7 +329,7 @@ def parse_farm(text: str) -> Farm:
 
 
 def parse_address(text: str) -> Address:
-    """Read `127.0.0.1:9989`, or `[::1]:9989`."""
+    """Parse `127.0.0.1:9989`, or `[::1]:9989`."""
     found = _ADDRESS.fullmatch(text)
     if found is None or int(found[3]) > _LAST_PORT:
         msg = f"`{text}` is not a host and a port, such as 127.0.0.1:9989 or [::1]:9989"
@@ -344,17 +346,17 @@ _EXAMPLES: Mapping[Callable[[str], object], str] = {
 
 
 def _faults_of(name: str, worker: WorkerSpec) -> Iterator[str]:
-    """What is wrong with a machine, apart from its amounts."""
+    """Return faults of a machine, apart from its sizes."""
     yield from invalid_names((name, *worker.capabilities))
     platforms = load_tables().platforms
     if worker.platform not in platforms:
         known = did_you_mean(worker.platform, platforms)
         yield f"`{name}` has the unknown platform `{worker.platform}`: {known}"
     if name == SCHEDULE_BUILDER:
-        yield f"`{name}` is the name of a worker in the master itself"
+        yield f"`{name}` is the name of the master's own worker"
     if worker.slots < 1:
         yield f"`{name}` needs at least one slot"
     if len(worker.capabilities) > _MOST_CAPABILITIES:
         yield f"`{name}` has more than {_MOST_CAPABILITIES} capabilities"
     if worker.publish and worker.capabilities:
-        yield f"`{name}` publishes, and does nothing else: it can't have capabilities"
+        yield f"`{name}` runs publish jobs only: it can't have capabilities"

@@ -1,14 +1,14 @@
-"""Who may change what on the web page. Everybody may look."""
+"""Roles: which users may change what on the web page. Everyone may read it."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
 
 ADMIN = "admin"
-"""The user whom every farm has; `[user.admin]` can take roles away."""
+"""The user that every farm has; `[user.admin]` can remove roles."""
 
 Role = Literal["force", "stop", "publish"]
-"""What a user may do: let jobs begin again; end them, pause workers and schedulers, and
-let them go on; let jobs begin again that publish, which `force` does not allow."""
+"""`force`: rebuild jobs. `stop`: stop jobs, pause and resume workers and schedulers. `publish`:
+rebuild publish jobs, which `force` does not allow."""
 
 ROLES: tuple[Role, ...] = get_args(Role)
 
@@ -25,6 +25,6 @@ _NEEDED: Mapping[tuple[str, str], Role] = {
 
 
 def needed_role(kind: str, verb: str, *, publishes: bool) -> Role | None:
-    """The role that somebody needs to do this to a build, a worker …; None if nobody may."""
+    """Return the role that an action on a build, a worker … requires; None if no role allows it."""
     role = _NEEDED.get((kind, verb))
     return "publish" if role == "force" and publishes else role

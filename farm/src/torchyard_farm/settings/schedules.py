@@ -1,4 +1,4 @@
-"""What a farm does by itself, day after day: nightlies, and trying what is published."""
+"""Schedules: nightly builds, and daily trials of published packages."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Literal, TypeVar
@@ -11,44 +11,44 @@ from torchyard.model.values import Value
 from torchyard_farm.settings.dates import ScheduleTimes, parse_times
 from torchyard_farm.settings.names import invalid_names
 
-_AT = "Time of the day, in UTC: `02:00`."
-_DAYS = "On these days of the week only: `mon`, `tue` …"
+_AT = "Time of day, in UTC: `02:00`."
+_DAYS = "Days of the week: `mon`, `tue` …; every day if empty."
 
 
 class NightlySpec(Value, kw_only=True):
-    """A commit a night, and what is built from it."""
+    """A nightly build of one commit."""
 
     at: Annotated[str, Meta(description=_AT)]
     days: Annotated[tuple[str, ...], Meta(description=_DAYS)] = ()
     subset: Annotated[
-        str | None, Meta(description="Subset of the matrix; all of it if unnamed.")
+        str | None, Meta(description="Subset of the matrix; all of it if not set.")
     ] = None
     select: Annotated[
         tuple[str, ...],
-        Meta(description="Only these, as `submit` takes them: then none is published."),
+        Meta(description="Only these, as `submit` takes them: then nothing is published."),
     ] = ()
-    skip: Annotated[tuple[str, ...], Meta(description="Not these, as `submit --skip`.")] = ()
+    skip: Annotated[tuple[str, ...], Meta(description="Without these, as `submit --skip`.")] = ()
 
 
 class DailySpec(Value, kw_only=True):
-    """What a channel has, tried every day."""
+    """A daily trial of a channel's packages."""
 
     at: Annotated[str, Meta(description=_AT)]
     days: Annotated[tuple[str, ...], Meta(description=_DAYS)] = ()
     channel: Annotated[
-        str, Meta(description="Channel of the project's file, or the place of another one.")
+        str, Meta(description="Channel of the project's file, or the URL of another one.")
     ]
-    url: Annotated[str, Meta(description="Where users find it: `https://…`.")]
+    url: Annotated[str, Meta(description="Address at which users find it: `https://…`.")]
     select: Annotated[
-        tuple[str, ...], Meta(description="What of it, as requirements; the newest of each.")
+        tuple[str, ...], Meta(description="Packages, as requirements; the newest of each is tried.")
     ] = ("*",)
     extra_index_urls: Annotated[
-        tuple[str, ...], Meta(description="Where wheels find what the channel does not have.")
+        tuple[str, ...], Meta(description="Further indexes, for dependencies of wheels.")
     ] = ()
 
 
 class Nightly(Value, kw_only=True):
-    """One commit, and a part of the matrix that is built from it."""
+    """A nightly build of a part of the matrix."""
 
     name: str
     times: ScheduleTimes
@@ -58,7 +58,7 @@ class Nightly(Value, kw_only=True):
 
 
 class Daily(Value, kw_only=True):
-    """What a channel has, installed as users do, from where they find it."""
+    """A daily trial: packages of a channel, installed as users do."""
 
     name: str
     times: ScheduleTimes
@@ -73,25 +73,25 @@ T = TypeVar("T", Nightly, Daily)
 _SOME_TIME = "00:00"
 
 SCHEDULE_BUILDER = "calendar"
-"""The builder, and the worker beside the master, that do what is due."""
+"""Name of the builder of scheduled runs, and of its worker on the master's machine."""
 
 
-def schedule_command(occasion: Schedule) -> Literal["nightly", "daily"]:
-    """The command of the farm that does it, which is also its table in farm.toml."""
-    match occasion:
+def schedule_command(schedule: Schedule) -> Literal["nightly", "daily"]:
+    """Return the command of a schedule, which is also its table in farm.toml."""
+    match schedule:
         case Nightly():
             return "nightly"
         case Daily():
             return "daily"
 
 
-def schedule_page(occasion: Schedule) -> str:
-    """Where the history of its runs is."""
-    return f"{schedule_command(occasion)} {occasion.name}"
+def schedule_page(schedule: Schedule) -> str:
+    """Return the history page of a schedule."""
+    return f"{schedule_command(schedule)} {schedule.name}"
 
 
 def run_name(name: str, due: str) -> str:
-    """What Buildbot calls a run: no two are called the same."""
+    """Return the unique external name of a run."""
     return f"{SCHEDULE_BUILDER}:{name}@{due}"
 
 
@@ -100,7 +100,7 @@ def read_schedules(
     dailies: Mapping[str, DailySpec],
     fault: Callable[[str, str, str], None],
 ) -> tuple[tuple[Nightly, ...], tuple[Daily, ...]]:
-    """Check what is written; `fault` is told the table, the name, and what is wrong with it."""
+    """Check schedules; `fault` is called with the table, the name, and what is wrong."""
 
     def times(table: str, name: str, spec: NightlySpec | DailySpec) -> ScheduleTimes:
         try:
@@ -114,7 +114,11 @@ def read_schedules(
             for what in invalid_names((name,)):
                 fault(table, name, what)
     for name in sorted(nightlies.keys() & dailies.keys()):
-        fault("daily", name, f"`{name}` is the name of a nightly, too: history pages are by name")
+        fault(
+            "daily",
+            name,
+            f"`{name}` is also the name of a nightly: history pages need unique names",
+        )
     return tuple(
         Nightly(
             name=name,
@@ -138,7 +142,7 @@ def read_schedules(
 
 
 def find_schedule(name: str, known: Iterable[T], table: str) -> T:
-    """The one of a name; `table` is where farm.toml has them."""
+    """Return the schedule of a name; `table` is that of farm.toml."""
     by_name = {one.name: one for one in known}
     if name not in by_name:
         msg = f"farm.toml has no [{table}.{name}]"

@@ -1,4 +1,4 @@
-"""How workers know the master: a certificate of its own authority, or one that is given."""
+"""The master's certificate: issued by the farm's own authority, or configured."""
 
 import os
 import platform
@@ -27,24 +27,24 @@ from torchyard.host.locks import replace_bytes
 from torchyard_farm.settings.farm import Farm, escaped
 
 FOLDER = "tls"
-"""The directory of the master in which its authority and its certificate are."""
+"""The master's directory of its authority and its certificate."""
 
 AUTHORITY = "ca.pem"
-"""What workers need to know the master."""
+"""The authority's certificate, which workers need a copy of."""
 
 _VALID = timedelta(days=2 * 365)
 _RENEWED = timedelta(days=365)
-"""A master that starts with less than this left makes itself a new certificate."""
+"""A master that starts with less validity left than this renews its certificate."""
 
 _AUTHORITY_VALID = timedelta(days=20 * 365)
 _SKEW = timedelta(hours=1)
-"""Clocks of workers may be slow by this."""
+"""Tolerated difference of workers' clocks."""
 
 _CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
 
 class CertificateFiles(NamedTuple):
-    """The files by which a master shows who it is."""
+    """The files of a master's certificate and key."""
 
     certificate: Path
     key: Path
@@ -56,14 +56,14 @@ class _Issuer(NamedTuple):
 
 
 def certificate_files(folder: Path, farm: Farm) -> CertificateFiles:
-    """Where the certificate of a master is, and its key."""
+    """Return the files of a master's certificate and key."""
     if farm.certificate:
         return CertificateFiles(folder / farm.certificate, folder / farm.key)
     return CertificateFiles(folder / FOLDER / "master.pem", folder / FOLDER / "master.key")
 
 
 def worker_endpoint(folder: Path, farm: Farm) -> str:
-    """Where a master listens for workers, as Twisted writes it."""
+    """Return the endpoint at which a master listens for workers, as Twisted writes it."""
     if not farm.tls:
         return farm.listen.endpoint
     identity = certificate_files(folder, farm)
@@ -77,7 +77,7 @@ def worker_endpoint(folder: Path, farm: Farm) -> str:
 
 
 def ensure_certificate(folder: Path, farm: Farm, now: datetime) -> None:
-    """Make a certificate, unless there is a good one; complain about one that was given."""
+    """Issue a certificate unless there is a valid one; refuse an invalid configured one."""
     if not farm.tls:
         return
     identity = certificate_files(folder, farm)
@@ -89,24 +89,24 @@ def ensure_certificate(folder: Path, farm: Farm, now: datetime) -> None:
     try:
         _load(identity)
     except OSError as error:
-        msg = f"`{identity.certificate}` with `{identity.key}` is of no use: {error}"
+        msg = f"`{identity.certificate}` with `{identity.key}` can't be loaded: {error}"
         raise HostError(
-            msg, hint="`certificate` and `key` in farm.toml are two PEM files"
+            msg, hint="`certificate` and `key` in farm.toml must be two PEM files"
         ) from error
 
 
 def split_certificates(path: Path) -> list[bytes]:
-    """The certificates in a PEM file, one by one."""
+    """Return the certificates in a PEM file."""
     found: list[bytes] = _CERTIFICATE.findall(path.read_bytes())
     return found
 
 
 def install_authorities(path: Path, folder: Path) -> None:
-    """Put the authorities of a file into a directory, where Twisted reads each from its own."""
+    """Write each authority of a file to a file of its own in a directory, as Twisted requires."""
     found = split_certificates(path)
     if not found:
-        msg = f"`{path}` has no certificate in it"
-        raise UsageError(msg, hint=f"it is {FOLDER}/{AUTHORITY} of the master's directory")
+        msg = f"`{path}` contains no certificate"
+        raise UsageError(msg, hint=f"copy {FOLDER}/{AUTHORITY} from the master's directory")
     folder.mkdir(exist_ok=True)
     for old in folder.glob("*.pem"):
         old.unlink()
@@ -115,7 +115,7 @@ def install_authorities(path: Path, folder: Path) -> None:
 
 
 def _names_of(farm: Farm) -> list[str]:
-    """The names under which workers may look for a master."""
+    """Return the names by which workers may reach a master."""
     own = [farm.listen.host, platform.node(), "localhost"]
     return list(dict.fromkeys((*farm.names, *(name for name in own if not _is_wild(name)))))
 
@@ -127,14 +127,14 @@ def _is_wild(host: str) -> bool:
 
 
 def _load(identity: CertificateFiles) -> None:
-    """Read a certificate and its key as a server does."""
+    """Load a certificate and its key as a server does."""
     ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*identity)
 
 
 def _is_good(identity: CertificateFiles, names: Iterable[str], now: datetime) -> bool:
     try:
         _load(identity)
-    except OSError:  # one is missing, or who wrote them was killed over it
+    except OSError:  # one is missing, or the writer was killed before finishing
         return False
     known = x509.load_pem_x509_certificate(identity.certificate.read_bytes())
     said = known.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -153,7 +153,7 @@ def _general_name(name: str) -> x509.GeneralName:
 
 
 def _authority(folder: Path, now: datetime) -> _Issuer:
-    """The farm's own authority; made once, as workers have copies of it."""
+    """Return the farm's own authority; created once, as workers have copies of it."""
     path, place = folder / AUTHORITY, folder / "ca.key"
     if path.exists():
         read = load_pem_private_key(place.read_bytes(), password=None)
@@ -223,7 +223,7 @@ def _builder(
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write a key that only this user can read, from its first byte on."""
+    """Write a key; the file is never readable for other users."""
     path.unlink(missing_ok=True)
     data = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:

@@ -1,1 +1,1 @@
-"""What people see of plans: pure functions from what is known to HTML and words."""
+"""The web pages of plans: pure functions that return HTML and text."""

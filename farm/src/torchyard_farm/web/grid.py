@@ -1,4 +1,4 @@
-"""Where each task of a plan stands in a table: blocks, a line for each Python, columns."""
+"""The layout of a plan as a table: blocks, a row for each Python, and columns."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,14 +8,14 @@ from torchyard_farm.scheduling.plans import FarmPlan
 
 
 class GridColumn(NamedTuple):
-    """A stage; of those that each package has for itself, also the package."""
+    """A stage, and the package for stages that each package has."""
 
     package: str
     stage: Stage
 
 
 class GridRow(NamedTuple):
-    """A Python, or a block's own line, and the task in each column that has one."""
+    """The row of a Python, or a block's own, with the task in each column that has one."""
 
     name: str
     tasks: Sequence[int | None]
@@ -35,7 +35,7 @@ class GridBlock(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A plan as a table; `shared` are tasks of no block: the source, and what is published."""
+    """A plan as a table; `shared` are tasks of no block: the source, and publish jobs."""
 
     shared: Sequence[int]
     columns: Sequence[GridColumn]
@@ -43,7 +43,7 @@ class Grid(NamedTuple):
 
 
 def plan_grid(plan: FarmPlan) -> Grid:
-    """Lay a plan out, in its own order."""
+    """Return the table of a plan, in the plan's own order."""
     shared: list[int] = []
     columns: dict[GridColumn, None] = {}
     found: dict[str, dict[str, dict[GridColumn, int]]] = {}
@@ -71,7 +71,7 @@ def _line(python: str, lines: dict[str, dict[GridColumn, int]], order: list[Grid
 
 
 def _in_order(columns: list[GridColumn]) -> list[GridColumn]:
-    """Stages as they follow each other; those of each package side by side."""
+    """Sort columns by stage; those of each package are adjacent."""
     stages = list(Stage)
     packages = list(dict.fromkeys(column.package for column in columns))
     return sorted(

@@ -1,4 +1,4 @@
-"""How long something has been failing: over all plans, of whatever version."""
+"""How long a job has been failing, over all plans and versions."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from torchyard_farm.web.progress import PlanProgress
 
 
 class PastBuild(NamedTuple):
-    """A job that ended, in this plan or an earlier one: the page of its cell, and its stage."""
+    """A finished job of this plan or an earlier one: its history page, and its stage."""
 
     page: int
     stage: str
@@ -16,14 +16,14 @@ class PastBuild(NamedTuple):
 
 
 class Streak(NamedTuple):
-    """Failures in a row: when the first was, and how many there are."""
+    """Consecutive failures: when the first was, and how many there are."""
 
     since: int
     times: int
 
 
 class History(NamedTuple):
-    """For each task the page of its cell, and for those in trouble how long they have been so."""
+    """The history page of each task, and the streaks of those that fail."""
 
     pages: Mapping[int, int]
     streaks: Mapping[int, Streak]
@@ -32,7 +32,7 @@ class History(NamedTuple):
 def task_history(
     progress: PlanProgress, pages: Mapping[int, int], past: Iterable[PastBuild]
 ) -> History:
-    """Look back from the newest of the past, which comes first, to when each was last well."""
+    """Return the history of a plan's tasks; `past` has the newest builds first."""
     found: dict[tuple[int, str], list[tuple[bool, int]]] = {}
     for page, stage, good, ended in past:
         found.setdefault((page, stage), []).append((good, ended))
@@ -46,9 +46,9 @@ def task_history(
 
 
 def failure_streak(past: Iterable[tuple[bool, int]]) -> Streak | None:
-    """The failures since the last success, of whether something ended well, and when.
+    """Return the failures since the last success, or None if the newest build succeeded.
 
-    The newest comes first. None if that ended well.
+    `past` has whether each build succeeded, and when it ended, newest first.
     """
     streak = None
     for good, ended in past:

@@ -1,4 +1,4 @@
-"""What a job tells while it runs, made into a log and a few words for people."""
+"""A job's events, rendered as log lines and a short summary."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,30 +18,30 @@ from torchyard.terminal.events import line_of
 
 _BEGIN = '{"event":'
 _LONGEST = 1 << 20
-"""An event is not longer than this; what goes on and on is none."""
+"""Maximum length of an event: a longer line is not one."""
 
 _SUMMARY, _LINES = 200, 8
-"""Letters of a line that stands in lists, and how many lines of a log may follow it."""
+"""Maximum characters of a line in lists, and lines of a log that may follow it."""
 
 
 class JobLog:
-    """Hears the events of one job, as `torchyard run --json` prints them."""
+    """Reads the events of one job, as `torchyard run --json` prints them."""
 
     def __init__(self, job: str) -> None:
         self._job = job
         self._rest = ""
         self._steps: list[Usage] = []
         self._ended: Ended | None = None
-        self.now = ""
-        """What it is at, in a few words."""
+        self.activity = ""
+        """What the job is doing, in a few words."""
 
-    def hear(self, text: str) -> str:
-        """Take whole lines of what was printed, and give what people should read of them."""
-        told = (line for piece in text.splitlines() for line in self._take(piece))
-        return "".join(f"{line}\n" for line in told)
+    def feed(self, text: str) -> str:
+        """Take whole lines of output, and return the lines for the log."""
+        lines = (line for piece in text.splitlines() for line in self._take(piece))
+        return "".join(f"{line}\n" for line in lines)
 
     def _take(self, piece: str) -> Iterator[str]:
-        """Read a line. Whoever carries it breaks long ones, so an event may come in pieces."""
+        """Read a line. Buildbot breaks long ones, so an event may arrive in pieces."""
         if self._rest and piece.startswith(_BEGIN):
             yield self._rest
             self._rest = ""
@@ -67,9 +67,10 @@ class JobLog:
     def _remember(self, event: AnyEvent) -> None:
         match event:
             case Stepping():
-                self.now = f"step {event.number}/{event.of}: {event.step}"
+                self.activity = f"step {event.number}/{event.of}: {event.step}"
             case Progress():
-                self.now = f"{self.now.partition(',')[0]}, {event.done:,} of {event.total:,}"
+                step = self.activity.partition(",")[0]
+                self.activity = f"{step}, {event.done:,} of {event.total:,}"
             case Stepped():
                 self._steps.append(event.usage)
             case Ended():
@@ -79,7 +80,7 @@ class JobLog:
 
     @property
     def summary(self) -> str:
-        """How it ended, in a line; empty if it did not say."""
+        """How the job ended, in a line; empty if it did not report that."""
         ended = self._ended
         if ended is None:
             return ""
@@ -93,22 +94,22 @@ class JobLog:
 
     @property
     def reason(self) -> str:
-        """Why it failed, in one word, if it is not the job's fault."""
+        """Why it failed, in one word, if that is not the job's fault."""
         return self._ended.reason if self._ended else ""
 
     @property
     def headline(self) -> str:
-        """The summary behind the stage, for the history of a cell."""
+        """Stage and summary, for the history of a cell."""
         return f"{self._job.partition(':')[0]}: {self.summary}"
 
     @property
-    def telling(self) -> str:
-        """The summary, and below it the lines of the log that tell why it failed."""
+    def details(self) -> str:
+        """The summary, and below it the lines of the log that explain a failure."""
         lines = self._ended.why.splitlines()[1 : 1 + _LINES] if self._ended else ()
         return "\n".join((self.summary, *(_short(line.strip()) for line in lines)))
 
     def _facts(self, ended: Ended) -> Iterator[str]:
-        """All that is known of a result: its files, and what each step took."""
+        """Return lines about a result: its files, and the resources of each step."""
         if ended.outcome not in ("built", "cached"):
             return
         yield f"fingerprint {ended.fingerprint}"
@@ -132,7 +133,7 @@ def _short(line: str) -> str:
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Columns below each other, behind an empty line; nothing if there are no rows."""
+    """Return aligned columns after an empty line; nothing if there are no rows."""
     if not rows:
         return
     lines = [head, *rows]

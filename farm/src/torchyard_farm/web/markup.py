@@ -1,4 +1,4 @@
-"""What all pages for people share: the frame, and small pieces of HTML."""
+"""The frame of all pages, and small pieces of HTML."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -15,16 +15,16 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
 )
-"""A page may read what is served with it, and nothing else."""
+"""Content security policy: a page may only load what is served with it."""
 
 BUILDBOT = "../../"
-"""Where Buildbot's own pages are, seen from these."""
+"""Path of Buildbot's own pages, relative to these."""
 
 
 class PageView(NamedTuple):
-    """A page, and its parts by their ids, which can be renewed one by one.
+    """A page, and its parts by their ids, which a browser can replace one by one.
 
-    `news` is what somebody who does not see the page should hear of when it changes.
+    `news` is announced by screen readers when it changes.
     """
 
     title: str
@@ -34,7 +34,7 @@ class PageView(NamedTuple):
     is_live: bool
 
     def html(self) -> bytes:
-        """The whole page."""
+        """Return the whole page."""
         live = "yes" if self.is_live else "no"
         text = Template(read_page_data("page.html")).substitute(
             title=escape(self.title),
@@ -46,7 +46,7 @@ class PageView(NamedTuple):
         return text.encode()
 
     def json(self) -> bytes:
-        """What has to be renewed in a page that somebody has open."""
+        """Return the parts that a browser replaces in an open page."""
         return msgspec.json.encode(
             {"version": 1, "live": self.is_live, "news": self.news, "parts": self.parts}
         )
@@ -57,14 +57,14 @@ def read_page_data(name: str) -> str:
 
 
 def css_class(state: TaskState) -> str:
-    """The class of a state in the style sheet."""
+    """Return the CSS class of a state."""
     return f"s-{state.replace(' ', '-')}"
 
 
 def state_chip(
     state: TaskState, *, href: str = "", key: str = "", label: str = "", title: str = ""
 ) -> str:
-    """A state in its colour, with its name; a link if there is something to look at."""
+    """Return a state with its colour and name, as a link if `href` is given."""
     hint = f' title="{escape(title)}"' if title else ""
     mark = css_class(state)
     if not href:
@@ -76,7 +76,7 @@ def state_chip(
 
 
 def progress_bar(counts: Mapping[TaskState, int], label: str) -> str:
-    """A strip with a share for each state."""
+    """Return a bar with a share for each state."""
     total = max(1, sum(counts.values()))
     shares, left = [], 0.0
     for state in (*GOOD, *(state for state in TaskState if state not in GOOD)):
@@ -93,16 +93,16 @@ def progress_bar(counts: Mapping[TaskState, int], label: str) -> str:
 
 
 def time_tag(seconds: int) -> str:
-    """A point in time, to the minute."""
+    """Return a time, to the minute."""
     at = datetime.fromtimestamp(seconds, UTC)
     return f'<time datetime="{at:%Y-%m-%dT%H:%M:%SZ}">{at:%Y-%m-%d %H:%M} UTC</time>'
 
 
 def breakable_path(path: str) -> str:
-    """A path that may be broken behind each of its parts."""
+    """Return a path that may be broken after each of its parts."""
     return "/<wbr>".join(map(escape, path.split("/")))
 
 
 def count_text(counts: Mapping[TaskState, int], states: Iterable[TaskState]) -> str:
-    """Say `2 running, 1 failed`, without what there is none of."""
+    """Return `2 running, 1 failed`, without states that have no tasks."""
     return ", ".join(f"{counts[state]:,} {state}" for state in states if counts.get(state))

@@ -1,4 +1,4 @@
-"""The page that lists plans: those that are open, and the last that were."""
+"""The page that lists open plans, and those that ended last."""
 
 from collections.abc import Sequence
 from html import escape
@@ -10,7 +10,7 @@ from torchyard_farm.web.progress import TaskState
 
 
 class ListedPlan(NamedTuple):
-    """A plan in a list: how many jobs it has, and how many are done, failed and out."""
+    """A plan in the list: how many jobs it has, and how many are done, failed and submitted."""
 
     name: str
     at: int
@@ -32,11 +32,11 @@ class ListedPlan(NamedTuple):
 
 
 def list_view(plans: Sequence[ListedPlan], more: int) -> PageView:
-    """The page; `more` plans are over and not listed."""
+    """Return the page; `more` plans are over and not listed."""
     now = [plan for plan in plans if not plan.is_over]
     over = [plan for plan in plans if plan.is_over]
     rest = f"<p>{more:,} older ones are not listed.</p>" if more else ""
-    none = "<p>None. <code>torchyard farm submit</code> hands one in.</p>"
+    none = "<p>None. <code>torchyard farm submit</code> submits one.</p>"
     parts = {
         "open": "<h2>Open</h2>" + (_items(now) or none),
         "ended": f"<h2>Over</h2>{_items(over)}{rest}" if over else "",
@@ -72,5 +72,5 @@ def _item(plan: ListedPlan) -> str:
         f'<li><a id="p-{href}" href="{href}">{breakable_path(plan.name)}</a> '
         f'<strong class="p-{plan.state}">{plan.state}</strong>'
         f"{progress_bar(counts, ', '.join(facts))}"
-        f'<p class="soft">{", ".join(facts)}; handed in {time_tag(plan.at)}</p></li>'
+        f'<p class="soft">{", ".join(facts)}; submitted {time_tag(plan.at)}</p></li>'
     )

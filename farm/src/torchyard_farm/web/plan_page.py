@@ -1,4 +1,4 @@
-"""The page of a plan: how far it is, what failed, and a grid of all its cells."""
+"""The page of a plan: its progress, its failures, and a grid of all its cells."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,25 +20,25 @@ from torchyard_farm.web.markup import (
 from torchyard_farm.web.progress import GOOD, TROUBLE, PlanProgress, TaskState, seconds_left
 
 _MOST = 600
-"""A plan with more tasks than this has its blocks folded, but for those with failures."""
+"""A plan with more tasks than this has its blocks folded, except those with failures."""
 
 LISTED = 50
-"""So many failures are listed, and so many jobs that run."""
+"""Maximum number of failures, and of running jobs, that are listed."""
 
 _MINUTE = 60
 _DIGITS = 6
 
 
 def wanted_blocks(words: Iterable[bytes]) -> frozenset[int]:
-    """The blocks that somebody asks for by their numbers; what is no number of one is passed over.
+    """Return the numbers of the blocks that a request asks for; anything else is ignored.
 
-    Python refuses to read numbers of thousands of digits.
+    The length is limited, as Python refuses to parse numbers of thousands of digits.
     """
     return frozenset(int(word) for word in words if word.isdigit() and len(word) <= _DIGITS)
 
 
 def shown_blocks(progress: PlanProgress, grid: Grid, wanted: Collection[int]) -> set[int]:
-    """The blocks that are unfolded: all, or those in trouble while there is room, and wishes."""
+    """Return the unfolded blocks: all of a small plan, else wanted ones and some with failures."""
     if len(progress.plan.tasks) <= _MOST:
         return set(range(len(grid.blocks)))
     shown = {number for number in wanted if 0 <= number < len(grid.blocks)}
@@ -58,7 +58,7 @@ def plan_view(
     history: History,
     now: int,
 ) -> PageView:
-    """The page, with some of its blocks unfolded."""
+    """Return the page, with some of its blocks unfolded."""
     page = _Page(progress, grid, history)
     counts = progress.counts
     parts = {
@@ -87,7 +87,7 @@ def _is_done(counts: Mapping[TaskState, int]) -> bool:
 
 
 def _table(grid: Grid, parts: Mapping[str, str]) -> str:
-    """The grid: heads above, and a part for each block."""
+    """Return the grid: a head, and a part for each block."""
     if not grid.blocks:
         return ""
     keys = (f"b{number}" for number in range(len(grid.blocks)))
@@ -145,10 +145,10 @@ class _Page:
         return f"<h2>{show_count(len(bad), 'failure')}</h2>{hint}{self._list(bad)}"
 
     def running(self) -> str:
-        """What runs now, and how far each is; the longest first."""
-        tries = self._progress.tries
+        """Return the running jobs, the longest first."""
+        attempts = self._progress.attempts
         busy = [n for n, state in enumerate(self._progress.states) if state is TaskState.RUNNING]
-        busy.sort(key=lambda task: tries[task].began or 0)
+        busy.sort(key=lambda task: attempts[task].began or 0)
         return f"<h2>Running</h2>{self._list(busy)}" if busy else ""
 
     def _list(self, tasks: Sequence[int]) -> str:
@@ -159,7 +159,7 @@ class _Page:
 
     def _item(self, task: int) -> str:
         job = self._progress.plan.tasks[task]
-        last = self._progress.tries[task]
+        last = self._progress.attempts[task]
         state = self._progress.states[task]
         name = breakable_path(job.id)
         link = f'<a id="f{task}" href="{self._href(task)}">{name}</a>' if self._href(task) else name
@@ -178,7 +178,7 @@ class _Page:
         return f'<li>{link} {state_chip(state)}{text}<p class="soft">{", ".join(facts)}</p></li>'
 
     def shared(self) -> str:
-        """Jobs that belong to no cell: the source, and what is published."""
+        """Return the jobs that belong to no cell: the source, and publish jobs."""
         tasks = self._progress.plan.tasks
         items = "".join(
             f"<li>{escape(tasks[task].id.partition(':')[0])} "
@@ -216,7 +216,7 @@ class _Page:
 
     def _chip(self, task: int) -> str:
         state = self._progress.states[task]
-        last = self._progress.tries.get(task)
+        last = self._progress.attempts.get(task)
         facts = [last.text, last.worker] if last else []
         job = self._progress.plan.tasks[task]
         return state_chip(
@@ -228,8 +228,8 @@ class _Page:
         )
 
     def _href(self, task: int) -> str:
-        """A job's build, else the history of its cell, else nothing."""
-        last = self._progress.tries.get(task)
+        """Return the address of a job's build, else of its history page, else an empty string."""
+        last = self._progress.attempts.get(task)
         if last is not None and last.build is not None:
             return f"{BUILDBOT}#/builders/{last.builder}/builds/{last.build}"
         if task in self._pages:

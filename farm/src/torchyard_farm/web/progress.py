@@ -1,4 +1,4 @@
-"""How far a plan is: the state of each job, and what can be said of the rest."""
+"""The progress of a plan: the state of each job, and the estimated remaining time."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,24 +10,24 @@ from torchyard_farm.scheduling.plans import FarmPlan
 
 
 class TaskState(StrEnum):
-    """What became of a task, in the order in which people should hear of it."""
+    """The state of a task, the most important first."""
 
     FAILED = "failed"
     GIVEN_UP = "given up"
-    """It was tried too often in vain."""
+    """Too many attempts failed."""
     QUARANTINED = "quarantined"
-    """It took down too many machines."""
+    """Too many machines were lost with it."""
     CANCELLED = "cancelled"
     BLOCKED = "blocked"
-    """What it needs has failed."""
+    """An input has failed."""
     RUNNING = "running"
     READY = "ready"
-    """It only waits for a machine."""
+    """It waits for a machine only."""
     WAITING = "waiting"
-    """What it needs is not there yet."""
+    """An input is not there yet."""
     DONE = "done"
     CACHED = "cached"
-    """Not sent: the store has it, or has all that is made of it."""
+    """Not submitted: the store has it, or everything that is built from it."""
 
 
 TROUBLE = (TaskState.FAILED, TaskState.GIVEN_UP, TaskState.QUARANTINED)
@@ -45,10 +45,10 @@ _STATES: Mapping[Outcome, TaskState] = {
 
 
 class JobAttempt(NamedTuple):
-    """A try of a job that was sent, by a worker or by none yet; later ones win.
+    """An attempt of a submitted job, on a worker or on none yet; later ones win.
 
-    `outcome` is None as long as it is not known, and `builder` and `build` are where to look.
-    Moments are in seconds since 1970.
+    `outcome` is None as long as it is unknown; `builder` and `build` are the numbers of its page.
+    Times are in seconds since 1970.
     """
 
     job: int
@@ -62,41 +62,43 @@ class JobAttempt(NamedTuple):
 
 
 class PlanProgress(NamedTuple):
-    """The state of each task of a plan, and the last try of each job that was sent."""
+    """The state of each task of a plan, and the last attempt of each submitted job."""
 
     plan: FarmPlan
     states: Sequence[TaskState]
-    tries: Mapping[int, JobAttempt]
+    attempts: Mapping[int, JobAttempt]
     is_over: bool
 
     @property
     def trouble(self) -> list[int]:
-        """The tasks that somebody has to look at; what failed first comes first."""
+        """The tasks that need attention; what failed first comes first."""
         bad = [task for task, state in enumerate(self.states) if state in TROUBLE]
-        return sorted(bad, key=lambda task: self.tries[task].ended or 0)
+        return sorted(bad, key=lambda task: self.attempts[task].ended or 0)
 
     @property
     def counts(self) -> Counter[TaskState]:
         return Counter(self.states)
 
 
-def plan_progress(plan: FarmPlan, sent: Iterable[JobAttempt], *, is_over: bool) -> PlanProgress:
-    """Put together what the plan says and what was heard of its jobs; keys are tasks.
+def plan_progress(
+    plan: FarmPlan, submitted: Iterable[JobAttempt], *, is_over: bool
+) -> PlanProgress:
+    """Combine a plan with the attempts of its jobs; keys are tasks.
 
-    A plan that is over and was not finished was cancelled.
+    A plan that is over and not finished was cancelled.
     """
-    tries: dict[int, JobAttempt] = {}
-    for one in sent:
+    attempts: dict[int, JobAttempt] = {}
+    for one in submitted:
         task = plan.jobs[one.job].task
-        last = tries.get(task)
+        last = attempts.get(task)
         if last is not None and last.outcome == "good":
-            continue  # once a job has ended well, it stays so
-        tries[task] = one
+            continue  # a job that has succeeded stays so
+        attempts[task] = one
     states = [TaskState.CACHED] * len(plan.tasks)
-    for planned in plan.jobs:  # each comes behind all that it needs
+    for planned in plan.jobs:  # each comes after its inputs
         before = [states[plan.jobs[other].task] for other in planned.after]
-        states[planned.task] = _state(tries.get(planned.task), before, is_over=is_over)
-    return PlanProgress(plan, states, tries, is_over)
+        states[planned.task] = _state(attempts.get(planned.task), before, is_over=is_over)
+    return PlanProgress(plan, states, attempts, is_over)
 
 
 def _state(last: JobAttempt | None, before: Sequence[TaskState], *, is_over: bool) -> TaskState:
@@ -114,10 +116,10 @@ def _state(last: JobAttempt | None, before: Sequence[TaskState], *, is_over: boo
 
 
 def seconds_left(progress: PlanProgress, now: int) -> int | None:
-    """How long the rest takes at the pace so far; None if nobody can know.
+    """Return the estimated remaining seconds, or None if there is no estimate.
 
-    A job is taken to last as long as those of its stage did in this plan; with the machines that
-    are at work now, but no less than the longest way through what is left.
+    A job is assumed to take as long as those of its stage did in this plan, with as many machines
+    as are busy now, but no less than the longest path through the remaining jobs.
     """
     plan, states = progress.plan, progress.states
     lasted = _usual(progress)
@@ -132,7 +134,7 @@ def seconds_left(progress: PlanProgress, now: int) -> int | None:
             return None
         if state is TaskState.RUNNING:
             busy += 1
-            usual = max(0.0, usual - (now - (progress.tries[planned.task].began or now)))
+            usual = max(0.0, usual - (now - (progress.attempts[planned.task].began or now)))
         work += usual
         before = (ways.get(plan.jobs[other].task, 0.0) for other in planned.after)
         ways[planned.task] = usual + max(before, default=0.0)
@@ -142,9 +144,9 @@ def seconds_left(progress: PlanProgress, now: int) -> int | None:
 
 
 def _usual(progress: PlanProgress) -> dict[Stage, float]:
-    """Seconds that a job of each stage took, on average, in this plan."""
+    """Return the average seconds of a job of each stage in this plan."""
     times: dict[Stage, list[int]] = {}
-    for task, one in progress.tries.items():
+    for task, one in progress.attempts.items():
         if one.outcome == "good" and one.began is not None and one.ended is not None:
             times.setdefault(progress.plan.tasks[task].stage, []).append(one.ended - one.began)
     return {stage: sum(some) / len(some) for stage, some in times.items()}

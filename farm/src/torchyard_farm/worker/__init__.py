@@ -1,1 +1,1 @@
-"""What runs on a machine that works for a farm: agents, and what they tell and refuse."""
+"""The worker process of a machine: its connections to a master, and what it reports and refuses."""

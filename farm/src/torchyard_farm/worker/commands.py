@@ -1,13 +1,12 @@
-"""What a worker makes of the commands of its master.
+"""How a worker runs the commands of its master.
 
-It writes the order that comes with one, and adds what the machine may do, its compile cache, and
-its secrets.
+It writes the job specification that comes with a command, and adds what this machine may do, its
+compile cache, and its secrets.
 """
 
 import json
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
@@ -21,32 +20,33 @@ from torchyard.run.permissions import STAGES
 def install_job_command(
     stages: Collection[Stage], secrets: Mapping[str, str], cache: str | None = None
 ) -> None:
-    """Let this worker do jobs of these stages only, and give its secrets to none but `run`.
+    """Let this worker run jobs of these stages only, and pass its secrets to `run` only.
 
-    They go through a pipe: an environment can be read by others, and Buildbot sends it to the
-    master. `run` passes them on to those jobs that need them. `cache` is where this machine's jobs
-    find what was compiled before, if their project has them look.
+    They go through a pipe: an environment can be read by other users, and Buildbot sends it to the
+    master. `run` passes them to those jobs that need them. `cache` is this machine's compile cache,
+    for jobs whose project enables it.
     """
     more = [*(("--cache", cache) if cache else ()), *(("--secrets",) if secrets else ())]
 
-    class Command(WorkerShellCommand):
-        def start(self) -> Any:
+    class JobCommand(WorkerShellCommand):
+        def start(self) -> defer.Deferred[None]:
             try:
                 _write_order(Path(self.args["workdir"]), self.args.pop("order", ()))
-            except OSError as error:  # its disk is full, for example: another one may do better
-                told = [("header", f"the order can't be written: {error}\n"), ("rc", -1)]
-                return defer.succeed(self.protocol_command.send_update(told))
+            except OSError as error:  # the disk is full, for example: another worker may do better
+                update = [("header", f"the order can't be written: {error}\n"), ("rc", -1)]
+                self.protocol_command.send_update(update)
+                return defer.succeed(None)
             self.args["env"] = {**(self.args.get("env") or {}), STAGES: ",".join(stages)}
             if more and self.args["command"][:2] == ["torchyard", "run"]:
                 self.args["command"] = [*self.args["command"], *more]
                 self.args["initial_stdin"] = json.dumps(dict(secrets)) if secrets else None
             return super().start()
 
-    commandRegistry["shell"] = Command
+    commandRegistry["shell"] = JobCommand
 
 
 def _write_order(folder: Path, blocks: Iterable[str]) -> None:
-    """Write an order, if there is one, where `torchyard` will look for it."""
+    """Write a job specification, if there is one, where `torchyard` looks for it."""
     if text := "".join(blocks):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / ORDER).write_text(text, encoding="utf-8")

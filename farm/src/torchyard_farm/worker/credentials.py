@@ -1,4 +1,4 @@
-"""What a worker knows of passwords of others: for its store, or to publish."""
+"""A worker's credentials for its store, and for publishing."""
 
 import os
 import tomllib
@@ -14,7 +14,7 @@ _OTHERS = 0o077
 
 
 def take_worker_credentials(path: Path | None) -> dict[str, str]:
-    """Take the secrets of a file and of the environment, which is left without any."""
+    """Return the secrets of a file and of the environment, and remove them from the latter."""
     take_credentials()
     if path is not None:
         known = load_credentials()
@@ -29,12 +29,12 @@ def _read(path: Path) -> dict[str, str]:
     try:
         is_open = path.stat().st_mode & _OTHERS
         found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), dict[str, str])
-    except (OSError, ValueError) as error:  # nothing of the text is told: it has secrets in it
+    except (OSError, ValueError) as error:  # the text is not shown: it contains secrets
         msg = f"`{path}` could not be read as credentials: {type(error).__name__}"
         hint = 'write a line for each variable: AWS_ACCESS_KEY_ID = "…"'
         raise HostError(msg, hint=hint) from None
     if is_open:
-        msg = f"`{path}` has credentials in it, and others can read it"
+        msg = f"`{path}` contains credentials, and other users can read it"
         raise HostError(msg, hint=f"chmod 600 {path}")
     unknown = sorted(found.keys() - load_credentials().keys())
     if unknown:

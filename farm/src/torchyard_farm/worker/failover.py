@@ -1,72 +1,105 @@
-"""Which master a machine works for: all its agents for the same, since memory is booked there."""
+"""Which master a machine works for: all its workers for the same one, which tracks its memory."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from twisted.application.service import MultiService
-from twisted.internet import defer
+from twisted.internet import defer, task
 from twisted.python import log
 
-from torchyard_farm.twisted_tools import log_failure, resilient_loop
+from torchyard_farm.twisted_tools import (
+    ReactorTime,
+    RemoteObject,
+    as_interface,
+    async_to_deferred,
+    log_failure,
+    start_loop,
+)
 
-_LOOK = 1.0
+_INTERVAL = 1.0
 _PATIENCE = 20
-"""Looks at which there is no connection, and after which another master is tried.
+"""Checks without a connection after which another master is tried.
 
-It is not the time that counts: a machine that slept has not looked for its master meanwhile.
+Checks are counted, not seconds: a machine that was suspended has not looked for its master.
 """
 
-_FAREWELL = 5.0
-"""Seconds that agents have to end: one that hangs with its master must not keep the others."""
+_STOP_TIMEOUT = 5.0
+"""Seconds for workers to stop: one that hangs with its master must not block the others."""
 
 T = TypeVar("T")
 
 
+class LoginFactory(Protocol):
+    """The connection of a worker."""
+
+    @property
+    def perspective(self) -> RemoteObject | None: ...
+
+
+class WorkerService(Protocol):
+    """The part of Buildbot's worker that is used here."""
+
+    @property
+    def bf(self) -> LoginFactory: ...
+
+    def setServiceParent(self, parent: MultiService) -> object: ...
+
+    def disownServiceParent(self) -> object: ...
+
+
 class MasterFailover(MultiService, Generic[T]):
-    """The agents of a machine, at the first of its masters that answers."""
+    """The workers of a machine, connected to the first of its masters that answers."""
 
     def __init__(
-        self, reactor: Any, logins: Sequence[T], make: Callable[[T], Sequence[Any]]
+        self,
+        reactor: ReactorTime,
+        logins: Sequence[T],
+        make: Callable[[T], Sequence[WorkerService]],
     ) -> None:
         super().__init__()
         self._reactor = reactor
         self._logins = logins
         self._make = make
-        self._turn = -1
-        self._agents: list[Any] = []
+        self._current = -1
+        self._workers: list[WorkerService] = []
         self._missed = 0
-        self._loop = resilient_loop(self._look, reactor)
+        self._loop: task.LoopingCall | None = None
 
     def startService(self) -> None:
         super().startService()
-        self._begin()
-        self._loop.start(_LOOK, now=False)
+        self._use_next_master()
+        self._loop = start_loop(self._check, _INTERVAL, self._reactor)
 
-    def stopService(self) -> Any:
-        if self._loop.running:
+    def stopService(self) -> defer.Deferred[object]:
+        if self._loop is not None and self._loop.running:
             self._loop.stop()
-        return super().stopService()
+        stopped: defer.Deferred[object] = super().stopService()
+        return stopped
 
-    def _begin(self) -> None:
-        self._turn = (self._turn + 1) % len(self._logins)
+    def _use_next_master(self) -> None:
+        self._current = (self._current + 1) % len(self._logins)
         self._missed = 0
-        self._agents = list(self._make(self._logins[self._turn]))
-        for agent in self._agents:
-            agent.setServiceParent(self)
+        self._workers = list(self._make(self._logins[self._current]))
+        for worker in self._workers:
+            worker.setServiceParent(self)
 
-    @defer.inlineCallbacks
-    def _look(self) -> Any:
+    @async_to_deferred
+    async def _check(self) -> None:
         self._missed += 1
-        if any(map(_is_connected, self._agents)):
+        if any(map(_is_connected, self._workers)):
             self._missed = 0
         elif len(self._logins) > 1 and self._missed > _PATIENCE:
-            log.msg("the master does not answer: another one is tried")
-            ended = [defer.maybeDeferred(agent.disownServiceParent) for agent in self._agents]
-            waiting: Any = defer.DeferredList([one.addErrback(log_failure) for one in ended])
-            yield waiting.addTimeout(_FAREWELL, self._reactor).addErrback(log_failure)
-            self._begin()
+            log.msg("the master does not answer: the next one is tried")
+            stopped = [
+                defer.maybeDeferred(worker.disownServiceParent).addErrback(log_failure)
+                for worker in self._workers
+            ]
+            waiting = defer.DeferredList(stopped)
+            limited = waiting.addTimeout(_STOP_TIMEOUT, as_interface(self._reactor))
+            await limited.addErrback(log_failure)
+            self._use_next_master()
 
 
-def _is_connected(agent: Any) -> bool:
-    perspective = agent.bf.perspective
+def _is_connected(worker: WorkerService) -> bool:
+    perspective = worker.bf.perspective
     return perspective is not None and not perspective.broker.disconnected

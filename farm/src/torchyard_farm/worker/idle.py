@@ -1,4 +1,4 @@
-"""Whether a machine has anything to do."""
+"""How long a machine has been idle."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from torchyard.run.detached import detached_in
 
 
 class IdleTimer:
-    """Since when nothing was done on a machine."""
+    """Measures the time since a job last ran on a machine."""
 
     def __init__(self, work: Path, limit: float, now: float) -> None:
         self._work = work
@@ -14,7 +14,7 @@ class IdleTimer:
         self._since = now
 
     def is_over(self, now: float) -> bool:
-        """Whether there was nothing to do for so long that the machine may go."""
+        """Return whether no job has run for longer than the limit."""
         if detached_in(self._work):
             self._since = now
         return now - self._since > self._limit

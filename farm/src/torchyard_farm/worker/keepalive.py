@@ -1,57 +1,68 @@
-"""Keeps a worker's connection to its master alive, and makes a new one if that fails.
+"""Keeps a worker's connection to its master alive, and replaces one that is dead.
 
-Left alone, Buildbot's worker waits for ever on a connection that a network has forgotten, and ends
-itself when a master answers its login with an error, as one does that is about to stop.
+Defects of Buildbot's worker 4.3 (`pb.py`): it waits for ever on a connection that the network has
+dropped, and exits when a master answers its login with an error, as one does that is stopping.
 """
 
-from collections.abc import Generator
 from contextlib import suppress
-from typing import Any
 
+from buildbot_worker.bot import Worker
 from twisted.application.service import Service
-from twisted.internet import defer, reactor, task
+from twisted.internet import defer
 from twisted.python import log
+from twisted.python.failure import Failure
 
-from torchyard_farm.twisted_tools import CONNECTION_LOST, resilient_loop, with_timeout
+from torchyard_farm.twisted_tools import (
+    CONNECTION_LOST,
+    ReactorTime,
+    RemoteBroker,
+    async_to_deferred,
+    delay,
+    global_reactor,
+    start_loop,
+    with_timeout,
+)
+from torchyard_farm.worker.failover import LoginFactory
 
 _INTERVAL = 20
 _PATIENCE = 40
 _PAUSE = 5
-"""Seconds between two signs of life, until one must be answered, and before a new login."""
+"""Seconds between two keepalives, until one must be answered, and before a new login."""
 
 
-def keep_alive(agent: Any, clock: Any) -> None:
-    """Look after the connection of one agent, for as long as that runs."""
-    agent.bf.failedToGetPerspective = _log_in_again
-    _Keepalive(agent.bf, clock).setServiceParent(agent)
+def keep_alive(worker: Worker, clock: ReactorTime) -> None:
+    """Watch the connection of a worker, for as long as the worker runs."""
+    worker.bf.failedToGetPerspective = _log_in_again
+    _Keepalive(worker.bf, clock).setServiceParent(worker)
 
 
 class _Keepalive(Service):
-    def __init__(self, factory: Any, clock: Any) -> None:
-        self._loop = resilient_loop(lambda: _ask(factory.perspective, clock), clock)
+    def __init__(self, factory: LoginFactory, clock: ReactorTime) -> None:
+        self._factory = factory
+        self._clock = clock
 
     def startService(self) -> None:
         super().startService()
-        self._loop.start(_INTERVAL, now=False)
+        self._loop = start_loop(self._ping, _INTERVAL, self._clock)
 
     def stopService(self) -> None:
         self._loop.stop()
         super().stopService()
 
+    @async_to_deferred
+    async def _ping(self) -> None:
+        master = self._factory.perspective
+        if master is None:
+            return
+        with suppress(*CONNECTION_LOST):
+            try:
+                await with_timeout(master.callRemote("keepalive"), _PATIENCE, self._clock)
+            except defer.CancelledError:
+                log.msg("the master gives no sign of life: reconnecting")
+                master.broker.transport.abortConnection()
 
-@defer.inlineCallbacks
-def _ask(perspective: Any, clock: Any) -> Generator[Any, Any, None]:
-    if perspective is None:
-        return
-    with suppress(*CONNECTION_LOST):
-        try:
-            yield with_timeout(perspective.callRemote("keepalive"), _PATIENCE, clock)
-        except defer.CancelledError:
-            log.msg("the master gives no sign of life: connecting anew")
-            perspective.broker.transport.abortConnection()
 
-
-def _log_in_again(why: Any, broker: Any) -> Any:
-    """The master did not let us in: end this connection after a while, and the next one follows."""
+def _log_in_again(why: Failure, broker: RemoteBroker) -> defer.Deferred[None]:
+    """Close the connection after a while: Buildbot then opens the next one."""
     log.err(why, "could not log in")
-    return task.deferLater(reactor, _PAUSE, broker.transport.loseConnection)
+    return delay(global_reactor(), _PAUSE, broker.transport.loseConnection)

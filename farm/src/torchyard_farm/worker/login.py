@@ -1,101 +1,102 @@
-"""What a worker says when its master does not let it in, or is not the one that it seems to be."""
+"""Messages about logins: refused by the master, or to a master that can't be trusted."""
 
-from typing import Any
-
+from buildbot_worker.pb import BotFactory
 from OpenSSL import SSL
 from service_identity import VerificationError
 from twisted.cred.error import UnauthorizedLogin
+from twisted.internet.protocol import connectionDone
 from twisted.python.failure import Failure
 from twisted.spread import pb
 
 from torchyard.errors import HostError
 from torchyard.terminal.console import say
+from torchyard_farm.twisted_tools import Reactor, RemoteBroker, RemoteObject
 
 _PATIENCE = 20
-"""Seconds after which a worker says that it still waits."""
+"""Seconds after which a worker that is not connected yet says so."""
 
 
 class LoginMonitor:
-    """Ends a worker that is refused before it was let in once; later it tells, and tries again.
+    """Stops a worker process that is refused at its first login; later refusals are retried.
 
-    For a master that was restarted with a wrong file may be mended while jobs run here.
+    A master that was restarted with a wrong file may be repaired while jobs run here.
     """
 
-    def __init__(self, master: str, reactor: Any) -> None:
+    def __init__(self, master: str, reactor: Reactor) -> None:
         self._master = master
         self._reactor = reactor
         self._error: HostError | None = None
-        self._is_in = False
-        self._inside: set[str] = set()
-        self._is_leaving = False
+        self._was_connected = False
+        self._connected: set[str] = set()
+        self._is_stopping = False
 
-    def watch(self, name: str, factory: Any) -> None:
-        """Hear how the logins of an agent end."""
-        let_in, retry = factory.gotPerspective, factory.failedToGetPerspective
+    def watch(self, name: str, factory: BotFactory) -> None:
+        """Follow the logins of a worker."""
+        accept, retry = factory.gotPerspective, factory.failedToGetPerspective
 
-        def enter(perspective: Any) -> Any:
-            self._enter(name)
-            return let_in(perspective)
+        def accepted(perspective: RemoteObject) -> None:
+            self._connect(name)
+            accept(perspective)
 
-        def refused(why: Failure, broker: Any) -> Any:
+        def refused(why: Failure, broker: RemoteBroker) -> object:
             if why.check(UnauthorizedLogin):
                 self._refuse(_refusal(name, self._master))
-                if not self._is_in:
+                if not self._was_connected:
                     return None
             elif not why.check(pb.PBConnectionLost):
-                told = why.getErrorMessage()
-                say(f"the master at {self._master} can't let `{name}` in now: {told}; trying again")
+                reason = why.getErrorMessage()
+                say(f"the master at {self._master} can't accept `{name}` now: {reason}; retrying")
             return retry(why, broker)
 
         def lost(why: Failure) -> None:
-            self._lose(name)
+            self._disconnect(name)
             error = _distrust(self._master, why)
             if error is not None:
                 self._refuse(error)
 
         class Broker(pb.Broker):
-            def connectionLost(self, reason: Any = None) -> None:
+            def connectionLost(self, reason: Failure = connectionDone) -> None:
                 super().connectionLost(reason)
                 lost(reason)
 
-        factory.gotPerspective = enter
+        factory.gotPerspective = accepted
         factory.failedToGetPerspective = refused
         factory.protocol = Broker
 
-    def wait(self) -> None:
-        """Say so if it takes long."""
+    def start(self) -> None:
+        """Print a message if the first connection takes long."""
         self._reactor.callLater(_PATIENCE, self._say_waiting)
-        self._reactor.addSystemEventTrigger("before", "shutdown", self._leave)
+        self._reactor.addSystemEventTrigger("before", "shutdown", self._stop)
 
-    def tell(self) -> None:
-        """Raise what ended the worker, if it did not end as it was meant to."""
+    def raise_error(self) -> None:
+        """Raise the error that stopped the worker process, if there is one."""
         if self._error is not None:
             raise self._error
 
-    def _enter(self, name: str) -> None:
-        if not self._inside:
-            say(f"working for the master at {self._master}; worker.log has what is done")
-        self._inside.add(name)
-        self._is_in = True
+    def _connect(self, name: str) -> None:
+        if not self._connected:
+            say(f"working for the master at {self._master}; see worker.log")
+        self._connected.add(name)
+        self._was_connected = True
 
-    def _lose(self, name: str) -> None:
-        if self._inside == {name} and not self._is_leaving:
-            say(f"the line to the master at {self._master} broke; jobs go on. Trying again")
-        self._inside.discard(name)
+    def _disconnect(self, name: str) -> None:
+        if self._connected == {name} and not self._is_stopping:
+            say(f"the connection to the master at {self._master} was lost; jobs go on. Retrying")
+        self._connected.discard(name)
 
-    def _leave(self) -> None:
-        self._is_leaving = True
+    def _stop(self) -> None:
+        self._is_stopping = True
 
     def _say_waiting(self) -> None:
-        if not self._is_in:
+        if not self._was_connected:
             say(
-                f"the master at {self._master} does not answer; it is not running or not in reach, "
-                "or only one of us uses TLS. Trying again until it does"
+                f"the master at {self._master} does not answer: it is not running, not reachable, "
+                "or only one side uses TLS. Retrying until it does"
             )
 
     def _refuse(self, error: HostError) -> None:
-        if self._is_in:
-            say(f"{error}; trying again")
+        if self._was_connected:
+            say(f"{error}; retrying")
         elif self._error is None:
             self._error = error
             self._reactor.stop()
@@ -111,7 +112,7 @@ def _refusal(name: str, master: str) -> HostError:
 
 
 def _distrust(master: str, why: Failure) -> HostError | None:
-    """What is wrong with the certificate of a master; None if the line broke for another reason."""
+    """Return what is wrong with a master's certificate, or None if that is not why it was lost."""
     if why.check(VerificationError):
         msg = f"the certificate of the master at {master} is for other names than this one"
         hint = "use one of its names, or add this one to `names` in farm.toml and restart it"
@@ -121,8 +122,8 @@ def _distrust(master: str, why: Failure) -> HostError | None:
     reasons = "; ".join(part[-1] for part in why.value.args[0]) if why.value.args else ""
     if "certificate" in reasons:
         msg = f"the master at {master} can't be trusted: {reasons}"
-        hint = "is --ca a copy of its tls/ca.pem, and has its certificate expired?"
+        hint = "check that --ca is a copy of its tls/ca.pem, and that its certificate is valid"
     else:
         msg = f"the master at {master} does not speak TLS: {reasons}"
-        hint = "`tls` in its farm.toml says whether it does; --no-tls does without"
+        hint = "`tls` in its farm.toml says whether it does; --no-tls connects without"
     return HostError(msg, hint=hint)

@@ -1,30 +1,29 @@
-"""A worker: one process for all slots of a machine."""
+"""The worker process: one for all slots of a machine."""
 
 import os
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from buildbot_worker.bot import Worker
-from twisted.internet import reactor
 from twisted.python import log
 from twisted.python.logfile import LogFile
 
 from torchyard_farm.scheduling.worker_status import JOBS_FOLDER
 from torchyard_farm.settings.farm import Address, escaped
-from torchyard_farm.twisted_tools import resilient_loop
+from torchyard_farm.twisted_tools import Reactor, global_reactor, start_loop
 from torchyard_farm.worker.failover import MasterFailover
 from torchyard_farm.worker.idle import IdleTimer
 from torchyard_farm.worker.keepalive import keep_alive
 from torchyard_farm.worker.login import LoginMonitor
 from torchyard_farm.worker.status_reporter import StatusReporter
 
-_LOOK = 1.0
-"""Seconds between two looks at whether a job runs."""
+_INTERVAL = 1.0
+"""Seconds between two checks whether a job runs."""
 
 
 class MasterLogin(NamedTuple):
-    """How a master is reached; it is trusted if one of these authorities says who it is."""
+    """How to reach a master; it is trusted if one of these authorities has signed for it."""
 
     master: Address
     password: str
@@ -33,7 +32,7 @@ class MasterLogin(NamedTuple):
 
     @property
     def endpoint(self) -> str:
-        """As Twisted writes it."""
+        """The endpoint as Twisted writes it."""
         kind = "tls" if self.tls else "tcp"
         where = f"{kind}:host={escaped(self.master.host)}:port={self.master.port}"
         known = f":trustRoots={escaped(str(self.authorities))}" if self.authorities else ""
@@ -43,23 +42,23 @@ class MasterLogin(NamedTuple):
 def run_workers(
     folder: Path, logins: list[MasterLogin], names: list[str], idle: int | None
 ) -> None:
-    """Work for one of several masters, until a signal ends it or none is the right one.
+    """Work for one of several masters until a signal arrives, or until none accepts this machine.
 
-    With `idle`, also until no job has run for so many seconds.
+    With `idle`, also until no job has run for this many seconds.
     """
     own = str(Path(sys.executable).parent)  # where `torchyard` is, if anywhere
     os.environ["PATH"] = os.pathsep.join((own, os.environ.get("PATH", os.defpath)))
     log.startLogging(LogFile.fromFullPath(str(folder / "worker.log")), setStdout=False)
-    doorway = LoginMonitor(
+    reactor = global_reactor()
+    monitor = LoginMonitor(
         " or ".join(f"{one.master.host}:{one.master.port}" for one in logins), reactor
     )
+    reporter = StatusReporter(folder / JOBS_FOLDER)
 
-    answers = StatusReporter(folder / JOBS_FOLDER)
-
-    def agent_at(login: MasterLogin, name: str) -> Worker:
+    def worker_at(login: MasterLogin, name: str) -> Worker:
         base = folder / name
         base.mkdir(parents=True, exist_ok=True)
-        agent = Worker(
+        worker = Worker(
             None,
             None,
             name,
@@ -68,30 +67,28 @@ def run_workers(
             keepalive=0,
             connection_string=login.endpoint,
         )
-        answers.teach(agent.bot)
-        keep_alive(agent, reactor)
-        doorway.watch(name, agent.bf)
-        return agent
+        reporter.attach(worker.bot)
+        keep_alive(worker, reactor)
+        monitor.watch(name, worker.bf)
+        return worker
 
-    running: Any = reactor
-    agents = MasterFailover(
-        running, logins, lambda login: [agent_at(login, name) for name in names]
+    workers = MasterFailover(
+        reactor, logins, lambda login: [worker_at(login, name) for name in names]
     )
-    running.callWhenRunning(agents.startService)
-    running.callWhenRunning(doorway.wait)
-    running.addSystemEventTrigger("before", "shutdown", agents.stopService)
+    reactor.callWhenRunning(workers.startService)
+    reactor.callWhenRunning(monitor.start)
+    reactor.addSystemEventTrigger("before", "shutdown", workers.stopService)
     if idle is not None:
-        _end_when(IdleTimer(folder / JOBS_FOLDER, idle, running.seconds()), running)
-    running.run()
-    doorway.tell()
+        _stop_when_idle(IdleTimer(folder / JOBS_FOLDER, idle, reactor.seconds()), reactor)
+    reactor.run()
+    monitor.raise_error()
 
 
-def _end_when(idleness: IdleTimer, running: Any) -> None:
-    def look() -> None:
-        if idleness.is_over(running.seconds()):
-            log.msg("there was nothing to do for a while: this machine's worker ends")
-            looking.stop()
-            running.stop()
+def _stop_when_idle(timer: IdleTimer, reactor: Reactor) -> None:
+    def check() -> None:
+        if timer.is_over(reactor.seconds()):
+            log.msg("this machine was idle for a while: its worker process stops")
+            checking.stop()
+            reactor.stop()
 
-    looking = resilient_loop(look, running)
-    looking.start(_LOOK, now=False)
+    checking = start_loop(check, _INTERVAL, reactor)

@@ -1,77 +1,92 @@
-"""What a worker's agents answer to the master: what its machine has and runs, and to end a job."""
+"""A worker's answers to its master: the machine's resources and jobs, and requests to end a job."""
 
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import ParamSpec, Protocol, TypeVar
 
 import msgspec
+from buildbot_worker.pb import BotPb
 from twisted.internet import defer
 from twisted.internet.threads import deferToThread
 from twisted.python import log
+from twisted.python.failure import Failure
 
 from torchyard.host.memory import read_memory
 from torchyard.run.detached import end_named
 from torchyard.run.local_jobs import disk_here, jobs_here
 from torchyard_farm.scheduling.resources import resources_for
 from torchyard_farm.scheduling.worker_status import STATUS_CALL, RunningJob, WorkerStatus
-from torchyard_farm.twisted_tools import log_failure
+from torchyard_farm.twisted_tools import in_background, log_failure
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NAME = re.compile(r"[a-z]+-[0-9a-f]+")
 
 
-class StatusReporter:
-    """Those of one machine: any of its agents may be asked, and they all answer the same."""
+class InThread(Protocol):
+    """Runs a function in another thread."""
 
-    def __init__(self, work: Path, apart: Callable[..., Any] = deferToThread) -> None:
+    def __call__(
+        self, f: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> defer.Deferred[T]: ...
+
+
+class StatusReporter:
+    """Answers for one machine: the master may ask any of its workers, and all report the same."""
+
+    def __init__(self, work: Path, in_thread: InThread = deferToThread) -> None:
         self._work = work
-        self._apart = apart
-        self._asking: list[defer.Deferred[str]] = []
+        self._in_thread = in_thread
+        self._waiting: list[defer.Deferred[str]] = []
         self._ending: set[str] = set()
 
-    def teach(self, bot: Any) -> None:
-        """Let an agent answer; `bot` is what a master talks to: it calls what is named `remote_…`.
+    def attach(self, bot: BotPb) -> None:
+        """Add the answers to a worker's `bot`, whose `remote_…` methods the master calls.
 
-        When the agent connects, the master hears the same unasked.
+        The report is also part of what a worker sends when it connects.
         """
         usual = bot.remote_getWorkerInfo
 
-        def introduce() -> Any:
-            return self._look().addCallback(lambda told: usual() | {STATUS_CALL: told})
+        def introduce() -> defer.Deferred[dict[str, object]]:
+            return self._report().addCallback(lambda report: {**usual(), STATUS_CALL: report})
 
-        bot.remote_look, bot.remote_end, bot.remote_getWorkerInfo = self._look, self._end, introduce
+        bot.remote_look, bot.remote_end = self._report, self._end
+        bot.remote_getWorkerInfo = introduce
 
-    def _look(self) -> Any:
-        """Look at the machine, once for all who ask at the same time."""
+    def _report(self) -> defer.Deferred[str]:
+        """Measure the machine, once for all callers at the same time."""
         answer: defer.Deferred[str] = defer.Deferred()
-        self._asking.append(answer)
-        if len(self._asking) == 1:
-            self._apart(measure_status, self._work).addErrback(_unknown).addCallback(self._tell)
+        self._waiting.append(answer)
+        if len(self._waiting) == 1:
+            measured = self._in_thread(measure_status, self._work)
+            in_background(measured.addErrback(_no_report).addCallback(self._answer_all))
         return answer
 
-    def _tell(self, told: str) -> None:
-        asking, self._asking = self._asking, []
-        for answer in asking:
-            answer.callback(told)
+    def _answer_all(self, report: str) -> None:
+        waiting, self._waiting = self._waiting, []
+        for answer in waiting:
+            answer.callback(report)
 
     def _end(self, name: str) -> None:
-        """End what nobody wants any more; who says so again and again need not wait for it."""
+        """End a job that is not wanted any more; returns at once, and may be called repeatedly."""
         if _NAME.fullmatch(name) and name not in self._ending:
             self._ending.add(name)
-            ended = self._apart(end_named, self._work, name).addErrback(log_failure)
-            ended.addBoth(lambda _: self._ending.discard(name))
+            ended = self._in_thread(end_named, self._work, name).addErrback(log_failure)
+            in_background(ended.addBoth(lambda _: self._ending.discard(name)))
 
 
 def measure_status(work: Path) -> str:
-    """Look at the machine that a directory for jobs is on."""
+    """Return the status of the machine with a directory of jobs, as JSON."""
     jobs = {}
     for name, fingerprint, age, needs in jobs_here(work):
         takes = None if needs is None else resources_for(needs.memory, needs.disk)
         jobs[fingerprint] = RunningJob(name=name, age=age, takes=takes)
-    look = WorkerStatus(memory=read_memory().total, disk=disk_here(work), jobs=jobs)
-    return msgspec.json.encode(look).decode()
+    status = WorkerStatus(memory=read_memory().total, disk=disk_here(work), jobs=jobs)
+    return msgspec.json.encode(status).decode()
 
 
-def _unknown(why: Any) -> str:
-    log.err(why, "this machine can't be looked at")
+def _no_report(why: Failure) -> str:
+    log.err(why, "the status of this machine can't be measured")
     return ""

@@ -1,38 +1,35 @@
-"""The command that follows a job: an order and events in, lines for people out."""
-
-from typing import Any
+"""The remote command that follows a job: a job specification and events in, readable lines out."""
 
 from buildbot.process.remotecommand import RemoteShellCommand
 
 from torchyard_farm.web.job_log import JobLog
 
 LOG = "log"
-"""What the job's own log is called in the web interface."""
+"""Name of the job's own log in the web interface."""
 
-_MOST = 16 << 20
-"""Letters of a job's log that the master keeps: the whole one is with the result, in the store."""
-
+_LOG_LIMIT = 16 << 20
+"""Characters of a job's log that the master keeps; the store has the whole log."""
 
 _BLOCK = 1 << 17
-"""Letters of an order in one piece: Buildbot's protocol refuses pieces of more than 640 kB."""
+"""Characters of a specification in one string: Buildbot's protocol refuses more than 640 kB."""
 
 
 class FollowCommand(RemoteShellCommand):
-    """`torchyard run --json`: what it prints is heard by a story, which tells it to the log.
+    """Runs `torchyard run --json`, and writes its events to the log as a `JobLog` renders them.
 
-    The worker writes the order before it begins (`worker/commands.py`): so there is one command.
+    The specification goes with the command, and the worker writes it (`worker/commands.py`).
     """
 
-    def __init__(self, story: JobLog, order: str, **options: Any) -> None:
+    def __init__(self, job_log: JobLog, order: str, **options: object) -> None:
         super().__init__(**options)
         self.args["order"] = [order[i : i + _BLOCK] for i in range(0, len(order), _BLOCK)]
-        self._story = story
-        self._room = _MOST
+        self._job_log = job_log
+        self._room = _LOG_LIMIT
 
     async def add_stdout_lines(self, data: str, is_flushed: bool) -> None:  # noqa: FBT001 - Buildbot's
-        before = self._story.now
-        lines = self._story.hear(data)
-        if self._story.now != before:
+        before = self._job_log.activity
+        lines = self._job_log.feed(data)
+        if self._job_log.activity != before:
             self.step.updateSummary()
         if lines:
             await super().add_stdout_lines(lines, is_flushed)

@@ -1,81 +1,88 @@
-"""A build of one job: its worker may be lost at any moment, and the database is asked seldom."""
+"""A build of one job: its worker may be lost at any moment, and it needs few queries.
+
+Defects of Buildbot 4.3 (`process/build.py`): a build never ends if its worker is lost while it is
+prepared, or with an error; nor if it is cancelled between being chosen and being started.
+"""
 
 import json
-from collections.abc import Generator
-from typing import Any, ClassVar
+from typing import ClassVar
 
+import sqlalchemy as sa
 from buildbot.process.build import Build
+from buildbot.process.builder import Builder
+from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.results import CANCELLED, EXCEPTION, RETRY
+from buildbot.process.workerforbuilder import AbstractWorkerForBuilder
 from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.master.buildbot_fixes.virtual_builders import virtual_builder_id
 from torchyard_farm.master.db.attempts_db import ATTEMPT, VERDICT, AttemptHistory
 from torchyard_farm.scheduling.attempts import AttemptVerdict, attempt_number
+from torchyard_farm.twisted_tools import async_to_deferred
 
 
 class JobBuild(Build):
-    """Buildbot never ends a build whose worker is lost while it is prepared, or with an error.
-
-    Nor one that is cancelled between the moment when it is chosen and that when it begins.
-    """
+    """A build that always ends."""
 
     _pages: ClassVar[dict[str, int]] = {}
-    """The cells' pages that are known already: their words need not be written again."""
+    """Virtual builders that are known: their tags need not be written again."""
 
-    def __init__(self, requests: list[Any], builder: Any, tries: AttemptHistory) -> None:
+    def __init__(
+        self, requests: list[BuildRequest], builder: Builder, attempts: AttemptHistory
+    ) -> None:
         super().__init__(requests, builder)
-        self._tries = tries
+        self._attempts = attempts
 
-    @defer.inlineCallbacks
-    def startBuild(self, workerforbuilder: Any) -> Generator[Any, Any, None]:
+    @async_to_deferred
+    async def startBuild(self, workerforbuilder: AbstractWorkerForBuilder) -> None:
         try:
-            yield super().startBuild(workerforbuilder)
-        except Exception:  # noqa: BLE001 - whatever it is, nobody else would try the job again
-            log.err(None, "a build could not begin, and is tried again")
-            step = self._preparation_step and self._preparation_step.stepid
+            await super().startBuild(workerforbuilder)
+        except Exception:  # noqa: BLE001 - whatever it is, the job would never be retried
+            log.err(None, "a build could not start, and is retried")
+            step = self._preparation_step.stepid if self._preparation_step else None
             if step is not None:
-                yield self.master.data.updates.finishStep(step, RETRY, hidden=False)
-            yield self.buildFinished(["worker", "lost"], RETRY)
+                await self.master.data.updates.finishStep(step, RETRY, hidden=False)
+            await self.buildFinished(["worker", "lost"], RETRY)
         else:
             if self.stopped and self._preparation_step is None:
-                yield self.buildFinished(["cancelled"], CANCELLED)
+                await self.buildFinished(["cancelled"], CANCELLED)
 
-    def buildFinished(self, text: list[str], results: int) -> Any:
+    def buildFinished(self, text: list[str], results: int) -> defer.Deferred[None]:
         is_lost = self.workerforbuilder.worker is None
-        if (results == EXCEPTION and is_lost) or (
-            results == CANCELLED and self._is_only_stopping()
-        ):
+        if (results == EXCEPTION and is_lost) or (results == CANCELLED and self._is_shutdown()):
             self.results = results = RETRY  # else the worse of the two counts
         return super().buildFinished(text, results)
 
-    def _is_only_stopping(self) -> bool:
-        """Whether the master stops just when a job begins; Buildbot would cancel it for good."""
+    def _is_shutdown(self) -> bool:
+        """Return whether only the master's shutdown cancelled a job, which then has to resume."""
         is_unwanted = self.getProperty(VERDICT) == AttemptVerdict.ENDED.value
         return self.master.botmaster.shuttingDown and not is_unwanted
 
-    @defer.inlineCallbacks
-    def getBuilderId(self) -> Generator[Any, Any, int]:
+    @async_to_deferred
+    async def getBuilderId(self) -> int:
         page = self.getProperty(self.VIRTUAL_BUILDERNAME_PROP)
         if page not in self._pages:
-            self._pages[page] = yield virtual_builder_id(self.master, page)
+            self._pages[page] = await virtual_builder_id(self.master, page)
         return self._pages[page]
 
-    @defer.inlineCallbacks
-    def _setup_locks(self) -> Generator[Any, Any, None]:
-        """Buildbot calls this when all properties are known, and then writes one after the other.
+    @async_to_deferred
+    async def _setup_locks(self) -> None:
+        """Write all properties in one query.
 
-        It leaves alone those that are there: so all are written at once before.
+        Buildbot calls this when all properties are known, and then writes those that are not in the
+        table yet, one query for each.
         """
-        yield super()._setup_locks()
-        if self.workerforbuilder.worker.conn is not None:
+        await super()._setup_locks()
+        worker = self.workerforbuilder.worker
+        if worker is not None and worker.conn is not None:
             self.setupWorkerProperties(self.workerforbuilder)
-        attempt = attempt_number((yield self._tries.read(self.master, self.requests[0].id)))
-        if attempt > 1:
+        attempts = await self._attempts.read(self.master, self.requests[0].id)
+        if (attempt := attempt_number(attempts)) > 1:
             self.setProperty(ATTEMPT, attempt, "tries")
-        yield self.master.db.pool.do_with_transaction(self._write_properties)
+        await self.master.db.pool.do_with_transaction(self._write_properties)
 
-    def _write_properties(self, connection: Any) -> None:
+    def _write_properties(self, connection: sa.Connection) -> None:
         rows = [
             {"buildid": self.buildid, "name": name, "value": json.dumps(value), "source": source}
             for name, (value, source) in self.getProperties().asDict().items()

@@ -1,67 +1,70 @@
-"""Offers a job that was tried before to the right machines, and not too soon.
+"""Offers a job that was attempted before to the right machines, and not too soon.
 
-Nor before its inputs are there again, if they are being made once more.
+Nor is it offered before its inputs are there again, if they are being rebuilt.
 """
 
-from collections.abc import Generator
-from typing import Any
-
-from twisted.internet import defer
+from buildbot.master import BuildMaster
+from buildbot.process.builder import Builder
+from buildbot.process.buildrequest import BuildRequest
+from buildbot.process.properties import Properties
+from buildbot.process.workerforbuilder import AbstractWorkerForBuilder
 
 from torchyard.errors import TorchyardError
 from torchyard_farm.master.builds import MACHINE
 from torchyard_farm.master.db.attempts_db import AttemptHistory
 from torchyard_farm.master.dispatch.wakeups import Wakeups
-from torchyard_farm.master.peers.peers import find_plan
+from torchyard_farm.master.peers.plan_sync import find_plan
 from torchyard_farm.master.plans.submit import unfinished_inputs
 from torchyard_farm.scheduling.attempts import AttemptVerdict, RetryLimits
 from torchyard_farm.scheduling.plans import Plans
 from torchyard_farm.scheduling.retry_delay import Offer, retry_delay
+from torchyard_farm.twisted_tools import async_to_deferred
 
 
 class RetryPolicy:
-    """What Buildbot asks before it starts a build: `canStartBuild` of all builders."""
+    """The `canStartBuild` of all builders, which Buildbot calls before it starts a build."""
 
-    def __init__(self, limits: RetryLimits, tries: AttemptHistory, plans: Plans) -> None:
+    def __init__(self, limits: RetryLimits, attempts: AttemptHistory, plans: Plans) -> None:
         self._limits = limits
-        self._tries = tries
+        self._attempts = attempts
         self._plans = plans
         self._started: float | None = None
-        self._reminders = Wakeups()
+        self._wakeups = Wakeups()
 
-    def begin(self) -> None:
-        """Begin the time of grace, now or anew: another master is gone, and its workers come."""
+    def restart_grace(self) -> None:
+        """Start the grace period again: another master is gone, and its workers will connect."""
         self._started = None
-        self._tries.forget_all()
+        self._attempts.forget_all()
 
-    @defer.inlineCallbacks
-    def __call__(
-        self, builder: Any, worker_for_builder: Any, request: Any
-    ) -> Generator[Any, Any, bool]:
-        machine = _machine(worker_for_builder)  # which may be lost while something is read
+    @async_to_deferred
+    async def __call__(
+        self, builder: Builder, worker_for_builder: AbstractWorkerForBuilder, request: BuildRequest
+    ) -> bool:
+        machine = _machine(worker_for_builder)  # read first: the worker may be lost meanwhile
         now = builder.master.reactor.seconds()
         if self._started is None:
             self._started = now
-        tries = yield self._tries.known(builder.master, request.id)
-        there = {_machine(other) for other in builder.workers}
-        scene = Offer(there, now, now - self._started)
-        wait = retry_delay(machine, tries, scene, self._limits)
-        if not wait and tries and tries[-1].verdict is AttemptVerdict.AGAIN:
-            is_lacking = yield self._is_lacking(builder.master, request.properties)
+        attempts = await self._attempts.known(builder.master, request.id)
+        able = {_machine(other) for other in builder.workers}
+        offer = Offer(able, now, now - self._started)
+        wait = retry_delay(machine, attempts, offer, self._limits)
+        if not wait and attempts and attempts[-1].verdict is AttemptVerdict.AGAIN:
+            is_lacking = await self._lacks_inputs(builder.master, request.properties)
             wait = self._limits.pause if is_lacking else wait
         if wait:
-            self._reminders.ask_again(builder, now + wait)
+            self._wakeups.schedule(builder, now + wait)
         return not wait
 
-    @defer.inlineCallbacks
-    def _is_lacking(self, master: Any, told: Any) -> Generator[Any, Any, bool]:
-        """Whether something that a job is made from is being made again."""
+    async def _lacks_inputs(self, master: BuildMaster, properties: Properties) -> bool:
+        """Return whether an input of a job is being rebuilt."""
         try:
-            plan = yield find_plan(master, self._plans, told.getProperty("plan"))
-        except TorchyardError:  # its step will tell
+            plan = await find_plan(master, self._plans, properties.getProperty("plan"))
+        except TorchyardError:  # the job's own step reports it
             return False
-        return bool((yield unfinished_inputs(master, plan, told.getProperty("job"))))
+        return bool(await unfinished_inputs(master, plan, properties.getProperty("job")))
 
 
-def _machine(worker_for_builder: Any) -> str:
-    return worker_for_builder.worker.properties.getProperty(MACHINE)
+def _machine(worker_for_builder: AbstractWorkerForBuilder) -> str:
+    assert worker_for_builder.worker is not None  # noqa: S101 - Buildbot lists connected ones
+    name: str = worker_for_builder.worker.properties.getProperty(MACHINE)
+    return name

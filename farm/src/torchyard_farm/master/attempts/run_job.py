@@ -1,8 +1,6 @@
 """The one step of every build: `torchyard run` of one job."""
 
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 from buildbot.process.buildstep import (
@@ -12,12 +10,13 @@ from buildbot.process.buildstep import (
 )
 from buildbot.process.results import CANCELLED, FAILURE, RETRY, SUCCESS
 from twisted.internet import defer
+from twisted.python.failure import Failure
 
 from torchyard.errors import MISSING
 from torchyard.model.job_spec import ORDER, short_name
 from torchyard_farm.master.attempts.follow_command import LOG, FollowCommand
 from torchyard_farm.master.db.attempts_db import VERDICT, AttemptHistory
-from torchyard_farm.master.peers.peers import find_plan
+from torchyard_farm.master.peers.plan_sync import find_plan
 from torchyard_farm.master.plans.submit import resubmit_inputs
 from torchyard_farm.scheduling.attempts import (
     FINAL_VERDICTS,
@@ -28,8 +27,8 @@ from torchyard_farm.scheduling.attempts import (
     final_verdict,
     judge_exit,
 )
-from torchyard_farm.scheduling.plans import Plans, plan_url
-from torchyard_farm.twisted_tools import CONNECTION_LOST
+from torchyard_farm.scheduling.plans import FarmPlan, Plans, plan_url
+from torchyard_farm.twisted_tools import CONNECTION_LOST, async_to_deferred
 from torchyard_farm.web.job_log import JobLog
 
 _RESULTS = {
@@ -43,77 +42,82 @@ _RESULTS = {
     AttemptVerdict.QUARANTINED: FAILURE,
 }
 
+_WORKDIR = "."
 _WORK = "../../work"
 _JOB = ("--order", ORDER, "--work", _WORK)
-"""Commands run in a directory for each agent and builder, which has one job at a time; the work of
-a machine is in one for all."""
+"""Commands run in a directory for each worker and builder, which has one job at a time; all jobs of
+a machine run in one directory, `_WORK`."""
 
 _OPTIONS = {
-    "workdir": ".",
+    "workdir": _WORKDIR,
     "timeout": None,
     "logEnviron": False,
     "interruptSignal": "TERM",
-    "env": {"COLUMNS": "1000"},  # a log is as wide as its page
+    "env": {"COLUMNS": "1000"},  # lines of a log are not wrapped
 }
 
 
 class RunJob(BuildStep):
-    """Sends the order of a job to the worker, and follows it there.
+    """Sends the specification of a job to a worker, and follows the job there.
 
-    The job itself outlives the connection, the worker's agent and the master. Sent once more to
-    the same machine it is found there; sent to another one, that waits for its result.
+    The job itself outlives the connection, the worker process and the master. If it is sent to the
+    same machine again, it is found there; another machine waits for its result.
     """
 
     name = "run"
     haltOnFailure = True
     flunkOnFailure = True
 
-    def __init__(self, folder: str, limits: RetryLimits, tries: AttemptHistory) -> None:
+    def __init__(self, folder: str, limits: RetryLimits, attempts: AttemptHistory) -> None:
         self._plans = Plans(Path(folder))
         self._limits = limits
-        self._tries = tries
+        self._attempts = attempts
         self._is_unwanted = False
-        self._story = JobLog("")
-        super().__init__(workdir=_OPTIONS["workdir"])
+        self._job_log = JobLog("")
+        super().__init__(workdir=_WORKDIR)
 
-    def interrupt(self, reason: Any) -> Any:
-        """Stop: a person wants it, the connection is gone, or the master stops."""
+    def interrupt(self, reason: str | Failure) -> defer.Deferred[None]:
+        """Stop: a user wants it, the connection is lost, or the master shuts down."""
         if isinstance(reason, str) and not self.master.botmaster.shuttingDown:
             self._is_unwanted = True
         return super().interrupt(reason)
 
-    @defer.inlineCallbacks
-    def run(self) -> Generator[Any, Any, int]:
+    @async_to_deferred
+    async def run(self) -> int:
         request = self.build.requests[0].id
-        tries = yield self._tries.read(self.master, request)
-        verdict = final_verdict(tries, self._limits)
+        attempts = await self._attempts.read(self.master, request)
+        verdict = final_verdict(attempts, self._limits)
         if verdict is None:
-            verdict = yield self._try()
-            now = self.master.reactor.seconds()
-            tries.append(Attempt(self.getProperty("machine"), verdict, now))
-            if verdict is AttemptVerdict.AGAIN:
-                verdict = final_verdict(tries, self._limits) or verdict
-            if verdict is AttemptVerdict.AGAIN and self._story.reason == MISSING:
-                yield resubmit_inputs(self.master, (yield self._plan()), self.getProperty("job"))
-            if verdict is AttemptVerdict.ENDED:
-                self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
-        if verdict is not AttemptVerdict.GOOD:  # each costs a question to the database
+            verdict = await self._attempt(attempts)
+        if verdict is not AttemptVerdict.GOOD:  # each costs a query
             self.setProperty(VERDICT, verdict.value, "run")
-            yield self.addURL(
+            await self.addURL(
                 "plan", plan_url(self.master.config.buildbotURL, self.getProperty("plan"))
             )
         if verdict in FINAL_VERDICTS:
-            self.descriptionDone = explain_verdict(verdict, tries)
+            self.descriptionDone = explain_verdict(verdict, attempts)
         if _RESULTS[verdict] == RETRY or self.build.conn is None:
-            self._tries.remember(request, tries)
+            self._attempts.remember(request, attempts)
         else:
-            self._tries.forget(request)
+            self._attempts.forget(request)
         return _RESULTS[verdict]
 
-    @defer.inlineCallbacks
-    def _try(self) -> Generator[Any, Any, AttemptVerdict]:
+    async def _attempt(self, attempts: list[Attempt]) -> AttemptVerdict:
+        """Run the job, append the attempt to those before, and return the verdict."""
+        verdict = await self._run_and_judge()
+        now = self.master.reactor.seconds()
+        attempts.append(Attempt(self.getProperty("machine"), verdict, now))
+        if verdict is AttemptVerdict.AGAIN:
+            verdict = final_verdict(attempts, self._limits) or verdict
+        if verdict is AttemptVerdict.AGAIN and self._job_log.reason == MISSING:
+            await resubmit_inputs(self.master, await self._plan(), self.getProperty("job"))
+        if verdict is AttemptVerdict.ENDED:
+            self.build.addStepsAfterCurrentStep([get_factory_from_step_or_factory(EndJob())])
+        return verdict
+
+    async def _run_and_judge(self) -> AttemptVerdict:
         try:
-            code = yield self._run_there()
+            code = await self._run_remotely()
         except CONNECTION_LOST:
             code, lost = None, True
         else:
@@ -123,24 +127,24 @@ class RunJob(BuildStep):
         stopping = self.master.botmaster.shuttingDown
         return judge_exit(
             code,
-            reason=self._story.reason,
+            reason=self._job_log.reason,
             lost=lost,
             unwanted=self._is_unwanted,
             stopping=stopping,
         )
 
-    def _plan(self) -> Any:
-        return find_plan(self.master, self._plans, self.getProperty("plan"))
+    async def _plan(self) -> FarmPlan:
+        return await find_plan(self.master, self._plans, self.getProperty("plan"))
 
-    @defer.inlineCallbacks
-    def _run_there(self) -> Generator[Any, Any, int | None]:
-        plan = yield self._plan()
+    async def _run_remotely(self) -> int | None:
+        """Run the job on the worker, and return its exit code."""
+        plan = await self._plan()
         order = plan.order(self.getProperty("job"))
-        kept = self.getProperty("copies")
-        copies = ("--copies", kept) if kept else ()
-        self._story = JobLog(order.task.id)
+        limit = self.getProperty("copies")
+        copies = ("--copies", limit) if limit else ()
+        self._job_log = JobLog(order.task.id)
         command = FollowCommand(
-            self._story,
+            self._job_log,
             msgspec.json.encode(order).decode(),
             command=[
                 "torchyard",
@@ -155,23 +159,22 @@ class RunJob(BuildStep):
             logfiles={LOG: f"{_WORK}/{short_name(order.task.stage, order.task.fingerprint)}/log"},
             **_OPTIONS,
         )
-        command.useLog((yield self.addLog("stdio")))
+        command.useLog(await self.addLog("stdio"))
         command.useLogDelayed(LOG, lambda _: self.addLog(LOG), closeWhenFinished=True)
-        yield self.runCommand(command)
-        code: int | None = command.rc
-        return code
+        await self.runCommand(command)
+        return command.rc
 
     def getCurrentSummary(self) -> dict[str, str]:
-        return {"step": self._story.now or "starting"}
+        return {"step": self._job_log.activity or "starting"}
 
     def getResultSummary(self) -> dict[str, str]:
-        if self._story.summary and not self.descriptionDone:
-            return {"step": self._story.telling, "build": self._story.headline}
+        if self._job_log.summary and not self.descriptionDone:
+            return {"step": self._job_log.details, "build": self._job_log.headline}
         return super().getResultSummary()
 
 
 class EndJob(ShellMixin, BuildStep):
-    """Ends a job that somebody wanted to end: until then only who follows it was stopped."""
+    """Ends a job that a user cancelled: until here only the process that follows it was stopped."""
 
     name = "end"
     alwaysRun = True
@@ -179,8 +182,8 @@ class EndJob(ShellMixin, BuildStep):
     def __init__(self) -> None:
         super().__init__(**self.setupShellMixin(_OPTIONS))
 
-    @defer.inlineCallbacks
-    def run(self) -> Generator[Any, Any, int]:
-        command = yield self.makeRemoteShellCommand(command=["torchyard", "cancel", *_JOB])
-        yield self.runCommand(command)
+    @async_to_deferred
+    async def run(self) -> int:
+        command = await self.makeRemoteShellCommand(command=["torchyard", "cancel", *_JOB])
+        await self.runCommand(command)
         return command.results()

@@ -1,33 +1,34 @@
-"""Lets the master live through a restart of PostgreSQL.
+"""Keeps the master running while PostgreSQL restarts.
 
-Buildbot (`db/enginestrategy.py`) reconnects to MySQL only.
+Defect of Buildbot 4.3 (`db/enginestrategy.py`): it reconnects to MySQL only.
 """
 
 import time
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from buildbot.util.service import BuildbotService
-from twisted.internet import defer
+from sqlalchemy.engine.interfaces import DBAPIConnection
 from twisted.python import log
+
+from torchyard_farm.twisted_tools import async_to_deferred
 
 _PAUSE = 0.5
 _PATIENCE = 24 * 3600
-"""Seconds that a broken database may take to come back: as long as Buildbot gives MySQL."""
+"""Seconds that the database may be unavailable: as long as Buildbot waits for MySQL."""
 
 
 class DatabaseRetry(BuildbotService):
-    """Whoever asks the database while it is away waits for it."""
+    """Makes queries wait while the database is unavailable."""
 
     name = "database"
 
     def checkConfig(self) -> None:
         pass
 
-    @defer.inlineCallbacks
-    def reconfigService(self) -> Generator[Any, Any, None]:
-        yield super().reconfigService()
+    @async_to_deferred
+    async def reconfigService(self) -> None:
+        await super().reconfigService()
         engine = self.master.db.pool.engine
         if engine.dialect.name == "postgresql" and not sa.event.contains(
             engine, "do_connect", _connect
@@ -36,8 +37,10 @@ class DatabaseRetry(BuildbotService):
             engine.should_retry = _should_retry
 
 
-def _connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
-    """Connect, in one of the threads that wait for the database."""
+def _connect(
+    dialect: sa.Dialect, _record: object, args: Sequence[str], options: Mapping[str, object]
+) -> DBAPIConnection:
+    """Connect, in one of the database threads; retry until the database is back."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -45,10 +48,10 @@ def _connect(dialect: Any, _record: Any, args: Any, options: Any) -> Any:
         except dialect.loaded_dbapi.OperationalError as error:
             if time.monotonic() > until:
                 raise
-            log.msg(f"the database is away: {error}")
+            log.msg(f"the database is unavailable: {error}")
             time.sleep(_PAUSE)
 
 
 def _should_retry(error: sa.exc.OperationalError) -> bool:
-    """Whether a request failed with its connection, and nothing else."""
+    """Return whether a query failed only because its connection was lost."""
     return error.connection_invalidated

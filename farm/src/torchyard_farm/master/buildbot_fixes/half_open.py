@@ -1,30 +1,33 @@
-"""Workers whose connection was lost before it was all made, or with its master.
+"""Half-open connections of workers.
 
-Buildbot is not told of its end then: the worker seems to be there for ever, and in the first case
-cannot connect again, as it seems to be there.
+Defect of Buildbot 4.3 (`worker/manager.py`, `worker/protocols/base.py`): a connection that is lost
+before the worker is attached, or with its master, is never reported as lost. The worker stays
+"connected" for ever, and in the first case can't connect again.
 """
 
-from typing import Any
-
 import sqlalchemy as sa
+from buildbot.db.model import Model
+from buildbot.worker.manager import WorkerManager
 from twisted.python import log
 
 
-def forget_connections(connection: Any, model: Any, masters: sa.Select[Any]) -> None:
-    """Forget which workers were connected to some masters, when these were killed."""
+def forget_connections(
+    connection: sa.Connection, model: type[Model], masters: sa.Select[int]
+) -> None:
+    """Delete the records of workers connected to masters that were killed."""
     known = model.connected_workers
     connection.execute(known.delete().where(known.c.masterid.in_(masters)))
 
 
-def drop_half_open(manager: Any) -> None:
-    """Let go of connections that are gone, and end those that came when the worker seemed there."""
+def drop_half_open(manager: WorkerManager) -> None:
+    """Detach connections that are lost, and abort those that no worker was attached to."""
     for name, connection in list(manager.connections.items()):
         worker = manager.workers.get(name)
         if worker is not None and worker.conn is not connection and connection.mind is not None:
-            log.msg(f"worker {name} is connected, but nobody talks to it: it has to connect anew")
+            log.msg(f"worker {name} is connected but not attached: it has to connect again")
             connection.mind.broker.transport.abortConnection()
     for worker in list(manager.workers.values()):
-        mind = getattr(worker.conn, "mind", None)
-        if mind is not None and mind.broker.disconnected:
+        mind = getattr(worker.conn, "mind", None)  # connections of local workers have none
+        if worker.conn is not None and mind is not None and mind.broker.disconnected:
             log.msg(f"worker {worker.name} was lost while it connected")
             worker.conn.detached(mind)

@@ -1,51 +1,50 @@
-"""Jobs that this master has claimed, and that none of its builds does.
+"""Requests that this master has claimed without starting a build.
 
-Buildbot claims a job before it begins a build. If it is disturbed between the two, as by a restart
-of its database, it never comes back to the job.
+Defect of Buildbot 4.3 (`process/buildrequestdistributor.py`): it claims a request before it starts
+the build. If that is interrupted, as by a restart of the database, the claim is never released.
 """
 
-from collections.abc import Generator
-from typing import Any
-
 import sqlalchemy as sa
-from twisted.internet import defer
+from buildbot.db.model import Model
+from buildbot.master import BuildMaster
 from twisted.python import log
 
 from torchyard_farm.master.builds import current_builds
+from torchyard_farm.twisted_tools import async_to_deferred
 
 _PATIENCE = 60.0
-"""Seconds that a job may be in no build, as it just begins or ends ..."""
+"""Seconds that a claimed request may be without a build, as it is just starting or ending ..."""
 
-_LOOKS = 3
-"""... and looks: while a master stands still, or its database is away, nothing begins."""
+_SIGHTINGS = 3
+"""... and times it must be seen so: nothing starts while a master or its database is suspended."""
 
 
 class StaleClaims:
-    """Gives such jobs back to the queue."""
+    """Releases such claims."""
 
     def __init__(self) -> None:
-        self._looks: dict[int, list[float]] = {}
+        self._seen: dict[int, list[float]] = {}
 
-    @defer.inlineCallbacks
-    def give_back(self, master: Any) -> Generator[Any, Any, None]:
-        claimed = yield master.db.pool.do(_read_claimed, master.db.model, master.masterid)
+    @async_to_deferred
+    async def release(self, master: BuildMaster) -> None:
+        claimed = await master.db.pool.do(_read_claimed, master.db.model, master.masterid)
         builds = current_builds(master)
         idle = claimed - {request.id for build in builds for request in build.requests}
         now = master.reactor.seconds()
-        self._looks = {request: [*self._looks.get(request, ()), now] for request in sorted(idle)}
-        found = [
+        self._seen = {request: [*self._seen.get(request, ()), now] for request in sorted(idle)}
+        stale = [
             request
-            for request, looks in self._looks.items()
-            if len(looks) >= _LOOKS and now - looks[0] > _PATIENCE
+            for request, seen in self._seen.items()
+            if len(seen) >= _SIGHTINGS and now - seen[0] > _PATIENCE
         ]
-        if found:
-            log.msg(f"requests {found} were claimed, and nobody does them: they are given back")
-            for request in found:
+        if stale:
+            log.msg(f"requests {stale} were claimed and never started: their claims are released")
+            for request in stale:
                 master.botmaster.remove_in_progress_buildrequest(request)
-            yield master.data.updates.unclaimBuildRequests(found)
+            await master.data.updates.unclaimBuildRequests(stale)
 
 
-def _read_claimed(connection: Any, model: Any, master: int) -> set[int]:
+def _read_claimed(connection: sa.Connection, model: type[Model], master: int) -> set[int]:
     requests, claims = model.buildrequests, model.buildrequest_claims
     query = (
         sa.select(requests.c.id)

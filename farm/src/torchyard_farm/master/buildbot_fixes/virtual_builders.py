@@ -1,50 +1,47 @@
-"""The pages of cells: to Buildbot, each is a builder for which no worker works.
+"""Virtual builders: history pages, one for each cell, that no worker works for.
 
-A farm has thousands of them. Whenever Buildbot looks at one builder it reads the words of all, and
-it does so several times for each job: what is here takes the place of that.
+Defect of Buildbot 4.3 (`db/builders.py`): `getBuilder` reads the tags of all builders to return
+one, several times for each job. A farm has thousands of virtual builders.
 """
-
-from collections.abc import Generator
-from typing import Any
 
 import sqlalchemy as sa
 from buildbot.db.builders import BuilderModel
+from buildbot.db.model import Model
+from buildbot.master import BuildMaster
 from twisted.internet import defer
 
-_WORD = "_virtual_"
-"""The word by which Buildbot's web pages know such a builder."""
+_TAG = "_virtual_"
+"""The tag by which Buildbot's web pages recognize a virtual builder."""
 
 
-def read_single_builders(master: Any) -> None:
-    """Let Buildbot read what it wants to know of one builder, and no more."""
+def read_single_builders(master: BuildMaster) -> None:
+    """Let Buildbot read one builder only when it asks for one."""
 
-    def get_builder(builderid: int) -> Any:
+    def get_builder(builderid: int) -> defer.Deferred[BuilderModel | None]:
         return master.db.pool.do(read_builder, master.db.model, builderid)
 
     master.db.builders.getBuilder = get_builder
 
 
-@defer.inlineCallbacks
-def virtual_builder_id(master: Any, name: str) -> Generator[Any, Any, int]:
-    """Find the page of a cell, or make it; its number."""
-    number: int = yield master.data.updates.findBuilderId(name)
-    nothing = (None, None, None, None)
-    yield master.db.builders.updateBuilderInfo(number, *nothing, [_WORD])
+async def virtual_builder_id(master: BuildMaster, name: str) -> int:
+    """Return the number of a virtual builder, which is created if it is new."""
+    number = await master.data.updates.findBuilderId(name)
+    await master.db.builders.updateBuilderInfo(number, None, None, None, None, [_TAG])
     return number
 
 
-def read_builder(connection: Any, model: Any, number: int) -> BuilderModel | None:
-    """Read a builder with its words, and the masters that have it."""
+def read_builder(connection: sa.Connection, model: type[Model], number: int) -> BuilderModel | None:
+    """Read a builder with its tags and masters, or None."""
     builders, masters = model.builders, model.builder_masters
     row = connection.execute(sa.select(builders).where(builders.c.id == number)).first()
     if row is None:
         return None
-    words = (
+    tags = (
         sa.select(model.tags.c.name)
         .join(model.builders_tags, model.builders_tags.c.tagid == model.tags.c.id)
         .where(model.builders_tags.c.builderid == number)
     )
-    having = sa.select(masters.c.masterid).where(masters.c.builderid == number)
+    owners = sa.select(masters.c.masterid).where(masters.c.builderid == number)
     return BuilderModel(
         id=row.id,
         name=row.name,
@@ -52,6 +49,6 @@ def read_builder(connection: Any, model: Any, number: int) -> BuilderModel | Non
         description_format=row.description_format,
         description_html=row.description_html,
         projectid=row.projectid,
-        tags=list(connection.execute(words).scalars()),
-        masterids=list(connection.execute(having.order_by(masters.c.masterid)).scalars()),
+        tags=list(connection.execute(tags).scalars()),
+        masterids=list(connection.execute(owners.order_by(masters.c.masterid)).scalars()),
     )

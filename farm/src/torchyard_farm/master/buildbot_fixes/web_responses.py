@@ -1,13 +1,18 @@
-"""How the web server answers: whole, and so that other sites get nowhere."""
+"""Responses of the web server: written whole, and with headers that protect against other sites.
+
+Defect of Buildbot 4.3 (`www/rest.py`): it writes JSON in pieces from a thread, which Twisted does
+not allow, and pieces get lost. Nor does it set security headers or cookie attributes.
+"""
 
 from collections.abc import Iterator
+from functools import partial
 from json import JSONEncoder
-from typing import Any
 
 from buildbot.www.rest import V2RootResource
 from buildbot.www.service import BuildbotSite
-from twisted.internet import reactor
 from twisted.web.server import Request
+
+from torchyard_farm.twisted_tools import global_reactor
 
 _HEADERS = {
     b"content-security-policy": b"frame-ancestors 'self'; form-action 'self'; base-uri 'self'",
@@ -18,44 +23,45 @@ _HEADERS = {
 
 
 class HardenedRequest(Request):
-    """A request whose answer can't be put into another site's page, nor its cookie taken there."""
+    """A request with security headers, whose cookies are for this site only."""
 
     is_behind_tls = False
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         for name, value in _HEADERS.items():
             self.responseHeaders.setRawHeaders(name, [value])
 
-    def addCookie(self, *args: Any, **kwargs: Any) -> None:
-        careful = {"httpOnly": True, "sameSite": b"lax", "secure": self.is_behind_tls}
-        super().addCookie(*args, **(kwargs | careful))
+    def addCookie(self, *args: object, **kwargs: object) -> None:
+        hardened = {"httpOnly": True, "sameSite": b"lax", "secure": self.is_behind_tls}
+        super().addCookie(*args, **(kwargs | hardened))
 
 
 def harden_web_server(*, is_behind_tls: bool) -> None:
-    """Let the web server of this process answer so."""
+    """Use hardened requests and whole responses in this process's web server."""
     HardenedRequest.is_behind_tls = is_behind_tls
     BuildbotSite.requestFactory = HardenedRequest
     V2RootResource._write_json_data = staticmethod(_write_whole)  # noqa: SLF001 - no other way
 
 
-def _write_whole(request: Any, encoder: JSONEncoder, data: object) -> None:
-    """Spell an answer in a thread, and write it in the one that has the connections.
-
-    Buildbot writes it in the former, piece by piece, and some of them get lost.
-    """
-    body = "".join(_while_wanted(request, encoder.iterencode(data))).encode()
-    reactor.callFromThread(_write, request, body)
+def _write_whole(request: Request, encoder: JSONEncoder, data: object) -> None:
+    """Encode a response in this thread, and write it in the reactor's."""
+    body = "".join(_while_connected(request, encoder.iterencode(data))).encode()
+    global_reactor().callFromThread(partial(_write, request, body))
 
 
-def _while_wanted(request: Any, pieces: Iterator[str]) -> Iterator[str]:
+def _while_connected(request: Request, pieces: Iterator[str]) -> Iterator[str]:
     for piece in pieces:
-        if request.channel is None:
+        if not _is_connected(request):
             return
         yield piece
 
 
-def _write(request: Any, body: bytes) -> None:
-    if not request.finished and request.channel is not None:
+def _is_connected(request: Request) -> bool:
+    return request.channel is not None
+
+
+def _write(request: Request, body: bytes) -> None:
+    if not request.finished and _is_connected(request):
         request.setHeader(b"content-length", str(len(body)).encode())
         request.write(b"" if request.method == b"HEAD" else body)

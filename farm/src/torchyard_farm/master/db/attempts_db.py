@@ -1,75 +1,77 @@
-"""What is known of the tries of jobs: each is a build of Buildbot's, whose properties tell it."""
+"""The attempts of jobs, as Buildbot's database records them: each is a build with properties."""
 
 import json
-from collections.abc import Generator
-from typing import Any
+from collections.abc import Mapping
 
 import sqlalchemy as sa
-from twisted.internet import defer
+from buildbot.db.model import Model
+from buildbot.master import BuildMaster
 
 from torchyard_farm.master.builds import MACHINE
 from torchyard_farm.scheduling.attempts import Attempt, AttemptVerdict
+from torchyard_farm.twisted_tools import async_to_deferred
 
 VERDICT = "verdict"
-"""The property of a build that tells how it ended, unless well; the master's death leaves none."""
+"""Property of a build that did not succeed: how it ended. Builds of a killed master have none."""
 
 ATTEMPT = "attempt"
-"""The property of a build that tells which attempt it is, unless the first."""
+"""Property of a build: the number of its attempt, unless it is the first."""
 
 
 class AttemptHistory:
-    """The tries of jobs that are not over, by the request that they are for.
+    """The attempts of unfinished jobs, by request.
 
-    What is asked before each start is remembered, and read when the master starts; what decides
-    about a job that was tried before is read each time. Of tries by another master nothing is
-    remembered here.
+    What is needed before each start is read once, when the master starts, and kept in memory. What
+    decides about a job that was attempted before is read from the database each time, as another
+    master may have added to it.
     """
 
     def __init__(self, *, shared: bool) -> None:
         self._shared = shared
         self._known: dict[int, list[Attempt]] | None = None
 
-    @defer.inlineCallbacks
-    def known(self, master: Any, request: int) -> Generator[Any, Any, list[Attempt]]:
-        """What this master remembers."""
+    @async_to_deferred
+    async def known(self, master: BuildMaster, request: int) -> list[Attempt]:
+        """Return the attempts of a request that this master has in memory."""
         if self._known is None:
-            read = yield master.db.pool.do(_read, master.db.model, None)
-            if self._known is None:  # else somebody else was quicker, and has remembered more since
+            read = await master.db.pool.do(_read, master.db.model, None)
+            if self._known is None:  # else a concurrent call has read it, and more was added since
                 self._known = read
         return self._known.get(request, [])
 
-    @defer.inlineCallbacks
-    def read(self, master: Any, request: int) -> Generator[Any, Any, list[Attempt]]:
-        """All tries of a request that are over."""
-        if not self._shared and not (yield self.known(master, request)):
+    @async_to_deferred
+    async def read(self, master: BuildMaster, request: int) -> list[Attempt]:
+        """Return all completed attempts of a request."""
+        if not self._shared and not await self.known(master, request):
             return []
-        read = yield master.db.pool.do(_read, master.db.model, request)
+        read = await master.db.pool.do(_read, master.db.model, request)
         return read.get(request, [])
 
-    def lost_on(self, machine: str) -> bool:
-        """Whether a machine may have been lost with a job, and not come back with it."""
-        told = (self._known or {}).values()
+    def may_be_lost_on(self, machine: str) -> bool:
+        """Return whether a machine may have been lost with a job, and not have returned with it."""
         return self._shared or any(
             one.machine == machine and one.verdict is AttemptVerdict.LOST
-            for tries in told
-            for one in tries
+            for attempts in (self._known or {}).values()
+            for one in attempts
         )
 
-    def remember(self, request: int, tries: list[Attempt]) -> None:
+    def remember(self, request: int, attempts: list[Attempt]) -> None:
         if self._known is not None:
-            self._known[request] = tries
+            self._known[request] = attempts
 
     def forget(self, request: int) -> None:
         if self._known is not None:
             self._known.pop(request, None)
 
     def forget_all(self) -> None:
-        """Read them again when they are asked for: another master may have tried some."""
+        """Read all attempts again when they are needed: another master may have made some."""
         self._known = None
 
 
-def _read(connection: Any, model: Any, request: int | None) -> dict[int, list[Attempt]]:
-    """The tries of a request, or of all that are open."""
+def _read(
+    connection: sa.Connection, model: type[Model], request: int | None
+) -> dict[int, list[Attempt]]:
+    """Read the attempts of a request, or of all unfinished requests."""
     builds, requests, properties = model.builds, model.buildrequests, model.build_properties
     query = (
         sa.select(
@@ -88,18 +90,17 @@ def _read(connection: Any, model: Any, request: int | None) -> dict[int, list[At
         )
         .order_by(builds.c.id)
     )
-    found: dict[int, dict[int, dict[str, Any]]] = {}
+    ends: dict[int, float] = {}
+    found: dict[int, dict[int, dict[str, str]]] = {}
     for build, owner, ended, name, value in connection.execute(query):
-        told = found.setdefault(owner, {}).setdefault(build, {"ended": ended})
-        told[name] = json.loads(value)
+        ends[build] = float(ended)
+        found.setdefault(owner, {}).setdefault(build, {})[name] = json.loads(value)
     return {
-        owner: [
-            Attempt(
-                told.get(MACHINE, ""),
-                AttemptVerdict(told[VERDICT]) if VERDICT in told else None,
-                float(told["ended"]),
-            )
-            for told in builds.values()
-        ]
-        for owner, builds in found.items()
+        owner: [_attempt(row, ends[build]) for build, row in rows.items()]
+        for owner, rows in found.items()
     }
+
+
+def _attempt(row: Mapping[str, str], ended: float) -> Attempt:
+    verdict = AttemptVerdict(row[VERDICT]) if VERDICT in row else None
+    return Attempt(row.get(MACHINE, ""), verdict, ended)

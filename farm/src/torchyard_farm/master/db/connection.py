@@ -1,6 +1,6 @@
 """The address of Buildbot's database, and whether it can be reached."""
 
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import sqlalchemy as sa
 
@@ -10,11 +10,18 @@ _POSTGRES = "postgresql://"
 _CONNECTIONS = 8
 
 
-def database_config(url: str) -> dict[str, Any]:
-    """What Buildbot wants to know of its database.
+class DatabaseConfig(TypedDict):
+    """The value of `db` in Buildbot's configuration."""
 
-    The driver is named, as which one is usual depends on SQLAlchemy. Connections are kept: usually
-    all but five are opened anew for each question.
+    db_url: str
+    engine_kwargs: NotRequired[dict[str, int]]
+
+
+def database_config(url: str) -> DatabaseConfig:
+    """Return Buildbot's configuration of a database.
+
+    The driver is named, since SQLAlchemy's default changes between versions. All connections are
+    kept: by default all but five are reopened for each query.
     """
     if not url.startswith(_POSTGRES):
         return {"db_url": url}
@@ -25,7 +32,7 @@ def database_config(url: str) -> dict[str, Any]:
 
 
 def check_database(url: str) -> None:
-    """Ask a PostgreSQL whether it is there, and lets us in."""
+    """Connect to a PostgreSQL database once, and raise an error if that fails."""
     if not url.startswith(_POSTGRES):
         return
     engine = sa.create_engine(database_config(url)["db_url"])
@@ -35,7 +42,7 @@ def check_database(url: str) -> None:
         why = " ".join(str(error.orig).split())
         msg = f"the database can't be reached: {why}"
         raise ElsewhereError(
-            msg, hint="is `database` in farm.toml right, and is it there?"
+            msg, hint="check `database` in farm.toml, and that the server is running"
         ) from error
     finally:
         engine.dispose()

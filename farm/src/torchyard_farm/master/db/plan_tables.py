@@ -1,10 +1,10 @@
-"""Questions to Buildbot's tables about plans: one for each, however many jobs there are."""
+"""Queries of Buildbot's tables about plans: each is one query, however many jobs there are."""
 
 import json
 from collections.abc import Collection, Iterable
-from typing import Any
 
 import sqlalchemy as sa
+from buildbot.db.model import Model
 from buildbot.process.results import CANCELLED, FAILURE, SUCCESS, WARNINGS
 
 from torchyard_farm.master.builds import FINGERPRINT
@@ -19,7 +19,7 @@ _RUN = "run"
 
 GOOD = (SUCCESS, WARNINGS)
 _FAR, _LATELY = 2000, 5000
-"""So many jobs are looked back at, and so many of the things that they were or were made from."""
+"""Maximum number of past builds, and of recent results and inputs, that are read."""
 
 _CONCLUSIONS: dict[str | None, Outcome] = {
     AttemptVerdict.GIVEN_UP: "given up",
@@ -27,16 +27,18 @@ _CONCLUSIONS: dict[str | None, Outcome] = {
 }
 
 
-def belongs_to_plan(model: Any, plan: str) -> Any:
-    """What holds of the buildsets of a plan: each has PLAN/NUMBER as its external name."""
+def belongs_to_plan(model: type[Model], plan: str) -> sa.ColumnElement[bool]:
+    """Return the condition for the buildsets of a plan: their external names are PLAN/NUMBER."""
     return model.buildsets.c.external_idstring.startswith(f"{plan}/", autoescape=True)
 
 
-def read_job_statuses(connection: Any, model: Any, plan: str) -> tuple[list[JobStatus], list[int]]:
-    """What became of the jobs of a plan; and buildsets that Buildbot itself has left open.
+def read_job_statuses(
+    connection: sa.Connection, model: type[Model], plan: str
+) -> tuple[list[JobStatus], list[int]]:
+    """Return the status of a plan's jobs, and buildsets that Buildbot has left open.
 
-    It ends a build, its request and its buildset one after the other; when it is killed after
-    the request, it never comes back to the buildset.
+    Buildbot completes a build, its request and its buildset one after the other. If it is killed
+    after the request, the buildset stays open for ever.
     """
     sets, requests = model.buildsets, model.buildrequests
     query = (
@@ -51,16 +53,18 @@ def read_job_statuses(connection: Any, model: Any, plan: str) -> tuple[list[JobS
         .where(belongs_to_plan(model, plan))
         .order_by(sets.c.id)
     )
-    told, torn = [], []
+    statuses, torn = [], []
     for number, name, closed, over, results in connection.execute(query):
-        told.append(JobStatus(int(name.rpartition("/")[2]), bool(over), results in GOOD))
+        statuses.append(JobStatus(int(name.rpartition("/")[2]), bool(over), results in GOOD))
         if over and not closed:
             torn.append(number)
-    return told, torn
+    return statuses, torn
 
 
-def read_open_requests(connection: Any, model: Any, plan: str) -> list[tuple[int, bool]]:
-    """The requests of a plan that are not over, and whether they are with a worker."""
+def read_open_requests(
+    connection: sa.Connection, model: type[Model], plan: str
+) -> list[tuple[int, bool]]:
+    """Return a plan's unfinished requests, and whether each is claimed."""
     sets, requests, claims = model.buildsets, model.buildrequests, model.buildrequest_claims
     query = (
         sa.select(requests.c.id, claims.c.brid)
@@ -71,8 +75,10 @@ def read_open_requests(connection: Any, model: Any, plan: str) -> list[tuple[int
     return [(number, claim is not None) for number, claim in connection.execute(query)]
 
 
-def read_unfinished(connection: Any, model: Any, names: Collection[str]) -> set[str]:
-    """Those of some jobs, by PLAN/NUMBER, that were sent and are not over."""
+def read_unfinished(
+    connection: sa.Connection, model: type[Model], names: Collection[str]
+) -> set[str]:
+    """Return those of some jobs (PLAN/NUMBER) that were submitted and are not finished."""
     sets, requests = model.buildsets, model.buildrequests
     query = (
         sa.select(sets.c.external_idstring)
@@ -90,8 +96,8 @@ def _outcome(results: int, verdict: str | None) -> Outcome:
     return _CONCLUSIONS.get(verdict and json.loads(verdict), "bad")
 
 
-def read_attempts(connection: Any, model: Any, plan: str) -> list[JobAttempt]:
-    """What was heard of the jobs of a plan, the last try of each that was sent."""
+def read_attempts(connection: sa.Connection, model: type[Model], plan: str) -> list[JobAttempt]:
+    """Return the last attempt of each submitted job of a plan."""
     sets, requests, builds = model.buildsets, model.buildrequests, model.builds
     steps, workers, properties = model.steps, model.workers, model.build_properties
     query = (
@@ -122,8 +128,8 @@ def read_attempts(connection: Any, model: Any, plan: str) -> list[JobAttempt]:
     )
     last: dict[int, JobAttempt] = {}
     for row in connection.execute(query):
-        request, name, over, results, closed, builder, number, began, ended, *told = row
-        worker, text, verdict = told
+        request, name, over, results, closed, builder, number, began, ended, *rest = row
+        worker, text, verdict = rest
         last[request] = JobAttempt(
             job=int(name.rpartition("/")[2]),
             outcome=_outcome(results, verdict) if over else None,
@@ -137,8 +143,10 @@ def read_attempts(connection: Any, model: Any, plan: str) -> list[JobAttempt]:
     return list(last.values())
 
 
-def read_recent_inputs(connection: Any, model: Any) -> list[tuple[str, list[str]]]:
-    """What agents had in their hands lately, by fingerprint, what they had last at last."""
+def read_recent_inputs(
+    connection: sa.Connection, model: type[Model]
+) -> list[tuple[str, list[str]]]:
+    """Return recent inputs and results (fingerprints) per worker, oldest first."""
     builds, requests, workers = model.builds, model.buildrequests, model.workers
     given = model.buildset_properties
     query = (
@@ -151,12 +159,14 @@ def read_recent_inputs(connection: Any, model: Any) -> list[tuple[str, list[str]
         .order_by(builds.c.id.desc())
         .limit(_LATELY)
     )
-    found = [(agent, json.loads(value)[0]) for agent, value in connection.execute(query)]
-    return [(agent, [had] if isinstance(had, str) else list(had)) for agent, had in found[::-1]]
+    found = [(worker, json.loads(value)[0]) for worker, value in connection.execute(query)]
+    return [(worker, [had] if isinstance(had, str) else list(had)) for worker, had in found[::-1]]
 
 
-def read_past_builds(connection: Any, model: Any, pages: Collection[int]) -> list[PastBuild]:
-    """What ended well or badly on the pages of some cells, the newest first."""
+def read_past_builds(
+    connection: sa.Connection, model: type[Model], pages: Collection[int]
+) -> list[PastBuild]:
+    """Return builds that succeeded or failed on some history pages, newest first."""
     if not pages:
         return []
     builds, properties = model.builds, model.build_properties
@@ -177,17 +187,19 @@ def read_past_builds(connection: Any, model: Any, pages: Collection[int]) -> lis
     ]
 
 
-def read_page_ids(connection: Any, model: Any, names: Collection[str]) -> dict[str, int]:
-    """The pages of cells, by name, as far as there are any."""
+def read_page_ids(
+    connection: sa.Connection, model: type[Model], names: Collection[str]
+) -> dict[str, int]:
+    """Return the numbers of history pages by name; those that do not exist are left out."""
     builders = model.builders
     query = sa.select(builders.c.name, builders.c.id).where(builders.c.name.in_(names))
     return {row.name: row.id for row in connection.execute(query)} if names else {}
 
 
 def count_jobs(
-    connection: Any, model: Any, plans: Iterable[str]
+    connection: sa.Connection, model: type[Model], plans: Iterable[str]
 ) -> dict[str, tuple[int, int, int]]:
-    """For each plan how many of its jobs ended well, failed, and are out."""
+    """Return how many jobs of each plan succeeded, failed, and are pending or running."""
     sets, requests = model.buildsets, model.buildrequests
     names = {plan: belongs_to_plan(model, plan) for plan in plans}
     if not names:

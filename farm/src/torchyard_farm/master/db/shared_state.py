@@ -1,53 +1,54 @@
-"""Things with names in Buildbot's database, where all masters see them."""
-
-from collections.abc import Generator
-from typing import Any
+"""Key-value storage in Buildbot's database, shared by all masters."""
 
 import sqlalchemy as sa
+from buildbot.master import BuildMaster
 from twisted.internet import defer
+
+from torchyard_farm.twisted_tools import async_to_deferred
 
 _CLASS = "torchyard"
 
 
 class SharedState:
-    """Texts by name, in Buildbot's table of states."""
+    """Strings by key, in Buildbot's table `object_state`."""
 
-    def __init__(self, master: Any, name: str) -> None:
+    def __init__(self, master: BuildMaster, name: str) -> None:
         self._master = master
         self._name = name
 
-    @defer.inlineCallbacks
-    def names(self, start: str = "") -> Generator[Any, Any, list[str]]:
-        """All names, or those that begin in one way."""
-        drawer = yield self._id()
+    @async_to_deferred
+    async def names(self, start: str = "") -> list[str]:
+        """Return all keys, or those with a prefix."""
+        owner = await self._id()
 
-        def read(connection: Any) -> list[str]:
+        def read(connection: sa.Connection) -> list[str]:
             states = self._master.db.model.object_state
             named = states.c.name.startswith(start, autoescape=True)
-            query = sa.select(states.c.name).where(states.c.objectid == drawer, named)
+            query = sa.select(states.c.name).where(states.c.objectid == owner, named)
             return [row.name for row in connection.execute(query)]
 
-        return (yield self._master.db.pool.do(read))
+        return await self._master.db.pool.do(read)
 
-    @defer.inlineCallbacks
-    def get(self, name: str) -> Generator[Any, Any, str | None]:
-        return (yield self._master.db.state.getState((yield self._id()), name, None))
+    @async_to_deferred
+    async def get(self, name: str) -> str | None:
+        found: str | None = await self._master.db.state.getState(await self._id(), name, None)
+        return found
 
-    @defer.inlineCallbacks
-    def put(self, name: str, text: str) -> Generator[Any, Any, None]:
-        yield self._master.db.state.setState((yield self._id()), name, text)
+    @async_to_deferred
+    async def put(self, name: str, text: str) -> None:
+        await self._master.db.state.setState(await self._id(), name, text)
 
-    @defer.inlineCallbacks
-    def remove(self, name: str) -> Generator[Any, Any, None]:
-        drawer = yield self._id()
+    @async_to_deferred
+    async def remove(self, name: str) -> None:
+        owner = await self._id()
 
-        def delete(connection: Any) -> None:
+        def delete(connection: sa.Connection) -> None:
             states = self._master.db.model.object_state
-            this = sa.and_(states.c.objectid == drawer, states.c.name == name)
+            this = sa.and_(states.c.objectid == owner, states.c.name == name)
             connection.execute(states.delete().where(this))
             connection.commit()
 
-        yield self._master.db.pool.do(delete)
+        await self._master.db.pool.do(delete)
 
-    def _id(self) -> Any:
+    def _id(self) -> defer.Deferred[int]:
         return self._master.db.state.getObjectId(self._name, _CLASS)

@@ -1,15 +1,21 @@
-"""Says which waiting job Buildbot starts next, and where: what `choice` decides.
+"""Tells Buildbot which pending job to start next, and on which worker, as `placement` decides.
 
-Nothing is remembered here but what Buildbot's tables tell as well.
+Everything that is kept here can be read from Buildbot's tables again.
 """
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from buildbot.db.buildrequests import BuildRequestModel
+from buildbot.master import BuildMaster
+from buildbot.mq.base import QueueRef
+from buildbot.process.builder import Builder
 from buildbot.process.buildrequest import BuildRequest
 from buildbot.process.buildrequestdistributor import BasicBuildChooser, BuildChooserBase
+from buildbot.process.workerforbuilder import AbstractWorkerForBuilder
+from buildbot.worker import AbstractWorker
 from twisted.internet import defer
 
 from torchyard_farm.master.buildbot_fixes.stale_claims import StaleClaims
@@ -31,230 +37,279 @@ from torchyard_farm.scheduling.placement import (
 from torchyard_farm.scheduling.resources import resources_for, sum_resources
 from torchyard_farm.scheduling.worker_status import capacity
 from torchyard_farm.settings.farm import FarmMachine
+from torchyard_farm.twisted_tools import async_to_deferred
 
-_FIELDS = ("buildrequestid", "buildsetid", "builderid", "submitted_at", "waited_for", "priority")
+_FINISHED = ("builds", None, "finished")
 
-_END = ("builds", None, "finished")
+ReadRequest = Callable[[int], defer.Deferred[BuildRequest | None]]
 
-Steps = Generator[Any, Any, Any]
+
+class FinishedBuild(TypedDict):
+    """What Buildbot announces of a build that has ended, as far as it is used here."""
+
+    workerid: int
+    started_at: datetime
+    complete_at: datetime
+
+
+class QueuedRequest(TypedDict):
+    """A request in a queue, as Buildbot's data API returns it."""
+
+    buildrequestid: int
+    buildsetid: int
+    builderid: int
+    submitted_at: datetime
+    waited_for: bool
+    priority: int
 
 
 class Dispatcher(PollingService):
-    """All that waits and all that there is room for, over all builders."""
+    """All pending jobs and all free resources, over all builders."""
 
-    name = "desk"
+    name = "dispatcher"
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, machines: list[FarmMachine], folder: str, interval: int, statuses: WorkerStatuses
+    ) -> None:
+        super().__init__(machines=machines, folder=folder, interval=interval, statuses=statuses)
         self.queues = BuilderQueues()
-        self._rests = Cooldowns()
-        self._consumer: Any = None
+        self._cooldowns = Cooldowns()
+        self._consumer: QueueRef | None = None
 
     def checkConfig(
-        self, machines: list[FarmMachine], folder: str, interval: int, looks: WorkerStatuses
+        self, machines: list[FarmMachine], folder: str, interval: int, statuses: WorkerStatuses
     ) -> None:
         pass
 
-    @defer.inlineCallbacks
-    def reconfigService(
-        self, machines: list[FarmMachine], folder: str, interval: int, looks: WorkerStatuses
-    ) -> Steps:
-        yield super().reconfigService()
-        self.trees = InputLocality()
+    @async_to_deferred
+    async def reconfigService(
+        self, machines: list[FarmMachine], folder: str, interval: int, statuses: WorkerStatuses
+    ) -> None:
+        await super().reconfigService()
+        self.locality = InputLocality()
         self._folder = Path(folder)
         self._machines = {machine.name: machine for machine in machines}
-        self._agents = {agent: machine.name for machine in machines for agent in machine.agents}
-        self._looks = looks
-        self._waiting: dict[str, dict[int, PendingJob]] = {}
-        self._reminders = Wakeups()
-        self._forgotten = StaleClaims()
-        yield self._stop_listening()
-        yield self.queues.listen(self.master.mq)
-        self._consumer = yield self.master.mq.startConsuming(self._hear_end, _END)
-        for agent, had in (yield self.master.db.pool.do(read_recent_inputs, self.master.db.model)):
-            if agent in self._agents:
-                self.trees.note(self._agents[agent], had)
+        self._machine_names = {
+            worker: machine.name for machine in machines for worker in machine.worker_names
+        }
+        self._statuses = statuses
+        self._pending: dict[str, dict[int, PendingJob]] = {}
+        self._wakeups = Wakeups()
+        self._stale_claims = StaleClaims()
+        await self._stop_listening()
+        await self.queues.listen(self.master.mq)
+        self._consumer = await self.master.mq.startConsuming(self._on_finished, _FINISHED)
+        recent = await self.master.db.pool.do(read_recent_inputs, self.master.db.model)
+        for worker, fingerprints in recent:
+            if worker in self._machine_names:
+                self.locality.record(self._machine_names[worker], fingerprints)
         read_single_builders(self.master)
         self.master.botmaster.brd.BuildChooser = self._chooser
-        self.repeat(self._look_around, interval, now=False)
+        self.start_polling(self._poll, interval, now=False)
 
-    @defer.inlineCallbacks
-    def stopService(self) -> Steps:
-        self.cease()
-        yield self._stop_listening()
-        yield super().stopService()
+    @async_to_deferred
+    async def stopService(self) -> None:
+        self.stop_polling()
+        await self._stop_listening()
+        await super().stopService()
 
-    @defer.inlineCallbacks
-    def _stop_listening(self) -> Steps:
-        yield self.queues.stop()
+    async def _stop_listening(self) -> None:
+        await self.queues.stop()
         if self._consumer is not None:
-            yield self._consumer.stopConsuming()
+            await defer.maybeDeferred(self._consumer.stopConsuming)
             self._consumer = None
 
     def now(self) -> float:
-        seconds: float = self.master.reactor.seconds()
-        return seconds
+        return self.master.reactor.seconds()
 
-    def _chooser(self, builder: Any, master: Any) -> BuildChooserBase:
-        """Builders that are not for jobs are Buildbot's own affair."""
-        able = self._able(builder)
-        return (
-            JobBuildChooser(self, builder, master) if able else BasicBuildChooser(builder, master)
-        )
+    def _chooser(self, builder: Builder, master: BuildMaster) -> BuildChooserBase:
+        """Return the chooser of a builder; builders that are not for jobs get Buildbot's own."""
+        if self._machines_of(builder):
+            return JobBuildChooser(self, builder, master)
+        return BasicBuildChooser(builder, master)
 
-    def machine_of(self, worker: Any) -> str:
-        return self._agents[worker.name]
+    def machine_of(self, worker: AbstractWorker) -> str:
+        return self._machine_names[worker.name]
 
-    def places(self) -> dict[str, WorkerCapacity]:
-        """The machines that are connected or can be started, with what is booked of them."""
+    def capacities(self) -> dict[str, WorkerCapacity]:
+        """Return the resources of all machines that are connected or can be started."""
         running, now = followed_jobs(self.master), self.now()
         found = {}
         for worker in self.master.workers.workers.values():
-            name = self._agents.get(worker.name)
+            name = self._machine_names.get(worker.name)
             if name is None or (worker.conn is None and not self._machines[name].start):
                 continue
             followed = running.get(name, {})
-            self._looks.meet(name, worker, followed)
-            left = self._looks.strays(name, followed)
-            has = capacity(self._machines[name], self._looks.of(name))
-            booked = sum_resources([*followed.values(), *left.values()])
-            rests = self._rests.is_resting(name, now)
-            found[name] = WorkerCapacity(name, has, booked, strays=tuple(left), rests=rests)
+            self._statuses.introduce(name, worker, followed)
+            orphans = self._statuses.orphans(name, followed)
+            found[name] = WorkerCapacity(
+                name,
+                capacity(self._machines[name], self._statuses.get(name)),
+                sum_resources([*followed.values(), *orphans.values()]),
+                orphans=tuple(orphans),
+                is_cooling_down=self._cooldowns.is_cooling_down(name, now),
+            )
         return found
 
-    def ask_again(self, builder: Any) -> None:
-        """Let Buildbot look at a builder's queue again when all have rested."""
-        self._reminders.ask_again(builder, self._rests.over(self.now()))
+    def wake_after_cooldowns(self, builder: Builder) -> None:
+        """Let Buildbot look at a builder's queue when all cooldowns are over."""
+        self._wakeups.schedule(builder, self._cooldowns.latest_end(self.now()))
 
-    def _hear_end(self, _key: object, build: dict[str, Any]) -> None:
-        """A build is over, and its machine is about to be free."""
+    def _on_finished(self, _key: object, build: FinishedBuild) -> None:
+        """Start the cooldown of the machine of a finished build."""
         took = (build["complete_at"] - build["started_at"]).total_seconds()
         for worker in self.master.workers.workers.values():
-            if worker.workerid == build["workerid"] and worker.name in self._agents:
-                self._rests.end(self._agents[worker.name], took, self.now())
+            if worker.workerid == build["workerid"] and worker.name in self._machine_names:
+                self._cooldowns.start(self._machine_names[worker.name], took, self.now())
 
-    @defer.inlineCallbacks
-    def _look_around(self) -> Steps:
-        """See whether something can begin that nobody told of, or was forgotten."""
-        yield self._forgotten.give_back(self.master)
-        self._looks.write(self._folder)
-        self.look_everywhere()
+    @async_to_deferred
+    async def _poll(self) -> None:
+        """Start jobs that no event announced, and release stale claims."""
+        await self._stale_claims.release(self.master)
+        self._statuses.write(self._folder)
+        self.wake_all()
 
-    def look_everywhere(self) -> None:
-        """Let Buildbot look at all queues, also at those that nobody told of."""
+    def wake_all(self) -> None:
+        """Let Buildbot look at all queues, also at those that had no event."""
         self.queues.forget()
         self.master.botmaster.maybeStartBuildsForAllBuilders()
 
-    @defer.inlineCallbacks
-    def wishes(self, kind: str, requests: Iterable[int], read: Callable[[int], Any]) -> Steps:
-        """What the unclaimed requests of a builder want; each is read once."""
-        before = self._waiting.get(kind, {})
+    async def pending_jobs(
+        self, builder: str, requests: Iterable[int], read: ReadRequest
+    ) -> dict[int, PendingJob]:
+        """Return the jobs of a builder's unclaimed requests; each request is read once."""
+        before = self._pending.get(builder, {})
         found: dict[int, PendingJob] = {}
         for number in requests:
-            found[number] = before.get(number) or _pending_job((yield read(number)))
-        self._waiting[kind] = found
+            job = before.get(number) or _pending_job(await read(number))
+            if job is not None:
+                found[number] = job
+        self._pending[builder] = found
         return found
 
-    def held(self, places: dict[str, WorkerCapacity]) -> dict[str, PendingJob]:
-        """The machines on which room is kept for a job, of whatever kind."""
+    def reservations(self, capacities: Mapping[str, WorkerCapacity]) -> dict[str, PendingJob]:
+        """Return the machines that are reserved for a pending job, of whatever builder."""
         builders = self.master.botmaster.builders
-        able = {kind: self._able(builders[kind]) for kind in self._waiting if kind in builders}
-        wishes = (
-            (wish, machines)
-            for kind, machines in able.items()
-            for wish in self._waiting[kind].values()
+        able = {
+            name: self._machines_of(builders[name]) for name in self._pending if name in builders
+        }
+        pending = (
+            (job, machines)
+            for name, machines in able.items()
+            for job in self._pending[name].values()
         )
-        return reserve_workers(wishes, places, self.now())
+        return reserve_workers(pending, capacities, self.now())
 
-    def _able(self, builder: Any) -> set[str]:
-        return {self._agents[name] for name in builder.config.workernames if name in self._agents}
+    def _machines_of(self, builder: Builder) -> set[str]:
+        names = builder.config.workernames
+        return {self._machine_names[name] for name in names if name in self._machine_names}
 
-    def begin(self, kind: str, wish: PendingJob, machine: str) -> None:
-        """A job begins: from now on the machine has what it is made from, and soon its result."""
-        self._waiting.get(kind, {}).pop(wish.request, None)
-        self.trees.note(machine, [*wish.inputs, wish.fingerprint])
+    def started(self, builder: str, job: PendingJob, machine: str) -> None:
+        """Note that a job starts: its inputs will be on the machine, and then its result."""
+        self._pending.get(builder, {}).pop(job.request, None)
+        self.locality.record(machine, [*job.inputs, job.fingerprint])
 
 
-def _pending_job(request: Any) -> PendingJob:
-    """What a request wants."""
-    told = request.properties
+def _pending_job(request: BuildRequest | None) -> PendingJob | None:
+    if request is None:
+        return None
+    properties = request.properties
     return PendingJob(
         request=request.id,
-        fingerprint=told.getProperty("fingerprint", ""),
+        fingerprint=properties.getProperty("fingerprint", ""),
         urgency=request.priority,
         since=float(request.submittedAt or 0),
-        wants=resources_for(told.getProperty("memory"), told.getProperty("disk")),
-        inputs=told.getProperty("inputs", {}),
+        needs=resources_for(properties.getProperty("memory"), properties.getProperty("disk")),
+        inputs=properties.getProperty("inputs", {}),
     )
 
 
 class JobBuildChooser(BuildChooserBase):
-    """What Buildbot asks for the next build of one builder, until there is none."""
+    """Chooses the next builds of one builder, until there is none to start."""
 
-    def __init__(self, desk: Dispatcher, builder: Any, master: Any) -> None:
+    def __init__(self, dispatcher: Dispatcher, builder: Builder, master: BuildMaster) -> None:
         super().__init__(builder, master)
-        self._desk = desk
-        self._agents: dict[str, list[Any]] = {}
+        self._dispatcher = dispatcher
+        self._workers: dict[str, list[AbstractWorkerForBuilder]] = {}
         for worker in builder.getAvailableWorkers():
-            self._agents.setdefault(desk.machine_of(worker.worker), []).append(worker)
-        self._places: dict[str, WorkerCapacity] = {}
-        builder.maybeStartBuild = self._start
+            if worker.worker is not None:
+                machine = dispatcher.machine_of(worker.worker)
+                self._workers.setdefault(machine, []).append(worker)
+        self._capacities: dict[str, WorkerCapacity] = {}
+        builder.maybeStartBuild = self._start  # type: ignore[method-assign] # Buildbot has no hook
 
-    def _start(self, agent: Any, requests: list[Any]) -> Any:
-        """Begin a build; if its agent was lost while Buildbot claimed the job, give that back.
+    def _start(
+        self, workerforbuilder: AbstractWorkerForBuilder, breqs: list[BuildRequest]
+    ) -> defer.Deferred[bool]:
+        """Start a build, unless its worker was lost while Buildbot claimed the request.
 
-        Buildbot itself fails then, and keeps the job claimed for ever.
+        Buildbot itself fails then, and keeps the request claimed for ever.
         """
-        if agent.worker is None:
+        if workerforbuilder.worker is None:
             return defer.succeed(result=False)
-        return type(self.bldr).maybeStartBuild(self.bldr, agent, requests)
+        return type(self.bldr).maybeStartBuild(self.bldr, workerforbuilder, breqs)
 
-    @defer.inlineCallbacks
-    def popNextBuild(self) -> Steps:
-        if not any(self._agents.values()):
+    @async_to_deferred
+    async def popNextBuild(
+        self,
+    ) -> tuple[AbstractWorkerForBuilder | None, BuildRequest | None]:
+        if not any(self._workers.values()):
             return None, None
-        builder = yield self.bldr.getBuilderId()
-        waiting = yield self._desk.queues.read(builder, self._fetchUnclaimedBrdicts)
-        requests = {request["buildrequestid"]: request for request in waiting}
+        builder = await self.bldr.getBuilderId()
+        queued = await self._dispatcher.queues.read(builder, self._fetchUnclaimedBrdicts)
+        requests = {request["buildrequestid"]: request for request in queued}
 
-        def read(number: int) -> Any:
+        def read(number: int) -> defer.Deferred[BuildRequest | None]:
             return self._getBuildRequestForBrdict(requests[number])
 
-        wishes = dict((yield self._desk.wishes(self.bldr.name, requests, read)))
-        if not wishes:
+        pending = dict(await self._dispatcher.pending_jobs(self.bldr.name, requests, read))
+        if not pending:
             return None, None
-        self._places = self._places or self._desk.places()
-        held = self._desk.held(self._places)
+        self._capacities = self._capacities or self._dispatcher.capacities()
+        return await self._choose(pending, read)
+
+    async def _choose(
+        self, pending: dict[int, PendingJob], read: ReadRequest
+    ) -> tuple[AbstractWorkerForBuilder | None, BuildRequest | None]:
+        """Return the first placement that Buildbot allows."""
+        reserved = self._dispatcher.reservations(self._capacities)
         while True:
             able = [
-                self._places[name]._replace(idle=len(agents))
-                for name, agents in self._agents.items()
-                if name in self._places
+                self._capacities[name]._replace(free_slots=len(workers))
+                for name, workers in self._workers.items()
+                if name in self._capacities
             ]
             found = choose_placement(
-                wishes.values(), able, held, self._desk.trees, self._desk.now()
+                pending.values(), able, reserved, self._dispatcher.locality, self._dispatcher.now()
             )
             if found is None:
-                if any(place.rests for place in able):
-                    self._desk.ask_again(self.bldr)
+                if any(one.is_cooling_down for one in able):
+                    self._dispatcher.wake_after_cooldowns(self.bldr)
                 return None, None
-            wish, machine = found
-            request = yield read(wish.request)
-            agent = self._agents[machine][-1]
-            if request is not None and (yield self.bldr.canStartBuild(agent, request)):
-                self._agents[machine].pop()
-                self._places[machine] = self._places[machine].with_job(wish)
+            job, machine = found
+            request = await read(job.request)
+            worker = self._workers[machine][-1]
+            if request is not None and await self.bldr.canStartBuild(worker, request):
+                self._workers[machine].pop()
+                self._capacities[machine] = self._capacities[machine].with_job(job)
                 self._removeBuildRequest(request)
-                self._desk.begin(self.bldr.name, wish, machine)
-                return agent, request
-            wishes[wish.request] = wish._replace(barred=wish.barred | {machine})
+                self._dispatcher.started(self.bldr.name, job, machine)
+                return worker, request
+            pending[job.request] = job._replace(excluded=job.excluded | {machine})
 
-    @defer.inlineCallbacks
-    def _getBuildRequestForBrdict(self, told: dict[str, Any]) -> Steps:
-        """Buildbot reads the name of the builder here, which is known."""
-        number = told["buildrequestid"]
+    @async_to_deferred
+    async def _getBuildRequestForBrdict(self, brdict: QueuedRequest) -> BuildRequest | None:
+        """Return a request; unlike Buildbot's own, without reading the builder's known name."""
+        number = brdict["buildrequestid"]
         if number not in self.breqCache:
-            known = {name: told[name] for name in _FIELDS}
-            model = BuildRequestModel(**known, buildername=self.bldr.name)
-            self.breqCache[number] = yield BuildRequest.fromBrdict(self.master, model)
+            model = BuildRequestModel(
+                buildrequestid=number,
+                buildsetid=brdict["buildsetid"],
+                builderid=brdict["builderid"],
+                buildername=self.bldr.name,
+                submitted_at=brdict["submitted_at"],
+                waited_for=brdict["waited_for"],
+                priority=brdict["priority"],
+            )
+            self.breqCache[number] = await BuildRequest.fromBrdict(self.master, model)
         return self.breqCache[number]

@@ -1,21 +1,22 @@
-"""Lets Buildbot look at queues at some time: by itself it does so only when something happens."""
+"""Timers after which Buildbot looks at a queue; by itself it does so only on events."""
 
-from typing import Any
+from functools import partial
+
+from buildbot.process.builder import Builder
+from twisted.internet.base import DelayedCall
 
 
 class Wakeups:
-    """One for each builder: the earliest that somebody asked for."""
+    """At most one timer for each builder: the earliest that was asked for."""
 
     def __init__(self) -> None:
-        self._timers: dict[str, Any] = {}
+        self._timers: dict[str, DelayedCall] = {}
 
-    def ask_again(self, builder: Any, when: float) -> None:
-        """Let Buildbot look at a builder's queue at a time, or before."""
+    def schedule(self, builder: Builder, when: float) -> None:
+        """Let Buildbot look at a builder's queue at a time or earlier."""
         timer, reactor = self._timers.get(builder.name), builder.master.reactor
         if timer is None or not timer.active():
-            again = builder.botmaster.maybeStartBuildsForBuilder
-            self._timers[builder.name] = reactor.callLater(
-                when - reactor.seconds(), again, builder.name
-            )
+            start = partial(builder.botmaster.maybeStartBuildsForBuilder, builder.name)
+            self._timers[builder.name] = reactor.callLater(when - reactor.seconds(), start)
         elif when < timer.getTime():
             timer.reset(when - reactor.seconds())

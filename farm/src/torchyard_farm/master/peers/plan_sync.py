@@ -1,39 +1,38 @@
-"""Plans on their way between masters: each has all of them, and the database has them in between.
+"""Copies plans between masters through the database they share; each master has all plans.
 
-That a plan is over stays in the database for ever. One of which nothing else is there is forgotten:
-a master that still has it, as it was away meanwhile, forgets it as well, and never begins it anew.
+That a plan is over stays in the database for ever. A plan that is over and whose text is gone from
+the database is forgotten: a master that still has it, as it was down meanwhile, forgets it as well
+instead of starting it again.
 """
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection
 from contextlib import suppress
-from typing import Any
 
-from twisted.internet import defer
+from buildbot.master import BuildMaster
 
-from torchyard.errors import HostError
+from torchyard.errors import HostError, SelectionError
 from torchyard_farm.master.db.shared_state import SharedState
 from torchyard_farm.scheduling.plan_differences import PlanMark, compare_plans
-from torchyard_farm.scheduling.plans import Plans
+from torchyard_farm.scheduling.plans import FarmPlan, Plans, decode_plan
+from torchyard_farm.twisted_tools import async_to_deferred
 
 PLANS = "plans"
 
-Steps = Generator[Any, Any, None]
 
-
-@defer.inlineCallbacks
-def sync_plans(master: Any, plans: Plans) -> Steps:
-    """Bring what this master knows to the database, and what others know here."""
+@async_to_deferred
+async def sync_plans(master: BuildMaster, plans: Plans) -> None:
+    """Copy plans and their marks in both directions between this master and the database."""
     marks = {}
     for mark in PlanMark:
-        for name in (yield SharedState(master, mark).names()):
-            marks[name] = mark  # the later one wins
-    drawer = SharedState(master, PLANS)
-    found = compare_plans(plans, (yield drawer.names()), marks)
+        for name in await SharedState(master, mark).names():
+            marks[name] = mark  # the later mark wins
+    shared = SharedState(master, PLANS)
+    found = compare_plans(plans, await shared.names(), marks)
     for name in found.send:
-        with suppress(HostError):  # nobody can read it: it is no use to others
-            yield drawer.put(name, plans.text(name))
+        with suppress(HostError):  # an unreadable plan is of no use to other masters
+            await shared.put(name, plans.text(name))
     for name in found.fetch:
-        text = yield drawer.get(name)
+        text = await shared.get(name)
         if text is not None:  # else it was forgotten just now
             plans.put(name, text, over=marks.get(name) is PlanMark.ENDED)
     for name in found.cancel:
@@ -43,12 +42,22 @@ def sync_plans(master: Any, plans: Plans) -> Steps:
     for name in found.forget:
         plans.forget(name)
     for name, mark in found.mark.items():
-        yield SharedState(master, mark).put(name, "")
+        await SharedState(master, mark).put(name, "")
 
 
-@defer.inlineCallbacks
-def withdraw_plans(master: Any, names: Collection[str]) -> Steps:
-    """Let all masters forget plans, as far as all can know that they are over."""
-    over = yield SharedState(master, PlanMark.ENDED).names()
+async def withdraw_plans(master: BuildMaster, names: Collection[str]) -> None:
+    """Let all masters forget plans, as far as the database records that they are over."""
+    over = await SharedState(master, PlanMark.ENDED).names()
     for name in sorted(set(names).intersection(over)):
-        yield SharedState(master, PLANS).remove(name)
+        await SharedState(master, PLANS).remove(name)
+
+
+async def find_plan(master: BuildMaster, plans: Plans, name: str) -> FarmPlan:
+    """Return a plan, also one that was submitted to another master a moment ago."""
+    try:
+        return plans.read(name)
+    except SelectionError:
+        text = await SharedState(master, PLANS).get(name)
+        if text is None:
+            raise
+        return decode_plan(text)

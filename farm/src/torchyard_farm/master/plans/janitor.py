@@ -1,70 +1,72 @@
-"""Forgets jobs that are over since long, with their logs: Buildbot's tables would grow for ever."""
+"""Deletes jobs that ended long ago, with their logs, from Buildbot's tables."""
 
-from collections.abc import Collection, Generator
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
-from twisted.internet import defer
+from buildbot.db.model import Model
 from twisted.python import log
 
 from torchyard_farm.master.db.plan_tables import belongs_to_plan
 from torchyard_farm.master.peers.plan_sync import withdraw_plans
 from torchyard_farm.master.polling import PollingService
 from torchyard_farm.scheduling.plans import Plans
+from torchyard_farm.twisted_tools import async_to_deferred
 
-_EVERY = 3600
-_PORTION = 100
-"""Jobs that are forgotten at one time: others want to use the tables as well."""
+_INTERVAL = 3600
+_BATCH = 100
+"""Jobs that are deleted in one transaction, so that other queries do not wait long."""
 
 
 class Janitor(PollingService):
-    """What an open plan needs is never forgotten, nor when something was done by the clock."""
+    """Keeps everything that an open plan needs, and the record of scheduled runs."""
 
     name = "janitor"
 
     def checkConfig(self, folder: str, keep: int, *, shared: bool) -> None:
         pass
 
-    @defer.inlineCallbacks
-    def reconfigService(self, folder: str, keep: int, *, shared: bool) -> Generator[Any, Any, None]:
-        yield super().reconfigService()
+    @async_to_deferred
+    async def reconfigService(self, folder: str, keep: int, *, shared: bool) -> None:
+        await super().reconfigService()
         self._is_shared = shared
         self._plans = Plans(Path(folder))
         self._keep = keep
-        # One of several masters may not have heard of all open plans yet.
-        self.repeat(self._clean, _EVERY, now=not shared)
+        # One of several masters may not have synchronized all open plans yet.
+        self.start_polling(self._clean, _INTERVAL, now=not shared)
 
-    @defer.inlineCallbacks
-    def _clean(self) -> Generator[Any, Any, None]:
+    @async_to_deferred
+    async def _clean(self) -> None:
         database, before = self.master.db, int(self.master.reactor.seconds()) - self._keep
         count = 0
-        while self.is_looping:
-            forgotten = yield database.pool.do_with_transaction(
+        while self.is_polling:
+            deleted = await database.pool.do_with_transaction(
                 forget_jobs, database.model, before, self._plans.open()
             )
-            count += forgotten
-            if not forgotten:
+            count += deleted
+            if not deleted:
                 break
-        yield self._forget_plans(before)
+        await self._forget_plans(before)
         if count:
-            log.msg(f"{count} jobs are forgotten that ended long ago")
+            log.msg(f"deleted {count} jobs that ended long ago")
 
-    @defer.inlineCallbacks
-    def _forget_plans(self, before: int) -> Generator[Any, Any, None]:
-        """Forget plans that are over and old, and of which no job is left."""
+    @async_to_deferred
+    async def _forget_plans(self, before: int) -> None:
+        """Delete old plans that are over and have no job left."""
         old = [name for name in self._plans.ended() if self._plans.moment(name) < before]
-        known = yield self.master.db.pool.do(known_plans, self.master.db.model, old)
-        if self._is_shared:  # then this one forgets with all others, or they would bring it back
-            yield withdraw_plans(self.master, set(old) - known)
+        known = await self.master.db.pool.do(known_plans, self.master.db.model, old)
+        if self._is_shared:  # all masters have to forget a plan, or they would copy it back
+            await withdraw_plans(self.master, set(old) - known)
             return
         for name in set(old) - known:
             self._plans.forget(name)
 
 
-def forget_jobs(connection: Any, model: Any, before: int, kept: Collection[str]) -> int:
-    """Forget some jobs that ended before a moment, and are not of these plans; tell how many."""
-    if connection.dialect.name == "sqlite":  # which else leaves behind what belongs to them
+def forget_jobs(
+    connection: sa.Connection, model: type[Model], before: int, kept: Collection[str]
+) -> int:
+    """Delete a batch of jobs that ended before a moment, except of some plans; return how many."""
+    if connection.dialect.name == "sqlite":  # else it leaves dependent rows behind
         connection.exec_driver_sql("PRAGMA foreign_keys = ON")
     sets = model.buildsets
     is_job = sets.c.external_idstring.contains("/")
@@ -72,7 +74,7 @@ def forget_jobs(connection: Any, model: Any, before: int, kept: Collection[str])
         sa.select(sets.c.id)
         .where(sets.c.complete == 1, sets.c.complete_at < before, is_job)
         .where(*(~belongs_to_plan(model, plan) for plan in kept))
-        .limit(_PORTION)
+        .limit(_BATCH)
     )
     numbers = [row.id for row in connection.execute(old)]
     if numbers:
@@ -80,8 +82,8 @@ def forget_jobs(connection: Any, model: Any, before: int, kept: Collection[str])
     return len(numbers)
 
 
-def known_plans(connection: Any, model: Any, names: Collection[str]) -> set[str]:
-    """Those of some plans of which there are jobs left."""
+def known_plans(connection: sa.Connection, model: type[Model], names: Collection[str]) -> set[str]:
+    """Return those of some plans that have jobs in the tables."""
     return {
         name
         for name in names

@@ -1,43 +1,43 @@
-"""Puts jobs into Buildbot's queue, also once more.
+"""Puts jobs into Buildbot's queue, for the first time or again.
 
-Each is a buildset with PLAN/NUMBER as its external name. When the input of a job is gone from the
-store, what makes it is sent again, and the job waits for that: nothing has to be remembered for it.
+Each is a buildset with PLAN/NUMBER as its external name. When an input of a job is missing from the
+store, the job that makes it is submitted again, and the first job waits for that.
 """
 
-from collections.abc import Generator, Iterator
-from typing import Any
+from collections.abc import Iterator
 
+from buildbot.master import BuildMaster
 from twisted.internet import defer
 
 from torchyard_farm.master.db.plan_tables import read_unfinished
 from torchyard_farm.scheduling.locality import typical_size
 from torchyard_farm.scheduling.plans import FarmPlan
+from torchyard_farm.twisted_tools import async_to_deferred
 
 NAME = "plans"
-"""What Buildbot calls the scheduler of plans."""
+"""Buildbot's name of the scheduler of plans."""
 
-_TURN = defer.DeferredLock()
-
-Steps = Generator[Any, Any, None]
+_LOCK = defer.DeferredLock()
 
 
 class JobSubmitter:
-    """Sends jobs, and remembers what is the same for many of them."""
+    """Submits jobs, and caches what many of them share."""
 
     def __init__(self) -> None:
         self._builders: dict[str, int] = {}
         self._stamp: int | None = None
 
-    @defer.inlineCallbacks
-    def send(self, master: Any, plan: FarmPlan, job: int) -> Steps:
+    @async_to_deferred
+    async def submit(self, master: BuildMaster, plan: FarmPlan, job: int) -> None:
         planned = plan.jobs[job]
         if planned.kind not in self._builders:
             find = master.data.updates.findBuilderId
-            self._builders[planned.kind] = yield find(planned.kind)
-        if self._stamp is None:  # Buildbot wants one, though nothing is checked out
-            stamp = {"codebase": "", "project": "", "repository": ""}
-            self._stamp = yield master.db.sourcestamps.findSourceStampId(**stamp)
-        yield master.data.updates.addBuildset(
+            self._builders[planned.kind] = await find(planned.kind)
+        if self._stamp is None:  # Buildbot requires a source stamp, though nothing is checked out
+            self._stamp = await master.db.sourcestamps.findSourceStampId(
+                codebase="", project="", repository=""
+            )
+        await master.data.updates.addBuildset(
             waited_for=False,
             scheduler=NAME,
             reason=f"plan {plan.id}",
@@ -49,36 +49,35 @@ class JobSubmitter:
         )
 
 
-def resubmit_inputs(master: Any, plan: FarmPlan, job: int) -> Any:
-    """Send all that a job comes after once more; what the store still has takes a moment only.
+def resubmit_inputs(master: BuildMaster, plan: FarmPlan, job: int) -> defer.Deferred[None]:
+    """Submit all direct inputs of a job again; those that the store still has take a moment only.
 
-    Many jobs may find at once that the same is gone: it is sent for the first of them.
+    Many jobs may find at once that an input is missing: it is submitted for the first of them.
     """
-    return _TURN.run(_send_inputs, master, plan, job)
+    return _LOCK.run(_resubmit_inputs, master, plan, job)
 
 
-@defer.inlineCallbacks
-def _send_inputs(master: Any, plan: FarmPlan, job: int) -> Steps:
-    sender = JobSubmitter()
-    out = yield unfinished_inputs(master, plan, job)
+@async_to_deferred
+async def _resubmit_inputs(master: BuildMaster, plan: FarmPlan, job: int) -> None:
+    submitter = JobSubmitter()
+    unfinished = await unfinished_inputs(master, plan, job)
     for other in plan.jobs[job].after:
-        if other not in out:
-            yield sender.send(master, plan, other)
+        if other not in unfinished:
+            await submitter.submit(master, plan, other)
 
 
-@defer.inlineCallbacks
-def unfinished_inputs(master: Any, plan: FarmPlan, job: int) -> Generator[Any, Any, set[int]]:
-    """Those that a job comes after, and that wait or run."""
+async def unfinished_inputs(master: BuildMaster, plan: FarmPlan, job: int) -> set[int]:
+    """Return the direct inputs of a job that are pending or running."""
     names = {_name(plan, other): other for other in plan.jobs[job].after}
-    out = yield master.db.pool.do(read_unfinished, master.db.model, names)
-    return {names[name] for name in out}
+    unfinished = await master.db.pool.do(read_unfinished, master.db.model, names)
+    return {names[name] for name in unfinished}
 
 
 def _name(plan: FarmPlan, job: int) -> str:
     return f"{plan.id}/{job}"
 
 
-def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, Any]]:
+def _properties(plan: FarmPlan, job: int) -> Iterator[tuple[str, object]]:
     task = plan.task(job)
     yield "plan", plan.id
     yield "job", job

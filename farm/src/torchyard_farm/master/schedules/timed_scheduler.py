@@ -1,18 +1,17 @@
-"""Does what is due by the clock: a builder of the master's own, and who gives it work.
+"""Starts nightly and daily runs when they are due, on a builder of the master's own.
 
-That a run was begun is a row of Buildbot's table of buildsets, with its name and when it was due:
-so each is begun once, also when the master is killed, and by one of several masters.
+A run that was started is a row of Buildbot's table of buildsets, with its name and due time: so
+each is started once, also if the master is killed, and by one of several masters.
 """
 
-from collections.abc import Generator
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from buildbot.plugins import util, worker
 from buildbot.schedulers.base import ReconfigurableBaseScheduler
-from twisted.internet import defer
 from twisted.python import log
 
 from torchyard_farm.master.peers.peers import may_submit_jobs
@@ -26,26 +25,29 @@ from torchyard_farm.settings.schedules import (
     schedule_command,
     schedule_page,
 )
+from torchyard_farm.twisted_tools import async_to_deferred
 
-_LOOK = 5.0
+_INTERVAL = 5.0
 """Seconds between two looks at the clock."""
-
 
 _STATE_CLASS = "Calendar"
 """The class name under which Buildbot's table `objects` knows this scheduler."""
 
+Schedules = Mapping[str, tuple[str, str, ScheduleTimes]]
+"""Command, history page and times by name."""
+
 
 class ConfigParts(NamedTuple):
-    """What a master's configuration gets; nothing if nothing is done by the clock."""
+    """Entries of a master's configuration."""
 
-    workers: list[Any]
-    builders: list[Any]
-    schedulers: list[Any]
+    workers: list[worker.LocalWorker]
+    builders: list[util.BuilderConfig]
+    schedulers: list["TimedScheduler"]
 
 
 def timed_parts(folder: Path, farm: Farm) -> ConfigParts:
-    """What is needed to do what is due."""
-    if not farm.occasions:
+    """Return what a farm's schedules need: nothing if it has none."""
+    if not farm.schedules:
         return ConfigParts([], [], [])
     builder = util.BuilderConfig(
         name=SCHEDULE_BUILDER,
@@ -53,84 +55,78 @@ def timed_parts(folder: Path, farm: Farm) -> ConfigParts:
         factory=util.BuildFactory([ScheduledRun(folder=str(folder))]),
     )
     due = {
-        one.name: (schedule_command(one), schedule_page(one), one.times) for one in farm.occasions
+        one.name: (schedule_command(one), schedule_page(one), one.times) for one in farm.schedules
     }
-    scheduler = TimedScheduler(name=SCHEDULE_BUILDER, builderNames=[SCHEDULE_BUILDER], due=due)
+    scheduler = TimedScheduler(SCHEDULE_BUILDER, [SCHEDULE_BUILDER], due)
     return ConfigParts([worker.LocalWorker(SCHEDULE_BUILDER)], [builder], [scheduler])
 
 
 class TimedScheduler(Polling, ReconfigurableBaseScheduler):
-    """Looks at the clock. Of several masters one has it, and another one if that is gone."""
+    """Watches the clock. Of several masters one runs it, and another takes over if that is gone."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, name: str, builderNames: list[str], due: Schedules) -> None:
+        super().__init__(name=name, builderNames=builderNames, due=due)
         self._last: dict[str, datetime] = {}
 
-    def checkConfig(
-        self, builderNames: list[str], due: dict[str, tuple[str, str, ScheduleTimes]]
-    ) -> None:
+    def checkConfig(self, builderNames: list[str], due: Schedules) -> None:
         super().checkConfig(builderNames=builderNames)
 
-    @defer.inlineCallbacks
-    def reconfigService(
-        self, builderNames: list[str], due: dict[str, tuple[str, str, ScheduleTimes]]
-    ) -> Generator[Any, Any, None]:
-        yield super().reconfigService(builderNames=builderNames)
+    @async_to_deferred
+    async def reconfigService(self, builderNames: list[str], due: Schedules) -> None:
+        await super().reconfigService(builderNames=builderNames)
         self._due = due
         self._last = {}
 
-    @defer.inlineCallbacks
-    def activate(self) -> Generator[Any, Any, None]:
-        yield super().activate()
+    @async_to_deferred
+    async def activate(self) -> None:
+        await super().activate()
         if self.enabled:
             find = self.master.db.state.getObjectId
-            self._objectid = yield find(self.name, _STATE_CLASS)  # else Buildbot uses ours
+            self._objectid = await find(self.name, _STATE_CLASS)
             self._last = {}
-            self.repeat(self._begin_due, _LOOK, now=True)
+            self.start_polling(self._start_due, _INTERVAL, now=True)
 
-    @defer.inlineCallbacks
-    def deactivate(self) -> Generator[Any, Any, None]:
-        yield super().deactivate()
-        self.cease()
+    @async_to_deferred
+    async def deactivate(self) -> None:
+        await super().deactivate()
+        self.stop_polling()
 
-    @defer.inlineCallbacks
-    def _begin_due(self) -> Generator[Any, Any, None]:
+    @async_to_deferred
+    async def _start_due(self) -> None:
         now = datetime.fromtimestamp(self.master.reactor.seconds(), UTC)
         for name, (verb, page, times) in self._due.items():
             if name not in self._last:
-                self._last[name] = yield self._read_last(name, times, now)
+                self._last[name] = await self._read_last(name, times, now)
             if next_run(now, times, self._last[name]) > now or not may_submit_jobs(self.master):
                 continue
-            self._last[name] = yield self._read_last(name, times, now)  # another one was quicker?
+            # Read it again: another master may have started the run.
+            self._last[name] = await self._read_last(name, times, now)
             due = next_run(now, times, self._last[name])
-            if due <= now and self.is_looping:
-                yield self._begin(name, verb, page, format_moment(due))
+            if due <= now and self.is_polling:
+                await self._start(name, verb, page, format_moment(due))
                 self._last[name] = due
 
-    @defer.inlineCallbacks
-    def _read_last(
-        self, name: str, times: ScheduleTimes, now: datetime
-    ) -> Generator[Any, Any, datetime]:
-        """When the last run was due, or when these times were seen first."""
+    async def _read_last(self, name: str, times: ScheduleTimes, now: datetime) -> datetime:
+        """Return when the last run was due, or when these times were first configured."""
         key = f"{name} at {times.clock:%H:%M} on {times.days}"
-        since = yield self.getState(key, None)
+        since: str | None = await self.getState(key, None)
         if since is None:
             since = format_moment(now)
-            yield self.setState(key, since)
-        begun = yield self.master.db.pool.do(self._newest, run_name(name, ""))
-        return parse_moment(max(since, begun))
+            await self.setState(key, since)
+        started = await self.master.db.pool.do(self._newest, run_name(name, ""))
+        return parse_moment(max(since, started))
 
-    def _newest(self, connection: Any, start: str) -> str:
+    def _newest(self, connection: sa.Connection, start: str) -> str:
         column = self.master.db.model.buildsets.c.external_idstring
         query = sa.select(sa.func.max(column)).where(column.startswith(start, autoescape=True))
-        return (connection.execute(query).scalar() or "").removeprefix(start)
+        found: str | None = connection.execute(query).scalar()
+        return (found or "").removeprefix(start)
 
-    @defer.inlineCallbacks
-    def _begin(self, name: str, verb: str, page: str, due: str) -> Generator[Any, Any, None]:
+    async def _start(self, name: str, verb: str, page: str, due: str) -> None:
         log.msg(f"{page} is due since {due}")
-        builder = yield self.master.data.updates.findBuilderId(SCHEDULE_BUILDER)
+        builder = await self.master.data.updates.findBuilderId(SCHEDULE_BUILDER)
         given = {"occasion": name, "verb": verb, "due": due, "virtual_builder_name": page}
-        yield self.master.data.updates.addBuildset(
+        await self.master.data.updates.addBuildset(
             waited_for=False,
             scheduler=self.name,
             reason=f"due at {due}",

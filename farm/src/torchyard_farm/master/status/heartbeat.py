@@ -1,10 +1,9 @@
-"""Notices workers that hang or are cut off: Buildbot's own keepalive asks, and waits for ever."""
+"""Detects workers that hang or are cut off: Buildbot's own keepalive waits for ever."""
 
-from collections.abc import Generator
 from contextlib import suppress
-from typing import Any
 
 import sqlalchemy as sa
+from buildbot.worker.protocols.base import Connection
 from twisted.internet import defer
 from twisted.python import log
 
@@ -15,73 +14,80 @@ from torchyard_farm.master.polling import PollingService
 from torchyard_farm.master.status.orphaned_jobs import end_unwanted_jobs, record_returned_jobs
 from torchyard_farm.master.status.worker_statuses import WorkerStatuses
 from torchyard_farm.scheduling.worker_status import STATUS_CALL
-from torchyard_farm.twisted_tools import CONNECTION_LOST, log_failure, with_timeout
-
-Steps = Generator[Any, Any, None]
+from torchyard_farm.twisted_tools import (
+    CONNECTION_LOST,
+    async_to_deferred,
+    in_background,
+    with_timeout,
+)
 
 
 class Heartbeat(PollingService):
-    """Asks every agent what its machine has and runs: whatever a master learns of these.
+    """Polls every worker for its machine's resources and running jobs.
 
-    One that does not say is cut off, and its jobs go on.
+    A worker that does not answer is disconnected; its job continues.
     """
 
     name = "heartbeat"
 
     def checkConfig(
-        self, interval: int, patience: int, looks: WorkerStatuses, tries: AttemptHistory
+        self, interval: int, patience: int, statuses: WorkerStatuses, attempts: AttemptHistory
     ) -> None:
         pass
 
-    @defer.inlineCallbacks
-    def reconfigService(
-        self, interval: int, patience: int, looks: WorkerStatuses, tries: AttemptHistory
-    ) -> Steps:
-        yield super().reconfigService()
-        if not self.is_looping:  # nobody is let in before
-            model, own = self.master.db.model, sa.literal(self.master.masterid)
-            yield self.master.db.pool.do_with_transaction(forget_connections, model, sa.select(own))
+    @async_to_deferred
+    async def reconfigService(
+        self, interval: int, patience: int, statuses: WorkerStatuses, attempts: AttemptHistory
+    ) -> None:
+        await super().reconfigService()
+        if not self.is_polling:  # no worker can connect before
+            model, own = self.master.db.model, sa.select(sa.literal(self.master.masterid))
+            await self.master.db.pool.do_with_transaction(forget_connections, model, own)
         self._patience = patience
-        self._looks = looks
-        self._tries = tries
-        self.repeat(self._ask_all, interval, now=False)
+        self._statuses = statuses
+        self._attempts = attempts
+        self.start_polling(self._poll_all, interval, now=False)
 
-    def _ask_all(self) -> None:
+    def _poll_all(self) -> None:
         drop_half_open(self.master.workers)
-        agents = [
-            (worker, machine)
+        workers = [
+            (worker, worker.conn, machine)
             for worker in self.master.workers.workers.values()
             if worker.conn is not None
             and (machine := worker.properties.getProperty(MACHINE)) is not None
         ]
-        self._looks.forget_strays(but_of={machine for _, machine in agents})
+        self._statuses.forget_orphans(except_on={machine for *_, machine in workers})
         followed = followed_jobs(self.master)
-        heard: set[str] = set()
-        for worker, machine in agents:
+        answered: set[str] = set()
+        for worker, connection, machine in workers:
             mine = followed.get(machine, ())
-            self._looks.meet(machine, worker, mine)  # it is older than what it tells now
-            self._ask(worker.name, worker.conn, machine, heard).addErrback(log_failure)
+            self._statuses.introduce(machine, worker, mine)  # before the newer answer arrives
+            in_background(self._poll(worker.name, connection, machine, answered))
 
-    @defer.inlineCallbacks
-    def _ask(self, agent: str, connection: Any, machine: str, heard: set[str]) -> Steps:
-        """Ask an agent; what the first one of a machine says is as good as what the others do."""
+    @async_to_deferred
+    async def _poll(
+        self, worker: str, connection: Connection, machine: str, answered: set[str]
+    ) -> None:
+        """Poll a worker. All workers of a machine report the same: the first answer counts."""
+        mind = connection.mind
+        if mind is None:
+            return
         with suppress(*CONNECTION_LOST):
-            asked = connection.mind.callRemote(STATUS_CALL)
+            waiting = mind.callRemote(STATUS_CALL)
             try:
-                told = yield with_timeout(asked, self._patience, self.master.reactor)
+                report = await with_timeout(waiting, self._patience, self.master.reactor)
             except defer.CancelledError:
-                log.msg(f"worker {agent} gives no sign of life and is cut off")
-                connection.mind.broker.transport.abortConnection()
+                log.msg(f"worker {worker} gives no sign of life and is disconnected")
+                mind.broker.transport.abortConnection()
             else:
-                if machine not in heard:
-                    heard.add(machine)
-                    yield self._hear(machine, connection, told)
+                if machine not in answered:
+                    answered.add(machine)
+                    await self._take_report(machine, connection, report)
 
-    @defer.inlineCallbacks
-    def _hear(self, machine: str, connection: Any, told: str) -> Steps:
+    async def _take_report(self, machine: str, connection: Connection, report: str) -> None:
         followed = followed_jobs(self.master).get(machine, {})
-        look = self._looks.hear(machine, told, followed)
-        if look is not None:
-            strays = {name: job for name, job in look.jobs.items() if name not in followed}
-            yield record_returned_jobs(self.master, machine, look.jobs, self._tries)
-            yield end_unwanted_jobs(self.master, machine, connection, strays)
+        status = self._statuses.update(machine, report, followed)
+        if status is not None:
+            orphans = {name: job for name, job in status.jobs.items() if name not in followed}
+            await record_returned_jobs(self.master, machine, status.jobs, self._attempts)
+            await end_unwanted_jobs(self.master, machine, connection, orphans)

@@ -1,15 +1,16 @@
-"""Jobs that a machine goes on with although their connection was lost.
+"""Jobs that a machine continues although their connection was lost.
 
-If such a job is still wanted, it did not take its machine down. If it is not, as somebody has
-cancelled it meanwhile, or another machine was quicker, it is ended.
+If such a job is still wanted, it did not take its machine down. If it is not, as it was cancelled
+meanwhile or another machine was faster, it is ended.
 """
 
 import json
-from collections.abc import Generator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import sqlalchemy as sa
-from twisted.internet import defer
+from buildbot.db.model import Model
+from buildbot.master import BuildMaster
+from buildbot.worker.protocols.base import Connection
 from twisted.python import log
 
 from torchyard_farm.master.builds import FINGERPRINT, MACHINE
@@ -17,43 +18,38 @@ from torchyard_farm.master.db.attempts_db import VERDICT, AttemptHistory
 from torchyard_farm.scheduling.attempts import AttemptVerdict
 from torchyard_farm.scheduling.worker_status import RunningJob
 
-Steps = Generator[Any, Any, None]
 
-
-@defer.inlineCallbacks
-def record_returned_jobs(
-    master: Any, machine: str, jobs: Mapping[str, RunningJob], tries: AttemptHistory
-) -> Steps:
-    """Note what a machine still has; one that has begun a job anew had lost it."""
-    if not jobs or not tries.lost_on(machine):
+async def record_returned_jobs(
+    master: BuildMaster, machine: str, jobs: Mapping[str, RunningJob], attempts: AttemptHistory
+) -> None:
+    """Change the verdict of lost attempts whose jobs still run; a restarted job was lost."""
+    if not jobs or not attempts.may_be_lost_on(machine):
         return
     now = master.reactor.seconds()
-    lost = yield master.db.pool.do(_read_lost, master.db.model, machine)
+    lost = await master.db.pool.do(_read_lost, master.db.model, machine)
     for build, request, ended, fingerprint in lost:
         if fingerprint in jobs and now - jobs[fingerprint].age <= ended:
             log.msg(f"{machine} is back with the job of build {build}")
-            yield master.data.updates.setBuildProperty(
-                build, VERDICT, AttemptVerdict.CUT.value, "run"
-            )
-            tries.remember(request, (yield tries.read(master, request)))
+            verdict = AttemptVerdict.CUT.value
+            await master.data.updates.setBuildProperty(build, VERDICT, verdict, "run")
+            attempts.remember(request, await attempts.read(master, request))
 
 
-@defer.inlineCallbacks
-def end_unwanted_jobs(
-    master: Any, machine: str, connection: Any, strays: Mapping[str, RunningJob]
-) -> Steps:
-    """Of the jobs of a machine that nobody follows, end those that nobody wants, either."""
-    if not strays:
+async def end_unwanted_jobs(
+    master: BuildMaster, machine: str, connection: Connection, orphans: Mapping[str, RunningJob]
+) -> None:
+    """End those orphaned jobs of a machine that no unfinished request is for."""
+    if not orphans:
         return
-    wanted = yield master.db.pool.do(_read_wanted, master.db.model)
-    for fingerprint, job in strays.items():
-        if fingerprint not in wanted:
-            log.msg(f"nobody wants {job.name} any more, which runs on {machine}: it is ended")
-            yield connection.mind.callRemote("end", job.name)
+    wanted = await master.db.pool.do(_read_wanted, master.db.model)
+    for fingerprint, job in orphans.items():
+        if fingerprint not in wanted and connection.mind is not None:
+            log.msg(f"{job.name}, which runs on {machine}, is not wanted any more: it is ended")
+            await connection.mind.callRemote("end", job.name)
 
 
-def _read_wanted(connection: Any, model: Any) -> set[str]:
-    """The fingerprints of all jobs that were sent and are not over."""
+def _read_wanted(connection: sa.Connection, model: type[Model]) -> set[str]:
+    """Read the fingerprints of all jobs that were submitted and are not finished."""
     properties, requests = model.buildset_properties, model.buildrequests
     query = (
         sa.select(properties.c.property_value)
@@ -63,8 +59,10 @@ def _read_wanted(connection: Any, model: Any) -> set[str]:
     return {json.loads(value)[0] for (value,) in connection.execute(query)}
 
 
-def _read_lost(connection: Any, model: Any, machine: str) -> list[tuple[int, int, int, str]]:
-    """The builds that were lost on a machine, and are to be tried again."""
+def _read_lost(
+    connection: sa.Connection, model: type[Model], machine: str
+) -> list[tuple[int, int, int, str]]:
+    """Read the builds that were lost on a machine and will be retried."""
     builds, requests = model.builds, model.buildrequests
     wanted = {VERDICT: AttemptVerdict.LOST.value, MACHINE: machine}
     fingerprint = model.build_properties.alias()
@@ -83,4 +81,7 @@ def _read_lost(connection: Any, model: Any, machine: str) -> list[tuple[int, int
         query = query.join(table, table.c.buildid == builds.c.id).where(
             table.c.name == name, table.c.value == json.dumps(value)
         )
-    return [(*row[:3], json.loads(row[3])) for row in connection.execute(query)]
+    return [
+        (build, request, ended, json.loads(value))
+        for build, request, ended, value in connection.execute(query)
+    ]

@@ -1,10 +1,11 @@
-"""What machines told of themselves last, and what of that concerns nobody here."""
+"""The last status report of each machine, and the orphaned jobs that it lists."""
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
 
 import msgspec
+from buildbot.worker import AbstractWorker
+from buildbot.worker.protocols.base import Connection
 from twisted.python import log
 
 from torchyard.host.locks import replace_bytes
@@ -19,41 +20,41 @@ from torchyard_farm.scheduling.worker_status import (
 
 
 class WorkerStatuses:
-    """The last look of each machine."""
+    """Statuses by machine."""
 
     def __init__(self) -> None:
-        self._looks: dict[str, WorkerStatus] = {}
-        self._strays: dict[str, dict[str, Resources]] = {}
-        self._introduced: dict[str, Any] = {}
+        self._statuses: dict[str, WorkerStatus] = {}
+        self._orphans: dict[str, dict[str, Resources]] = {}
+        self._introduced: dict[str, Connection] = {}
 
-    def of(self, machine: str) -> WorkerStatus | None:
-        return self._looks.get(machine)
+    def get(self, machine: str) -> WorkerStatus | None:
+        return self._statuses.get(machine)
 
-    def strays(self, machine: str, followed: Collection[str]) -> dict[str, Resources]:
-        """The jobs that nobody follows, nor did at the last look, with what they take."""
-        known = self._strays.get(machine, {})
+    def orphans(self, machine: str, followed: Collection[str]) -> dict[str, Resources]:
+        """Return the resources of jobs that no build follows now or did at the last report."""
+        known = self._orphans.get(machine, {})
         return {name: takes for name, takes in known.items() if name not in followed}
 
-    def hear(self, machine: str, told: str, followed: Collection[str]) -> WorkerStatus | None:
-        """Hear what a machine tells, when these of its jobs are followed."""
-        look = decode_status(told)
-        if look is not None:
-            left = orphaned_jobs(look, followed)
-            for name in left.keys() - self._strays.get(machine, {}).keys():
-                log.msg(f"{machine} runs {name}, and nobody follows it")
-            self._looks[machine], self._strays[machine] = look, left
-        return look
+    def update(self, machine: str, report: str, followed: Collection[str]) -> WorkerStatus | None:
+        """Take in a machine's report; builds follow these of its jobs."""
+        status = decode_status(report)
+        if status is not None:
+            orphans = orphaned_jobs(status, followed)
+            for name in orphans.keys() - self._orphans.get(machine, {}).keys():
+                log.msg(f"{machine} runs {name}, which no build follows")
+            self._statuses[machine], self._orphans[machine] = status, orphans
+        return status
 
-    def meet(self, machine: str, worker: Any, followed: Collection[str]) -> None:
-        """Hear what a worker told when it connected, once."""
+    def introduce(self, machine: str, worker: AbstractWorker, followed: Collection[str]) -> None:
+        """Take in the report that a worker sent when it connected, once."""
         if worker.conn is not None and self._introduced.get(worker.name) is not worker.conn:
             self._introduced[worker.name] = worker.conn
-            self.hear(machine, worker.info.getProperty(STATUS_CALL) or "", followed)
+            self.update(machine, worker.info.getProperty(STATUS_CALL) or "", followed)
 
-    def forget_strays(self, *, but_of: Collection[str]) -> None:
-        """Of machines that are gone nobody knows what runs there; they tell when they come back."""
-        self._strays = {name: left for name, left in self._strays.items() if name in but_of}
+    def forget_orphans(self, *, except_on: Collection[str]) -> None:
+        """Forget orphans of disconnected machines, which report them when they reconnect."""
+        self._orphans = {name: jobs for name, jobs in self._orphans.items() if name in except_on}
 
     def write(self, folder: Path) -> None:
-        """Let others read it, who are not a part of this master."""
-        replace_bytes(folder / STATUS_FILE, msgspec.json.encode(self._looks))
+        """Write the statuses to the file that `farm status` reads."""
+        replace_bytes(folder / STATUS_FILE, msgspec.json.encode(self._statuses))

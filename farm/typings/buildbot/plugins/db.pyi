@@ -1,0 +1,3 @@
+from typing import Any
+
+def get_plugins(namespace: str, interface: object = None, load_now: bool = False) -> Any: ...

@@ -1,0 +1,3 @@
+from buildbot.process.buildstep import BuildStep
+
+class ShellCommand(BuildStep): ...

@@ -1,0 +1,2 @@
+from buildbot.worker import LocalWorker as LocalWorker
+from buildbot.worker import Worker as Worker

@@ -1,0 +1,7 @@
+SUCCESS: int
+WARNINGS: int
+FAILURE: int
+SKIPPED: int
+EXCEPTION: int
+RETRY: int
+CANCELLED: int

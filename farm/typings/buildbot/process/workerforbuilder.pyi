@@ -1,0 +1,4 @@
+from buildbot.worker import AbstractWorker
+
+class AbstractWorkerForBuilder:
+    worker: AbstractWorker | None

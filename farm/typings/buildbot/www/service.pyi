@@ -1,0 +1,3 @@
+from twisted.web import server
+
+class BuildbotSite(server.Site): ...

@@ -1,0 +1,3 @@
+from buildbot_worker.commands.shell import WorkerShellCommand
+
+commandRegistry: dict[str, type[WorkerShellCommand]]

@@ -1,0 +1,17 @@
+from collections.abc import Callable
+from typing import Any
+
+from twisted.internet.defer import Deferred
+from twisted.internet.protocol import BaseProtocol
+from twisted.python.failure import Failure
+
+class BotPb:
+    remote_look: Callable[[], Deferred[str]]
+    remote_end: Callable[[str], None]
+    remote_getWorkerInfo: Callable[[], Any]
+
+class BotFactory:
+    perspective: Any
+    protocol: type[BaseProtocol]
+    gotPerspective: Callable[[Any], None]
+    failedToGetPerspective: Callable[[Failure, Any], object]
