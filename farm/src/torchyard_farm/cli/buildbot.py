@@ -30,8 +30,8 @@ class BuildbotEngine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         from torchyard_farm.settings.farm import load_farm
 
         if self.farm is None:
-            msg = "which farm?"
-            raise UsageError(msg, hint="--farm DIR names the directory of its master")
+            msg = "the engine `buildbot` needs a farm"
+            raise UsageError(msg, hint="pass the directory of its master: --farm DIR")
         farm = Path(self.farm)
         draft = draft_from_plan(plan, store, current_moment())
         submitted = submit_draft(draft, BuildRequest(context.file), farm, load_farm(farm))
