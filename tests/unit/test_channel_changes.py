@@ -29,7 +29,7 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.head import Head, Pin
 from torchyard.publish.channel.layout import PartName, key_of, parse_part
-from torchyard.publish.ops.pin import add_pin, remove_pin
+from torchyard.publish.ops.pin import add_channel_pin, remove_channel_pin
 from torchyard.publish.ops.prune import prune
 from torchyard.publish.ops.retention import Keep, outdated
 from torchyard.publish.ops.rollback import restored, rollback
@@ -328,7 +328,9 @@ def test_rollback_keeps_pins_and_status(nightly: Channel) -> None:
     to = nightly.head().generation
     add(nightly, [wheel("2.14.0")])
     set_status(nightly, "torch", "deprecated", "", order("status"))
-    add_pin(nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin"))
+    add_channel_pin(
+        nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin")
+    )
     head, *_ = rollback(nightly, to, order("rollback"))
     assert list(head.pins) == ["old"]
     state = nightly.state(head, "simple/torch")
@@ -336,7 +338,9 @@ def test_rollback_keeps_pins_and_status(nightly: Channel) -> None:
 
 
 def test_rollback_of_a_last_change_that_is_not_about_files_is_refused(nightly: Channel) -> None:
-    add_pin(nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin it"))
+    add_channel_pin(
+        nightly, parse_selection(["torch==2.14.0.dev20261101"]), "old", "", order("pin it")
+    )
     before = nightly.head()
     with pytest.raises(PublishError, match="showed and hid no file: pin it"):
         rollback(nightly, None, order("rollback"))
@@ -627,7 +631,7 @@ def test_a_version_pinned_meanwhile_is_not_hidden(nightly: Channel) -> None:
         def state_at(self, digest: str) -> State:
             other = Channel.at(self.url)
             if len(self.looked) == 3 and not other.head().pins:
-                add_pin(other, selection, "kept", "", order("pin"))
+                add_channel_pin(other, selection, "kept", "", order("pin"))
             self.looked.append(digest)
             return super().state_at(digest)
 
@@ -733,7 +737,7 @@ def test_old_shards_are_removed(channel: Channel) -> None:
 
 def test_a_pin_tells_exactly_which_files(nightly: Channel) -> None:
     selection = parse_selection([f"*=={NIGHTS[2]}"])
-    told = add_pin(nightly, selection, "2026-11-03", "before the change", order("pin"))
+    told = add_channel_pin(nightly, selection, "2026-11-03", "before the change", order("pin"))
     assert len(told.files) == 4
     text = page(nightly, "pins/2026-11-03/cu130.txt")
     torch = wheel(NIGHTS[2], "cu130")
@@ -749,33 +753,35 @@ def test_a_pin_tells_exactly_which_files(nightly: Channel) -> None:
 
 
 def test_files_of_a_pin_are_not_deleted_when_they_are_hidden(nightly: Channel) -> None:
-    told = add_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
+    told = add_channel_pin(
+        nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin")
+    )
     rollback(nightly, 0, order("rollback"))
     done = prune(nightly, Keep(), order("prune", 8))
     assert len(done.deleted) == 18
     for file in told.files:
         assert nightly.objects.head(unquote(file.url).removeprefix("../")) is not None
-    remove_pin(nightly, "kept", order("unpin", 8))
+    remove_channel_pin(nightly, "kept", order("unpin", 8))
     assert len(prune(nightly, Keep(), order("prune", 8)).deleted) == 2
 
 
 def test_a_pin_keeps_its_meaning(nightly: Channel) -> None:
     selection = parse_selection([f"torch=={NIGHTS[2]}"])
-    first = add_pin(nightly, selection, "kept", "", order("pin"))
-    again = add_pin(nightly, selection, "kept", "", order("pin", 1))
+    first = add_channel_pin(nightly, selection, "kept", "", order("pin"))
+    again = add_channel_pin(nightly, selection, "kept", "", order("pin", 1))
     assert again == first
     with pytest.raises(PublishError, match=f"already, of torch=={NIGHTS[2]}"):
-        add_pin(nightly, parse_selection([f"torch=={NIGHTS[1]}"]), "kept", "", order("pin"))
+        add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[1]}"]), "kept", "", order("pin"))
     with pytest.raises(UsageError):
-        add_pin(nightly, selection, "../up", "", order("pin"))
+        add_channel_pin(nightly, selection, "../up", "", order("pin"))
 
 
 def test_pins_can_be_let_go(nightly: Channel, torchyard: Command) -> None:
-    add_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
+    add_channel_pin(nightly, parse_selection([f"torch=={NIGHTS[2]}"]), "kept", "", order("pin"))
     gone = torchyard("pin", nightly.url, "--remove", "kept", "--json")
     validate(json.loads(gone.out), "channel-change")
     assert json.loads(gone.out)["generation"] == nightly.head().generation
     assert nightly.head().pins == {}
     assert list(nightly.objects.list("pins/")) == []
     with pytest.raises(SelectionError, match="no pin `kept`"):
-        remove_pin(nightly, "kept", order("unpin"))
+        remove_channel_pin(nightly, "kept", order("unpin"))

@@ -7,7 +7,8 @@ import pytest
 from tests.contents import ABOUT, TODAY, findings, wheel
 
 from torchyard.checks.check import apply_rules
-from torchyard.checks.policy import CheckPolicy, load_policies, load_policy, parse_policy
+from torchyard.checks.policies import load_policies, load_policy, parse_policy
+from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Severity
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.package.contents import Contents

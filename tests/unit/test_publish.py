@@ -16,7 +16,8 @@ from tests.helpers import SMALL, Command, config_of, plan_of
 from tests.made_wheel import make_wheel, order_for
 from tests.unit.test_schemas import validate
 
-from torchyard.checks.policy import Allowance, CheckPolicy, load_policy
+from torchyard.checks.policies import load_policy
+from torchyard.checks.policy import Allowance, CheckPolicy
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError
 from torchyard.index.entry import Hidden, State
 from torchyard.publish.channel.channel import Channel

@@ -142,7 +142,7 @@ def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None
 
 def _refuse_proof(config: Config, file: str) -> None:
     """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
-    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.checks.policies import load_policy, parse_policy
     from torchyard.checks.smoke.known_failures import load_known
     from torchyard.checks.smoke.suite import read_suite
 

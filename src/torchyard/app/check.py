@@ -56,7 +56,7 @@ def check_contents(
 ) -> CheckDocument:
     """Check packages that were read, under a policy as it is today."""
     from torchyard.checks.check import apply_rules
-    from torchyard.checks.policy import load_policy
+    from torchyard.checks.policies import load_policy
     from torchyard.reports.check.document import check_document
 
     policy = load_policy(policy_name)

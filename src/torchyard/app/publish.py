@@ -164,7 +164,7 @@ def _reason(packages: Sequence["Package"], *, is_partial: bool) -> str:
 
 def _policy(name: str | None, config: Config | None) -> "CheckPolicy":
     """Return the policy that is named, or the file's, or the default one."""
-    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.checks.policies import load_policy, parse_policy
 
     if name is None and config is not None and config.check.text:
         return parse_policy(config.check.policy, config.check.text)

@@ -52,7 +52,7 @@ def check(
     on the web or in a directory.
     """
     from torchyard.app.clock import current_date
-    from torchyard.checks.policy import load_policy
+    from torchyard.checks.policies import load_policy
     from torchyard.config.tables import load_tables
     from torchyard.host.fetcher import directory_url
     from torchyard.publish.index_check.check import audit

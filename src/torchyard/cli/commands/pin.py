@@ -55,7 +55,7 @@ def command(
     """
     from torchyard.app.promote import archive_packages
     from torchyard.publish.channel.draft import ChangeReason
-    from torchyard.publish.ops.pin import add_pin, remove_pin
+    from torchyard.publish.ops.pin import add_channel_pin, remove_channel_pin
     from torchyard.reports.channel.document import PinDocument, changed_document
     from torchyard.reports.channel.text import pin_report
     from torchyard.reports.document import encode
@@ -66,7 +66,7 @@ def command(
     place = open_channel(channel, file)
     now = current_moment()
     if remove:
-        head = remove_pin(place, remove, ChangeReason(f"unpin {remove}", now))
+        head = remove_channel_pin(place, remove, ChangeReason(f"unpin {remove}", now))
         talk(f"{place.url}: the pin {remove} is gone")
         if as_json:
             write(encode(changed_document(place.url, head, {})))
@@ -77,10 +77,10 @@ def command(
     name = name or selectors[0].rpartition("=")[2]
     because = f": {reason}" if reason else ""
     order = ChangeReason(f"pin {selection} as {name}{because}", now)
-    page = add_pin(place, selection, name, reason, order)
+    page = add_channel_pin(place, selection, name, reason, order)
     if archive:
         kept = archive_packages(place, selection, archive, order, file)
-        add_pin(kept, selection, name, reason, order)
+        add_channel_pin(kept, selection, name, reason, order)
     document = PinDocument(channel=place.url, pin=page)
     if as_json:
         write(encode(document))

@@ -276,7 +276,7 @@ def _try_out(
 def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     """Publish what a plan made, all of which is here, and leave a report."""
     from torchyard.app.publish import PublishRequest, publish_request
-    from torchyard.checks.policy import load_policy, parse_policy
+    from torchyard.checks.policies import load_policy, parse_policy
     from torchyard.config.credentials import take_credentials
     from torchyard.publish.gates import Demands
     from torchyard.recipes.publishing import PUBLISHED

@@ -21,10 +21,15 @@ from torchyard.package.wheel.metadata import values
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.package.wheel.write import parse_metadata
 from torchyard.publish.index_check.findings import IndexHit
-from torchyard.publish.mirror.fetch import strong_hash
 from torchyard.publish.staged import METADATA
 
 _LARGEST_SIDECAR = 16 << 20
+_STRONG = (
+    *("sha256", "sha512", "sha384", "sha224"),
+    *("sha3_256", "sha3_512", "sha3_384", "sha3_224", "blake2b", "blake2s"),
+)
+"""Hashes without known collisions, in order of preference."""
+
 _KNOWN = hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}
 """Hashes that can be compared; those left out may have any length."""
 
@@ -129,8 +134,13 @@ def _hash_hits(link: Link) -> Iterator[IndexHit]:
         yield IndexHit(rules.HASH_MISSING, link.file, "the page has no hash of its sidecar")
 
 
+def strong_hash(hashes: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the algorithm and digits of the hash to verify a file by, or None."""
+    return next(((kind, hashes[kind]) for kind in _STRONG if kind in hashes), None)
+
+
 def weakness(hashes: Mapping[str, str]) -> str:
-    """Why hashes prove nothing; nothing if they do."""
+    """Return why hashes prove nothing, or an empty string if they do."""
     if not hashes:
         return "no hash of it"
     return "" if strong_hash(hashes) else f"only its {', '.join(hashes)}, which can be forged"

@@ -1,7 +1,7 @@
 """Fetching files of another index: verified while they come, and continued where they broke off."""
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,12 +9,7 @@ from torchyard.errors import PublishError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.index.simple.read import Link
-
-_STRONG = (
-    *("sha256", "sha512", "sha384", "sha224"),
-    *("sha3_256", "sha3_512", "sha3_384", "sha3_224", "blake2b", "blake2s"),
-)
-"""Hashes that nobody can make another file for."""
+from torchyard.publish.index_check.files import strong_hash
 
 _CHUNK = 1 << 20
 
@@ -25,11 +20,6 @@ class Fetched(NamedTuple):
     path: Path
     sha256: str
     size: int
-
-
-def strong_hash(hashes: Mapping[str, str]) -> tuple[str, str] | None:
-    """The hash that a file is verified by: its kind and digits."""
-    return next(((kind, hashes[kind]) for kind in _STRONG if kind in hashes), None)
 
 
 def fetch_link(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int], None]) -> Fetched:

@@ -27,8 +27,9 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import parse_part
+from torchyard.publish.index_check.files import strong_hash
 from torchyard.publish.index_check.simple import read_pages
-from torchyard.publish.mirror.fetch import fetch_link, strong_hash
+from torchyard.publish.mirror.fetch import fetch_link
 from torchyard.publish.mirror.select import MirrorFile, MirrorRequest, choose_files, parse_selects
 from torchyard.publish.publish import add
 from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance

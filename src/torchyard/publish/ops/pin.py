@@ -46,7 +46,7 @@ class PinPage(Value, kw_only=True):
     files: tuple[PinnedFile, ...]
 
 
-def add_pin(
+def add_channel_pin(
     channel: Channel, selection: Selection, name: str, why: str, order: ChangeReason
 ) -> PinPage:
     """Keep the versions of some files under a name, and write pages that name the files.
@@ -85,7 +85,7 @@ def add_pin(
     return _write(channel, name, done.pins[name], chosen)
 
 
-def remove_pin(channel: Channel, name: str, order: ChangeReason) -> Head:
+def remove_channel_pin(channel: Channel, name: str, order: ChangeReason) -> Head:
     """Let go of a pin; its pages go, too."""
     pins = channel.head().pins
     if name not in pins:

@@ -1,0 +1,87 @@
+"""Reading policies: those of `data/policies.toml`, or a file of one's own."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from torchyard.checks.policy import CheckPolicy
+from torchyard.checks.registry import RULES
+from torchyard.config.decode import decode_as
+from torchyard.config.document import Document, Path
+from torchyard.config.tables import parse
+from torchyard.errors import ConfigError, DataError, Diagnostic, UsageError
+from torchyard.host.files import read_data, read_text
+from torchyard.model.quantity import parse_size
+from torchyard.model.suggest import did_you_mean
+
+
+def load_policy(name_or_path: str) -> CheckPolicy:
+    """A policy that is shipped, or one from a TOML file."""
+    known = load_policies()
+    if name_or_path in known:
+        return known[name_or_path]
+    if not name_or_path.endswith(".toml"):
+        msg = f"there is no policy `{name_or_path}`"
+        hint = f"{did_you_mean(name_or_path, known)}; the name of a file has to end in .toml"
+        raise UsageError(msg, hint=hint)
+    return parse_policy(name_or_path, read_text(name_or_path))
+
+
+def parse_policy(name: str, text: str) -> CheckPolicy:
+    """Read a policy from the text of a file, or tell all that is wrong with it."""
+    document = Document(name, text)
+    policy = decode_as(document, CheckPolicy)
+    wrong = [
+        Diagnostic(what, document.span(path, at_key=path[0] == "severity"), hint)
+        for path, what, hint in (*_unknown_base(policy), *_problems(policy))
+    ]
+    if wrong:
+        raise ConfigError.of(wrong)
+    return _over(load_policies()[policy.base], policy) if policy.base else policy
+
+
+def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
+    """A policy on top of another one."""
+    return CheckPolicy(
+        strict=base.strict or own.strict,
+        severity={**base.severity, **own.severity},
+        allow=(*base.allow, *own.allow),
+        budget=own.budget or base.budget,
+        system=(*base.system, *own.system),
+    )
+
+
+@cache
+def load_policies() -> dict[str, CheckPolicy]:
+    """The policies that are shipped, by name."""
+    policies = parse("policies", read_data("policies.toml"), CheckPolicy)
+    for name, policy in policies.items():
+        for _, what, _ in _problems(policy):
+            msg = f"the policy {name} in data/policies.toml is wrong: {what}"
+            raise DataError(msg)
+    return policies
+
+
+def _unknown_base(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
+    known = load_policies()
+    if policy.base and policy.base not in known:
+        what = f"there is no policy `{policy.base}` to begin with"
+        yield ("base",), what, did_you_mean(policy.base, known)
+
+
+def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
+    """What is wrong with each value, and what to write instead."""
+    for name in policy.severity:
+        if name not in RULES:
+            yield ("severity", name), f"there is no rule `{name}`", did_you_mean(name, RULES)
+    for index, allowance in enumerate(policy.allow):
+        if allowance.rule not in RULES:
+            hint = did_you_mean(allowance.rule, RULES)
+            yield ("allow", index, "rule"), f"there is no rule `{allowance.rule}`", hint
+        if not allowance.reason.strip():
+            hint = "say why this is accepted, for those who read the report"
+            yield ("allow", index, "reason"), "an allowance needs a reason", hint
+    if policy.budget:
+        try:
+            parse_size(policy.budget)
+        except ValueError as error:
+            yield ("budget",), f"the budget can't be read: {error}", 'write "1 GB", for example'
