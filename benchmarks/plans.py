@@ -10,7 +10,7 @@ from time import process_time
 from torchyard.model.config import Config, Project, Source
 from torchyard.model.matrix import Exclusion, Matrix, Override, Pattern
 from torchyard.model.recipe import RECIPES, Stage
-from torchyard.model.tables import Format, PackageKind, Plain, Platform, Python, Tables
+from torchyard.model.tables import Compute, Format, PackageKind, Platform, Python, Tables
 from torchyard.model.values import Origin
 from torchyard.plan.build import make_plan
 
@@ -44,9 +44,10 @@ def tables(sizes: tuple[int, ...]) -> Tables:
             )
             for name in packages
         },
-        cuda={},
-        rocm={},
-        plain={name: Plain(pinned=False, platforms=platforms) for name in computes},
+        compute={
+            name: Compute(platform=name, source="", pinned=False, platforms=platforms)
+            for name in computes
+        },
         releases={},
     )
 

@@ -22,6 +22,8 @@ from torchyard_farm.settings.farm import FarmSpec
 from torchyard import __version__
 from torchyard.checks.registry import RULES, SHIPPED
 from torchyard.cli.main import torchyard
+from torchyard.compute.platform import ComputePlatform
+from torchyard.compute.registry import compute_platforms
 from torchyard.config.failures import load_failures
 from torchyard.config.schema import Schema, file_schema
 from torchyard.config.tables import load_tables
@@ -204,20 +206,9 @@ def tables() -> str:
     parts.append(table(("platform", "wheel tag", "conda", "BLAS"), rows))
     rows = ((f"`{name}`", p.title, p.format) for name, p in known.packages.items())
     parts += ["## Packages\n", table(("package", "what", "format"), rows)]
-    rows = (
-        (
-            f"`{name}`",
-            c.gcc_max,
-            c.clang_max,
-            c.driver_min_linux,
-            "<br>".join(f"{platform}: {' '.join(archs)}" for platform, archs in c.archs.items()),
-        )
-        for name, c in known.cuda.items()
-    )
-    header = ("CUDA", "gcc up to", "clang up to", "Linux driver from", "architectures")
-    parts += ["## CUDA\n", table(header, rows)]
-    rows = ((f"`{name}`", " ".join(r.archs["linux-x86_64"])) for name, r in known.rocm.items())
-    parts += ["## ROCm\n", table(("ROCm", "GPUs"), rows)]
+    for platform in compute_platforms():
+        if platform.arch:
+            parts += [f"## {platform.title}\n", compute_table(platform)]
     rows = (
         (
             name,
@@ -230,6 +221,23 @@ def tables() -> str:
     )
     parts += ["## Torch releases\n", table(("torch", "compute", "libraries", "Triton"), rows)]
     return "\n".join(parts)
+
+
+def compute_table(platform: ComputePlatform) -> str:
+    rows = platform.table().rows.items()
+    facts = {name: platform.reference(name) for name, _ in rows}
+    columns = tuple(next(iter(facts.values())))
+    return table(
+        (platform.title, *columns, "architectures"),
+        (
+            (
+                f"`{name}`",
+                *facts[name].values(),
+                "<br>".join(f"{where}: {' '.join(archs)}" for where, archs in row.archs.items()),
+            )
+            for name, row in rows
+        ),
+    )
 
 
 def failures() -> str:

@@ -16,15 +16,17 @@ import pytest
 from tests.helpers import ROOT, SMALL, Command
 from tests.services import LOOPBACK, S3Server, reserved_port
 
+from torchyard.compute.cuda import toolkit as cuda
+from torchyard.compute.registry import compute_platforms, platform_for
+from torchyard.compute.rocm import toolkit as rocm
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, ElsewhereError, HostError
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.config import Sandbox
 from torchyard.model.step import Step
-from torchyard.model.tables import Rocm as RocmRow
 from torchyard.model.toolchain import Toolchain
 from torchyard.run.sandbox import INSIDE, enclose
-from torchyard.toolchain import blas, cache, cuda, rocm
+from torchyard.toolchain import blas, cache
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.identity import identify
@@ -216,7 +218,12 @@ NINJA = "ninja==1.13.0"
 
 
 def planned(toolchain: Toolchain, *computes: str, variants: Sequence[str] = ()) -> Toolchain:
-    return identify(toolchain, computes=computes, variants=variants, tables=TABLES)
+    return identify(
+        toolchain,
+        computes={name: platform_for(name) for name in computes},
+        variants=variants,
+        tables=TABLES,
+    )
 
 
 def equipped(
@@ -232,12 +239,14 @@ def equipped(
         toolchain.parts_of(toolchain.platform, compute, variant),
         toolchain=toolchain,
         compute=compute,
+        source=platform_for(compute),
         blas=variant,
-        archs=TABLES.cuda[compute].archs["linux-x86_64"] if compute in TABLES.cuda else (),
+        archs=TABLES.compute[compute].archs.get("linux-x86_64", ()),
         interpreter=interpreter_for(HERE) if requires else None,
         requires=requires,
         folder=folder,
         seen_as=seen_as or str(folder),
+        platforms=compute_platforms(),
         tables=TABLES,
     )
     return compose(SYSTEM, equipment)
@@ -385,7 +394,9 @@ def test_a_script_called_nvcc_leads_to_the_toolkit_behind_it(
 def test_the_toolkit_of_the_system_compiles(tmp_path: Path) -> None:
     (version, *_) = cuda.system_roots().values()
     compute = "cu" + "".join(version.split(".")[:2])
-    env = equipped(planned(Toolchain(cuda="system"), compute), compute, "torch2.13", tmp_path)
+    env = equipped(
+        planned(Toolchain(toolkits={"cuda": "system"}), compute), compute, "torch2.13", tmp_path
+    )
     assert (env["USE_CUDA"], env["USE_ROCM"]) == ("1", "0")
     (tmp_path / "try.cu").write_text(KERNEL, encoding="utf-8")
     host = ["-ccbin", env["CUDAHOSTCXX"], "-arch=sm_90"]
@@ -397,7 +408,7 @@ def test_the_toolkit_of_the_system_compiles(tmp_path: Path) -> None:
 @pytest.mark.parametrize("release", ["13.0", "13.2"])
 def test_cuda_from_pypi_satisfies_cmake(tmp_path: Path, release: str) -> None:
     compute = f"cu{release.replace('.', '')}"
-    toolchain = planned(Toolchain(cuda="pypi"), compute)
+    toolchain = planned(Toolchain(toolkits={"cuda": "pypi"}), compute)
     began = time.monotonic()
     env = equipped(toolchain, compute, "torch2.13", tmp_path / "job")
     print(f"composed CUDA {release} in {time.monotonic() - began:.1f} s")
@@ -412,22 +423,22 @@ def test_cuda_from_pypi_satisfies_cmake(tmp_path: Path, release: str) -> None:
 
 @needs_gcc
 def test_a_host_compiler_that_is_too_new_is_refused(gcc: Compiler) -> None:
-    cuda.check_pair("13.0", gcc, TABLES)
+    cuda.check_host_compiler("13.0", gcc)
     future = msgspec.structs.replace(gcc, version="99.1.0")
     with pytest.raises(HostError, match=r"CUDA 13\.0 does not compile with gcc 99\.1\.0.* is 15"):
-        cuda.check_pair("13.0", future, TABLES)
+        cuda.check_host_compiler("13.0", future)
     clang = msgspec.structs.replace(gcc, kind="clang", version="21.0.0")
     with pytest.raises(HostError, match="clang 21"):
-        cuda.check_pair("13.0", clang, TABLES)
+        cuda.check_host_compiler("13.0", clang)
 
 
 @needs_nvcc
 def test_architectures_that_the_toolkit_does_not_know_are_refused(tmp_path: Path) -> None:
     (toolkit, *_) = cuda.system_toolkits()
-    cuda.check_archs(toolkit, tmp_path, ["9.0", "9.0+PTX", "9.0a"])
+    cuda.check_cuda_archs(toolkit, tmp_path, ["9.0", "9.0+PTX", "9.0a"])
     for bad in ("3.5", "9.0b", "sm_90", "90"):
         with pytest.raises(ConfigError, match=f"can't compile for {bad}"):
-            cuda.check_archs(toolkit, tmp_path, ["9.0", bad])
+            cuda.check_cuda_archs(toolkit, tmp_path, ["9.0", bad])
 
 
 def test_a_cuda_that_nobody_has_names_what_there_is() -> None:
@@ -443,28 +454,28 @@ def test_a_cuda_that_nobody_has_names_what_there_is() -> None:
 def test_hipcc_compiles_for_the_architectures_that_it_knows(tmp_path: Path) -> None:
     (found, *_) = rocm.system_rocms()
     name = f"rocm{found.release}"
-    row = RocmRow(version=found.release, archs={"linux-x86_64": ("gfx90a",)})
-    tables = msgspec.structs.replace(TABLES, rocm={**TABLES.rocm, name: row})
-    toolchain = identify(Toolchain(), computes=[name], variants=(), tables=tables)
+    toolchain = planned(Toolchain(), name)
     assert toolchain.parts[f"compute/{name}"] == found.identity
     env = equip(
         toolchain.parts_of(toolchain.platform, name, ""),
         toolchain=toolchain,
         compute=name,
+        source=platform_for(name),
         blas="",
         archs=("gfx90a",),
         interpreter=None,
         requires=(),
         folder=tmp_path,
         seen_as=str(tmp_path),
-        tables=tables,
+        platforms=compute_platforms(),
+        tables=TABLES,
     )
     assert env["PYTORCH_ROCM_ARCH"] == "gfx90a"
     (tmp_path / "try.hip").write_text(f"#include <hip/hip_runtime.h>\n{KERNEL}", encoding="utf-8")
     call = ["hipcc", "--offload-arch=gfx90a", "-c", "try.hip", "-o", "try.o"]
     run(call, compose(SYSTEM, env), tmp_path)
     with pytest.raises(ConfigError, match="can't compile for gfx9999"):
-        rocm.check_archs(found, ["gfx90a:xnack-", "gfx9999"])
+        rocm.check_rocm_archs(found, ["gfx90a:xnack-", "gfx9999"])
 
 
 def test_a_rocm_that_is_not_there_is_refused() -> None:
@@ -609,7 +620,8 @@ def test_a_shell_can_read_the_variables(
         ["sh", "-c", f'{script}\necho "$MKLROOT|$USE_CUDA|$TORCH_CUDA_ARCH_LIST"'], {}, tmp_path
     )
     assert (
-        shown == f"/a b/toolchain/blas|1|{';'.join(TABLES.cuda['cu132'].archs['linux-x86_64'])}\n"
+        shown
+        == f"/a b/toolchain/blas|1|{';'.join(TABLES.compute['cu132'].archs['linux-x86_64'])}\n"
     )
     assert not list(tmp_path.iterdir())
     assert torchyard("toolchain", "env", "--compute", "cu131").code == 2

@@ -180,7 +180,7 @@ def test_requirements_that_conda_can_not_have() -> None:
 
 def test_conda_understands_all_that_is_said() -> None:
     for subdir in load_conda_table().markers:
-        for compute in load_tables().computes:
+        for compute in load_tables().compute:
             for blas in load_tables().blas:
                 for kind in CondaKind:
                     if kind is CondaKind.LINALG and compute == "cpu":

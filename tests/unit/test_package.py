@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from packaging.metadata import Metadata
 from packaging.utils import parse_wheel_filename
 
+from torchyard.compute.cuda.table import CudaRow
+from torchyard.compute.table import parse_compute_table
 from torchyard.errors import BuildError, CheckError, ConfigError, DataError, HostError
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.package.assemble.vendor import vendored_name
@@ -216,9 +218,6 @@ def test_names_of_vendored_libraries(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ("[layout.conda]", "[layout.cake]", "malformed"),
-        ("force_rpath = true", "force_rpath = 1", "malformed"),
-        ('folder = "nvidia/nccl/lib"', 'folder = "../nccl/lib"', "outside of site-packages"),
-        ('libraries = ["libnccl.so.2"]', 'libraries = ["*"]', "or all there are"),
         ('"libc.so.6", "libdl.so.2"', '"libdl.so.2", "libc.so.6"', "not in order"),
         ('[layout.conda]\nlibraries = ["{package}/lib", "lib"]', "", "lacks the layout `conda`"),
     ],
@@ -228,6 +227,22 @@ def test_a_bad_table_is_refused(old: str, new: str, message: str) -> None:
     assert old in text
     with pytest.raises(DataError, match=message):
         parse_layouts(text.replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("force_rpath = true", "force_rpath = 1", "malformed"),
+        ('folder = "nvidia/nccl/lib"', 'folder = "../nccl/lib"', "outside of site-packages"),
+        ('libraries = ["libnccl.so.2"]', 'libraries = ["*"]', "or all there are"),
+        ('toolkit = "cuda-toolkit"\n', "", "no `toolkit` that has extras"),
+    ],
+)
+def test_bad_rules_for_libraries_are_refused(old: str, new: str, message: str) -> None:
+    text = read_data("compute/cuda.toml")
+    assert old in text
+    with pytest.raises(DataError, match=message):
+        parse_compute_table(text.replace(old, new), CudaRow, "data/compute/cuda.toml")
 
 
 def test_an_unknown_compute_is_refused() -> None:

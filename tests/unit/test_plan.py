@@ -71,7 +71,7 @@ def test_facts_come_from_the_tables() -> None:
     core = plan.find(Stage.CORE, "linux-aarch64/cu130-nvpl").settings
     assert core.values["archs"] == ("8.0", "9.0", "10.0", "11.0", "12.0+PTX")
     assert core.values["cuda"] == "13.0"
-    assert str(core.history["archs"][-1].origin) == "data/cuda.toml"
+    assert str(core.history["archs"][-1].origin) == "data/compute/cuda.toml"
     rocm = plan.find(Stage.CORE, "linux-x86_64/rocm7.14-mkl").settings.values
     assert rocm["rocm"] == "7.14"
     wheel = plan.find(Stage.PACKAGE, "linux-x86_64/xpu-mkl/cp312/wheel").settings.values

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.assemble.collect import collect
@@ -127,7 +128,7 @@ def mismatches(
 ) -> list[str]:
     asked = Asked(compute=compute, blas=blas, blas_root=blas_root, archs=archs, cmake=cmake or {})
     try:
-        check_summary(configured, asked, TABLES)
+        check_summary(configured, asked, platform_for(compute), compute_platforms())
     except BuildError as error:
         first, *found = str(error).splitlines()
         assert first == "the build is not configured as its cell asks:"

@@ -4,7 +4,7 @@ from tests.made import EXPECTED, hits, library, package, subject_of
 
 from torchyard.checks.rules.compute import architectures
 from torchyard.checks.subject import Subject
-from torchyard.model.archs import device_codes
+from torchyard.compute.registry import device_codes
 from torchyard.package.contents import Binary
 
 

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 from tests.helpers import Command
 
+from torchyard.compute.cuda.driver import nvidia_driver
+from torchyard.compute.rocm import rocm_version
 from torchyard.errors import SelectionError, UsageError
-from torchyard.host.machine import nvidia_driver, rocm_version
 from torchyard.index.entry import Entry, State
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason

@@ -15,6 +15,7 @@ def with_toolchain_id(config: Config, file: str) -> Config:
     from pathlib import Path
 
     from torchyard.app.locations import home_of
+    from torchyard.compute.registry import platform_for
     from torchyard.config.tables import load_tables
     from torchyard.toolchain.digests import DIGESTS, Digests
     from torchyard.toolchain.identity import identify
@@ -24,7 +25,7 @@ def with_toolchain_id(config: Config, file: str) -> Config:
     variants = {*config.matrix.values[2], *(v for rule in included for v in rule.variant)}
     toolchain = identify(
         config.toolchain,
-        computes=computes,
+        computes={name: platform_for(name) for name in computes},
         variants=variants,
         tables=load_tables(),
         digests=Digests(Path(home_of(file), DIGESTS)),

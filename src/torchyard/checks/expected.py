@@ -7,6 +7,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from torchyard.compute.registry import compute_in, compute_platforms
 from torchyard.config.tables import load_tables
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.values import Value
@@ -15,14 +16,9 @@ from torchyard.package.format import Label
 from torchyard.package.formats import format_of
 from torchyard.package.wheel.metadata import metadata_fields, values
 
-_LOCAL = re.compile(r"(?:cpu|cu\d+|rocm\d+(?:\.\d+)*|xpu)(?![^.])")
-_BUILD = re.compile(r"(?P<cpu>cpu)_|cuda(?P<cuda>\d{3})")
 _PINNED = re.compile(r"==(?P<major>\d+)\.(?P<minor>\d+)")
 
 _ORDER = msgspec.json.Decoder(JobSpec)
-
-_TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
-"""Wheels whose version begins as that of the toolkit they belong to, the surest first."""
 
 
 class Expected(Value, kw_only=True):
@@ -42,7 +38,7 @@ class Expected(Value, kw_only=True):
     """cpu, cu130, rocm7.2 …, by the local version or the order; else by what the package needs."""
     archs: tuple[str, ...] = ()
     pins: dict[str, str] = {}
-    """Versions of CUDA's libraries that the order's tables ask for."""
+    """Versions of the compute platform's libraries that the order's tables ask for."""
 
 
 def expected_of(contents: Contents) -> Expected:
@@ -63,22 +59,26 @@ def expected_of(contents: Contents) -> Expected:
 def _compute(contents: Contents, label: Label) -> str:
     """The compute platform by the build string, else by the local version or the requirements."""
     if label.build:
-        found = _BUILD.match(label.build)
-        return (found["cpu"] or f"cu{found['cuda']}") if found else ""
+        return _built_compute(label.build)
     return local_compute(label.version) or _required_compute(contents)
 
 
 def local_compute(version: str) -> str:
     """The compute that a version names: cu130 of `2.14.0+cu130`; nothing if it names none."""
     try:
-        found = _LOCAL.match(Version(version).local or "")
+        return compute_in(Version(version).local or "")
     except ValueError:
         return ""
-    return found[0] if found else ""
+
+
+def _built_compute(build: str) -> str:
+    """The compute that a build string names."""
+    found = (platform.compute_of_conda_build(build) for platform in compute_platforms())
+    return next(filter(None, found), "")
 
 
 def _required_compute(contents: Contents) -> str:
-    """The CUDA whose wheels are asked for by their version."""
+    """The compute whose wheels are required, by their versions."""
     pinned: dict[str, str] = {}
     for text in values(metadata_fields(contents), "Requires-Dist"):
         try:
@@ -87,8 +87,9 @@ def _required_compute(contents: Contents) -> str:
         except (ValueError, RecursionError):
             continue
         if found and "extra" not in str(requirement.marker or ""):
-            pinned[requirement.name] = f"cu{found['major']}{found['minor']}"
-    return next((pinned[name] for name in _TOOLKIT if name in pinned), "")
+            pinned[requirement.name] = f"{found['major']}.{found['minor']}"
+    computes = (platform.compute_required(pinned) for platform in compute_platforms())
+    return next(filter(None, computes), "")
 
 
 def order_in_package(contents: Contents) -> JobSpec | None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping
 
+from torchyard.compute.registry import arch_hints, is_arch
 from torchyard.config.document import Document, Path
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
 from torchyard.config.spec import (
@@ -39,7 +40,6 @@ VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_ARCH = re.compile(r"\d+\.\d[af]?(?:\+PTX)?|gfx[0-9a-f]+(?::(?:xnack|sramecc)[+-])*")
 _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
 
 
@@ -226,8 +226,8 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
         problems.add(path, "this override sets nothing", hint)
     check_names(spec.pass_env, problems, (*path, "pass_env"))
     for index, arch in enumerate(spec.archs):
-        if not _ARCH.fullmatch(arch):
-            hint = "write 9.0 for CUDA, 9.0+PTX with code for later ones, too; gfx90a for ROCm"
+        if not is_arch(arch):
+            hint = f"write {'; '.join(arch_hints())}"
             problems.add((*path, "archs", index), f"`{arch}` is not an architecture", hint)
     for name in spec.env:
         if not name.isidentifier():
@@ -270,7 +270,9 @@ def _override(spec: OverrideSpec, reader: MatrixReader, path: Path) -> Override:
 def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
     if spec is None:
         return None
-    return Toolchain(compiler=spec.compiler, cuda=spec.cuda, blas=spec.blas, cache=spec.cache)
+    return Toolchain(
+        compiler=spec.compiler, blas=spec.blas, toolkits={"cuda": spec.cuda}, cache=spec.cache
+    )
 
 
 def _build(spec: BuildSpec, problems: Problems) -> Build:

@@ -10,21 +10,13 @@ from typing import TypeVar
 
 import msgspec
 
+from torchyard.compute.platform import ComputePlatform
+from torchyard.compute.registry import compute_platforms, known_computes
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.identifier import ANY_PYTHON, WORD, fits_identifier
 from torchyard.model.recipe import RECIPES
-from torchyard.model.tables import (
-    Cuda,
-    Format,
-    PackageKind,
-    Plain,
-    Platform,
-    Python,
-    Release,
-    Rocm,
-    Tables,
-)
+from torchyard.model.tables import Format, PackageKind, Platform, Python, Release, Tables
 from torchyard.model.values import Value
 
 Row = TypeVar("Row", bound=Value)
@@ -34,24 +26,24 @@ FILES: Mapping[str, type[Value]] = {
     "pythons": Python,
     "formats": Format,
     "packages": PackageKind,
-    "cuda": Cuda,
-    "rocm": Rocm,
-    "compute": Plain,
     "releases": Release,
 }
 
 
-@cache
 def load_tables() -> Tables:
     """Read every table and check each against the others."""
+    return _load_tables(compute_platforms())
+
+
+@cache
+def _load_tables(computes: tuple[ComputePlatform, ...]) -> Tables:
+    """Read the tables once, and once more if plug-ins have brought compute platforms."""
     tables = Tables(
         platforms=_load("platforms", Platform),
         pythons=_load("pythons", Python),
         formats=_load("formats", Format),
         packages=_load("packages", PackageKind),
-        cuda=_load("cuda", Cuda),
-        rocm=_load("rocm", Rocm),
-        plain=_load("compute", Plain),
+        compute=known_computes(computes),
         releases=_load("releases", Release),
     )
     check(tables)
@@ -79,15 +71,10 @@ def check(tables: Tables) -> None:
 
 def _problems(tables: Tables) -> Iterator[str]:
     yield from _bad_names(tables)
-    for compute in tables.computes:
-        for platform in tables.platforms_of(compute):
+    for name, compute in tables.compute.items():
+        for platform in compute.platforms:
             if platform not in tables.platforms:
-                yield f"{compute} names the unknown platform `{platform}`"
-    for compute, cuda in tables.cuda.items():
-        yield from _bad_toolkit(compute, f"cu{cuda.version.replace('.', '')}", cuda.archs)
-        yield from _disordered(compute, cuda)
-    for compute, rocm in tables.rocm.items():
-        yield from _bad_toolkit(compute, f"rocm{rocm.version}", rocm.archs)
+                yield f"{name} names the unknown platform `{platform}`"
     yield from _unknown_names(tables)
 
 
@@ -95,7 +82,7 @@ def _unknown_names(tables: Tables) -> Iterator[str]:
     """Rows that speak of something which no table has."""
     for name, release in tables.releases.items():
         for compute in (*release.libraries, *release.triton):
-            if compute not in tables.computes:
+            if compute not in tables.compute:
                 yield f"torch {name} names the unknown compute platform `{compute}`"
     yield from _unknown_columns(tables)
     for name, kind in tables.packages.items():
@@ -118,31 +105,14 @@ def _bad_names(tables: Tables) -> Iterator[str]:
     for name in (*tables.platforms, *tables.pythons, *tables.packages):
         if not fits_identifier(name):
             yield f"`{name}` can't be part of an identifier"
-    for compute in tables.computes:
+    for compute in tables.compute:
         if not WORD.fullmatch(compute):
             yield f"the compute platform `{compute}` can't stand before the `-` of an identifier"
     if ANY_PYTHON in tables.pythons:
         yield f"a Python is called `{ANY_PYTHON}`, which means: the same for all of them"
 
 
-def _bad_toolkit(
-    compute: str, expected: str, archs_of: Mapping[str, tuple[str, ...]]
-) -> Iterator[str]:
-    if compute != expected:
-        yield f"{compute} has the version of {expected}"
-    for platform, archs in archs_of.items():
-        if not archs or len(set(archs)) != len(archs):
-            yield f"{compute} on {platform} has no architectures, or one of them twice"
-
-
-def _disordered(compute: str, cuda: Cuda) -> Iterator[str]:
-    for platform, archs in cuda.archs.items():
-        order = [tuple(map(int, arch.removesuffix("+PTX").split("."))) for arch in archs]
-        if order != sorted(order):
-            yield f"the architectures of {compute} on {platform} are not in order"
-
-
-def dump(rows: Mapping[str, Value], header: str) -> str:
+def dump(rows: Mapping[str, object], header: str) -> str:
     """Write a table as it is committed: its header, then a section for each row."""
     plain = msgspec.to_builtins(rows)
     return header + "\n".join(_section((name,), row) for name, row in plain.items())
@@ -171,6 +141,8 @@ def _inline(value: object) -> str:
         case dict():
             pairs = (f"{_key(k)} = {_inline(v)}" for k, v in value.items())
             return f"{{ {', '.join(pairs)} }}" if value else "{}"
+        case [dict(), *_]:
+            return "\n".join(["[", *(f"    {_inline(item)}," for item in value), "]"])
         case list() | tuple():
             return f"[{', '.join(map(_inline, value))}]"
         case _:

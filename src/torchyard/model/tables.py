@@ -1,6 +1,6 @@
 """The shapes of the tables under `data/`: versions, architectures and limits, as facts.
 
-The code knows what a CUDA toolkit *is*; which ones there are, and what each can do, is data.
+The code knows what a platform or a package kind *is*; which ones there are is data.
 """
 
 from torchyard.model.recipe import Dimension, Recipe
@@ -44,37 +44,21 @@ class PackageKind(Value, kw_only=True):
     recipes: tuple[str, ...]
 
 
-class Cuda(Value, kw_only=True):
-    """A CUDA toolkit: what it can compile for and with, and the driver its programs need.
+class Compute(Value, kw_only=True):
+    """One value of the dimension `compute`, such as cu130, as its compute platform describes it.
 
-    `driver_family` is the oldest branch of drivers that programs of all its minor versions run on,
-    with what that branch can do.
+    `platform` is the compute platform's name, `source` the table that says all this. With
+    `has_origin`, `[toolchain]` says where its toolkit comes from. One that is not `pinned` needs no
+    row in a torch release: every release has it.
     """
 
-    version: str
-    gcc_max: str
-    clang_max: str
-    driver_family: str
-    driver_min_linux: str
-    driver_min_windows: str | None = None
-    archs: dict[str, tuple[str, ...]]
-
-
-class Rocm(Value, kw_only=True):
-    """A ROCm release and the GPUs it is compiled for."""
-
-    version: str
-    archs: dict[str, tuple[str, ...]]
-
-
-class Plain(Value, kw_only=True):
-    """A compute platform without an architecture list of its own.
-
-    One that is not `pinned` needs no row in a torch release: every release has it.
-    """
-
-    pinned: bool
-    platforms: tuple[str, ...]
+    platform: str
+    source: str
+    version: str = ""
+    pinned: bool = True
+    platforms: tuple[str, ...] = ()
+    archs: dict[str, tuple[str, ...]] = {}
+    has_origin: bool = False
 
 
 class Release(Value, kw_only=True):
@@ -91,38 +75,21 @@ class Tables(Value, kw_only=True):
     pythons: dict[str, Python]
     formats: dict[str, Format]
     packages: dict[str, PackageKind]
-    cuda: dict[str, Cuda]
-    rocm: dict[str, Rocm]
-    plain: dict[str, Plain]
+    compute: dict[str, Compute]
     releases: dict[str, Release]
-
-    @property
-    def computes(self) -> tuple[str, ...]:
-        return (*self.plain, *self.cuda, *self.rocm)
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
         """Every value that each dimension of a recipe could have."""
         packages = (name for name, kind in self.packages.items() if recipe.name in kind.recipes)
         values = {
             Dimension.PLATFORM: tuple(self.platforms),
-            Dimension.COMPUTE: self.computes,
+            Dimension.COMPUTE: tuple(self.compute),
             Dimension.BLAS: self.blas,
             Dimension.TORCH: tuple(f"{TORCH_PREFIX}{release}" for release in self.releases),
             Dimension.PYTHON: tuple(self.pythons),
             Dimension.PACKAGE: tuple(packages),
         }
         return {dimension: values[dimension] for dimension in recipe.dimensions}
-
-    def platforms_of(self, compute: str) -> tuple[str, ...]:
-        """The platforms that a compute platform is made for."""
-        if compute in self.plain:
-            return self.plain[compute].platforms
-        table: dict[str, Cuda] | dict[str, Rocm] = self.cuda if compute in self.cuda else self.rocm
-        return tuple(table[compute].archs)
-
-    def pinned(self, compute: str) -> bool:
-        """Whether a compute platform comes with libraries that each torch release chooses."""
-        return compute not in self.plain or self.plain[compute].pinned
 
     @property
     def blas(self) -> tuple[str, ...]:

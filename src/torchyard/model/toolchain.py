@@ -5,7 +5,7 @@ from typing import Literal
 from torchyard.model.values import Value
 
 Origin = Literal["auto", "system", "pypi"]
-"""Where a part comes from; `auto` takes the system's CUDA if its version fits, PyPI's BLAS."""
+"""Where a part comes from; `auto` takes the system's toolkit if its version fits, PyPI's BLAS."""
 
 Backend = Literal["setup.py", "scikit-build-core"]
 """What makes a project's wheels, and runs CMake for it."""
@@ -17,14 +17,19 @@ class Toolchain(Value, kw_only=True):
     `parts` are identities, found on the machine that plans, which is a `platform`: `compiler`, and
     for each compute platform and BLAS of the matrix `compute/cu130`, `blas/mkl`. Each says what
     would be used, down to the digest of the programs; it is in the fingerprint of what it compiles.
+    `toolkits` says where those of some compute platforms come from.
     """
 
     compiler: str = "gcc"
-    cuda: Origin = "auto"
     blas: Origin = "auto"
+    toolkits: dict[str, Origin] = {}
     cache: str | None = None
     platform: str = ""
     parts: dict[str, str] = {}
+
+    def origin_of(self, platform: str) -> Origin:
+        """Return where the toolkit of a compute platform comes from."""
+        return self.toolkits.get(platform, "auto")
 
     def parts_of(self, platform: str, compute: str, blas: str) -> dict[str, str]:
         """The identities that a core depends on, by what they are."""

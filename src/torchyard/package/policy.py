@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
 
+from torchyard.compute.registry import library_rules, platform_for
+from torchyard.compute.table import LibraryRules, WheelRow
 from torchyard.config.tables import load_tables
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
@@ -25,39 +27,6 @@ class LayoutRow(Value, kw_only=True):
     libraries: tuple[str, ...]
     wheels: bool = False
     renames: tuple[str, ...] = ()
-
-
-class WheelRow(Value, kw_only=True):
-    """A wheel that brings libraries, and the folder of site-packages that they are in.
-
-    Its version is that of a `pin` of the torch release, or follows from the toolkit's, whose
-    metapackage has an `extra` for it.
-    """
-
-    distribution: str
-    folder: str
-    libraries: tuple[str, ...]
-    pin: str = ""
-    extra: str = ""
-
-    def requirement(self, pins: Mapping[str, str], toolkit: str) -> str:
-        """How a wheel that needs one of the libraries asks for this one."""
-        if self.extra:
-            return f"cuda-toolkit[{self.extra}]=={toolkit}.*"
-        return f"{self.distribution}=={pins[self.pin]}" if self.pin in pins else self.distribution
-
-
-class ComputeRow(Value, kw_only=True):
-    """What a kind of compute platform adds: wheels with its libraries, and the driver's own.
-
-    With `force_rpath` the directories go before those of LD_LIBRARY_PATH.
-    """
-
-    names: tuple[str, ...]
-    force_rpath: bool = False
-    triton: str = ""
-    drivers: tuple[str, ...] = ()
-    wheels: tuple[WheelRow, ...] = ()
 
 
 class ImportedRow(Value, kw_only=True):
@@ -80,7 +49,11 @@ class Layouts(Value, kw_only=True):
     openmp: tuple[str, ...]
     opens: dict[str, tuple[str, ...]]
     layout: dict[str, LayoutRow]
-    compute: dict[str, ComputeRow]
+
+    @property
+    def compute(self) -> dict[str, LibraryRules]:
+        """The rules of all compute platforms."""
+        return library_rules()
 
     @property
     def drivers(self) -> tuple[str, ...]:
@@ -103,7 +76,7 @@ class Policy(Value, kw_only=True):
 
     layouts: Layouts
     layout: LayoutRow
-    compute: ComputeRow
+    compute: LibraryRules
     package: str
 
     @property
@@ -137,7 +110,7 @@ class Policy(Value, kw_only=True):
     ) -> list[str]:
         """The wheels that bring some of these libraries, and the compiler of kernels, for Linux."""
         needed = [
-            row.requirement(pins, toolkit)
+            row.requirement(pins, self.compute.toolkit, toolkit)
             for row in self._wheels
             if any(any_match(library, row.libraries) for library in libraries)
         ]
@@ -163,12 +136,12 @@ def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
 def policy_for(form: str, compute: str, package: str) -> Policy:
     """The rules for a package of a format; `package` is its Python package's folder, or empty."""
     layouts = load_layouts()
-    for row in layouts.compute.values():
+    for row in platform_for(compute).libraries().values():
         if any_match(compute, row.names):
             rows = layouts.layout[form], row
             return Policy(layouts=layouts, layout=rows[0], compute=rows[1], package=package)
     msg = f"no rules are known for the libraries of packages for `{compute}`"
-    raise DataError(msg, hint="add a section [compute.…] to data/layouts.toml")
+    raise DataError(msg, hint="add a section [libraries.…] to the table of its compute platform")
 
 
 @cache
@@ -190,11 +163,5 @@ def _problems(layouts: Layouts) -> Iterator[str]:
     for name in formats:
         if name not in layouts.layout:
             yield f"lacks the layout `{name}`"
-    for name, row in layouts.compute.items():
-        for wheel in row.wheels:
-            if PurePosixPath(wheel.folder).is_absolute() or ".." in wheel.folder:
-                yield f"has a folder outside of site-packages for {name}: {wheel.folder}"
-            if not wheel.libraries or any_match("libc.so.6", wheel.libraries):
-                yield f"names no libraries of {wheel.distribution}, or all there are"
     if sorted(layouts.system, key=str.lower) != list(layouts.system):
         yield "has system libraries that are not in order"

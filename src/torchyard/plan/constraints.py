@@ -14,7 +14,7 @@ Head = tuple[str, str, str]
 def impossible(head: Head, config: Config, tables: Tables) -> str | None:
     """Say why nothing can be built for a block, if so."""
     platform, compute, variant = head
-    if platform not in tables.platforms_of(compute):
+    if platform not in tables.compute[compute].platforms:
         return f"{compute} is not made for {platform}"
     blas = tables.platforms[platform].blas
     if config.project.recipe.variant is Dimension.BLAS and variant not in blas:
@@ -25,7 +25,7 @@ def impossible(head: Head, config: Config, tables: Tables) -> str | None:
 def unreleased(head: Head, config: Config, tables: Tables) -> str | None:
     """Say why packages that follow a torch release's pins can't be built for a block, if so."""
     _, compute, variant = head
-    if not tables.pinned(compute):
+    if not tables.compute[compute].pinned:
         return None
     name = release_of(config, variant)
     release = tables.releases.get(name or "")

@@ -106,12 +106,11 @@ class SettingsMaker:
         project = self.config.project
         draft.say("name", project.name, self.config.origin("project.name"))
         draft.say("version", project.version, self.config.origin("project.version"))
-        for kind, table in (("cuda", self.tables.cuda), ("rocm", self.tables.rocm)):
-            toolkit = table.get(compute)
-            if toolkit is not None:
-                origin = Origin(f"data/{kind}.toml")
-                draft.say(kind, toolkit.version, origin)
-                draft.say("archs", toolkit.archs[platform], origin)
+        row = self.tables.compute[compute]
+        if row.version:
+            origin = Origin(row.source)
+            draft.say(row.platform, row.version, origin)
+            draft.say("archs", row.archs[platform], origin)
         self._say_libraries(draft, compute, variant)
         if self.config.toolchain is not None:
             self._say_build(draft, self.config.toolchain, (platform, compute, variant))
@@ -120,14 +119,15 @@ class SettingsMaker:
         """What a recipe's own steps want to know: with what the project is built, and how."""
         _, compute, _ = head
         wishes = {"compiler": toolchain.compiler, "blas": toolchain.blas}
-        if compute in self.tables.cuda:
-            wishes["cuda"] = toolchain.cuda
+        row = self.tables.compute[compute]
+        if row.has_origin:
+            wishes[row.platform] = toolchain.origin_of(row.platform)
         build, origin = self.config.build, self.config.origin
         draft.say("toolchain", wishes, origin("toolchain"))
         draft.say("identity", toolchain.parts_of(*head), Origin("this machine"))
         draft.say("backend", build.backend, origin("build.backend"))
         draft.say("requires", build.requires, origin("build.requires"))
-        if build.linalg is not None and self.tables.pinned(compute):
+        if build.linalg is not None and row.pinned:
             draft.say("linalg", build.linalg, origin("build.linalg"))
         if toolchain.cache is not None:
             bound = is_release_bound(self.config, head)

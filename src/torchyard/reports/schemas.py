@@ -28,8 +28,8 @@ from torchyard.reports.store.document import (
     TransferDocument,
     VerifyDocument,
 )
-from torchyard.reports.toolchain.document import ToolchainDocument
-from torchyard.reports.which.document import WhichDocument
+from torchyard.reports.toolchain.document import TOOLCHAIN_SCHEMA
+from torchyard.reports.which.document import WHICH_SCHEMA
 
 SCHEMAS: dict[str, object] = {
     "channel-change": ChangedDocument,
@@ -55,8 +55,8 @@ SCHEMAS: dict[str, object] = {
     "store-show": ResultsDocument,
     "store-transfer": TransferDocument,
     "store-verify": VerifyDocument,
-    "toolchain": ToolchainDocument,
-    "which": WhichDocument,
+    "toolchain": TOOLCHAIN_SCHEMA,
+    "which": WHICH_SCHEMA,
     "events": AnyEvent,
 }
 """`events` describes one line of `build --json`, `run --json` and `status --json`."""

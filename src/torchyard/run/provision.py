@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.model.config import Sandbox
@@ -65,12 +66,14 @@ def equip_job(
         core.table("identity"),
         toolchain=_toolchain(core, cache),
         compute=core.facts["compute"],
+        source=platform_for(core.facts["compute"]),
         blas=core.facts["variant"],
         archs=core.words("archs"),
         interpreter=_interpreter(order.task),
         requires=core.words("requires"),
         folder=place.folder,
         seen_as=seen_as,
+        platforms=compute_platforms(),
         tables=load_tables(),
         digests=Digests(place.folder.parent / DIGESTS),
     )
@@ -144,4 +147,6 @@ def end_cache(bench: StepContext) -> dict[str, str]:
 
 def _toolchain(core: Task, cache: str | None) -> Toolchain:
     """The table as the file had it, as far as the job depends on it."""
-    return msgspec.convert({**core.table("toolchain"), "cache": cache}, Toolchain)
+    table = dict(core.table("toolchain"))
+    own: dict[str, object] = {key: table.pop(key) for key in ("compiler", "blas") if key in table}
+    return msgspec.convert({**own, "toolkits": table, "cache": cache}, Toolchain)

@@ -1,6 +1,6 @@
 """What this machine would compile with, named so that it can be compared."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
@@ -13,20 +13,16 @@ from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.toolchain.blas import Blas, find_blas
 from torchyard.toolchain.compilers import Compiler, find_compiler
-from torchyard.toolchain.cuda import Toolkit, find_cuda
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.rocm import Rocm, find_rocm
+from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 
 Part = TypeVar("Part")
-
-PLAIN = "cpu"
-"""The compute platform that needs a compiler and nothing else."""
 
 
 def identify(
     toolchain: Toolchain,
     *,
-    computes: Iterable[str],
+    computes: Mapping[str, ToolkitSource],
     variants: Iterable[str],
     tables: Tables,
     digests: Digests | None = None,
@@ -40,7 +36,7 @@ def identify(
 def survey(
     toolchain: Toolchain,
     *,
-    computes: Iterable[str],
+    computes: Mapping[str, ToolkitSource],
     variants: Iterable[str],
     tables: Tables,
     digests: Digests | None = None,
@@ -48,9 +44,9 @@ def survey(
     """What this machine would use for each part, or why it can't."""
     digests = digests or Digests()
     compiler = _attempt(partial(find_compiler, toolchain.compiler, digests))
-    finders: dict[str, Callable[[], Toolkit | Rocm | Blas | None]] = {
-        f"compute/{compute}": partial(kit_for, toolchain, compute, tables, digests)
-        for compute in computes
+    finders: dict[str, Callable[[], Toolkit | Blas | None]] = {
+        f"compute/{compute}": partial(find_toolkit, source, toolchain, compute, digests)
+        for compute, source in computes.items()
     }
     if isinstance(compiler, Compiler):
         finders |= {
@@ -74,18 +70,11 @@ def _attempt(find: Callable[[], Part]) -> Part | HostError:
         return error
 
 
-def kit_for(
-    toolchain: Toolchain, compute: str, tables: Tables, digests: Digests
-) -> Toolkit | Rocm | None:
-    """What compiles for a compute platform; nothing more than a compiler for `cpu`."""
-    if compute in tables.cuda:
-        return find_cuda(tables.cuda[compute].version, toolchain.cuda, digests)
-    if compute in tables.rocm:
-        return find_rocm(tables.rocm[compute].version, digests)
-    if compute == PLAIN:
-        return None
-    msg = f"torchyard can't set up a toolchain for {compute}"
-    raise HostError(msg, hint="use steps of your own for it, on a machine that has one")
+def find_toolkit(
+    source: ToolkitSource, toolchain: Toolchain, compute: str, digests: Digests
+) -> Toolkit | None:
+    """Return the toolkit that would compile for a compute; None if a compiler is enough."""
+    return source.find_toolkit(compute, toolchain.origin_of(source.name), digests)
 
 
 def blas_for(

@@ -1,37 +1,34 @@
 """Everything on this machine that could compile, for people to look at."""
 
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 
 from torchyard.errors import HostError
 from torchyard.host.machine import platform_name
 from torchyard.model.tables import Tables
-from torchyard.model.values import Value
 from torchyard.toolchain.blas import Blas, find_blas
 from torchyard.toolchain.compilers import Compiler, find_compilers
-from torchyard.toolchain.cuda import Toolkit, find_cuda, system_toolkits
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.interpreters import Interpreter, find_interpreters
-from torchyard.toolchain.pypi import locks
-from torchyard.toolchain.rocm import Rocm, system_rocms
+from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 
 
-class Machine(Value, kw_only=True):
-    """What was found, and what PyPI has for it."""
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What was found, and what PyPI has for it; toolkits by the compute platform's name."""
 
     platform: str
     interpreters: tuple[Interpreter, ...]
     compilers: tuple[Compiler, ...]
-    cuda: tuple[Toolkit, ...]
-    rocm: tuple[Rocm, ...]
+    toolkits: dict[str, tuple[Toolkit, ...]]
     blas: tuple[Blas, ...]
 
 
-def look_around(tables: Tables, digests: Digests) -> Machine:
+def look_around(tables: Tables, platforms: Iterable[ToolkitSource], digests: Digests) -> Machine:
     """Look for all that compiles; nothing is installed for it."""
     platform = platform_name()
     compilers = find_compilers(digests)
-    releases = [name.removeprefix("cuda-") for name in locks() if name.startswith("cuda-")]
-    offered = tuple(find_cuda(release, "pypi") for release in releases)
     names = tables.platforms[platform].blas if platform in tables.platforms else ()
     blas: list[Blas] = []
     for name in names if compilers else ():
@@ -43,7 +40,6 @@ def look_around(tables: Tables, digests: Digests) -> Machine:
         platform=platform,
         interpreters=find_interpreters(),
         compilers=compilers,
-        cuda=(*system_toolkits(digests), *offered),
-        rocm=system_rocms(digests),
+        toolkits={one.name: one.toolkits(digests) for one in platforms if one.cmake_switch},
         blas=tuple(blas),
     )

@@ -1,35 +1,34 @@
 """Lay out what one job compiles with, and check it, before its first step."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from torchyard.errors import ElsewhereError, HostError, PlanError
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
-from torchyard.model.values import Value
 from torchyard.toolchain import blas as blas_room
-from torchyard.toolchain import cache, cuda, rocm
+from torchyard.toolchain import cache
 from torchyard.toolchain.blas import Blas
 from torchyard.toolchain.compilers import Compiler, find_compiler
-from torchyard.toolchain.cuda import Toolkit
 from torchyard.toolchain.digests import Digests
-from torchyard.toolchain.identity import PLAIN, blas_for, kit_for
+from torchyard.toolchain.identity import blas_for, find_toolkit
 from torchyard.toolchain.interpreters import Interpreter
 from torchyard.toolchain.pypi import make_environment
-from torchyard.toolchain.rocm import Rocm
+from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 from torchyard.toolchain.variables import compose, search
 
 ENV = "env"
-CUDA = "toolchain/cuda"
 BLAS = "toolchain/blas"
 
 
-class Tools(Value, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Tools:
     """All that a job compiles with."""
 
     compiler: Compiler
-    kit: Toolkit | Rocm | None = None
+    kit: Toolkit | None = None
     blas: Blas | None = None
 
     @property
@@ -44,12 +43,14 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     *,
     toolchain: Toolchain,
     compute: str,
+    source: ToolkitSource,
     blas: str,
     archs: Sequence[str],
     interpreter: Interpreter | None,
     requires: Sequence[str],
     folder: Path,
     seen_as: str,
+    platforms: Iterable[ToolkitSource],
     tables: Tables,
     digests: Digests | None = None,
 ) -> dict[str, str]:
@@ -60,24 +61,23 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     `parts` are what the plan was made for; steps know the folder by the name `seen_as`.
     """
     try:
-        tools = find_tools(toolchain, compute, blas, tables, digests)
+        tools = find_tools(
+            toolchain, compute=compute, source=source, blas=blas, tables=tables, digests=digests
+        )
     except HostError as error:
-        if needed(compute, blas, tables) <= set(parts):  # so the machine that planned has it
+        if needed(source, blas, tables) <= set(parts):  # so the machine that planned has it
             raise ElsewhereError.of(error.diagnostics) from error
         raise
     compare(parts, tools.parts)
     python = interpreter.path if interpreter else sys.executable
-    if isinstance(tools.kit, Toolkit):
-        cuda.check_pair(tools.kit.release, tools.compiler, tables)
-        cuda.lay_out(tools.kit, folder / CUDA, python)
-        cuda.check_archs(tools.kit, folder / CUDA, archs)
-    elif tools.kit:
-        rocm.check_archs(tools.kit, archs)
+    if tools.kit:
+        place = folder / _place(tools.kit)
+        tools.kit.prepare(place, python=python, compiler=tools.compiler, archs=archs)
     if tools.blas:
         blas_room.lay_out(tools.blas, folder / BLAS, python)
     if interpreter:
         make_environment(interpreter, requires, folder / ENV)
-    env = variables(tools, archs, seen_as, python=interpreter is not None)
+    env = variables(tools, archs, seen_as, platforms, python=interpreter is not None)
     if toolchain.cache:
         cache.lay_out(folder)
         env |= cache.variables(toolchain.cache, folder, seen_as)
@@ -85,22 +85,28 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     return env
 
 
-def find_tools(
-    toolchain: Toolchain, compute: str, blas: str, tables: Tables, digests: Digests | None = None
+def find_tools(  # noqa: PLR0913 - what is compiled, with what
+    toolchain: Toolchain,
+    *,
+    compute: str,
+    source: ToolkitSource,
+    blas: str,
+    tables: Tables,
+    digests: Digests | None = None,
 ) -> Tools:
     """What this machine would compile a block with; nothing is installed for it."""
     digests = digests or Digests()
     compiler = find_compiler(toolchain.compiler, digests)
     return Tools(
         compiler=compiler,
-        kit=kit_for(toolchain, compute, tables, digests),
+        kit=find_toolkit(source, toolchain, compute, digests),
         blas=blas_for(toolchain, blas, compiler, tables, digests),
     )
 
 
-def needed(compute: str, blas: str, tables: Tables) -> set[str]:
+def needed(source: ToolkitSource, blas: str, tables: Tables) -> set[str]:
     """What a plan must name for a block to be compiled."""
-    parts = {"compiler": True, "compute": compute != PLAIN, "blas": blas in tables.blas}
+    parts = {"compiler": True, "compute": source.needs_toolkit, "blas": blas in tables.blas}
     return {name for name, is_needed in parts.items() if is_needed}
 
 
@@ -116,14 +122,19 @@ def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
             raise ElsewhereError(msg, hint=hint)
 
 
-def variables(tools: Tools, archs: Sequence[str], seen_as: str, *, python: bool) -> dict[str, str]:
+def variables(
+    tools: Tools,
+    archs: Sequence[str],
+    seen_as: str,
+    platforms: Iterable[ToolkitSource],
+    *,
+    python: bool,
+) -> dict[str, str]:
     """What steps must see: the environment first, then the toolchain."""
-    env = {
-        "CC": tools.compiler.cc,
-        "CXX": tools.compiler.cxx,
-        "USE_CUDA": str(int(isinstance(tools.kit, Toolkit))),
-        "USE_ROCM": str(int(isinstance(tools.kit, Rocm))),
-    }
+    env = {"CC": tools.compiler.cc, "CXX": tools.compiler.cxx}
+    for one in platforms:
+        if one.cmake_switch:
+            env[one.cmake_switch] = str(int(tools.kit is not None and tools.kit.name == one.name))
     for piece in _pieces(tools, archs, seen_as):
         env = compose(env, piece)
     if python:
@@ -132,17 +143,20 @@ def variables(tools: Tools, archs: Sequence[str], seen_as: str, *, python: bool)
     return env
 
 
+def _place(kit: Toolkit) -> str:
+    """The folder of a toolkit, in that of a job."""
+    return f"toolchain/{kit.name}"
+
+
 def _pieces(tools: Tools, archs: Sequence[str], seen_as: str) -> list[dict[str, str]]:
     """The variables of each part; those of the job's own folder come last, to be found first."""
     pieces: list[tuple[bool, dict[str, str]]] = []
     if tools.blas:
         own = tools.blas.origin == "pypi"
         pieces.append((own, blas_room.variables(tools.blas, f"{seen_as}/{BLAS}")))
-    if isinstance(tools.kit, Toolkit):
+    if tools.kit:
         own = tools.kit.origin == "pypi"
-        env = cuda.variables(tools.kit, f"{seen_as}/{CUDA}", tools.compiler)
-        pieces.append((own, env | {"TORCH_CUDA_ARCH_LIST": ";".join(archs)}))
-    elif tools.kit:
-        env = rocm.variables(tools.kit)
-        pieces.append((False, env | {"PYTORCH_ROCM_ARCH": ";".join(archs)}))
+        place = f"{seen_as}/{_place(tools.kit)}"
+        env = tools.kit.variables(place, compiler=tools.compiler, archs=archs)
+        pieces.append((own, env))
     return [env for _, env in sorted(pieces, key=lambda piece: piece[0])]

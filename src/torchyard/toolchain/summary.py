@@ -2,17 +2,16 @@
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
 
 from torchyard.errors import BuildError
 from torchyard.host.files import read_data
-from torchyard.model.archs import device_codes
-from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.toolchain.cmake import Configured
+from torchyard.toolchain.toolkit import ToolkitSource
 
 _FALSE = frozenset(("", "0", "off", "no", "false", "n", "ignore"))
 _TRUE = frozenset(("1", "on", "yes", "true", "y"))
@@ -43,14 +42,18 @@ def _summary() -> _Summary:
     return msgspec.convert(tomllib.loads(read_data("summary.toml")), _Summary)
 
 
-def check_summary(configured: Configured, asked: Asked, tables: Tables) -> None:
+def check_summary(
+    configured: Configured,
+    asked: Asked,
+    source: ToolkitSource,
+    platforms: Iterable[ToolkitSource],
+) -> None:
     """Compare what was configured with what was asked for, before anything is compiled."""
-    archs = "rocm_archs" if asked.compute in tables.rocm else "cuda_archs"
     found = [
-        *_switches(configured, asked.compute, tables),
+        *_switches(configured, asked.compute, source, platforms),
         *_blas(configured, asked.blas),
         *_libraries(configured, asked.blas, asked.blas_root),
-        *_archs(configured, asked.archs, archs),
+        *_archs(configured, asked.archs, source),
         *_entries(configured, asked.cmake),
     ]
     if found:
@@ -59,9 +62,8 @@ def check_summary(configured: Configured, asked: Asked, tables: Tables) -> None:
         raise BuildError(msg, hint=hint)
 
 
-def _said(configured: Configured, fact: str) -> tuple[str, str]:
-    """The entry that tells a fact, and its value."""
-    names = _summary().entries[fact]
+def _said(configured: Configured, names: Sequence[str]) -> tuple[str, str]:
+    """The first of some entries that is there, and its value."""
     for name in names:
         if name in configured.cache:
             return name, configured.cache[name]
@@ -72,16 +74,19 @@ def _is_on(value: str) -> bool:
     return value.lower() not in _FALSE and not value.upper().endswith("NOTFOUND")
 
 
-def _switches(configured: Configured, compute: str, tables: Tables) -> Iterator[str]:
-    wanted = {"cuda": compute in tables.cuda, "rocm": compute in tables.rocm, "openmp": True}
-    for fact, on in wanted.items():
-        name, value = _said(configured, fact)
+def _switches(
+    configured: Configured, compute: str, source: ToolkitSource, platforms: Iterable[ToolkitSource]
+) -> Iterator[str]:
+    switches = (one for one in platforms if one.cmake_switch)
+    wanted = [((one.cmake_switch,), one.name == source.name) for one in switches]
+    for names, on in [*wanted, (_summary().entries["openmp"], True)]:
+        name, value = _said(configured, names)
         if _is_on(value) != on:
             yield f"{name} should be {'on' if on else 'off'} for {compute}, and is `{value}`"
 
 
 def _blas(configured: Configured, blas: str) -> Iterator[str]:
-    name, value = _said(configured, "blas")
+    name, value = _said(configured, _summary().entries["blas"])
     if not re.fullmatch(_summary().blas[blas], value.lower()):
         yield f"{name} should say {blas}, and is `{value}`"
 
@@ -106,14 +111,14 @@ def _entries(configured: Configured, cmake: Mapping[str, str]) -> Iterator[str]:
             yield f"{name} should be `{wanted}`, as the file says, and is `{got}`"
 
 
-def _archs(configured: Configured, archs: Sequence[str], fact: str) -> Iterator[str]:
+def _archs(configured: Configured, archs: Sequence[str], source: ToolkitSource) -> Iterator[str]:
     """Compare architectures with those of the compile lines, or else with the cache."""
     if not archs:
         return
-    wanted, got = set(device_codes(archs)), set(configured.device_code())
+    wanted, got = set(source.device_codes(archs)), set(configured.device_code())
     where = "the compile lines make code for"
     if not got:
-        name, value = _said(configured, fact)
-        got, where = set(device_codes(re.split(r"[;, ]+", value))), f"{name} has"
+        name, value = _said(configured, [source.cmake_archs])
+        got, where = set(source.device_codes(re.split(r"[;, ]+", value))), f"{name} has"
     if got != wanted:
         yield f"device code should be {' '.join(sorted(wanted))}; {where} {' '.join(sorted(got))}"

@@ -10,13 +10,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from torchyard.checks.subject import Subject
+from torchyard.compute.table import WheelRow
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary, Contents
 from torchyard.package.formats import format_of, installed_paths, is_split
-from torchyard.package.policy import ImportedRow, WheelRow, load_layouts
-
-TOOLKIT = "cuda-toolkit"
-"""NVIDIA's metapackage: each of its extras stands for a wheel with libraries."""
+from torchyard.package.policy import ImportedRow, load_layouts
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}(?=\.so)")
 """What is added to the name of a library that a package brings along."""
@@ -140,10 +138,15 @@ def siblings_of(subject: Subject) -> Siblings:
     return Siblings(subject)
 
 
+def without_digest(library: str) -> str:
+    """The name of a library that a package brings along, without the digest in it."""
+    return _DIGEST.sub("", library)
+
+
 @cache
 def is_vendors(library: str) -> bool:
-    """Whether a library is one of NVIDIA's, wherever it lies and however it was renamed."""
-    plain = _DIGEST.sub("", library)
+    """Whether a library is one of a vendor's wheels, wherever it is and however it was renamed."""
+    plain = without_digest(library)
     return any(any_match(plain, row.libraries) for row in load_layouts().wheels)
 
 
@@ -183,8 +186,10 @@ def _environment(subject: Subject) -> dict[str, str]:
 
 
 def _toolkit_wheels(requirements: Mapping[str, Requirement]) -> Iterator[str]:
-    toolkit = requirements.get(TOOLKIT)
-    if toolkit is not None:
-        for row in load_layouts().wheels:
-            if row.extra and row.extra in toolkit.extras:
+    """The wheels that are required through extras of a vendor's metapackage."""
+    for rules in load_layouts().compute.values():
+        toolkit = requirements.get(rules.toolkit)
+        extras = toolkit.extras if toolkit else ()
+        for row in rules.wheels:
+            if row.extra and row.extra in extras:
                 yield row.distribution

@@ -3,26 +3,21 @@
 import posixpath
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from torchyard.checks.loader.companions import TOOLKIT, is_vendors, siblings_of
+from torchyard.checks.loader.companions import is_vendors, siblings_of, without_digest
 from torchyard.checks.loader.resolve import resolver_of
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
-from torchyard.model.archs import device_codes
+from torchyard.compute.registry import compute_platforms, device_codes, platform_for
 from torchyard.model.matrix import any_match
 from torchyard.package.contents import Binary, Contents
 from torchyard.package.formats import is_split
 from torchyard.package.policy import load_layouts
 
-_CUDA = re.compile(r"cu(\d\d)(\d)")
-_CUDART = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
 _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
-_FEATURES = re.compile(r"(?<=\d)[af]$|:.*")
-"""What follows an architecture whose own features are used: `sm_90a`, `gfx90a:xnack+`."""
 
 
 def architectures(contents: Contents) -> dict[str, dict[str, int]]:
@@ -58,7 +53,7 @@ def archs(subject: Subject) -> Iterator[Hit]:
             continue
         present = {code.arch for code in binary.device}
         missing = sorted(wanted - present)
-        more = sorted(a for a in present - wanted if _FEATURES.sub("", a) not in wanted)
+        more = sorted(a for a in present - wanted if _plain(a) not in wanted)
         parts = [f"lacks code for {', '.join(missing)}"] if missing else []
         parts += [f"has code for {', '.join(more)}, which nobody asked for"] if more else []
         if parts:
@@ -66,6 +61,13 @@ def archs(subject: Subject) -> Iterator[Hit]:
             yield Hit(what, resolver.names[path], "compile with that list of architectures")
     if _is_whole(subject) and not any(b.device for b in resolver.binaries.values()):
         yield Hit(f"no file has code for GPUs; asked for: {', '.join(subject.expected.archs)}")
+
+
+def _plain(code: str) -> str:
+    """The code of the plain architecture, without features of its own."""
+    for platform in compute_platforms():
+        code = platform.without_features(code)
+    return code
 
 
 def _is_whole(subject: Subject) -> bool:
@@ -100,10 +102,12 @@ def versions(subject: Subject) -> Iterator[Hit]:
     for name in sorted(required.keys() & _wheels_of_others(subject.expected.compute)):
         what = f"requires `{required[name]}`, but is for {subject.expected.compute}"
         yield Hit(what, "", "require the wheels of the right CUDA")
-    compute, toolkit = _CUDA.fullmatch(subject.expected.compute), required.get(TOOLKIT)
-    if compute and toolkit and not _is_toolkit(toolkit.specifier, f"{compute[1]}.{compute[2]}"):
+    platform = platform_for(subject.expected.compute)
+    version = platform.version(subject.expected.compute)
+    toolkit = required.get(platform.metapackage)
+    if toolkit and not _is_toolkit(toolkit.specifier, version):
         what = f"requires `{toolkit}`, but is for {subject.expected.compute}"
-        yield Hit(what, "", f"require {TOOLKIT}=={compute[1]}.{compute[2]}.*")
+        yield Hit(what, "", f"require {platform.metapackage}=={version}.*")
 
 
 def _wheels_of_others(compute: str) -> set[str]:
@@ -139,45 +143,35 @@ def label(subject: Subject) -> Iterator[Hit]:
     """
     compute = subject.expected.compute
     resolver = resolver_of(subject)
-    cuda = _CUDA.fullmatch(compute)
     for path, binary in resolver.binaries.items():
         for wrong in _unfit(compute, path, binary):
             yield Hit(f"{wrong}, but the package is for {compute}", resolver.names[path])
-    if (cuda or compute.startswith("rocm")) and _is_whole(subject):
-        kind = "cuda" if cuda else "rocm"
-        if not any(kind in platforms_of(path, b) for path, b in resolver.binaries.items()):
-            yield Hit(f"nothing in the package uses a GPU, but it is for {compute}")
+    own = platform_for(compute)
+    used = any(own.name in platforms_of(path, b) for path, b in resolver.binaries.items())
+    if own.device_kinds and _is_whole(subject) and not used:
+        yield Hit(f"nothing in the package uses a GPU, but it is for {compute}")
 
 
 def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
     """What a file has or needs that packages for a compute platform should not."""
-    found = platforms_of(path, binary)
-    cuda = _CUDA.fullmatch(compute)
-    if cuda:
-        for library in (posixpath.basename(path), *binary.needed):
-            runtime = _CUDART.match(library)
-            if runtime and runtime[1] != cuda[1]:
-                yield f"is, or needs, `{library}`" if library in path else f"needs `{library}`"
-    right = "cuda" if cuda else "rocm" if compute.startswith("rocm") else "cpu"
-    if right != "cpu" or compute == "cpu":
-        yield from (what for platform, what in found.items() if platform != right)
+    own = platform_for(compute)
+    for library in (posixpath.basename(path), *binary.needed):
+        if own.is_wrong_runtime(library, compute):
+            yield f"is, or needs, `{library}`" if library in path else f"needs `{library}`"
+    if own.device_kinds or not own.is_gpu:  # else nothing is known that it should not have
+        found = platforms_of(path, binary)
+        yield from (what for platform, what in found.items() if platform != own.name)
 
 
 def platforms_of(path: str, binary: Binary) -> dict[str, str]:
-    """Which of `cuda` and `rocm` a file is for, and by what one sees it."""
+    """The compute platforms that a file is for, by name, each with what shows it."""
     found: dict[str, str] = {}
     for library in (posixpath.basename(path), *binary.needed):
-        if is_vendors(library) or any_match(library, _drivers("cuda*")):
-            found.setdefault("cuda", f"needs `{library}`")
-        elif any_match(library, _drivers("rocm*")):
-            found.setdefault("rocm", f"needs `{library}`")
+        for platform in compute_platforms():
+            if platform.owns(without_digest(library)):
+                found.setdefault(platform.name, f"needs `{library}`")
     for code in binary.device:
-        platform = "rocm" if code.kind == "hsaco" else "cuda"
-        found.setdefault(platform, f"has code for {code.arch}")
+        for platform in compute_platforms():
+            if code.kind in platform.device_kinds:
+                found.setdefault(platform.name, f"has code for {code.arch}")
     return found
-
-
-@cache
-def _drivers(computes: str) -> tuple[str, ...]:
-    rows = load_layouts().compute.items()
-    return tuple(d for name, row in rows if any_match(name, [computes]) for d in row.drivers)

@@ -10,6 +10,7 @@ from torchyard.checks.smoke.outcome import Attempt, Outcome
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import BUILD_FILE, Need, Test
 from torchyard.checks.smoke.surroundings import Surroundings
+from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.host.process import own_program
 from torchyard.host.timed_run import TimedRun, run_with_timeout
 from torchyard.package.policy import load_layouts
@@ -33,18 +34,19 @@ target_link_libraries({name} PRIVATE ${{${{_package}}_LIBRARIES}})
 
 _ERROR = re.compile(r"\berror: |^CMake Error|undefined reference|^error")
 
-_DEVICES = {"cu": "nvidia[0-9]*", "rocm": "kfd", "xpu": "dri/renderD*"}
-"""The device files by which a kind of GPU is seen."""
-
 
 def facts(specimen: PackageUnderTest, around: Surroundings) -> dict[str, str]:
     """What a test may ask for, as variables; what is not known is empty."""
+    platform = platform_for(specimen.compute)
     drivers = (name for row in specimen.rules for name in row.drivers)
     known = {
         "KIND": specimen.format,
         "NAME": around.installation.distribution or specimen.name,
         "VERSION": specimen.version,
         "COMPUTE": specimen.compute,
+        "DEVICE": platform.torch_device,
+        "TOOLKIT": " ".join((platform.torch_version, platform.version(specimen.compute))).strip(),
+        "TOOLKITS": " ".join(filter(None, (one.torch_version for one in compute_platforms()))),
         "COMMIT": specimen.commit,
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
@@ -72,10 +74,10 @@ def lacking(test: Test, specimen: PackageUnderTest, around: Surroundings) -> str
 
 
 def _no_gpu(compute: str) -> str:
-    for kind, devices in _DEVICES.items():
-        if compute.startswith(kind):
-            return "" if list(Path("/dev").glob(devices)) else "there is no GPU here"
-    return "this package is for no GPU" if compute == "cpu" else "no GPU is known to be for it"
+    platform = platform_for(compute)
+    if platform.device_nodes:
+        return "" if list(Path("/dev").glob(platform.device_nodes)) else "there is no GPU here"
+    return "no GPU is known to be for it" if platform.is_gpu else "this package is for no GPU"
 
 
 def not_run(test: Test, around: Surroundings, why: str) -> Attempt:

@@ -17,6 +17,7 @@ from torchyard.checks.smoke.installation import (
     site_of,
 )
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
+from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy
 from torchyard.host.process import capture_done
@@ -116,11 +117,10 @@ def _address(channel: str) -> str:
 
 
 def _driver(compute: str) -> dict[str, str]:
-    """As if the GPU's driver were there: packages for CUDA ask for it, and can do without."""
-    if compute.startswith("cu"):
-        digits = compute.removeprefix("cu")
-        return {"__cuda": f"{digits[:2]}.{digits[2:] or '0'}"}
-    return {}
+    """As if the GPU's driver were there: packages may depend on it, and can be tried without."""
+    platform = platform_for(compute)
+    driver = platform.conda_virtual_package
+    return {driver: platform.version(compute)} if driver else {}
 
 
 def _installed(specimen: PackageUnderTest, prefix: Path) -> Installation:

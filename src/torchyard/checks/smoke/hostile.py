@@ -17,6 +17,7 @@ from torchyard.checks.smoke.installation import Installer, dist_infos, recorded
 from torchyard.checks.smoke.overlay import make_overlay
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.surroundings import Environment, Surroundings
+from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy, read_data
 from torchyard.host.process import capture
@@ -153,7 +154,7 @@ def _mislead(
     names = load_hostility().libraries
     if specimen.uses_other_wheels:
         names += around.installation.libraries
-    elif specimen.compute != "cpu":
+    elif platform_for(specimen.compute).is_gpu:
         msg = "only packages for cpu, and wheels for CUDA, can be safe from LD_LIBRARY_PATH"
         raise _ImpossibleError(msg)
     compiler = shutil.which("cc")

@@ -7,13 +7,14 @@ from packaging.tags import Tag
 from packaging.utils import parse_wheel_filename
 
 from torchyard.checks.expected import expected_of, order_in_package
+from torchyard.compute.registry import platform_for
+from torchyard.compute.table import LibraryRules
 from torchyard.errors import HostError
 from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS, format_of
-from torchyard.package.policy import ComputeRow, load_layouts
 from torchyard.package.read import read_package
 
 
@@ -44,9 +45,9 @@ class PackageUnderTest(Value, kw_only=True):
         return f"{self.name}-{self.version}" if self.version else self.name
 
     @property
-    def rules(self) -> tuple[ComputeRow, ...]:
+    def rules(self) -> tuple[LibraryRules, ...]:
         """What is known about libraries of its compute platform; hardly ever more than one."""
-        rows = load_layouts().compute.values()
+        rows = platform_for(self.compute).libraries().values()
         return tuple(row for row in rows if any_match(self.compute, row.names))
 
     @property

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from torchyard.compute.registry import PLAIN
 from torchyard.config.document import Document
 from torchyard.config.evaluate import VERSION
 from torchyard.config.load import config_of
@@ -82,7 +83,7 @@ class _Questions:
             rev=rev,
             path=path,
             platform=self._several("platform", "Platforms", platform_name(), known),
-            compute=self._several("compute", "Compute platforms", "cpu", known),
+            compute=self._several("compute", "Compute platforms", PLAIN, known),
             python=self._several("python", "Pythons", python_name(), known),
             package=self._several("package", "Packages", "wheel", known),
             torch=self._against() if extension else (self._libraries_of(version),),

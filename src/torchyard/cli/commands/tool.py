@@ -53,7 +53,7 @@ def define_command(order: str, build: str) -> None:
 @click.argument("build")
 def check_summary_command(order: str, build: str) -> None:
     """Compare a configured build with what its cell asks for."""
-    from torchyard.config.tables import load_tables
+    from torchyard.compute.registry import compute_platforms, platform_for
     from torchyard.toolchain.blas import root_of
     from torchyard.toolchain.cmake import Configured
     from torchyard.toolchain.summary import Asked, check_summary
@@ -66,7 +66,8 @@ def check_summary_command(order: str, build: str) -> None:
         archs=tuple(task.words("archs")),
         cmake=task.table("cmake"),
     )
-    check_summary(Configured(Path(build)), asked, load_tables())
+    source = platform_for(asked.compute)
+    check_summary(Configured(Path(build)), asked, source, compute_platforms())
 
 
 @command.command("core-targets")

@@ -7,6 +7,7 @@ import click
 
 from torchyard.app.locations import cache_of, home_of
 from torchyard.cli.options import check_name, json_option, refuse_options
+from torchyard.compute.registry import PLAIN, compute_platforms, platform_for
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
@@ -51,7 +52,7 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
     file = _existing(file)
     tables, digests = load_tables(), _digests(file)
     parts = _parts(file, tables, digests) if file else {}
-    document = toolchain_document(look_around(tables, digests), parts)
+    document = toolchain_document(look_around(tables, compute_platforms(), digests), parts)
     if as_json:
         write(encode(document))
     else:
@@ -60,7 +61,7 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
 
 @command.command("env")
 @file_option
-@click.option("--compute", metavar="NAME", default="cpu", show_default=True, help="Such as cu130.")
+@click.option("--compute", metavar="NAME", default=PLAIN, show_default=True, help="Such as cu130.")
 @click.option("--blas", metavar="NAME", default="", help="Such as mkl.")
 @click.option(
     "--folder", metavar="DIR", default=INSIDE, show_default=True, help="Where the job would be."
@@ -74,16 +75,24 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     from torchyard.toolchain.variables import compose
 
     tables = load_tables()
-    check_name(compute, tables.computes, "compute platform")
+    check_name(compute, tables.compute, "compute platform")
     check_name(blas, ("", *tables.blas), "BLAS")
     file = _existing(file)
     config = load_config(file) if file else None
     toolchain = (config and config.toolchain) or Toolchain()
-    tools = find_tools(toolchain, compute, blas, tables, _digests(file))
+    tools = find_tools(
+        toolchain,
+        compute=compute,
+        source=platform_for(compute),
+        blas=blas,
+        tables=tables,
+        digests=_digests(file),
+    )
     env = variables(
         tools,
-        _archs(compute, tables),
+        tables.compute[compute].archs.get(platform_name(), ()),
         folder,
+        compute_platforms(),
         python=config is not None,
     )
     if file and (place := cache_of(file, config)):
@@ -103,7 +112,7 @@ def _parts(file: str, tables: Tables, digests: Digests) -> dict[str, str | HostE
     here = [cell for cell in cells if cell.platform == platform_name()]
     return survey(
         config.toolchain or Toolchain(),
-        computes=dict.fromkeys(cell.compute for cell in here),
+        computes={cell.compute: platform_for(cell.compute) for cell in here},
         variants=dict.fromkeys(cell.variant for cell in here),
         tables=tables,
         digests=digests,
@@ -117,11 +126,3 @@ def _existing(file: str | None) -> str | None:
 
 def _digests(file: str | None) -> Digests:
     return Digests(Path(home_of(file), DIGESTS) if file else None)
-
-
-def _archs(compute: str, tables: Tables) -> tuple[str, ...]:
-    """The architectures that the tables have for a compute platform."""
-    for table in (tables.cuda, tables.rocm):
-        if compute in table:
-            return table[compute].archs.get(platform_name(), ())
-    return ()

@@ -1,18 +1,40 @@
 """`torchyard which`: the package of a channel that fits a machine."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchyard.app.locations import installer_url, read_channel
 from torchyard.cli.options import channel_argument, check_name, file_option, json_option
+from torchyard.compute.platform import MachineFact
+from torchyard.compute.registry import compute_platforms
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
 from torchyard.terminal.console import show, write
 
 if TYPE_CHECKING:
     from torchyard.publish.resolve.compatibility import Kind, MachineFacts
+
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+def _gpu_facts() -> list[MachineFact]:
+    platforms = compute_platforms(plug_ins=True)
+    return [fact for platform in platforms for fact in platform.facts]
+
+
+def _gpu_options(function: Command) -> Command:
+    """Add an option for each fact about GPUs that a compute platform asks for."""
+    for fact in reversed(_gpu_facts()):
+        metavar = None if fact.is_flag else "V"
+        option = click.option(
+            f"--{fact.option}", metavar=metavar, is_flag=fact.is_flag, help=fact.help
+        )
+        function = option(function)
+    return function
 
 
 @click.command("which")
@@ -22,11 +44,8 @@ if TYPE_CHECKING:
 @click.option("--python", metavar="TAG", help="For this Python, such as cp312 or cp313t.")
 @click.option("--platform", metavar="NAME", help="For this platform, such as linux-x86_64.")
 @click.option("--glibc", metavar="V", help="For a system with this glibc.")
-@click.option("--driver", metavar="V", help="For NVIDIA's driver of this version.")
-@click.option("--cuda", metavar="V", help="For a driver that can do this CUDA.")
-@click.option("--rocm", metavar="V", help="For a machine with this ROCm.")
-@click.option("--xpu", is_flag=True, help="For a machine with Intel's GPU.")
-@click.option("--cpu", is_flag=True, help="For a machine without any GPU.")
+@_gpu_options
+@click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without any GPU.")
 @click.option(
     "--kind",
     type=click.Choice(["wheel", "conda", "libtorch"]),
@@ -77,7 +96,6 @@ def command(
 def _facts(given: dict[str, str | None]) -> "MachineFacts":
     """What the command line says of the machine; what it does not say is looked up here."""
     from torchyard.host import machine
-    from torchyard.publish.resolve.compatibility import MachineFacts
 
     tables = load_tables()
     platform = given["platform"] or machine.platform_name()
@@ -85,21 +103,23 @@ def _facts(given: dict[str, str | None]) -> "MachineFacts":
     check_name(platform, tables.platforms, "platform")
     check_name(python, tables.pythons, "Python")
     here = platform == machine.platform_name()
-    gpus = [name for name in ("driver", "cuda", "rocm", "xpu", "cpu") if given[name]]
-    if "cpu" in gpus and len(gpus) > 1:
-        msg = f"--cpu and --{gpus[0]} can't be had together"
+    known = _gpu_facts()
+    gpu = {fact.option: str(given[fact.option]) for fact in known if given[fact.option]}
+    if given["no_gpu"] and gpu:
+        msg = f"--cpu and --{next(iter(gpu))} can't be had together"
         raise UsageError(msg, hint="--cpu is for machines without any GPU")
-    for name in ("glibc", "driver", "cuda", "rocm"):
-        _check_number(name, given[name], least=2 if name == "glibc" else 1)
-    look = here and not gpus
-    return MachineFacts(
+    _check_number("glibc", given["glibc"], least=2)
+    for fact in known:
+        if not fact.is_flag:
+            _check_number(fact.option, given[fact.option], least=1)
+    if here and not gpu and not given["no_gpu"]:
+        for one in compute_platforms(plug_ins=True):
+            gpu |= one.detect()
+    return Facts(
         python=python,
         platform=platform,
         glibc=given["glibc"] or (machine.glibc_version() if here else ""),
-        driver=given["driver"] or (machine.nvidia_driver() if look else ""),
-        cuda=given["cuda"] or "",
-        rocm=given["rocm"] or (machine.rocm_version() if look else ""),
-        xpu=bool(given["xpu"]),
+        gpu=gpu,
     )
 
 

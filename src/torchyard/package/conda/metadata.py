@@ -12,6 +12,7 @@ from typing import assert_never
 import msgspec
 from packaging.version import InvalidVersion, Version
 
+from torchyard.compute.registry import platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, PlanError
 from torchyard.model.suggest import did_you_mean
@@ -108,14 +109,14 @@ def build_number(build: CondaBuild) -> int:
     """The number by which a solver chooses among builds of one version."""
     offsets = load_conda_table().offsets
     mkl = offsets.mkl if build.blas == "mkl" else 0
-    return build.number + mkl + (offsets.cuda if _is_cuda(build) else 0)
+    driver = offsets.driver if platform_for(build.compute).conda_virtual_package else 0
+    return build.number + mkl + driver
 
 
 def flavour(build: CondaBuild) -> str:
     """How build strings begin: `cpu_generic`, `cuda130_mkl`."""
-    cuda = load_tables().cuda.get(build.compute)
-    compute = f"cuda{cuda.version}" if cuda else build.compute
-    return f"{compute}_{build.blas}".replace(".", "")
+    compute = platform_for(build.compute).conda_build(build.compute)
+    return f"{compute}_{build.blas}"
 
 
 def _package(build: CondaBuild, names: Names) -> CondaMetadata:
@@ -123,8 +124,9 @@ def _package(build: CondaBuild, names: Names) -> CondaMetadata:
     depends = [*_python(build), *_system(build)]
     constrains: list[str] = []
     exports = [names.package]
-    if _is_cuda(build):
-        depends.append("__cuda")  # else all who have no GPU would get the CUDA build
+    driver = platform_for(build.compute).conda_virtual_package
+    if driver:
+        depends.append(driver)  # else machines without a GPU would get this build
     if build.core_hash is not None:
         libraries = _libraries(build, names)
         depends.append(f"{libraries.name} =={version} {libraries.build}")
@@ -227,11 +229,7 @@ def _core(build: CondaBuild) -> str:
 
 
 def _is_gpu(build: CondaBuild) -> bool:
-    return build.compute != "cpu"
-
-
-def _is_cuda(build: CondaBuild) -> bool:
-    return build.compute in load_tables().cuda
+    return platform_for(build.compute).is_gpu
 
 
 def _tag(build: CondaBuild) -> str:

@@ -1,6 +1,5 @@
 """Requirements of a Python distribution, said in conda's words."""
 
-import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -9,10 +8,9 @@ from packaging.specifiers import Specifier
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from torchyard.compute.registry import compute_platforms
 from torchyard.errors import BuildError
 from torchyard.package.conda.table import load_conda_table
-
-_CUDA_SUFFIX = re.compile(r"-cu\d+$")
 
 
 def requirements_of(
@@ -59,10 +57,11 @@ def _translated(requirement: Requirement, project: str) -> str:
 
 
 def _name(distribution: str) -> str:
-    """The name on conda-forge, mostly the same; NVIDIA's there have no CUDA version in theirs."""
+    """The name on conda-forge, mostly the same; vendors' wheels may have a version in theirs."""
     name = canonicalize_name(distribution)
     known = load_conda_table().distributions
-    return known.get(name) or known.get(_CUDA_SUFFIX.sub("", name), name)
+    plain = (platform.conda_name(name) for platform in compute_platforms())
+    return next((known[one] for one in (name, *plain) if one in known), name)
 
 
 def _version(specifier: Specifier) -> str:

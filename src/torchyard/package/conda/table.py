@@ -32,7 +32,7 @@ class Offsets(Value, kw_only=True):
     """What is added to the number of a build that a solver should prefer."""
 
     mkl: int
-    cuda: int
+    driver: int
     magma: int
 
 

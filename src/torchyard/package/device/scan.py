@@ -9,7 +9,9 @@ itself: its programs' bytes are jumped over.
 import re
 import struct
 from collections.abc import Iterable
+from functools import cache
 
+from torchyard.compute.registry import compute_platforms
 from torchyard.package.contents import DeviceCode
 from torchyard.package.device.bundles import BUNDLE_ALIGNED, Short, bundle_at, is_bundle
 
@@ -24,16 +26,7 @@ _MOST = 1000
 """There are some dozens of architectures."""
 
 
-_LIKELY = re.compile(r"cuda|cu\d|cudnn|cublas|nv|nccl|hip|roc|gpu|triton|kernel", re.IGNORECASE)
 _FATBIN = re.compile(r"fat_?bin", re.IGNORECASE)
-_LOADERS = (
-    "libcuda.",
-    "libcudart.",
-    "libnvrtc.",
-    "libamdhip64.",
-    "libhiprtc.",
-    "libhsa-",
-)
 
 
 def is_likely_in(name: str) -> bool:
@@ -41,7 +34,18 @@ def is_likely_in(name: str) -> bool:
 
     If it is not, and yet `may_be_in`, it has to pass again: so this is a matter of time only.
     """
-    return _LIKELY.search(name) is not None
+    return _likely().search(name) is not None
+
+
+@cache
+def _likely() -> re.Pattern[str]:
+    words = (word for platform in compute_platforms() for word in platform.device_files)
+    return re.compile("|".join((*words, "gpu", "triton", "kernel")), re.IGNORECASE)
+
+
+@cache
+def _loaders() -> tuple[str, ...]:
+    return tuple(name for platform in compute_platforms() for name in platform.device_loaders)
 
 
 def may_be_in(sections: Iterable[str], needed: Iterable[str]) -> bool:
@@ -49,7 +53,7 @@ def may_be_in(sections: Iterable[str], needed: Iterable[str]) -> bool:
     names = list(sections)
     if not names or any(map(_FATBIN.search, names)):
         return True
-    return any(library.startswith(_LOADERS) for library in needed)
+    return any(library.startswith(_loaders()) for library in needed)
 
 
 class DeviceScan:

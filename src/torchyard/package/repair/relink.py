@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from torchyard.compute.registry import PLAIN
 from torchyard.errors import BuildError, SelectionError, UsageError
 from torchyard.host.machine import processors
 from torchyard.model.matrix import any_match
@@ -107,7 +108,7 @@ def _policy(draft: Draft, compute: str, libraries: Iterable[Library]) -> Policy:
     """
     found = _LOCAL.search(unquoted(draft.path.name))
     compute = compute or (found[1] if found else "")
-    compute = compute or ("" if any(map(_needs_gpu, libraries)) else "cpu")
+    compute = compute or ("" if any(map(_needs_gpu, libraries)) else PLAIN)
     if not compute:
         msg = f"the name `{draft.path.name}` does not tell what the package is compiled for"
         raise UsageError(msg, hint="say it: --compute cpu, or cu130, or rocm7.2")
@@ -116,7 +117,7 @@ def _policy(draft: Draft, compute: str, libraries: Iterable[Library]) -> Policy:
 
 
 def _needs_gpu(library: Library) -> bool:
-    """Whether a library needs one of CUDA or ROCm, of whatever version."""
+    """Whether a library needs one of a compute platform, of whatever version."""
     layouts = load_layouts()
     theirs = (*layouts.drivers, *(glob for row in layouts.wheels for glob in row.libraries))
     stems = tuple({glob.partition(".so")[0] for glob in theirs})

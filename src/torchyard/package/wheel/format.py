@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from torchyard.compute.registry import platform_for
 from torchyard.errors import CheckError
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
@@ -129,7 +130,7 @@ def pack(build: Build) -> list[Path]:
         python=facts["python"],
         platform_tag=task.text("platform_tag"),
         compute=facts["compute"],
-        toolkit=build.core.text("cuda"),
+        toolkit=build.core.text(platform_for(facts["compute"]).name),
         pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
         order=build.carried,
     )

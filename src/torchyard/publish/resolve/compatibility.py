@@ -11,17 +11,18 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from torchyard.compute.registry import platform_for
 from torchyard.index.availability import ANY_PLATFORM, cell_of, platforms_of
 from torchyard.index.conda.repodata import NOARCH
 from torchyard.index.entry import Entry
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
+from torchyard.model.version import version_numbers
 
 Kind = Literal["wheel", "conda", "libtorch"]
 
 _NEWEST_GLIBC = 99  # for machines whose glibc nobody knows
 _NEWEST_MAC = (99, 0)  # the same for macOS
-_CUDA = re.compile(r"cu(\d+)(\d)")
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _ANYWHERE = "anywhere"
 
@@ -32,16 +33,12 @@ class MachineFacts(Value, kw_only=True):
     python: str
     platform: str
     glibc: str = ""
-    driver: str = ""
-    """NVIDIA's."""
-    cuda: str = ""
-    """The newest that the driver can do, as `nvidia-smi` shows it."""
-    rocm: str = ""
-    xpu: bool = False
+    gpu: dict[str, str] = {}
+    """What is known of its GPUs, by the names that compute platforms have for these facts."""
 
     @property
     def has_gpu(self) -> bool:
-        return bool(self.driver or self.cuda or self.rocm or self.xpu)
+        return any(self.gpu.values())
 
 
 class Reason(StrEnum):
@@ -160,7 +157,11 @@ class Fitter:
         if python and python[2] and python[2] != self.facts.python:
             return Misfit(Reason.ABI, f"is for the ABI {python[2]}")
         glibc = re.search(r"\b__glibc >=(\d+\.\d+)", depends)
-        if glibc and self.facts.glibc and _numbers(glibc[1]) > _numbers(self.facts.glibc):
+        if (
+            glibc
+            and self.facts.glibc
+            and version_numbers(glibc[1]) > version_numbers(self.facts.glibc)
+        ):
             return Misfit(Reason.GLIBC, f"needs glibc {glibc[1]}")
         return record.build_number
 
@@ -171,36 +172,10 @@ class Fitter:
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
 
     def _compute(self, compute: str) -> Misfit | Grade:
-        if found := _CUDA.fullmatch(compute):
-            return self._cuda(compute, (int(found[1]), int(found[2])))
-        if compute.startswith("rocm"):
-            wanted, here = _numbers(compute.removeprefix("rocm")), self.facts.rocm
-            if here and _numbers(here) >= wanted:
-                return Grade(2, wanted)
-            told = f"ROCm {here} is too old for it" if here else "no ROCm is here"
-            return Misfit(Reason.COMPUTE, f"is for {compute}: {told}")
-        if compute == "xpu" and not self.facts.xpu:
-            return Misfit(Reason.COMPUTE, "is for Intel's GPUs (xpu)")
-        return Grade(2) if compute == "xpu" else Grade()
-
-    def _cuda(self, compute: str, wanted: tuple[int, int]) -> Misfit | Grade:
-        row = self.tables.cuda.get(compute)
-        if self.facts.cuda:
-            here, least, family = self.facts.cuda, f"{wanted[0]}.{wanted[1]}", str(wanted[0])
-            what = f"the driver's CUDA {here}"
-        elif self.facts.driver and row:
-            linux = not self.facts.platform.startswith("windows-")
-            own = row.driver_min_linux if linux else row.driver_min_windows
-            here, family = self.facts.driver, row.driver_family
-            least, what = own or family, f"the driver {here}"
-        else:
-            told = "nobody told which driver it needs" if self.facts.driver else "no driver is here"
-            return Misfit(Reason.COMPUTE, f"is for {compute}: {told}")
-        if _reaches(here, least):
-            return Grade(2, wanted)
-        if _reaches(here, family):
-            return Grade(1, wanted)
-        return Misfit(Reason.COMPUTE, f"{what} is too old for {compute}, which needs {family}")
+        found = platform_for(compute).support(compute, self.facts.gpu, self.facts.platform)
+        if isinstance(found, str):
+            return Misfit(Reason.COMPUTE, found)
+        return Grade(found.level, found.version)
 
 
 class CondaRecord(msgspec.Struct):
@@ -256,7 +231,7 @@ def _platforms(facts: MachineFacts, tables: Tables) -> list[str]:
         return list(mac_platforms(_NEWEST_MAC, machine))
     if system != "linux":
         return [tables.platforms[facts.platform].wheel_tag]
-    newest = _numbers(facts.glibc)[1] if facts.glibc else _NEWEST_GLIBC
+    newest = version_numbers(facts.glibc)[1] if facts.glibc else _NEWEST_GLIBC
     platforms = []
     for minor in range(newest, min(_OLD_NAMES) - 1, -1):
         platforms.append(f"manylinux_2_{minor}_{machine}")
@@ -267,13 +242,3 @@ def _platforms(facts: MachineFacts, tables: Tables) -> list[str]:
 
 def _join(words: Iterable[str]) -> str:
     return ", ".join(sorted(set(words)))
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)))
-
-
-def _reaches(here: str, least: str) -> bool:
-    """Whether a version is new enough, as far as it is told: 580.65 may be 580.65.06."""
-    told = _numbers(here)
-    return told >= _numbers(least)[: len(told)]

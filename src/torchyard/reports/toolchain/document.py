@@ -1,8 +1,11 @@
 """What `torchyard toolchain` prints with `--json`."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, cast
 
+import msgspec
+
+from torchyard.compute.registry import compute_platforms
 from torchyard.errors import HostError
 from torchyard.reports.document import JsonDocument
 from torchyard.toolchain.machine import Machine
@@ -25,18 +28,34 @@ class PartDocument(JsonDocument, kw_only=True):
     place: str | None
 
 
-class ToolchainDocument(JsonDocument, kw_only=True):
-    """`torchyard toolchain --json`: `parts` and `missing` are about the file, if there is one."""
+class ToolchainDocument(Document, kw_only=True):
+    """`torchyard toolchain --json`: `parts` and `missing` are about the file, if there is one.
+
+    The toolkits of each compute platform have a key of its name.
+    """
 
     version: Literal[1] = 1
     platform: str
     interpreters: list[InterpreterDocument]
     compilers: list[PartDocument]
-    cuda: list[PartDocument]
-    rocm: list[PartDocument]
     blas: list[PartDocument]
     parts: dict[str, str]
     missing: dict[str, str]
+
+
+_TOOLKITS = {one.name: one.title for one in compute_platforms() if one.cmake_switch}
+
+_WithToolkits = msgspec.defstruct(
+    "ToolchainDocument",
+    [(name, list[PartDocument]) for name in _TOOLKITS],
+    bases=(ToolchainDocument,),
+    namespace={"__doc__": ToolchainDocument.__doc__},
+    frozen=True,
+    kw_only=True,
+)
+
+TOOLCHAIN_SCHEMA: type[msgspec.Struct] = _WithToolkits
+"""What is printed, with the keys of the compute platforms."""
 
 
 def toolchain_document(machine: Machine, parts: Mapping[str, str | HostError]) -> ToolchainDocument:
@@ -50,16 +69,25 @@ def toolchain_document(machine: Machine, parts: Mapping[str, str | HostError]) -
         )
         for one in machine.interpreters
     ]
-    return ToolchainDocument(
+    toolkits = {
+        name: [_part(one.identity, one.origin, one.root) for one in machine.toolkits.get(name, ())]
+        for name in _TOOLKITS
+    }
+    document = _WithToolkits(
         platform=machine.platform,
         interpreters=found,
         compilers=[PartDocument(identity=one.identity, place=one.cc) for one in machine.compilers],
-        cuda=[_part(one.identity, one.origin, one.root) for one in machine.cuda],
-        rocm=[PartDocument(identity=one.identity, place=one.root) for one in machine.rocm],
         blas=[_part(one.identity, one.origin, one.root) for one in machine.blas],
         parts={name: part for name, part in parts.items() if isinstance(part, str)},
         missing={name: _why(part) for name, part in parts.items() if isinstance(part, HostError)},
+        **toolkits,
     )
+    return cast("ToolchainDocument", document)
+
+
+def toolkits_by_title(document: ToolchainDocument) -> dict[str, list[PartDocument]]:
+    """Return the toolkits of each compute platform, by its name in sentences."""
+    return {title: getattr(document, name) for name, title in _TOOLKITS.items()}
 
 
 def _part(identity: str, origin: str, root: str) -> PartDocument:

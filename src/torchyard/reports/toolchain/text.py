@@ -4,7 +4,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from torchyard.reports.tables import folded, table, word
-from torchyard.reports.toolchain.document import PartDocument, ToolchainDocument
+from torchyard.reports.toolchain.document import PartDocument, ToolchainDocument, toolkits_by_title
 
 
 def toolchain_report(document: ToolchainDocument) -> RenderableType:
@@ -14,8 +14,7 @@ def toolchain_report(document: ToolchainDocument) -> RenderableType:
         parts += [_interpreters(document), ""]
     groups = {
         "compiler": document.compilers,
-        "CUDA": document.cuda,
-        "ROCm": document.rocm,
+        **toolkits_by_title(document),
         "BLAS": document.blas,
     }
     parts.append(_parts(groups))

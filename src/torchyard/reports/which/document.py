@@ -1,8 +1,11 @@
 """What `torchyard which` prints with `--json`."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Literal, cast
 
+import msgspec
+
+from torchyard.compute.registry import compute_platforms
 from torchyard.index.entry import Entry
 from torchyard.publish.resolve.compatibility import MachineFacts
 from torchyard.publish.resolve.resolve import Resolution
@@ -15,10 +18,18 @@ class FactsDocument(JsonDocument, kw_only=True):
     python: str
     platform: str
     glibc: str | None
-    driver: str | None
-    cuda: str | None
-    rocm: str | None
-    xpu: bool
+
+
+_GPU_FACTS = [fact for platform in compute_platforms() for fact in platform.facts]
+
+_WithGpus = msgspec.defstruct(
+    "FactsDocument",
+    [(fact.option, bool if fact.is_flag else str | None) for fact in _GPU_FACTS],
+    bases=(FactsDocument,),
+    namespace={"__doc__": FactsDocument.__doc__},
+    frozen=True,
+    kw_only=True,
+)
 
 
 class ChoiceDocument(JsonDocument, kw_only=True):
@@ -55,7 +66,24 @@ class WhichDocument(JsonDocument, kw_only=True):
     notes: list[str]
 
 
+<<<<<<< HEAD
 def which_document(answer: Resolution, channel: str, typed: Mapping[str, str]) -> WhichDocument:
+=======
+_Printed = msgspec.defstruct(
+    "WhichDocument",
+    [("facts", _WithGpus)],
+    bases=(WhichDocument,),
+    namespace={"__doc__": WhichDocument.__doc__},
+    frozen=True,
+    kw_only=True,
+)
+
+WHICH_SCHEMA: type[msgspec.Struct] = _Printed
+"""What is printed, with the keys of the compute platforms."""
+
+
+def which_document(answer: Answer, channel: str, typed: Mapping[str, str]) -> WhichDocument:
+>>>>>>> 68237a1 (compute: one module and one table for each compute platform)
     others = [
         OtherDocument(
             file=other.entry.file,
@@ -88,6 +116,7 @@ def _choice(entry: Entry, typed: Mapping[str, str]) -> ChoiceDocument:
     )
 
 
+<<<<<<< HEAD
 def _facts(facts: MachineFacts) -> FactsDocument:
     return FactsDocument(
         python=facts.python,
@@ -97,4 +126,23 @@ def _facts(facts: MachineFacts) -> FactsDocument:
         cuda=facts.cuda or None,
         rocm=facts.rocm or None,
         xpu=facts.xpu,
+=======
+def _facts(facts: Facts) -> FactsDocument:
+    gpu: dict[str, str | bool | None] = {}
+    for fact in _GPU_FACTS:
+        value = facts.gpu.get(fact.option, "")
+        gpu[fact.option] = bool(value) if fact.is_flag else value or None
+    document = _WithGpus(
+        python=facts.python, platform=facts.platform, glibc=facts.glibc or None, **gpu
+>>>>>>> 68237a1 (compute: one module and one table for each compute platform)
     )
+    return cast("FactsDocument", document)
+
+
+def gpu_facts(document: WhichDocument) -> list[str]:
+    """Return what is known of the machine's GPUs, as people read it."""
+    values = msgspec.structs.asdict(document.facts)
+    known = ((fact, values[fact.option]) for fact in _GPU_FACTS)
+    return [
+        fact.title if fact.is_flag else f"{fact.title} {value}" for fact, value in known if value
+    ]

@@ -8,13 +8,13 @@ from rich.text import Text
 
 from torchyard.model.quantity import show_size
 from torchyard.reports.tables import number, table
-from torchyard.reports.which.document import FactsDocument, OtherDocument, WhichDocument
+from torchyard.reports.which.document import OtherDocument, WhichDocument, gpu_facts
 from torchyard.terminal.console import printable
 
 
 def which_report(document: WhichDocument) -> RenderableType:
     """The machine, why most packages are not for it, and the one that is."""
-    machine = Text.assemble(("for ", "dim"), ", ".join(_machine(document.facts)))
+    machine = Text.assemble(("for ", "dim"), ", ".join(_machine(document)))
     parts: list[RenderableType] = [machine, ""]
     if document.others:
         parts += [_others(document.others), ""]
@@ -29,15 +29,13 @@ def which_report(document: WhichDocument) -> RenderableType:
     return Group(*parts)
 
 
-def _machine(facts: FactsDocument) -> Iterator[str]:
+def _machine(document: WhichDocument) -> Iterator[str]:
+    facts = document.facts
     yield facts.python
     yield facts.platform
     if facts.glibc:
         yield f"glibc {facts.glibc}"
-    named = {"NVIDIA's driver": facts.driver, "CUDA": facts.cuda, "ROCm": facts.rocm}
-    gpus = [f"{name} {version}" for name, version in named.items() if version]
-    gpus += ["Intel's GPU"] if facts.xpu else []
-    yield from gpus or ["no GPU"]
+    yield from gpu_facts(document) or ["no GPU"]
 
 
 def _others(others: list[OtherDocument]) -> Table:

@@ -14,14 +14,14 @@ ordered = os.environ["TORCHYARD_SMOKE_COMMIT"]
 assert ordered in ("", commit), f"it was made from {commit}, and not from {ordered}"
 
 compute = os.environ["TORCHYARD_SMOKE_COMPUTE"]
-cuda, hip = torch.version.cuda, torch.version.hip
-if compute.startswith("cu"):
-    made = (cuda or "").replace(".", "")
-    assert made.startswith(compute[2:]), f"it is for CUDA {cuda}, and labelled {compute}"
-elif compute.startswith("rocm"):
-    assert (hip or "").startswith(compute[4:]), f"it is for HIP {hip}, and labelled {compute}"
-elif compute:
-    assert cuda is None and hip is None, f"it is for CUDA {cuda} or HIP {hip}, not {compute}"
+kit, _, wanted = os.environ["TORCHYARD_SMOKE_TOOLKIT"].partition(" ")
+for name in os.environ["TORCHYARD_SMOKE_TOOLKITS"].split():
+    made = getattr(torch.version, name, None)
+    why = f"it is for {name.upper()} {made}, and labelled {compute}"
+    if name == kit:
+        assert f"{made}.".startswith(f"{wanted}."), why
+    elif compute and not kit:
+        assert made is None, why
 
 assert torch.compiled_with_cxx11_abi(), "it was compiled with the C++ ABI from before C++11"
 config = torch.__config__.show()

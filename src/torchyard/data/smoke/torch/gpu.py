@@ -2,9 +2,11 @@
 # needs: gpu
 # timeout: 60
 # about: a GPU is found, computes, and throws errors that arrive
+import os
+
 import torch
 
-device = "xpu" if torch.xpu.is_available() else "cuda"
+device = os.environ["TORCHYARD_SMOKE_DEVICE"]
 accelerator = getattr(torch, device)
 assert accelerator.is_available(), "there is a GPU here, and torch finds none"
 left = torch.randn(64, 64, device=device)

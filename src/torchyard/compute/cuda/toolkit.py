@@ -7,9 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
+from torchyard.compute.cuda.table import CudaRow, cuda_table
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
-from torchyard.model.tables import Cuda, Tables
 from torchyard.model.toolchain import Origin
 from torchyard.model.values import Value
 from torchyard.toolchain.atomic_dir import make_whole
@@ -31,13 +31,17 @@ _PROGRAMS = (
 )
 
 
-class Toolkit(Value, kw_only=True):
+class CudaToolkit(Value, kw_only=True):
     """A CUDA toolkit; its root is relative if it comes from PyPI."""
 
     version: str
     origin: Literal["system", "pypi"]
     digest: str
     root: str
+
+    @property
+    def name(self) -> str:
+        return "cuda"
 
     @property
     def release(self) -> str:
@@ -49,8 +53,28 @@ class Toolkit(Value, kw_only=True):
         """What it is, wherever it is installed."""
         return f"cuda {self.version} {self.origin} sha256:{self.digest[:16]}"
 
+    def prepare(
+        self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
+    ) -> None:
+        """Install it if it comes from PyPI, and fail if it can't compile what is asked for."""
+        check_host_compiler(self.release, compiler)
+        install_toolkit(self, folder, python)
+        check_cuda_archs(self, folder, archs)
 
-def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> Toolkit:
+    def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
+        """Return what steps must see to use it, if it was installed in a folder of this name."""
+        root = str(Path(folder, self.root))  # an absolute root stays what it is
+        return search(root, library="lib64") | {
+            "PATH": f"{root}/bin",
+            "CUDA_HOME": root,
+            "CUDA_PATH": root,
+            "CUDACXX": f"{root}/bin/nvcc",
+            "CUDAHOSTCXX": compiler.cxx,
+            "TORCH_CUDA_ARCH_LIST": ";".join(archs),
+        }
+
+
+def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> CudaToolkit:
     """The toolkit that would be used; nothing is installed for it."""
     roots = system_roots() if origin != "pypi" else {}
     for root, version in roots.items():
@@ -68,13 +92,20 @@ def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> T
     raise HostError(msg, hint=f"install CUDA {release} in /usr/local/cuda-{release}")
 
 
-def _from_pypi(lock: Lock, release: str) -> Toolkit:
+def _from_pypi(lock: Lock, release: str) -> CudaToolkit:
     version = lock.versions["nvidia-cuda-nvcc"]
     root = f"nvidia/cu{release.partition('.')[0]}"
-    return Toolkit(version=version, origin="pypi", digest=lock.digest, root=root)
+    return CudaToolkit(version=version, origin="pypi", digest=lock.digest, root=root)
 
 
-def system_toolkits(digests: Digests | None = None) -> tuple[Toolkit, ...]:
+def all_toolkits(digests: Digests) -> tuple[CudaToolkit, ...]:
+    """Return the toolkits of this machine, and those that PyPI has."""
+    releases = [name.removeprefix("cuda-") for name in locks() if name.startswith("cuda-")]
+    offered = (find_cuda(release, "pypi") for release in releases)
+    return (*system_toolkits(digests), *offered)
+
+
+def system_toolkits(digests: Digests | None = None) -> tuple[CudaToolkit, ...]:
     """The toolkits that are installed on this machine; first the one on PATH."""
     found = system_roots().items()
     return tuple(_look_at(root, version, digests or Digests()) for root, version in found)
@@ -121,13 +152,13 @@ def _release(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _look_at(root: Path, version: str, digests: Digests) -> Toolkit:
+def _look_at(root: Path, version: str, digests: Digests) -> CudaToolkit:
     files = {name: root / name for name in _PROGRAMS}
     digest = digests.of({name: path for name, path in files.items() if path.is_file()})
-    return Toolkit(version=version, origin="system", digest=digest, root=str(root))
+    return CudaToolkit(version=version, origin="system", digest=digest, root=str(root))
 
 
-def lay_out(toolkit: Toolkit, folder: Path, python: str) -> None:
+def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str) -> None:
     """Install what comes from PyPI, in the shape that CMake expects of a toolkit."""
     if toolkit.origin == "system":
         return
@@ -145,24 +176,13 @@ def lay_out(toolkit: Toolkit, folder: Path, python: str) -> None:
     make_whole(folder, lock.stamp, fill)
 
 
-def variables(toolkit: Toolkit, folder: str, compiler: Compiler) -> dict[str, str]:
-    """What steps must see to use it, if it was laid out in a folder of this name."""
-    root = str(Path(folder, toolkit.root))  # an absolute root stays what it is
-    return search(root, library="lib64") | {
-        "PATH": f"{root}/bin",
-        "CUDA_HOME": root,
-        "CUDA_PATH": root,
-        "CUDACXX": f"{root}/bin/nvcc",
-        "CUDAHOSTCXX": compiler.cxx,
-    }
-
-
-def check_pair(release: str, compiler: Compiler, tables: Tables) -> None:
+def check_host_compiler(release: str, compiler: Compiler) -> None:
     """Fail if nvcc would refuse the host compiler."""
-    row = next((one for one in tables.cuda.values() if one.version == release), None)
+    rows = cuda_table().rows
+    row = next((one for one in rows.values() if one.version == release), None)
     if row is None:
         msg = f"torchyard knows nothing of CUDA {release}"
-        raise HostError(msg, hint=f"use one of {', '.join(tables.cuda)}")
+        raise HostError(msg, hint=f"use one of {', '.join(rows)}")
     newest = _newest(row, compiler)
     if int(compiler.version.partition(".")[0]) > int(newest):
         msg = (
@@ -173,11 +193,11 @@ def check_pair(release: str, compiler: Compiler, tables: Tables) -> None:
         raise HostError(msg, hint=f"{hint} in [toolchain]")
 
 
-def _newest(row: Cuda, compiler: Compiler) -> str:
+def _newest(row: CudaRow, compiler: Compiler) -> str:
     return row.gcc_max if compiler.kind == "gcc" else row.clang_max
 
 
-def check_archs(toolkit: Toolkit, folder: Path, archs: Sequence[str]) -> None:
+def check_cuda_archs(toolkit: CudaToolkit, folder: Path, archs: Sequence[str]) -> None:
     """Fail if the toolkit can't compile for one of the architectures, such as `9.0+PTX`."""
     nvcc = Path(folder, toolkit.root, "bin/nvcc")
     known = re.findall(r"compute_(\d+)", ask(str(nvcc), "--list-gpu-arch"))

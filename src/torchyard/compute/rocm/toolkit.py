@@ -6,13 +6,14 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from torchyard.errors import ConfigError, HostError
 from torchyard.host.process import capture
 from torchyard.model.values import Value
-from torchyard.toolchain.compilers import programs_of
+from torchyard.toolchain.compilers import Compiler, programs_of
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.variables import search
 
@@ -21,13 +22,21 @@ _DEVICE = ("amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm/lib/clang/*/lib/a
 _ANY_ARCH = "--offload-arch=gfx900"  # else hipcc looks for a GPU, which takes time
 
 
-class Rocm(Value, kw_only=True):
+class RocmToolkit(Value, kw_only=True):
     """A ROCm of this machine."""
 
     version: str
     digest: str
     root: str
     clang: str
+
+    @property
+    def name(self) -> str:
+        return "rocm"
+
+    @property
+    def origin(self) -> Literal["system"]:
+        return "system"
 
     @property
     def release(self) -> str:
@@ -39,8 +48,27 @@ class Rocm(Value, kw_only=True):
         """What it is, wherever it is installed."""
         return f"rocm {self.version} system sha256:{self.digest[:16]}"
 
+    def prepare(
+        self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
+    ) -> None:
+        """Fail if it can't compile for the architectures; the system has it, so do nothing else."""
+        check_rocm_archs(self, archs)
 
-def find_rocm(release: str, digests: Digests | None = None) -> Rocm:
+    def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
+        """Return what steps must see to use it."""
+        env = {
+            "HIP_PLATFORM": "amd",
+            "HIP_PATH": self.root,
+            "ROCM_PATH": self.root,
+            "HIP_CLANG_PATH": str(Path(self.clang).parent),
+            "PYTORCH_ROCM_ARCH": ";".join(archs),
+        }
+        if self.root == "/usr":  # compilers look there by themselves
+            return env
+        return env | search(self.root) | {"PATH": f"{self.root}/bin"}
+
+
+def find_rocm(release: str, digests: Digests | None = None) -> RocmToolkit:
     """The ROCm of this release."""
     found = _found()
     for rocm in found:
@@ -51,14 +79,14 @@ def find_rocm(release: str, digests: Digests | None = None) -> Rocm:
     raise HostError(msg, hint=f"install ROCm {release} in /opt/rocm-{release}")
 
 
-def system_rocms(digests: Digests | None = None) -> tuple[Rocm, ...]:
+def system_rocms(digests: Digests | None = None) -> tuple[RocmToolkit, ...]:
     """Every ROCm that is installed on this machine; first the one on PATH."""
     return tuple(_identified(rocm, digests or Digests()) for rocm in _found())
 
 
-def _found() -> list[Rocm]:
+def _found() -> list[RocmToolkit]:
     """Every ROCm that runs, without a digest."""
-    found: list[Rocm] = []
+    found: list[RocmToolkit] = []
     for root in dict.fromkeys(_roots()):
         with suppress(HostError):
             found.append(_ask(root))
@@ -73,7 +101,7 @@ def _roots() -> Iterator[Path]:
             yield root.resolve()
 
 
-def _ask(root: Path) -> Rocm:
+def _ask(root: Path) -> RocmToolkit:
     """A ROCm as its hipcc describes it, without a digest."""
     hipcc = root / "bin/hipcc"
     env = {**os.environ, "HIP_PLATFORM": "amd"}
@@ -86,10 +114,10 @@ def _ask(root: Path) -> Rocm:
         raise HostError(msg)
     names = (Path(folder[1], name) for name in (f"clang-{clang[1]}", "clang"))
     program = next((path for path in names if path.exists()), hipcc)
-    return Rocm(version=version[1], digest="", root=str(root), clang=str(program))
+    return RocmToolkit(version=version[1], digest="", root=str(root), clang=str(program))
 
 
-def _identified(rocm: Rocm, digests: Digests) -> Rocm:
+def _identified(rocm: RocmToolkit, digests: Digests) -> RocmToolkit:
     """Add the digest of the files that decide what hipcc writes."""
     root = Path(rocm.root)
     parts = programs_of(rocm.clang, "clang")
@@ -100,20 +128,7 @@ def _identified(rocm: Rocm, digests: Digests) -> Rocm:
     return msgspec.structs.replace(rocm, digest=digests.of(parts))
 
 
-def variables(rocm: Rocm) -> dict[str, str]:
-    """What steps must see to use it."""
-    env = {
-        "HIP_PLATFORM": "amd",
-        "HIP_PATH": rocm.root,
-        "ROCM_PATH": rocm.root,
-        "HIP_CLANG_PATH": str(Path(rocm.clang).parent),
-    }
-    if rocm.root == "/usr":  # found without being told
-        return env
-    return env | search(rocm.root) | {"PATH": f"{rocm.root}/bin"}
-
-
-def check_archs(rocm: Rocm, archs: Sequence[str]) -> None:
+def check_rocm_archs(rocm: RocmToolkit, archs: Sequence[str]) -> None:
     """Fail if its clang can't compile for one of the architectures, such as `gfx90a:xnack-`."""
     said = capture(
         [rocm.clang, "--target=amdgcn-amd-amdhsa", "-nogpulib", "--print-supported-cpus"],

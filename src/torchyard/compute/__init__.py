@@ -1,0 +1,1 @@
+"""Compute platforms: everything that one vendor's GPUs need, in one module or folder each."""

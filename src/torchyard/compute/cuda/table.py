@@ -1,0 +1,25 @@
+"""The table of CUDA toolkits."""
+
+from functools import cache
+
+from torchyard.compute.table import ComputeRow, ComputeTable, load_compute_table
+
+
+class CudaRow(ComputeRow, kw_only=True):
+    """A CUDA toolkit: what it can compile for and with, and the driver its programs need.
+
+    `driver_family` is the oldest branch of drivers that programs of all its minor versions run on,
+    with what that branch can do.
+    """
+
+    gcc_max: str
+    clang_max: str
+    driver_family: str
+    driver_min_linux: str
+    driver_min_windows: str | None = None
+
+
+@cache
+def cuda_table() -> ComputeTable[CudaRow]:
+    """Return the table, read once."""
+    return load_compute_table("cuda", CudaRow)

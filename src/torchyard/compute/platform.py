@@ -1,0 +1,198 @@
+"""The interface of a compute platform: what each part of torchyard asks it.
+
+`registry` finds the platforms. Everything has a default that fits a platform of which little is
+known, so a new one begins with a name, a label and a table.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from torchyard.compute.table import ComputeRow, ComputeTable, LibraryRules
+from torchyard.errors import HostError
+from torchyard.model.matrix import any_match
+from torchyard.model.tables import Compute
+from torchyard.model.toolchain import Origin
+from torchyard.model.values import Value
+
+if TYPE_CHECKING:  # slow to import, and plans need none of it
+    from torchyard.toolchain.digests import Digests
+    from torchyard.toolchain.toolkit import Toolkit
+
+
+class MachineFact(Value, kw_only=True):
+    """Something about a machine's GPUs that decides which packages run on it.
+
+    `option` is the option of `torchyard which` that sets it, and the key in its report.
+    """
+
+    option: str
+    title: str
+    help: str
+    is_flag: bool = False
+
+
+class Support(NamedTuple):
+    """How well packages for a compute run on a machine; more is better.
+
+    `level` is 2 for a GPU that is there, 1 if only the family of its driver fits, 0 for processors.
+    """
+
+    level: int
+    version: tuple[int, ...] = ()
+
+
+class ComputePlatform(Protocol):
+    """A vendor's GPUs, or processors alone: names, tools, libraries, packages and machines."""
+
+    # ------------------------------------------------------------------ names and versions
+
+    name: str
+    """The name of its module, its table, and of the setting that has a toolkit's version."""
+    title: str
+    """Its name in sentences and tables: `CUDA`."""
+    label: str
+    """A regular expression for its computes, as in `2.14.0+cu130`."""
+    is_gpu: bool = True
+
+    def table(self) -> ComputeTable[ComputeRow]:
+        """Return its table, read once."""
+        ...
+
+    def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
+        """Find what is wrong with the rows of its table."""
+        yield from ()
+
+    def computes(self) -> dict[str, Compute]:
+        """Return the values of the dimension `compute` that are of this platform, for plans."""
+        table = self.table()
+        return {
+            name: Compute(
+                platform=self.name,
+                source=table.source,
+                version=row.version,
+                pinned=row.pinned,
+                platforms=row.platforms or tuple(row.archs),
+                archs=row.archs,
+                has_origin=self.has_origin,
+            )
+            for name, row in table.rows.items()
+        }
+
+    def reference(self, compute: str) -> dict[str, str]:
+        """Return what the reference says of a row of the table, besides its architectures."""
+        return {}
+
+    def recognises(self, compute: str) -> bool:
+        """Return whether a compute is of this platform, be it in the table or not."""
+        return re.fullmatch(self.label, compute) is not None
+
+    def version(self, compute: str) -> str:
+        """Return the version in the name of a compute: `13.0` of cu130."""
+        return ""
+
+    # -------------------------------------------------------------------------- toolchain
+
+    needs_toolkit: bool = True
+    """Whether a compiler alone is not enough."""
+    has_origin: bool = False
+    """Whether `[toolchain]` says where the toolkit comes from, by a key of the platform's name."""
+    cmake_switch: str = ""
+    """The entry of PyTorch's CMake cache, and the variable, that turns the platform on."""
+    cmake_archs: str = ""
+    """The same for the list of architectures."""
+
+    def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit | None":
+        """Return the toolkit that would compile for a compute; nothing is installed for it."""
+        if not self.needs_toolkit:
+            return None
+        msg = f"torchyard can't set up a toolchain for {compute}"
+        raise HostError(msg, hint="use steps of your own for it, on a machine that has one")
+
+    def toolkits(self, digests: "Digests") -> "tuple[Toolkit, ...]":
+        """Return all toolkits that this machine has, or could have from PyPI."""
+        return ()
+
+    # ---------------------------------------------------------------------- device code
+
+    arch: str = ""
+    """A regular expression for the architectures of `archs`; empty if it has none."""
+    arch_hint: str = ""
+    """How to write an architecture: `gfx90a for ROCm`."""
+    device_kinds: tuple[str, ...] = ()
+    """The kinds of device code that packages can have for it, as `package.device` finds them."""
+    device_loaders: tuple[str, ...] = ()
+    """How the names of libraries begin that load device code."""
+    device_files: tuple[str, ...] = ()
+    """Words in the names of files that are likely to have device code."""
+
+    def device_codes(self, archs: Iterable[str]) -> Iterator[str]:
+        """Yield the codes that a list of architectures means: `9.0+PTX` is sm_90 and compute_90."""
+        yield from archs
+
+    def without_features(self, code: str) -> str:
+        """Return the code of the plain architecture: `sm_90` for sm_90a."""
+        return code
+
+    # -------------------------------------------------------------- libraries in packages
+
+    def libraries(self) -> Mapping[str, LibraryRules]:
+        """Return where packages find the platform's libraries."""
+        return self.table().libraries
+
+    @property
+    def metapackage(self) -> str:
+        """The vendor's metapackage of all wheels with libraries; empty if there is none."""
+        return next((rules.toolkit for rules in self.libraries().values() if rules.toolkit), "")
+
+    def owns(self, library: str) -> bool:
+        """Return whether a library comes with the platform's driver, or in one of its wheels."""
+        return any(
+            any_match(library, rules.drivers)
+            or any(any_match(library, wheel.libraries) for wheel in rules.wheels)
+            for rules in self.libraries().values()
+        )
+
+    def is_wrong_runtime(self, library: str, compute: str) -> bool:
+        """Return whether a library is the platform's runtime, of another version."""
+        return False
+
+    def compute_required(self, pinned: Mapping[str, str]) -> str:
+        """Return the compute whose wheels are required; `pinned` has versions as `13.0`."""
+        return ""
+
+    # -------------------------------------------------------------------- conda packages
+
+    conda_virtual_package: str = ""
+    """What conda calls the driver; packages for the platform depend on it."""
+
+    def conda_build(self, compute: str) -> str:
+        """Return how the build strings of packages for a compute begin."""
+        return compute.replace(".", "")
+
+    def compute_of_conda_build(self, build: str) -> str:
+        """Return the compute that a build string names, or an empty string."""
+        return ""
+
+    def conda_name(self, distribution: str) -> str:
+        """Return the name of a wheel without what conda packages don't have in theirs."""
+        return distribution
+
+    # ------------------------------------------------------------------------- machines
+
+    facts: tuple[MachineFact, ...] = ()
+    """What has to be known of a machine, the surest first."""
+    device_nodes: str = ""
+    """A glob for the files below /dev by which a GPU is seen."""
+    torch_device: str = ""
+    """What torch calls its devices."""
+    torch_version: str = ""
+    """The attribute of `torch.version` that has the toolkit's version."""
+
+    def detect(self) -> dict[str, str]:
+        """Return the facts of this machine, as far as they can be found out."""
+        return {}
+
+    def support(self, compute: str, facts: Mapping[str, str], platform: str) -> Support | str:
+        """Return how well packages for a compute run on a machine, or why they don't."""
+        return Support(0)

@@ -1,0 +1,124 @@
+"""Compute platforms by name: ours, one for each table in `data/compute`, and those of plug-ins.
+
+Plug-ins are entry points of the group `torchyard.computes`. They are looked for only once a compute
+is asked for that none of ours recognises, since most commands can do without; from then on they are
+there.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from typing import cast
+
+from torchyard.compute.platform import ComputePlatform
+from torchyard.compute.table import ComputeRow, ComputeTable, LibraryRules
+from torchyard.errors import DataError
+from torchyard.host.files import list_data
+from torchyard.model.tables import Compute
+
+GROUP = "torchyard.computes"
+
+PLAIN = "cpu"
+"""The compute of packages that use no GPU."""
+
+
+class _Unknown(ComputePlatform):
+    """Stands for the platform of a compute that none recognises."""
+
+    name = title = label = ""
+
+    def table(self) -> ComputeTable[ComputeRow]:
+        return ComputeTable({}, {}, "")
+
+
+_UNKNOWN = _Unknown()
+
+
+@cache
+def _ours() -> tuple[ComputePlatform, ...]:
+    names = sorted(name.removesuffix(".toml") for name in list_data("compute"))
+    modules = (import_module(f"torchyard.compute.{name}") for name in names)
+    return tuple(cast("ComputePlatform", module.platform) for module in modules)
+
+
+@cache
+def _plug_ins() -> tuple[ComputePlatform, ...]:
+    from torchyard.host.entry_points import entry_points_in, load  # noqa: PLC0415 - slow
+
+    ours = {platform.name for platform in _ours()}
+    found = entry_points_in(GROUP).items()
+    loaded = (load(point, f"compute {name}") for name, point in found if name not in ours)
+    return tuple(cast("ComputePlatform", one) for one in loaded)
+
+
+def compute_platforms(*, plug_ins: bool = False) -> tuple[ComputePlatform, ...]:
+    """Return all platforms; those of plug-ins only if that is asked for, now or before."""
+    more = _plug_ins() if plug_ins or _plug_ins.cache_info().currsize else ()
+    return (*_ours(), *more)
+
+
+def platform_for(compute: str) -> ComputePlatform:
+    """Return the platform of a compute; one that knows nothing if none recognises it."""
+    for platform in compute_platforms():
+        if platform.recognises(compute):
+            return platform
+    if compute:
+        for platform in _plug_ins():
+            if platform.recognises(compute):
+                return platform
+    return _UNKNOWN
+
+
+def look_up(computes: Iterable[str]) -> None:
+    """Bring in the plug-ins if one of the computes is none of ours."""
+    for compute in computes:
+        platform_for(compute)
+
+
+def known_computes(platforms: Iterable[ComputePlatform]) -> dict[str, Compute]:
+    """Return all values of the dimension `compute`; fail if a table makes no sense."""
+    found: dict[str, Compute] = {}
+    for platform in platforms:
+        for problem in platform.problems(platform.table().rows):
+            raise DataError(problem)
+        found |= platform.computes()
+    return found
+
+
+def library_rules() -> dict[str, LibraryRules]:
+    """Return the rules for libraries of all platforms."""
+    return {
+        name: rules
+        for platform in compute_platforms()
+        for name, rules in platform.libraries().items()
+    }
+
+
+def compute_in(local: str) -> str:
+    """Return the compute at the beginning of a local version: cu130 of `cu130.git1`."""
+    for plug_ins in (False, True) if local else ():
+        for platform in compute_platforms(plug_ins=plug_ins):
+            found = re.match(rf"(?:{platform.label})(?![^.])", local)
+            if found:
+                return found[0]
+    return ""
+
+
+def is_arch(arch: str) -> bool:
+    """Return whether some platform has architectures that are written like this."""
+    found = (platform.arch for platform in compute_platforms())
+    return any(pattern and re.fullmatch(pattern, arch) for pattern in found)
+
+
+def arch_hints() -> list[str]:
+    """Return how the architectures of each platform are written."""
+    return [platform.arch_hint for platform in compute_platforms() if platform.arch_hint]
+
+
+def device_codes(archs: Iterable[str]) -> Iterator[str]:
+    """Yield the codes that a list of architectures means, whichever platform each is of."""
+    for arch in archs:
+        for platform in compute_platforms():
+            if platform.arch and re.fullmatch(platform.arch, arch):
+                yield from platform.device_codes([arch])

@@ -1,0 +1,88 @@
+"""ROCm: AMD's GPUs, compiled for by hipcc; see `toolkit`."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
+
+from torchyard.compute.platform import ComputePlatform, MachineFact, Support
+from torchyard.compute.table import ComputeRow, ComputeTable, bad_toolkit, load_compute_table
+from torchyard.errors import HostError
+from torchyard.host.files import join, read_text
+from torchyard.model.toolchain import Origin
+from torchyard.model.version import version_numbers
+
+if TYPE_CHECKING:  # slow to import, and plans need none of it
+    from torchyard.toolchain.digests import Digests
+    from torchyard.toolchain.toolkit import Toolkit
+
+
+class Rocm(ComputePlatform):
+    """AMD's GPUs."""
+
+    name = "rocm"
+    title = "ROCm"
+    label = r"rocm\d+(?:\.\d+)*"
+    cmake_switch = "USE_ROCM"
+    cmake_archs = "PYTORCH_ROCM_ARCH"
+    arch = r"gfx[0-9a-f]+(?::(?:xnack|sramecc)[+-])*"
+    arch_hint = "gfx90a for ROCm"
+    device_kinds: tuple[str, ...] = ("hsaco",)
+    device_loaders: tuple[str, ...] = ("libamdhip64.", "libhiprtc.", "libhsa-")
+    device_files: tuple[str, ...] = ("hip", "roc")
+    device_nodes = "kfd"
+    torch_device = "cuda"
+    torch_version = "hip"
+    facts: tuple[MachineFact, ...] = (
+        MachineFact(option="rocm", title="ROCm", help="For a machine with this ROCm."),
+    )
+
+    def table(self) -> ComputeTable[ComputeRow]:
+        return _table()
+
+    def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
+        for compute, row in rows.items():
+            yield from bad_toolkit(compute, f"rocm{row.version}", row)
+
+    def version(self, compute: str) -> str:
+        return compute.removeprefix("rocm")
+
+    def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit":
+        from torchyard.compute.rocm.toolkit import find_rocm  # noqa: PLC0415 - slow
+
+        return find_rocm(self.version(compute), digests)
+
+    def toolkits(self, digests: "Digests") -> "tuple[Toolkit, ...]":
+        from torchyard.compute.rocm.toolkit import system_rocms  # noqa: PLC0415 - slow
+
+        return system_rocms(digests)
+
+    def without_features(self, code: str) -> str:
+        """`gfx90a` of gfx90a:xnack+."""
+        return re.sub(":.*", "", code)
+
+    def detect(self) -> dict[str, str]:
+        return {"rocm": rocm_version()}
+
+    def support(self, compute: str, facts: Mapping[str, str], platform: str) -> Support | str:
+        wanted, here = version_numbers(self.version(compute)), facts.get("rocm", "")
+        if here and version_numbers(here) >= wanted:
+            return Support(2, wanted)
+        why = f"ROCm {here} is too old for it" if here else "no ROCm is here"
+        return f"is for {compute}: {why}"
+
+
+def rocm_version(root: str = "/") -> str:
+    """Return the ROCm that is installed where its packages put it, such as `7.2.0`, or nothing."""
+    with suppress(HostError):
+        return read_text(join(root, "opt/rocm/.info/version")).strip().partition("-")[0]
+    return ""
+
+
+@cache
+def _table() -> ComputeTable[ComputeRow]:
+    return load_compute_table("rocm", ComputeRow)
+
+
+platform: ComputePlatform = Rocm()

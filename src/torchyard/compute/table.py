@@ -1,0 +1,116 @@
+"""The table of a compute platform, `data/compute/NAME.toml`: its versions and its libraries.
+
+A section for each value of the dimension `compute`, then sections `[libraries.…]`: the wheels that
+bring its libraries, and the libraries of its driver.
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+from torchyard.errors import DataError
+from torchyard.host.files import read_data
+from torchyard.model.matrix import any_match
+from torchyard.model.values import Value
+
+
+class ComputeRow(Value, kw_only=True):
+    """One value of the dimension `compute`, and what it is built for.
+
+    It is built for the platforms that `archs` has a list for, if it has device code, else for
+    `platforms`. If it is not `pinned`, it needs no row in a torch release: every release has it.
+    """
+
+    version: str = ""
+    pinned: bool = True
+    platforms: tuple[str, ...] = ()
+    archs: dict[str, tuple[str, ...]] = {}
+
+
+class WheelRow(Value, kw_only=True):
+    """A wheel that brings libraries, and the folder of site-packages that they are in.
+
+    Its version is that of a `pin` of the torch release, or follows from the toolkit's, whose
+    metapackage has an `extra` for it.
+    """
+
+    distribution: str
+    pin: str = ""
+    extra: str = ""
+    folder: str
+    libraries: tuple[str, ...]
+
+    def requirement(self, pins: Mapping[str, str], metapackage: str, toolkit: str) -> str:
+        """The requirement of a wheel that needs one of the libraries."""
+        if self.extra:
+            return f"{metapackage}[{self.extra}]=={toolkit}.*"
+        return f"{self.distribution}=={pins[self.pin]}" if self.pin in pins else self.distribution
+
+
+class LibraryRules(Value, kw_only=True):
+    """Where packages for some computes find libraries: in other wheels, or with the driver.
+
+    `names` are globs over computes, `toolkit` is the vendor's metapackage. With `force_rpath` the
+    directories go before those of LD_LIBRARY_PATH.
+    """
+
+    names: tuple[str, ...]
+    force_rpath: bool = False
+    triton: str = ""
+    toolkit: str = ""
+    drivers: tuple[str, ...] = ()
+    wheels: tuple[WheelRow, ...] = ()
+
+
+Row_co = TypeVar("Row_co", bound=ComputeRow, covariant=True)
+
+
+class ComputeTable(NamedTuple, Generic[Row_co]):
+    """A whole table, and where it comes from, as plans name it."""
+
+    rows: Mapping[str, Row_co]
+    libraries: Mapping[str, LibraryRules]
+    source: str
+
+
+def load_compute_table(name: str, kind: type[Row_co]) -> ComputeTable[Row_co]:
+    """Read the table of a compute platform that comes with torchyard."""
+    source = f"data/compute/{name}.toml"
+    return parse_compute_table(read_data(f"compute/{name}.toml"), kind, source)
+
+
+def parse_compute_table(text: str, kind: type[Row_co], source: str) -> ComputeTable[Row_co]:
+    """Read the text of a table, and fail with the first of its problems."""
+    try:
+        raw = tomllib.loads(text)
+        libraries = msgspec.convert(raw.pop("libraries", {}), dict[str, LibraryRules])
+        rows = msgspec.convert(raw, dict[str, kind])  # type: ignore[valid-type]
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        msg = f"the table {source} is malformed: {error}"
+        raise DataError(msg) from error
+    for problem in _bad_libraries(libraries):
+        msg = f"the table {source} {problem}"
+        raise DataError(msg)
+    return ComputeTable(rows, libraries, source)
+
+
+def _bad_libraries(libraries: Mapping[str, LibraryRules]) -> Iterator[str]:
+    for name, rules in libraries.items():
+        for wheel in rules.wheels:
+            if wheel.folder.startswith("/") or ".." in wheel.folder:
+                yield f"has a folder outside of site-packages for {name}: {wheel.folder}"
+            if not wheel.libraries or any_match("libc.so.6", wheel.libraries):
+                yield f"names no libraries of {wheel.distribution}, or all there are"
+            if wheel.extra and not rules.toolkit:
+                yield f"has an extra for {wheel.distribution}, and no `toolkit` that has extras"
+
+
+def bad_toolkit(compute: str, expected: str, row: ComputeRow) -> Iterator[str]:
+    """What is wrong with a row of a toolkit: its name, or its lists of architectures."""
+    if compute != expected:
+        yield f"{compute} has the version of {expected}"
+    for platform, archs in row.archs.items():
+        if not archs or len(set(archs)) != len(archs):
+            yield f"{compute} on {platform} has no architectures, or one of them twice"
