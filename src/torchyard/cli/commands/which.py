@@ -1,9 +1,9 @@
 """`torchyard which`: the package of a channel that fits a machine."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
+from click.decorators import FC
 from packaging.requirements import InvalidRequirement, Requirement
 
 from torchyard.app.locations import installer_url, read_channel
@@ -18,15 +18,12 @@ if TYPE_CHECKING:
     from torchyard.publish.resolve.compatibility import Kind, MachineFacts
 
 
-Command = TypeVar("Command", bound=Callable[..., None])
-
-
 def _gpu_facts() -> list[MachineFact]:
     platforms = compute_platforms(plug_ins=True)
     return [fact for platform in platforms for fact in platform.facts]
 
 
-def _gpu_options(function: Command) -> Command:
+def _gpu_options(function: FC) -> FC:
     """Add an option for each fact about GPUs that a compute platform asks for."""
     for fact in reversed(_gpu_facts()):
         metavar = None if fact.is_flag else "V"
