@@ -93,6 +93,7 @@ def command(
 def _facts(given: dict[str, str | None]) -> "MachineFacts":
     """What the command line says of the machine; what it does not say is looked up here."""
     from torchyard.host import machine
+    from torchyard.publish.resolve.compatibility import MachineFacts
 
     tables = load_tables()
     platform = given["platform"] or machine.platform_name()
@@ -112,7 +113,7 @@ def _facts(given: dict[str, str | None]) -> "MachineFacts":
     if here and not gpu and not given["no_gpu"]:
         for one in compute_platforms(plug_ins=True):
             gpu |= one.detect()
-    return Facts(
+    return MachineFacts(
         python=python,
         platform=platform,
         glibc=given["glibc"] or (machine.glibc_version() if here else ""),

@@ -28,7 +28,7 @@ class PartDocument(JsonDocument, kw_only=True):
     place: str | None
 
 
-class ToolchainDocument(Document, kw_only=True):
+class ToolchainDocument(JsonDocument, kw_only=True):
     """`torchyard toolchain --json`: `parts` and `missing` are about the file, if there is one.
 
     The toolkits of each compute platform have a key of its name.

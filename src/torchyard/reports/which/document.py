@@ -66,9 +66,6 @@ class WhichDocument(JsonDocument, kw_only=True):
     notes: list[str]
 
 
-<<<<<<< HEAD
-def which_document(answer: Resolution, channel: str, typed: Mapping[str, str]) -> WhichDocument:
-=======
 _Printed = msgspec.defstruct(
     "WhichDocument",
     [("facts", _WithGpus)],
@@ -82,8 +79,7 @@ WHICH_SCHEMA: type[msgspec.Struct] = _Printed
 """What is printed, with the keys of the compute platforms."""
 
 
-def which_document(answer: Answer, channel: str, typed: Mapping[str, str]) -> WhichDocument:
->>>>>>> 68237a1 (compute: one module and one table for each compute platform)
+def which_document(answer: Resolution, channel: str, typed: Mapping[str, str]) -> WhichDocument:
     others = [
         OtherDocument(
             file=other.entry.file,
@@ -116,25 +112,13 @@ def _choice(entry: Entry, typed: Mapping[str, str]) -> ChoiceDocument:
     )
 
 
-<<<<<<< HEAD
 def _facts(facts: MachineFacts) -> FactsDocument:
-    return FactsDocument(
-        python=facts.python,
-        platform=facts.platform,
-        glibc=facts.glibc or None,
-        driver=facts.driver or None,
-        cuda=facts.cuda or None,
-        rocm=facts.rocm or None,
-        xpu=facts.xpu,
-=======
-def _facts(facts: Facts) -> FactsDocument:
     gpu: dict[str, str | bool | None] = {}
     for fact in _GPU_FACTS:
         value = facts.gpu.get(fact.option, "")
         gpu[fact.option] = bool(value) if fact.is_flag else value or None
     document = _WithGpus(
         python=facts.python, platform=facts.platform, glibc=facts.glibc or None, **gpu
->>>>>>> 68237a1 (compute: one module and one table for each compute platform)
     )
     return cast("FactsDocument", document)
 
