@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.faults import FaultyProxy
-from tests.helpers import Command, Output, call_main
+from tests.helpers import Command, Output, call_main, shared_folder
 from tests.installers import Installer, Pip, Uv
 from tests.served import Served, make_release, serve_bucket, serve_directory
-from tests.services import Place, S3Server
+from tests.services import Place, S3Server, shared_s3_server
 from tests.wheels import CPU, shared_wheel
 
 from torchyard.host import secrets
@@ -49,8 +49,8 @@ def torchyard(
 
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    """Start one S3 server per process of the test run: 4 to 9 seconds, 150 MB of memory or more."""
-    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+    """Start one S3 server for a test run: 4 to 9 seconds, 150 MB of memory or more."""
+    with shared_s3_server(shared_folder(tmp_path_factory)) as server:
         yield server
 
 

@@ -1,5 +1,6 @@
 """What several tests share: configurations as text, and shortcuts from text to plan."""
 
+import os
 import sys
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -101,6 +102,12 @@ def call_main(
     code = ended.value.code
     assert isinstance(code, int)
     return Output(code, out.decode(), err.decode())
+
+
+def shared_folder(factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary folder that all processes of a test run share."""
+    own = factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 def config_of(text: str, *changes: str, name: str = "torchyard.toml") -> Config:

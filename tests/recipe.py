@@ -16,7 +16,7 @@ from zipfile import ZipFile
 
 import pytest
 from tests.conda import SUBDIR, find_python, make_channel
-from tests.helpers import ROOT
+from tests.helpers import ROOT, shared_folder
 
 from torchyard.host.locks import locked
 
@@ -114,9 +114,7 @@ def copy_sample(folder: Path, *lines: str) -> Project:
 @contextmanager
 def shared_sample(factory: pytest.TempPathFactory) -> Iterator[Project]:
     """The one copy of the sample project that all processes of a test run build, in turns."""
-    shared = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
+    shared = shared_folder(factory)
     project = Project(shared / "recipe/tinytorch")
     with locked(shared / "recipe.lock", wait=True):
         if not project.folder.exists():

@@ -6,6 +6,7 @@ makes it fail.
 """
 
 import contextlib
+import fcntl
 import http.client
 import json
 import os
@@ -107,6 +108,8 @@ class S3Server:
         self.access_key = secrets.token_hex(8)
         self.secret_key = secrets.token_hex(16)
         self.ports: dict[str, int] = {}
+        self.is_ours = True
+        """Whether this process has started it."""
         self._started = contextlib.ExitStack()
 
     @property
@@ -217,6 +220,43 @@ class S3Server:
         for role in ROLES:
             socket_file = f"/tmp/seaweedfs-{role}-grpc-{self.ports[f'{role}.port.grpc']}.sock"
             Path(socket_file).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def shared_s3_server(folder: Path) -> Iterator[S3Server]:
+    """One server for all processes that name a folder; the one that started it ends it, last."""
+    with (folder / "s3.lock").open("ab") as gate, contextlib.ExitStack() as stack:
+        note = folder / "s3.json"
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        try:
+            server = _joined(note) if note.exists() else _started(folder, note, stack)
+            users = stack.enter_context((server.directory / "users").open("ab"))
+            fcntl.flock(users, fcntl.LOCK_SH)
+        finally:
+            fcntl.flock(gate, fcntl.LOCK_UN)
+        yield server
+        if server.is_ours:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            note.unlink()  # nobody joins any more
+            fcntl.flock(gate, fcntl.LOCK_UN)
+            fcntl.flock(users, fcntl.LOCK_EX)  # when all others have ended, or died
+
+
+def _started(folder: Path, note: Path, stack: contextlib.ExitStack) -> S3Server:
+    directory = folder / f"s3-{os.getpid()}"
+    directory.mkdir()
+    server = stack.enter_context(S3Server(directory))
+    keys = [server.access_key, server.secret_key]
+    note.write_text(json.dumps([str(directory), keys, server.ports]), encoding="utf-8")
+    return server
+
+
+def _joined(note: Path) -> S3Server:
+    directory, keys, ports = json.loads(note.read_text(encoding="utf-8"))
+    server = S3Server(Path(directory))
+    server.access_key, server.secret_key = keys
+    server.ports, server.is_ours = ports, False
+    return server
 
 
 class Asked(NamedTuple):

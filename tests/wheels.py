@@ -1,11 +1,11 @@
 """Real wheels of torch, from wherever pip is told to look."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from tests.helpers import shared_folder
 
 from torchyard.host.locks import locked
 
@@ -15,9 +15,7 @@ NEWEST = "torch"
 
 def shared_wheel(factory: pytest.TempPathFactory, requirement: str, python: str) -> Path:
     """Download a wheel once for all processes of a test run, or skip the test."""
-    place = factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        place = place.parent
+    place = shared_folder(factory)
     folder = place / f"{requirement}-{python}"
     with locked(place / f"{folder.name}.lock", wait=True):
         if not list(folder.glob("*.whl")):
