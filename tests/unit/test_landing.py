@@ -10,9 +10,10 @@ import msgspec
 import pytest
 from tests.offered import AT, add, cells, offer, published
 
-from torchyard.index.availability import Offer, age, offers
+from torchyard.index.availability import Offer, offers
 from torchyard.index.entry import Entry, State
 from torchyard.index.landing import LANDING, landing_page
+from torchyard.index.order import age
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 

@@ -19,6 +19,7 @@ from tests.unit.test_schemas import validate
 from torchyard.checks.policies import load_policy
 from torchyard.checks.policy import Allowance, CheckPolicy
 from torchyard.errors import Diagnostic, ElsewhereError, PublishError
+from torchyard.index.conda.section import conda_requires
 from torchyard.index.entry import Hidden, State
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
@@ -26,7 +27,7 @@ from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.evidence import judge_by, proven
 from torchyard.publish.gates import Demands, judge_all, unproven
 from torchyard.publish.publish import Published, in_order, publish
-from torchyard.publish.staged import Grouping, Package, conda_requires, read_staged
+from torchyard.publish.staged import Grouping, Package, read_staged
 from torchyard.store.objects import Objects
 
 FIRST, LATER = "2026-11-15T10:00:00Z", "2026-11-16T10:00:00Z"

@@ -12,8 +12,9 @@ import pytest
 from tests.channels import LATER, NOW, adding, without
 
 from torchyard.errors import BuildError
-from torchyard.index.conda.repodata import name_of, record_of
+from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import WHOLE, Entry, State
+from torchyard.package.conda.name import conda_name
 from torchyard.package.zstd import decompress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason, Edit
@@ -138,7 +139,7 @@ def test_shards_say_what_repodata_says(channel: Channel) -> None:
         assert split == told[sort]
     for name, shard in found.items():
         files = [*shard["packages"], *shard["packages.conda"], *shard["removed"]]
-        assert {name_of(file) for file in files} == {name}
+        assert {conda_name(file) for file in files} == {name}
 
 
 def test_a_yanked_package_is_told_as_removed(channel: Channel) -> None:

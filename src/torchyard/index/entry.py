@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from torchyard.model.identifier import Cell, parse
 from torchyard.model.values import Value
 
 WHOLE = "simple"
@@ -104,3 +105,15 @@ def changed(old: State, new: State) -> list[Entry]:
 def _alike(some: Iterable[Entry], others: Iterable[Entry]) -> int:
     """How many entries are the same at the beginning."""
     return sum(1 for _ in takewhile(bool, map(is_, some, others)))
+
+
+def in_view(state: State, view: str) -> list[Entry]:
+    """The entries that a view shows: in the whole, the first of those with one name."""
+    if view == WHOLE:
+        return list({entry.file: entry for entry in reversed(state.entries)}.values())[::-1]
+    return [entry for entry in state.entries if entry.variant in (view, SHARED)]
+
+
+def cell_of(entry: Entry) -> Cell | None:
+    """The cell that a file was built for, if torchyard built it."""
+    return Cell.from_path(parse(entry.cell).path) if entry.cell else None

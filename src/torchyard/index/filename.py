@@ -6,6 +6,8 @@ from packaging.tags import Tag
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
+from torchyard.package.wheel.name import is_wheel_name
+
 SDISTS = (".tar.gz", ".zip")
 
 
@@ -22,7 +24,7 @@ def read_name(file: str, project: str) -> Named:
 
     Only the page tells where the version of an old source distribution begins: `a-1.0-1.tar.gz`.
     """
-    if file.endswith(".whl"):
+    if is_wheel_name(file):
         name, version, _, tags = parse_wheel_filename(file)
         return Named(name, version, tags)
     stem = file.removesuffix(".tar.gz").removesuffix(".zip")

@@ -7,8 +7,9 @@ from typing import NamedTuple
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from torchyard.index.availability import age
 from torchyard.index.entry import Entry
+from torchyard.index.order import age
+from torchyard.index.sections import section_of
 from torchyard.model.identifier import Cell, parse
 from torchyard.publish.channel.reader import ChannelReader
 
@@ -44,8 +45,7 @@ def find_coverage(
     wanted = canonicalize_name(project)
     head = channel.head()
     for part in head.parts:
-        shelf, _, name = part.partition("/")
-        if shelf != "conda" and name != wanted:
+        if not section_of(part).MANY_PROJECTS and part.partition("/")[2] != wanted:
             continue
         for entry in channel.state(head, part).entries:
             told = _cell(entry, wanted)

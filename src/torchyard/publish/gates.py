@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from torchyard.checks.rule import Severity
 from torchyard.errors import Diagnostic, PublishError
-from torchyard.index.conda.repodata import NOARCH, name_of
 from torchyard.index.entry import SHARED, State
+from torchyard.index.sections import SECTIONS, section_of
 from torchyard.model.matrix import any_match
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
-from torchyard.publish.channel.layout import key_of, parse_part
+from torchyard.publish.channel.layout import PartName, key_of, parse_part
 from torchyard.publish.publish import add, in_order, news
 from torchyard.publish.staged import METADATA, Package
 
@@ -84,7 +84,7 @@ def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
     """Different files that would have one name in one index."""
     found: dict[tuple[str, str], dict[str, set[str]]] = {}
     for part, entry in ((package.part, package.entry) for package in packages):
-        variant = SHARED if part.startswith("conda/") else entry.variant
+        variant = entry.variant if section_of(part).HAS_VARIANTS else SHARED
         known = found.setdefault((part, entry.file), {})
         known.setdefault(variant, set()).add(entry.sha256)
     clashes: dict[tuple[str, str], list[str]] = {}
@@ -95,9 +95,9 @@ def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:
     for (part, variant), files in clashes.items():
         where = f" for {variant}" if variant else ""
         hint = (
-            "give them build numbers of their own"
-            if part.startswith("conda/")
-            else 'give them variants of their own: variants = "compute-blas", or --variants'
+            'give them variants of their own: variants = "compute-blas", or --variants'
+            if section_of(part).HAS_VARIANTS
+            else "give them build numbers of their own"
         )
         yield Diagnostic(f"there are different files called {listed(files)}{where}", None, hint)
 
@@ -127,8 +127,7 @@ def incomplete(
 
 
 def _may_have(part: str, names: set[str]) -> bool:
-    shelf, name = parse_part(part)
-    return shelf == "conda" or name in names
+    return section_of(part).MANY_PROJECTS or parse_part(part).name in names
 
 
 def unequal(channel: Channel, state: State, packages: Sequence[Package]) -> Iterator[Diagnostic]:
@@ -171,24 +170,25 @@ def squattable(
     fits all of them may require what only some of them have. The last hint is for all names.
     """
     needs: dict[tuple[tuple[str, ...], str], list[str]] = {}
-    for shelf in ("simple", "conda"):
-        own = [package for package in packages if package.part.startswith(f"{shelf}/")]
+    for name, section in SECTIONS.items():
+        own = [package for package in packages if package.part.startswith(f"{name}/")]
         asking: dict[str, dict[str, list[str]]] = {}
         for package in own:
-            for name in package.requires:
-                if not _is_known(name, external):
-                    files = asking.setdefault(name, {}).setdefault(_home(package), [])
+            for wanted in package.requires:
+                if not _is_known(wanted, external):
+                    files = asking.setdefault(wanted, {}).setdefault(_home(package), [])
                     files.append(package.entry.file)
-        homes = _projects(head) if shelf == "simple" else _conda_names(channel, head, asking)
+        find = _names_in if section.MANY_PROJECTS else _projects
+        homes = find(channel, head, name, asking)
         for package in own:
             homes.setdefault(package.name, set()).add(_home(package))
-        for name, askers in sorted(asking.items()):
-            known = homes.get(name, set())
+        for wanted, askers in sorted(asking.items()):
+            known = homes.get(wanted, set())
             lacking = {home: files for home, files in askers.items() if not _has(known, home)}
             if lacking:
                 files = [file for found in lacking.values() for file in found]
                 where = f" for {', '.join(sorted(lacking))}" if known else ""
-                needs.setdefault((tuple(files), where), []).append(name)
+                needs.setdefault((tuple(files), where), []).append(wanted)
     names = sorted({name for found in needs.values() for name in found})
     declared = ", ".join(f'"{name}"' for name in (*external, *names))
     options = " ".join(f"--external {quote(name)}" for name in names)
@@ -204,12 +204,12 @@ def squattable(
 
 def _home(package: Package) -> str:
     """Where installers find a package: its variant, or its subdir; SHARED for all."""
-    shelf, name = parse_part(package.part)
-    return package.entry.variant if shelf == "simple" else _subdir(name)
+    part = parse_part(package.part)
+    return package.entry.variant if part.rules.HAS_VARIANTS else _subdir(part)
 
 
-def _subdir(name: str) -> str:
-    return SHARED if name == NOARCH else name
+def _subdir(part: PartName) -> str:
+    return SHARED if part.name == part.rules.FIRST_PART else part.name
 
 
 def _has(homes: Collection[str], home: str) -> bool:
@@ -223,23 +223,28 @@ def _is_known(name: str, external: Iterable[str]) -> bool:
     return any_match(name, (glob for glob in external if sign in glob))
 
 
-def _projects(head: Head) -> dict[str, set[str]]:
-    """The variants in which each project of the simple index has files."""
+def _projects(
+    _channel: Channel, head: Head, section: str, _asked: Collection[str]
+) -> dict[str, set[str]]:
+    """The variants in which each project of a section has files."""
     parts = ((parse_part(name), part) for name, part in head.parts.items())
     return {
         name.name: {*part.variants, *([SHARED] if part.shared else [])}
         for name, part in parts
-        if name.shelf == "simple"
+        if name.section == section
     }
 
 
-def _conda_names(channel: Channel, head: Head, asked: Collection[str]) -> dict[str, set[str]]:
-    """The subdirs in which packages are that somebody asks for."""
+def _names_in(
+    channel: Channel, head: Head, section: str, asked: Collection[str]
+) -> dict[str, set[str]]:
+    """The parts of a section that have the packages which are asked for."""
     homes: dict[str, set[str]] = {}
-    for part in (part for part in head.parts if asked and part.startswith("conda/")):
-        for entry in channel.state(head, part).entries:
-            if (name := name_of(entry.file)) in asked:
-                homes.setdefault(name, set()).add(_subdir(parse_part(part).name))
+    for text in (text for text in head.parts if asked and text.startswith(f"{section}/")):
+        part = parse_part(text)
+        for entry in channel.state(head, text).entries:
+            if (name := part.rules.project(part.name, entry)) in asked:
+                homes.setdefault(name, set()).add(_subdir(part))
     return homes
 
 

@@ -8,16 +8,18 @@ import msgspec
 
 from torchyard.errors import ElsewhereError, PublishError
 from torchyard.index.entry import SHARED, Entry, State, order_of
+from torchyard.index.sections import section_of
 from torchyard.package.zip.inflate import Progress, nobody
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import AGAIN, ChangeReason, Edit
 from torchyard.publish.channel.head import Head
-from torchyard.publish.channel.layout import TAKEN, PartName, key_of, parse_part
+from torchyard.publish.channel.layout import TAKEN, PartName, first_part, key_of, parse_part
 from torchyard.publish.staged import Package
 from torchyard.publish.upload import restore, upload
 
 _CLOSED = ("archived", "quarantined")
-_NOARCH = "conda/noarch"
+
+_Naming = Callable[[Entry], tuple[str, str]]
 
 
 class Published(NamedTuple):
@@ -92,7 +94,7 @@ def switch(
 def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
     """Packages by their parts: what is needed before what needs it."""
     parts: dict[str, list[Package]] = {}
-    for package in sorted(packages, key=lambda p: (p.part != _NOARCH, p.part, order_of(p.entry))):
+    for package in sorted(packages, key=_publishing_order):
         parts.setdefault(package.part, []).append(package)
     ordered: dict[str, list[Package]] = {}
     begun: set[str] = set()
@@ -100,8 +102,9 @@ def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
     def take(part: str) -> None:
         if part in parts and part not in begun:
             begun.add(part)  # two that need each other are in no order
-            needed = {f"simple/{name}" for p in parts[part] for name in p.requires}
-            for other in sorted(needed) if part.startswith("simple/") else ():
+            section = section_of(part)
+            needed = {f"{section.NAME}/{name}" for p in parts[part] for name in p.requires}
+            for other in () if section.MANY_PROJECTS else sorted(needed):
                 take(other)
             ordered[part] = parts[part]
 
@@ -110,14 +113,19 @@ def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:
     return ordered
 
 
+def _publishing_order(package: Package) -> tuple[bool, str, tuple[str, str]]:
+    first = first_part(parse_part(package.part).section)
+    return package.part != first, package.part, order_of(package.entry)
+
+
 def news(part: str, packages: Sequence[Package], state: State) -> list[Package]:
     """The packages that a state does not have yet."""
-    name = parse_part(part)
-    there = _known(name, state.entries, [package.entry for package in packages])
+    name_of = _naming(parse_part(part))
+    there = _known(name_of, state.entries, [package.entry for package in packages])
     return [
         package
         for package in packages
-        if (known := there.get(_name(name, package.entry))) is None
+        if (known := there.get(name_of(package.entry))) is None
         or known.sha256 != package.entry.sha256
         or (package.entry.provenance and not known.provenance)
     ]
@@ -130,19 +138,20 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
     if state.status in _CLOSED:
         msg = f"`{part}` is {state.status} and takes no new files: {state.status_reason}"
         raise PublishError(msg, hint="make it active first, if that is meant")
-    hidden = _known(part, (one.entry for one in state.hidden), entries)
-    known = hidden | _known(part, state.entries, entries)
+    name_of = _naming(part)
+    hidden = _known(name_of, (one.entry for one in state.hidden), entries)
+    known = hidden | _known(name_of, state.entries, entries)
     alike: dict[str, list[Entry]] = {}
     for entry in known.values():
         alike.setdefault(entry.file, []).append(entry)
     for entry in entries:
         _refuse(part, entry, alike.get(entry.file, ()), state.doomed)
-    taken = {_name(part, entry): _kept(entry, known.get(_name(part, entry))) for entry in entries}
-    others = (entry for entry in state.entries if _name(part, entry) not in taken)
+    taken = {name_of(entry): _kept(entry, known.get(name_of(entry))) for entry in entries}
+    others = (entry for entry in state.entries if name_of(entry) not in taken)
     return msgspec.structs.replace(
         state,
         entries=tuple(sorted((*others, *taken.values()), key=order_of)),
-        hidden=tuple(one for one in state.hidden if _name(part, one.entry) not in taken),
+        hidden=tuple(one for one in state.hidden if name_of(one.entry) not in taken),
     )
 
 
@@ -152,7 +161,7 @@ def _refuse(part: PartName, entry: Entry, known: Iterable[Entry], doomed: Collec
         msg = f"`{entry.file}` is for `{entry.variant}`, and channels have a folder of that name"
         raise PublishError(msg, hint="call its variant something else")
     for other in known:
-        shared = part.shelf == "conda" or SHARED in (other.variant, entry.variant)
+        shared = not part.rules.HAS_VARIANTS or SHARED in (other.variant, entry.variant)
         if other.sha256 != entry.sha256 and (shared or other.variant == entry.variant):
             msg = f"the channel has a `{entry.file}` with other bytes ({other.sha256[:16]}…)"
             hint = "nothing is ever written over: publish it under another version or build number"
@@ -170,16 +179,16 @@ def _kept(entry: Entry, known: Entry | None) -> Entry:
 
 
 def _known(
-    part: PartName, entries: Iterable[Entry], asked: Iterable[Entry]
+    name_of: _Naming, entries: Iterable[Entry], asked: Iterable[Entry]
 ) -> dict[tuple[str, str], Entry]:
     """Those of many entries that have the names of some."""
     files = {entry.file for entry in asked}
-    return {_name(part, entry): entry for entry in entries if entry.file in files}
+    return {name_of(entry): entry for entry in entries if entry.file in files}
 
 
-def _name(part: PartName, entry: Entry) -> tuple[str, str]:
-    """What can be there only once; conda knows no variants."""
-    return entry.file, "" if part.shelf == "conda" else entry.variant
+def _naming(part: PartName) -> _Naming:
+    """Return what of an entry can be there only once in a part."""
+    return order_of if part.rules.HAS_VARIANTS else lambda entry: (entry.file, SHARED)
 
 
 def _changed_since(head: Head, generation: int) -> Mapping[str, object] | None:

@@ -15,7 +15,6 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError, UsageError
-from torchyard.index.conda.repodata import name_of
 from torchyard.index.entry import Entry
 from torchyard.model.suggest import did_you_mean
 from torchyard.publish.channel.head import Head
@@ -69,7 +68,7 @@ class Selection(NamedTuple):
         return [name for name in head.parts if self._may_have(parse_part(name))]
 
     def _may_have(self, part: PartName) -> bool:
-        return part.shelf == "conda" or any(
+        return part.rules.MANY_PROJECTS or any(
             fnmatchcase(part.name, selector.project) for selector in self.selectors
         )
 
@@ -125,7 +124,7 @@ def _fits(globs: Collection[str], text: str) -> bool:
 
 def project_of(part: PartName, entry: Entry) -> str:
     """The project of a file: a conda subdir has those of many."""
-    return name_of(entry.file) if part.shelf == "conda" else part.name
+    return part.rules.project(part.name, entry)
 
 
 def public(version: str) -> str:
@@ -166,7 +165,7 @@ def _nothing(url: str, selector: Selector, head: Head, there: Iterable[Chosen]) 
         asked = selector.text.rpartition("=")[2]
         near = sorted({version for name in known for version in versions[name]})
         return SelectionError(msg, hint=did_you_mean(asked, near))
-    names = {parse_part(name).name for name in head.parts if not name.startswith("conda/")}
+    names = {part.name for part in map(parse_part, head.parts) if not part.rules.MANY_PROJECTS}
     everything = sorted(names | versions.keys())
     return SelectionError(
         msg, hint=did_you_mean(selector.project, everything) if everything else "it is empty"

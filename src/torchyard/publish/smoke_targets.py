@@ -1,13 +1,11 @@
 """What a channel has to try: its files, to be installed from where users find them."""
 
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote
 
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
-from torchyard.index.availability import age
-from torchyard.index.entry import WHOLE, package_key
+from torchyard.index.order import age
 from torchyard.publish.channel.layout import parse_part
-from torchyard.publish.resolve.compatibility import conda_record, flavour_of
+from torchyard.publish.resolve.compatibility import flavour_of
 from torchyard.publish.select import Chosen, project_of
 
 
@@ -28,7 +26,7 @@ def _kin(one: Chosen) -> str:
     entry = one.entry
     if entry.cell:
         return f"{project_of(parse_part(one.part), entry)}/{entry.cell.partition('/')[2]}"
-    if one.part.startswith("conda/"):
+    if parse_part(one.part).rules.MANY_PROJECTS:
         return project_of(parse_part(one.part), entry)
     return entry.file.replace(entry.version.replace("-", "_"), "", 1)
 
@@ -39,31 +37,13 @@ def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTe
         part = parse_part(name)
         compute, _ = flavour_of(entry)
         told = {"version": entry.version, "compute": compute, "commit": entry.commit}
-        match part.shelf:
-            case "simple":
-                yield PackageUnderTest(
-                    path=entry.file,
-                    format="wheel",
-                    name=part.name,
-                    index=f"{address}/{entry.variant or WHOLE}/",
-                    **told,
-                )
-            case "conda":
-                record = conda_record(entry)
-                yield PackageUnderTest(
-                    path=entry.file,
-                    format="conda",
-                    name=record.name,
-                    build=record.build,
-                    subdir=part.name,
-                    index=f"{address}/conda",
-                    **told,
-                )
-            case "libtorch":
-                yield PackageUnderTest(
-                    path=entry.file,
-                    format="zip",
-                    name=part.name,
-                    index=f"{address}/{quote(package_key(entry.sha256, entry.file))}",
-                    **told,
-                )
+        found = part.rules.source(part.name, entry, address)
+        yield PackageUnderTest(
+            path=entry.file,
+            format=part.rules.FORMAT,
+            name=found.name,
+            build=found.build,
+            subdir=found.subdir,
+            index=found.index,
+            **told,
+        )

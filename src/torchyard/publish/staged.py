@@ -1,28 +1,23 @@
 """Packages that are to be published, and all that a channel wants to know of them."""
 
 import hashlib
-import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
 
 from torchyard.checks.expected import Expected, expected_of, order_in_package
 from torchyard.checks.rule import Finding
 from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
-from torchyard.index.conda.repodata import record_of
 from torchyard.index.entry import SHARED, Entry, order_of
+from torchyard.index.sections import section_for
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index
 from torchyard.package.contents import Contents
 from torchyard.package.formats import format_named, suffixes
 from torchyard.package.read import read_package
-from torchyard.package.wheel.metadata import about_text, fields_of, values
 from torchyard.package.zip.writer import DEBUG
 from torchyard.recipes.pytorch import commit_of
 
@@ -32,8 +27,6 @@ Grouping = Literal["compute", "compute-blas"]
 PROVENANCE = ".provenance"
 METADATA = ".metadata"
 
-_CONDA_NAME = re.compile(r"[^\s=<>!~\[]+")
-_SUBDIR = re.compile(r"noarch|[a-z0-9]+-[a-z0-9]+")
 _CHUNK = 1 << 20
 
 
@@ -154,13 +147,28 @@ def _entry(contents: Contents, digests: Digests, grouping: Grouping, now: str) -
 
 
 def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
-    match contents.format:
-        case "wheel":
-            return _wheel(path, contents, entry, findings)
-        case "conda":
-            return _conda(path, contents, entry, findings, md5)
-        case _:
-            return _libtorch(path, contents, entry, findings)
+    section = section_for(contents.format)
+    staged = section.stage(path, contents, entry, md5, _ordered_project(contents))
+    provenance = _provenance(path, entry.sha256) if section.HAS_PROVENANCE else b""
+    return Package(
+        path=path,
+        part=f"{section.NAME}/{staged.part}",
+        entry=msgspec.structs.replace(staged.entry, provenance=bool(provenance)),
+        name=staged.name,
+        requires=staged.requires,
+        findings=findings,
+        metadata=staged.metadata,
+        provenance=provenance,
+    )
+
+
+def _ordered_project(contents: Contents) -> str:
+    """The project that a package's order names; empty without one, or if no plan would write it."""
+    order = order_in_package(contents)
+    try:
+        return order.task.facts["name"] if order else ""
+    except ValueError:
+        return ""
 
 
 def _has_source(order: JobSpec) -> bool:
@@ -173,75 +181,6 @@ def _variant(expected: Expected, order: JobSpec | None, grouping: Grouping) -> s
         return SHARED
     blas = order.task.facts.get("variant", "") if order and grouping == "compute-blas" else ""
     return f"{expected.compute}-{blas}" if blas else expected.compute
-
-
-def _wheel(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
-    metadata = about_text(contents, "METADATA")
-    if not entry.version or not metadata or not fields_of(metadata):
-        msg = f"`{path.name}` is no wheel that anybody could install"
-        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    fields = fields_of(metadata)
-    name = canonicalize_name(path.name.partition("-")[0])
-    provenance = _provenance(path, entry.sha256)
-    python = values(fields, "Requires-Python")
-    entry = msgspec.structs.replace(
-        entry,
-        requires_python=python[0] if python else "",
-        metadata=hashlib.sha256(metadata).hexdigest(),
-        provenance=bool(provenance),
-    )
-    requires = wheel_requires(path.name, metadata)
-    return Package(path, f"simple/{name}", entry, name, requires, findings, metadata, provenance)
-
-
-def wheel_requires(file: str, metadata: bytes) -> tuple[str, ...]:
-    """The names of all that a wheel asks for, also by its extras."""
-    return tuple(
-        canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
-        for one in requirements(file, metadata)
-    )
-
-
-def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
-    for line in values(fields_of(metadata), "Requires-Dist"):
-        try:
-            yield Requirement(line)
-        except InvalidRequirement as error:
-            msg = f"`{file}` requires `{line}`, which nobody can read: {error}"
-            raise PublishError(msg, hint="mend the requirement in the project") from error
-
-
-def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
-    """The names of all that a conda package asks for, but for virtual packages."""
-    names = map(_CONDA_NAME.match, depends)
-    return tuple(found[0] for found in names if found and not found[0].startswith("__"))
-
-
-def _conda(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
-    index = conda_index(contents)
-    if index is None or not _SUBDIR.fullmatch(index.subdir):
-        msg = f"`{path.name}` does not say for which subdirectory of a conda channel it is"
-        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    record = record_of(
-        contents.texts[INDEX],
-        sha256=entry.sha256,
-        md5=md5,
-        size=entry.size,
-        run_exports=contents.texts.get(RUN_EXPORTS, b""),
-    )
-    entry = msgspec.structs.replace(entry, version=index.version, record=record)
-    requires = conda_requires(index.depends)
-    return Package(path, f"conda/{index.subdir}", entry, index.name, requires, findings)
-
-
-def _libtorch(path: Path, contents: Contents, entry: Entry, findings: Findings) -> Package:
-    order = order_in_package(contents)
-    project = order.task.facts["name"] if order else expected_of(contents).name[3:]
-    name = canonicalize_name(project)
-    if not name or not entry.version:
-        msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
-        raise PublishError(msg, hint="rename it, or leave it out")
-    return Package(path, f"libtorch/{name}", entry, name, (), findings)
 
 
 class _Envelope(msgspec.Struct):

@@ -44,6 +44,8 @@ class _Pieces:
 
 class _Object(NamedTuple):
     key: str
+    sending: str
+    """Where it is sent to first; its key, if that belongs to its bytes."""
     data: bytes | _Pieces
     media: Media
 
@@ -54,7 +56,7 @@ def upload(objects: Objects, packages: Iterable[Package], progress: Progress = n
     def send(package: Package) -> None:
         for one in _objects(package):
             while not _send(objects, one):
-                if not package.part.startswith("conda/") or _is_same(objects, one.key, package):
+                if one.sending == one.key or _is_same(objects, one.key, package):
                     break
         progress(package.entry.size)
 
@@ -79,12 +81,16 @@ def keys_of(package: Package) -> list[str]:
 
 
 def _objects(package: Package) -> Iterator[_Object]:
-    key = key_of(parse_part(package.part), package.entry)
-    yield _Object(key, _Pieces(package.path, package.entry.sha256), Media.BYTES)
+    part = parse_part(package.part)
+    key = key_of(part, package.entry)
+    sending = part.rules.upload_key(key, package.entry.sha256)
+    yield _Object(key, sending, _Pieces(package.path, package.entry.sha256), Media.BYTES)
     if package.metadata:
-        yield _Object(f"{key}{METADATA}", package.metadata, Media.TEXT)
+        sidecar = f"{key}{METADATA}"
+        yield _Object(sidecar, sidecar, package.metadata, Media.TEXT)
     if package.provenance:
-        yield _Object(f"{key}{PROVENANCE}", package.provenance, Media.JSON)
+        sidecar = f"{key}{PROVENANCE}"
+        yield _Object(sidecar, sidecar, package.provenance, Media.JSON)
 
 
 def _send(objects: Objects, one: _Object) -> bool:
@@ -93,7 +99,7 @@ def _send(objects: Objects, one: _Object) -> bool:
     A large one is sent in parts: under its own name if that belongs to its bytes, as two who do so
     write the same; else under one that does, to be renamed when all of it is there.
     """
-    is_named = one.key.startswith("packages/")
+    is_named = one.sending == one.key
     said = headers(one.media, "bytes" if is_named else "name")
     if isinstance(one.data, bytes):
         return objects.create(one.key, one.data, said)
@@ -108,14 +114,8 @@ def _send(objects: Objects, one: _Object) -> bool:
     if size > LARGEST_COPY and objects.folder is None:
         msg = f"`{one.data.path.name}` has {show_size(size)}, which is too large for a bucket"
         raise PublishError(msg, hint=f"split it: S3 renames up to {show_size(LARGEST_COPY)}")
-    sending = sending_key(one.key, one.data.digest)
-    objects.write(sending, one.data, said)
-    return objects.rename(sending, one.key)
-
-
-def sending_key(key: str, digest: str) -> str:
-    """Where a package is until all of it is there, as others may send one of the same name."""
-    return f"{key.rpartition('/')[0]}/sending/{digest}.conda"
+    objects.write(one.sending, one.data, said)
+    return objects.rename(one.sending, one.key)
 
 
 def _is_same(objects: Objects, key: str, package: Package) -> bool:

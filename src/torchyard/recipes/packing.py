@@ -33,5 +33,6 @@ def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Pat
 
 
 def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> Build:
-    core, commit = core_of(spec), commit_of(spec)
-    return Build(spec, carried, core, commit, inputs, scratch, out)
+    has_source = any(task.stage is Stage.SOURCE for task in spec.tasks)
+    commit = commit_of(spec) if has_source else ""
+    return Build(spec, carried, core_of(spec), commit, inputs, scratch, out)

@@ -9,7 +9,9 @@ import msgspec
 from torchyard import __version__
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.config.tables import load_tables
-from torchyard.index.availability import ANY_PLATFORM, cell_of, fits_of
+from torchyard.index.entry import cell_of
+from torchyard.index.section import ANY_PLATFORM
+from torchyard.index.sections import fits_of
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Config
 from torchyard.model.identifier import ANY_PYTHON, Cell, job_identifier, parse

@@ -12,10 +12,11 @@ from torchyard.compute.platform import MachineFact
 from torchyard.compute.registry import compute_platforms
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
+from torchyard.index.sections import SECTIONS
 from torchyard.terminal.console import show, write
 
 if TYPE_CHECKING:
-    from torchyard.publish.resolve.compatibility import Kind, MachineFacts
+    from torchyard.publish.resolve.compatibility import MachineFacts
 
 
 def _gpu_facts() -> list[MachineFact]:
@@ -45,8 +46,8 @@ def _gpu_options(function: FC) -> FC:
 @click.option("--cpu", "no_gpu", is_flag=True, help="For a machine without any GPU.")
 @click.option(
     "--kind",
-    type=click.Choice(["wheel", "conda", "libtorch"]),
-    default="wheel",
+    type=click.Choice([section.PACKAGE for section in SECTIONS.values()]),
+    default=next(iter(SECTIONS.values())).PACKAGE,
     show_default=True,
     help="What sort of package.",
 )
@@ -57,7 +58,7 @@ def command(
     channel: str,
     project: str,
     file: str,
-    kind: "Kind",
+    kind: str,
     url: str | None,
     as_json: bool,
     **facts: str | None,

@@ -12,12 +12,13 @@ from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
 from torchyard.model.canonical import canonical_json
 from torchyard.package.conda.index import RUN_EXPORTS, parse_index
+from torchyard.package.conda.name import SUFFIX, conda_name
 from torchyard.package.zstd import LEVEL, compress
 
 NOARCH = "noarch"
 """The subdir that every channel has, if only for solvers to find nothing there."""
 
-Format = Literal["packages", "packages.conda"]
+_Group = Literal["packages", "packages.conda"]
 """Where an index lists `.tar.bz2`, and where `.conda`."""
 
 _file = attrgetter("file")
@@ -43,41 +44,36 @@ def record_of(
     return msgspec.Raw(canonical_json(record))
 
 
-def name_of(file: str) -> str:
-    """The name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
-    return file.rsplit("-", 2)[0]
-
-
 def of_name(state: State, name: str) -> list[Entry]:
     """The entries of a name, which are near each other: at most `a-b-1-0` is among `a`'s."""
     first, end = (bisect_left(state.entries, name + sign, key=_file) for sign in "-.")
-    return [entry for entry in state.entries[first:end] if name_of(entry.file) == name]
+    return [entry for entry in state.entries[first:end] if conda_name(entry.file) == name]
 
 
-class Listed(NamedTuple):
+class ListedPackages(NamedTuple):
     """Packages as an index lists them: by format, and those that nobody should take any more."""
 
-    packages: dict[Format, dict[str, msgspec.Raw]]
+    packages: dict[_Group, dict[str, msgspec.Raw]]
     removed: list[str]
 
 
-def listed(entries: Iterable[Entry]) -> Listed:
+def listed_packages(entries: Iterable[Entry]) -> ListedPackages:
     tars: dict[str, msgspec.Raw] = {}
     condas: dict[str, msgspec.Raw] = {}
     removed: list[str] = []
     for entry in entries:
         if entry.yanked is not None:
             removed.append(entry.file)
-        elif entry.file.endswith(".conda"):
+        elif entry.file.endswith(SUFFIX):
             condas[entry.file] = entry.record
         else:
             tars[entry.file] = entry.record
-    return Listed({"packages": tars, "packages.conda": condas}, removed)
+    return ListedPackages({"packages": tars, "packages.conda": condas}, removed)
 
 
 def repodata_pages(subdir: str, state: State) -> tuple[Page, Page]:
     """`repodata.json`, plain and compressed. Records are copied as they are."""
-    found = listed(state.entries)
+    found = listed_packages(state.entries)
     data = msgspec.json.encode(
         {
             "info": {"subdir": subdir, "serial": state.serials.get(WHOLE, 0)},

@@ -9,16 +9,22 @@ from hashlib import sha256
 
 import msgspec
 
-from torchyard.index.conda.repodata import listed, name_of, of_name
+from torchyard.index.conda.repodata import listed_packages, of_name
 from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.page import Media, Page
+from torchyard.package.conda.name import conda_name
 from torchyard.package.zstd import compress
 
+_SHARD = ".msgpack.zst"
 _RECORD = msgspec.json.Decoder(dict[str, object])
 
 
 def shard_key(subdir: str, digest: str) -> str:
-    return f"conda/{subdir}/shards/{digest}.msgpack.zst"
+    return f"conda/{subdir}/shards/{digest}{_SHARD}"
+
+
+def is_shard_key(key: str) -> bool:
+    return "/shards/" in key and key.endswith(_SHARD)
 
 
 def changed_shards(
@@ -28,7 +34,7 @@ def changed_shards(
 
     The state still has the old digests; `touched` are the entries that came, went or changed.
     """
-    names = sorted({name_of(entry.file) for entry in touched})
+    names = sorted({conda_name(entry.file) for entry in touched})
     groups = {name: of_name(state, name) for name in names}
     made = {name: _shard(entries) for name, entries in groups.items() if entries}
     digests = {name: sha256(data).hexdigest() for name, data in made.items()}
@@ -42,7 +48,7 @@ def changed_shards(
 
 
 def _shard(entries: Iterable[Entry]) -> bytes:
-    found = listed(entries)
+    found = listed_packages(entries)
     packages = {
         format_: {file: _packed(record) for file, record in records.items()}
         for format_, records in found.packages.items()

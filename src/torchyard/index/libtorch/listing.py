@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from torchyard.index.availability import age, platforms_of
 from torchyard.index.entry import WHOLE, Entry, State, package_key
+from torchyard.index.libtorch.platform import zip_platforms
+from torchyard.index.order import age
 from torchyard.index.page import Media, Page
 from torchyard.model.quantity import show_size
 
@@ -70,7 +71,7 @@ def _told(entry: Entry, up: str) -> dict[str, object]:
         "file": entry.file,
         "version": entry.version,
         "variant": entry.variant,
-        "platforms": platforms_of("libtorch", entry),
+        "platforms": zip_platforms(entry),
         "url": _url(entry, up),
         "sha256": entry.sha256,
         "size": entry.size,

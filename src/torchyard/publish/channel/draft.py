@@ -10,9 +10,9 @@ import msgspec
 
 from torchyard.errors import ElsewhereError
 from torchyard.index.availability import Offer, offers
-from torchyard.index.conda.repodata import name_of, of_name
 from torchyard.index.entry import SHARED, Entry, State, changed
 from torchyard.index.page import Page
+from torchyard.index.sections import is_in_variants, section_of
 from torchyard.index.simple.write import serial_of
 from torchyard.model.canonical import canonical_json
 from torchyard.package.zstd import LEVEL, compress
@@ -187,7 +187,7 @@ def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
     simple = {
         entry.variant
         for name, state in news.items()
-        if name.startswith("simple/")
+        if is_in_variants(name)
         for entry in state.entries
     }
     return tuple(sorted(simple.union(head.variants) - {SHARED}))
@@ -207,10 +207,11 @@ def _offers(name: str, new: _New, old: Part | None) -> tuple[Offer, ...]:
     """What a part has to offer. A conda subdir has many names, few of which change at a time."""
     if new.state.status == "quarantined":
         return ()
-    if old is None or parse_part(name).shelf != "conda":
+    section, part = section_of(name), parse_part(name).name
+    if old is None or not section.MANY_PROJECTS:
         return offers(name, new.state.entries)
-    names = {name_of(entry.file) for entry in new.touched}
+    names = {section.project(part, entry) for entry in new.touched}
     kept = [offer for offer in old.offers if offer.name not in names]
-    touched = [entry for one in names for entry in of_name(new.state, one)]
+    touched = [entry for one in names for entry in section.files_of(new.state, one)]
     fresh = offers(name, touched)
     return tuple(sorted([*kept, *fresh], key=lambda offer: (offer.name, offer.variant)))

@@ -13,6 +13,7 @@ from typing import Literal
 
 from torchyard.index.availability import Offer
 from torchyard.index.entry import WHOLE
+from torchyard.index.sections import is_in_variants
 from torchyard.model.values import Value
 
 HEAD = "channel.json"
@@ -76,7 +77,7 @@ class Head(Value, kw_only=True):
     @property
     def variants(self) -> tuple[str, ...]:
         """Every variant that has an index of its own, in order; it keeps it, even without files."""
-        parts = (part for name, part in self.parts.items() if name.startswith("simple/"))
+        parts = (p for name, p in self.parts.items() if is_in_variants(name))
         found = {variant for part in parts for variant in part.variants}
         return tuple(sorted(found.union(self.serials) - {WHOLE}))
 

@@ -7,61 +7,57 @@ the predecessor has written all of them.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal, NamedTuple
 
-import msgspec
-
-from torchyard.errors import StoreError
-from torchyard.index.conda.repodata import NOARCH, repodata_pages
-from torchyard.index.conda.shards import changed_shards, shards_page
-from torchyard.index.entry import SHARED, WHOLE, Entry, State, package_key
+from torchyard.index.entry import SHARED, WHOLE, Entry, State
 from torchyard.index.landing import LANDING
-from torchyard.index.libtorch.listing import listing_pages
 from torchyard.index.page import Page
-from torchyard.index.simple.write import ProjectIndex
+from torchyard.index.section import Section
+from torchyard.index.sections import SECTIONS, section_of
 from torchyard.publish.channel.head import HEAD
 
-Shelf = Literal["simple", "conda", "libtorch"]
-
-TAKEN = frozenset({"simple", "conda", "libtorch", "packages", "states", "pins", HEAD, LANDING})
+TAKEN = frozenset({*SECTIONS, "packages", "states", "pins", HEAD, LANDING})
 """Everything else on the first level of a channel is a variant."""
 
 
 class PartName(NamedTuple):
     """`simple/torch`, `conda/linux-64` or `libtorch/torch`."""
 
-    shelf: Shelf
+    section: str
     name: str
 
     def __str__(self) -> str:
-        return f"{self.shelf}/{self.name}"
+        return f"{self.section}/{self.name}"
+
+    @property
+    def rules(self) -> Section:
+        """The section that it is a part of."""
+        return SECTIONS[self.section]
 
 
 def parse_part(text: str) -> PartName:
-    shelf, _, name = text.partition("/")
-    match shelf:
-        case "simple" | "conda" | "libtorch":
-            return PartName(shelf, name)
-        case _:
-            msg = f"the channel has a part `{text}`, which is of no known sort"
-            raise StoreError(msg, hint="it was written by a newer torchyard: take that one")
+    return PartName(section_of(text).NAME, text.partition("/")[2])
 
 
 def key_of(part: PartName, entry: Entry) -> str:
-    """Where the bytes of a file are. Only names of conda packages may come to mean other bytes."""
-    if part.shelf == "conda":
-        return f"{part}/{entry.file}"
-    return package_key(entry.sha256, entry.file)
+    """Where the bytes of a file are."""
+    return part.rules.key(part.name, entry)
 
 
 def companions(parts: Collection[str], known: Collection[str]) -> list[str]:
-    """Parts that must come to be with others: solvers ask each conda channel for `noarch`."""
-    noarch = str(PartName("conda", NOARCH))
-    wanted = any(parse_part(part).shelf == "conda" for part in parts)
-    return [noarch] if wanted and noarch not in (*parts, *known) else []
+    """Parts that must come to be with others of their section."""
+    sections = {parse_part(part).section for part in parts}
+    wanted = (first for section in sorted(sections) if (first := first_part(section)))
+    return [first for first in wanted if first not in (*parts, *known)]
+
+
+def first_part(section: str) -> str:
+    """The part that is published before all others of a section; empty if none is."""
+    name = SECTIONS[section].FIRST_PART
+    return str(PartName(section, name)) if name else ""
 
 
 def views_of(part: PartName, state: State, variants: Collection[str]) -> list[str]:
     """All views that a part has pages in; `variants` are those of the whole channel."""
-    if part.shelf == "conda":
+    if not part.rules.HAS_VARIANTS:
         return [WHOLE]
     own = {entry.variant for entry in state.entries} | state.serials.keys()
     if SHARED in own:
@@ -84,36 +80,14 @@ def changed_views(
     return [view for view in views if view in wanted]
 
 
-def in_view(state: State, view: str) -> list[Entry]:
-    """The entries that a view shows: in the whole, the first of those with one name."""
-    if view == WHOLE:
-        return list({entry.file: entry for entry in reversed(state.entries)}.values())[::-1]
-    return [entry for entry in state.entries if entry.variant in (view, SHARED)]
-
-
 def settle(part: PartName, new: State, touched: Iterable[Entry]) -> tuple[State, list[Page]]:
     """What a state needs beside its entries, and the objects that never change it leads to."""
-    if part.shelf != "conda":
-        return new, []
-    shards, fresh = changed_shards(part.name, new, touched)
-    return msgspec.structs.replace(new, shards=shards), fresh
+    return part.rules.settle(part.name, new, touched)
 
 
 def pages(part: PartName, state: State, views: Collection[str]) -> Iterator[Page]:
     """The pages of a part in some views."""
-    match part.shelf:
-        case "simple":
-            index = ProjectIndex(part.name, state)
-            for view in views:
-                yield from index.pages(view, in_view(state, view))
-        case "conda":
-            for _ in views:  # it has one
-                yield from repodata_pages(part.name, state)
-                yield shards_page(part.name, state)
-        case "libtorch":
-            for view in views:
-                shown = state.entries if view == WHOLE else in_view(state, view)
-                yield from listing_pages(part.name, state, view, shown)
+    return part.rules.pages(part.name, state, views)
 
 
 Lasting = Literal["page", "name", "bytes"]

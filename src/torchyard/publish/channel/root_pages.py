@@ -6,23 +6,17 @@ import msgspec
 
 from torchyard.index.entry import WHOLE
 from torchyard.index.landing import LANDING, landing_page
-from torchyard.index.libtorch.listing import root_page
 from torchyard.index.page import Page
-from torchyard.index.simple.write import root_pages
+from torchyard.index.sections import SECTIONS, is_in_variants
 from torchyard.publish.channel.head import Head
 from torchyard.store.tags import tag_of
-
-_SIMPLE = "simple/"
-_LIBTORCH = "libtorch/"
 
 
 def all_roots(head: Head) -> Iterator[Page]:
     """All of these pages, as they should be."""
-    for view, names in _listings(head).items():
-        yield from root_pages(view, names, head.serials.get(view, 0))
-    zips = [name.removeprefix(_LIBTORCH) for name in head.parts if name.startswith(_LIBTORCH)]
-    if zips:  # no serial: parts never go, so neither does a page come again
-        yield root_page(zips)
+    for name, section in SECTIONS.items():
+        listings = _listings(head) if section.INDEX_PER_VARIANT else {WHOLE: _names(head, name)}
+        yield from section.root_pages(listings, head.serials)
     yield _landing(head)
 
 
@@ -44,14 +38,21 @@ def _landing(head: Head) -> Page:
     return landing_page(head.name, offers, head.landing)
 
 
+def _names(head: Head, section: str) -> list[str]:
+    parts = (name.partition("/") for name in head.parts)
+    return [name for own, _, name in parts if own == section]
+
+
 def _listings(head: Head) -> dict[str, list[str]]:
     """For each view, the projects that have files in it."""
+    parts = {
+        name.partition("/")[2]: part for name, part in head.parts.items() if is_in_variants(name)
+    }
     return {
         view: sorted(
-            name.removeprefix(_SIMPLE)
-            for name, part in head.parts.items()
-            if name.startswith(_SIMPLE)
-            and (part.shared or view in part.variants or (view == WHOLE and part.variants))
+            name
+            for name, part in parts.items()
+            if part.shared or view in part.variants or (view == WHOLE and part.variants)
         )
         for view in (*head.variants, WHOLE)
     }

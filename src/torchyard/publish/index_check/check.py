@@ -5,15 +5,19 @@ It reads what installers read, and believes nothing else: not even of a channel 
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Literal
+from typing import Annotated
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, redact_url
+from torchyard.index.conda import section as conda_section
 from torchyard.index.conda.repodata import NOARCH
 from torchyard.index.entry import WHOLE
+from torchyard.index.libtorch import section as libtorch_section
+from torchyard.index.sections import SECTIONS
+from torchyard.index.simple import section as simple_section
 from torchyard.model.values import Value
 from torchyard.publish.channel.head import HEAD, Head
 from torchyard.publish.index_check.conda import PACKED, REPODATA, CondaAudit
@@ -21,7 +25,9 @@ from torchyard.publish.index_check.findings import IndexFindings
 from torchyard.publish.index_check.simple import Scope, SimpleAudit
 from torchyard.publish.index_check.zips import LATEST, ZipAudit
 
-Sort = Literal["channel", "conda", "libtorch", "simple"]
+CHANNEL = "channel"
+Sort = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted((CHANNEL, *SECTIONS))})]
+"""A channel of torchyard's own, or the section of one that an index is like."""
 
 
 class Audit(Value, kw_only=True):
@@ -42,23 +48,24 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFinding
     names = [NOARCH, *sorted(set(subdirs))]
     sort: Sort
     if (head := _own_head(fetcher, url)) is not None:
-        sort = "channel"
+        sort = CHANNEL
         simple.run([f"{url}{view}/" for view in (*head.variants, WHOLE)])
-        if any(part.startswith("conda/") for part in head.parts):
-            conda.run(f"{url}conda/", names)
-        zips.run(f"{url}{part}/" for part in head.parts if part.startswith("libtorch/"))
+        if any(part.startswith(f"{conda_section.NAME}/") for part in head.parts):
+            conda.run(f"{url}{conda_section.NAME}/", names)
+        start = f"{libtorch_section.NAME}/"
+        zips.run(f"{url}{part}/" for part in head.parts if part.startswith(start))
     elif _has_repodata(fetcher, url):  # only one subdir is asked for
-        sort = "conda"
+        sort = conda_section.NAME
         name = urlsplit(url).path.rstrip("/").rpartition("/")[2]
         conda.run(urljoin(url, "../"), dict.fromkeys([NOARCH, name]))
     elif there := _subdirs(fetcher, url, names):
-        sort = "conda"
+        sort = conda_section.NAME
         conda.run(url, there)
     elif fetcher.head(f"{url}{LATEST}").found:
-        sort = "libtorch"
+        sort = libtorch_section.NAME
         zips.run([url])
     else:
-        sort = "simple"
+        sort = simple_section.NAME
         simple.run([url])
     findings.add_unused_allowances(redact_url(url))
     files = simple.files + conda.packages + zips.files

@@ -5,15 +5,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from packaging.utils import canonicalize_name
-
-from torchyard.index.conda.shards import shard_key
+from torchyard.index.sections import SECTIONS
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head, changes_within, live_states, state_key
 from torchyard.publish.channel.layout import key_of, parse_part
 
-_PACKAGES = (".whl", ".tar.gz", ".zip", ".conda", ".tar.bz2")
-_SHARD = ".msgpack.zst"
 _STATES = "states/"
 
 
@@ -35,9 +31,10 @@ def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
     live = set(map(state_key, live_states(head)))
     named = set(_named(channel, head, born))
     parts: dict[str, dict[str, int]] = {}
-    for folder in ("packages/", "conda/"):
+    folders = (f"{name}/" for name, one in SECTIONS.items() if one.KEYED_BY_NAME)
+    for folder in ("packages/", *folders):
         for meta in channel.objects.list(folder):
-            if meta.modified < born and _is_fixed(meta.key) and meta.key not in named:
+            if meta.modified < born and meta.key not in named:
                 name = _part(head, meta.key)
                 if name is not None:
                     parts.setdefault(name, {})[meta.key] = meta.size
@@ -63,30 +60,17 @@ def _named(channel: Channel, head: Head, born: datetime) -> Iterator[str]:
         state = channel.state(head, name)
         for entry in (*state.entries, *(one.entry for one in state.hidden)):
             yield key_of(part, entry)
-        recent = changes_within(head, born) if part.shelf == "conda" else ()
+        recent = changes_within(head, born) if part.rules.KEYED_BY_NAME else ()
         earlier = [change.parts[name][0] for change in recent if name in change.parts]
         for digest in (head.parts[name].state, *earlier):
-            for shard in channel.state_at(digest).shards.values():
-                yield shard_key(part.name, shard)
-
-
-def _is_fixed(key: str) -> bool:
-    """Whether an object is a package or a shard; the index of shards is neither."""
-    return key.endswith(_PACKAGES) or ("/shards/" in key and key.endswith(_SHARD))
+            yield from part.rules.fixed_keys(part.name, channel.state_at(digest))
 
 
 def _part(head: Head, key: str) -> str | None:
-    """The part in which a package would be published, if there is one."""
-    folder, _, file = key.rpartition("/")
-    if folder.startswith("conda/"):
-        name = "/".join(folder.split("/")[:2])
-    elif file.endswith(".whl"):
-        name = f"simple/{canonicalize_name(file.partition('-')[0])}"
-    elif file.endswith(".zip"):
-        zips = (part for part in head.parts if part.startswith("libtorch/"))
-        stem = canonicalize_name(file).removeprefix("lib")
-        fitting = [part for part in zips if stem.startswith(f"{parse_part(part).name}-")]
-        name = max(fitting, key=len, default="")
-    else:
-        name = f"simple/{canonicalize_name(file.rpartition('-')[0])}"
-    return name if name in head.parts else None
+    """The part in which a package or a shard would be published, if there is one."""
+    for name, section in SECTIONS.items():
+        parts = [part.partition("/")[2] for part in head.parts if part.startswith(f"{name}/")]
+        found = section.part_of_key(key, parts)
+        if found is not None:
+            return f"{name}/{found}" if found in parts else None
+    return None

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.entry import Entry, State
 from torchyard.index.page import Media, Page
+from torchyard.index.sections import is_in_variants
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 from torchyard.publish.channel.channel import Channel
@@ -148,7 +149,7 @@ def _pinned(part: str, entry: Entry) -> PinnedFile:
 
 def _texts(page: PinPage) -> Iterator[Page]:
     """For each variant the requirements that `pip install --require-hashes -r` takes."""
-    wheels = [file for file in page.files if file.part.startswith("simple/")]
+    wheels = [file for file in page.files if is_in_variants(file.part)]
     variants = sorted({file.variant for file in wheels})
     for variant in [v for v in variants if v] or variants:
         hashes: dict[str, list[str]] = {}

@@ -17,7 +17,8 @@ from packaging.utils import canonicalize_name
 
 from torchyard.errors import Diagnostic, PublishError, StoreError
 from torchyard.index.entry import Entry
-from torchyard.package.conda.index import parse_index
+from torchyard.index.sections import section_of
+from torchyard.index.simple.section import requirements
 from torchyard.package.repair.operations import Reversion
 from torchyard.package.repair.repair import new_name, repair
 from torchyard.package.repair.retag import metadata_text, new_version
@@ -32,10 +33,7 @@ from torchyard.publish.staged import (
     METADATA,
     PROVENANCE,
     Package,
-    conda_requires,
     digests_of,
-    requirements,
-    wheel_requires,
 )
 from torchyard.publish.upload import FILES, keys_of, upload
 from torchyard.store.objects import LARGEST_COPY, Objects
@@ -112,15 +110,12 @@ def _package(objects: Objects, chosen: Chosen, at: str, sidecars: dict[str, byte
         metadata = sidecars[entry.metadata]
     if entry.provenance:
         provenance = _read(objects, f"{key}{PROVENANCE}")
-    requires = wheel_requires(entry.file, metadata) if metadata else ()
-    if part.shelf == "conda":
-        requires = conda_requires(parse_index(bytes(entry.record)).depends)
     return Package(
         path=Path(entry.file),
         part=chosen.part,
         entry=msgspec.structs.replace(entry, uploaded=at),
         name=project_of(part, entry),
-        requires=requires,
+        requires=part.rules.requires(entry, metadata),
         findings=(),
         metadata=metadata,
         provenance=provenance,
@@ -168,7 +163,7 @@ def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[
 
 
 def _has_local(one: Promotion) -> bool:
-    return "+" in one.package.entry.version and not one.package.part.startswith("conda/")
+    return "+" in one.package.entry.version and section_of(one.package.part).HAS_VARIANTS
 
 
 def _stranded(found: Sequence[Promotion]) -> Iterator[Diagnostic]:
@@ -241,7 +236,7 @@ def _carry(route: Route, one: Promotion) -> None:
     source, target = route.source.objects, route.target.objects
     package, entry = one.package, one.package.entry
     key = key_of(parse_part(package.part), entry)
-    if key.startswith("packages/"):
+    if not section_of(package.part).KEYED_BY_NAME:
         names = keys_of(package)
         if all(map(target.head, names)):
             return

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
-from torchyard.index.availability import age
 from torchyard.index.entry import Entry
+from torchyard.index.order import age
 from torchyard.model.matrix import any_match
 from torchyard.publish.channel.head import Pin
 from torchyard.publish.channel.layout import PartName

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import SelectionError
 from torchyard.index.entry import State, Status
+from torchyard.index.simple import section as simple
 from torchyard.model.suggest import did_you_mean
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
@@ -15,11 +16,11 @@ def set_status(
     channel: Channel, project: str, status: Status, reason: str, order: ChangeReason
 ) -> Head:
     """Say something else of a project of the simple index (PEP 792)."""
-    name = str(PartName("simple", project))
+    name = str(PartName(simple.NAME, project))
     known = channel.head().parts
     if name not in known:
         msg = f"`{channel.url}` has no project `{project}`"
-        names = [part.partition("/")[2] for part in known if part.startswith("simple/")]
+        names = [part.partition("/")[2] for part in known if part.startswith(f"{simple.NAME}/")]
         hint = did_you_mean(project, names) if names else "it has none at all"
         raise SelectionError(msg, hint=hint)
 

@@ -4,22 +4,22 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.compute.registry import platform_for
-from torchyard.index.availability import ANY_PLATFORM, cell_of, platforms_of
-from torchyard.index.conda.repodata import NOARCH
-from torchyard.index.entry import Entry
+from torchyard.index.conda import section as conda
+from torchyard.index.conda.section import conda_record
+from torchyard.index.entry import Entry, cell_of
+from torchyard.index.section import ANY_PLATFORM, Section
+from torchyard.index.sections import fits_of
+from torchyard.index.simple import section as simple
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
-
-Kind = Literal["wheel", "conda", "libtorch"]
 
 _NEWEST_GLIBC = 99  # for machines whose glibc nobody knows
 _NEWEST_MAC = (99, 0)  # the same for macOS
@@ -82,9 +82,9 @@ class Fitter:
         self.facts = facts
         self.tables = tables
 
-    def try_on(self, kind: Kind, subdir: str, entry: Entry) -> Misfit | Grade:
+    def try_on(self, section: Section, subdir: str, entry: Entry) -> Misfit | Grade:
         """Compare all that a file says of itself with the machine."""
-        found = self._label(kind, subdir, entry)
+        found = self._label(section, subdir, entry)
         if isinstance(found, Misfit):
             return found
         compute, blas = flavour_of(entry)
@@ -95,15 +95,16 @@ class Fitter:
         rank = -known.index(blas) if blas in known else -len(known)
         return graded._replace(blas=rank, tag=found)
 
-    def _label(self, kind: Kind, subdir: str, entry: Entry) -> Misfit | int:
-        """What is against a file, whatever it computes on; else how near it comes."""
-        match kind:
-            case "wheel":
-                return self._python_range(entry) or self._wheel(entry.file)
-            case "conda":
-                return self._conda(subdir, entry)
-            case "libtorch":
-                return self._platform(entry) or 0
+    def _label(self, section: Section, subdir: str, entry: Entry) -> Misfit | int:
+        """What is against a file, whatever it computes on; else how near it comes.
+
+        Without a judge of its own, a section's files have to fit the platform.
+        """
+        if section.NAME == simple.NAME:
+            return self._python_range(entry) or self._wheel(entry.file)
+        if section.NAME == conda.NAME:
+            return self._conda(subdir, entry)
+        return self._platform(section, subdir, entry) or 0
 
     def _python_range(self, entry: Entry) -> Misfit | None:
         try:
@@ -146,7 +147,10 @@ class Fitter:
 
     def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
         """Of packages that fit, solvers take the one with the highest number of its build."""
-        if subdir not in (NOARCH, self.tables.platforms[self.facts.platform].conda_subdir):
+        if subdir not in (
+            conda.FIRST_PART,
+            self.tables.platforms[self.facts.platform].conda_subdir,
+        ):
             return Misfit(Reason.PLATFORM, f"is for {subdir}")
         record = conda_record(entry)
         depends = " , ".join(record.depends)
@@ -165,8 +169,9 @@ class Fitter:
             return Misfit(Reason.GLIBC, f"needs glibc {glibc[1]}")
         return record.build_number
 
-    def _platform(self, entry: Entry) -> Misfit | None:
-        platforms = platforms_of("libtorch", entry)
+    def _platform(self, section: Section, subdir: str, entry: Entry) -> Misfit | None:
+        fits = fits_of(f"{section.NAME}/{subdir}", entry)
+        platforms = list(dict.fromkeys(fit.platform for fit in fits))
         if {self.facts.platform, ANY_PLATFORM} & set(platforms):
             return None
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
@@ -176,22 +181,6 @@ class Fitter:
         if isinstance(found, str):
             return Misfit(Reason.COMPUTE, found)
         return Grade(found.level, found.version)
-
-
-class CondaRecord(msgspec.Struct):
-    """What is wanted of a conda package's record."""
-
-    name: str = ""
-    build: str = ""
-    build_number: int = 0
-    depends: list[str] = []
-
-
-_RECORD = msgspec.json.Decoder(CondaRecord | None)
-
-
-def conda_record(entry: Entry) -> CondaRecord:
-    return _RECORD.decode(entry.record) or CondaRecord()
 
 
 def flavour_of(entry: Entry) -> tuple[str, str]:

@@ -2,29 +2,26 @@
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-from urllib.parse import quote
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError
-from torchyard.index.entry import WHOLE, Entry, package_key
+from torchyard.index.entry import Entry
+from torchyard.index.section import Section
+from torchyard.index.sections import section_called
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.resolve.compatibility import (
     Fitter,
     Grade,
-    Kind,
     MachineFacts,
     Misfit,
     Reason,
-    conda_record,
     flavour_of,
 )
-
-_SHELVES: dict[Kind, str] = {"wheel": "simple", "conda": "conda", "libtorch": "libtorch"}
 
 
 class Other(NamedTuple):
@@ -38,7 +35,7 @@ class Resolution(NamedTuple):
     """The package to take, if one fits, and all others of the project."""
 
     project: str
-    kind: Kind
+    kind: str
     facts: MachineFacts
     choice: Entry | None
     others: tuple[Other, ...]
@@ -67,13 +64,14 @@ class _Candidate(NamedTuple):
 
 
 def find_package(
-    channel: ChannelReader, wanted: Requirement, kind: Kind, facts: MachineFacts, tables: Tables
+    channel: ChannelReader, wanted: Requirement, kind: str, facts: MachineFacts, tables: Tables
 ) -> Resolution:
     """Choose the newest version that fits; of that, the best variant for the machine's GPU."""
     fitter = Fitter(facts, tables)
+    section = section_called(kind)
     candidates = [
-        _judge(entry, wanted, fitter, kind, subdir)
-        for subdir, entry in _entries(channel, wanted.name, kind)
+        _judge(entry, wanted, fitter, section, subdir)
+        for subdir, entry in _entries(channel, wanted.name, section)
     ]
     fitting = [one for one in candidates if isinstance(one.found, Grade)]
     versions = {one.version for one in fitting}
@@ -86,7 +84,7 @@ def find_package(
         if best is None or one.entry is not best.entry
     )
     notes = [*_notes(candidates, best, facts)] if best else []
-    if best and kind == "wheel":
+    if best and section.INDEX_PER_VARIANT:
         notes += _whole_index(candidates, best, wanted)
     choice = best.entry if best else None
     return Resolution(wanted.name, kind, facts, choice, others, tuple(notes))
@@ -97,50 +95,32 @@ def commands(answer: Resolution, address: str) -> dict[str, str]:
     entry = answer.choice
     if entry is None:
         return {}
-    match answer.kind:
-        case "wheel":
-            index = f"{address}/{entry.variant or WHOLE}/"
-            wanted = _quoted(f"{answer.project}=={entry.version}")
-            rest = f"install --index-url {index} {wanted}"
-            return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
-        case "conda":
-            record = conda_record(entry)
-            spec = _quoted(f"{record.name}={entry.version}={record.build}")
-            channels = f"--channel {address}/conda --channel conda-forge"
-            return {"conda": f"conda install {channels} {spec}"}
-        case "libtorch":
-            key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
-            return {"curl": f"curl -L -o {_quoted(entry.file)} {_quoted(f'{address}/{key}')}"}
+    return section_called(answer.kind).commands(answer.project, entry, address)
 
 
-def _quoted(word: str) -> str:
-    """A word as shells read it; `shlex.quote` would leave most of these without quotes."""
-    return "'" + word.replace("'", "'\\''") + "'"
-
-
-def _entries(channel: ChannelReader, project: str, kind: Kind) -> list[tuple[str, Entry]]:
+def _entries(channel: ChannelReader, project: str, section: Section) -> list[tuple[str, Entry]]:
     """All files of a project, with the subdir of those that are in one."""
     name, head = str(canonicalize_name(project)), channel.head()
-    shelf = f"{_SHELVES[kind]}/"
-    parts = [part.removeprefix(shelf) for part in head.parts if part.startswith(shelf)]
-    if kind == "conda":
-        every = [(part, e) for part in parts for e in channel.state(head, shelf + part).entries]
-        names = [conda_record(entry).name for _, entry in every]
+    start = f"{section.NAME}/"
+    parts = [part.removeprefix(start) for part in head.parts if part.startswith(start)]
+    if section.MANY_PROJECTS:
+        every = [(part, e) for part in parts for e in channel.state(head, start + part).entries]
+        names = [section.source(part, entry, "").name for part, entry in every]
         known = set(names)
         found = [
             one for one, its in zip(every, names, strict=True) if canonicalize_name(its) == name
         ]
     else:
         known = set(parts)
-        found = [("", entry) for entry in channel.state(head, shelf + name).entries]
+        found = [("", entry) for entry in channel.state(head, start + name).entries]
     if not found:
-        msg = f"the channel `{channel.url}` has no {kind} of `{project}`"
+        msg = f"the channel `{channel.url}` has no {section.PACKAGE} of `{project}`"
         raise SelectionError(msg, hint=did_you_mean(name, sorted(known)) if known else None)
     return found
 
 
 def _judge(
-    entry: Entry, wanted: Requirement, fitter: Fitter, kind: Kind, subdir: str
+    entry: Entry, wanted: Requirement, fitter: Fitter, section: Section, subdir: str
 ) -> _Candidate:
     try:
         version = Version(entry.version)
@@ -149,7 +129,7 @@ def _judge(
         return _Candidate(entry, Version("0"), misfit)
     if not wanted.specifier.contains(version, prereleases=True):
         return _Candidate(entry, version, Misfit(Reason.SPEC, f"is not {wanted.specifier}"))
-    found = _Candidate(entry, version, fitter.try_on(kind, subdir, entry))
+    found = _Candidate(entry, version, fitter.try_on(section, subdir, entry))
     if found.why_yanked and not _is_pinned(wanted):
         return found._replace(found=Misfit(Reason.YANKED, found.why_yanked))
     return found

@@ -1,0 +1,20 @@
+"""The platform of a libtorch zip."""
+
+from torchyard.config.tables import load_tables
+from torchyard.index.entry import Entry, cell_of
+
+
+def zip_platform(file: str) -> str:
+    """The platform that a libtorch zip from elsewhere is for; those for Linux do not say."""
+    for platform in load_tables().platforms:
+        if platform in file:
+            return platform
+    if "-win-" in file:
+        return "windows-x86_64"
+    return "macos-x86_64" if "-macos-" in file else "linux-x86_64"
+
+
+def zip_platforms(entry: Entry) -> list[str]:
+    """The platforms that a zip is for: as its cell says, else as its name does."""
+    cell = cell_of(entry)
+    return [cell.platform if cell else zip_platform(entry.file)]

@@ -1,0 +1,112 @@
+"""libtorch zips in a channel: a listing for each project, and for each of its variants."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from packaging.utils import canonicalize_name
+
+from torchyard.errors import PublishError
+from torchyard.index.entry import WHOLE, Entry, State, in_view, package_key
+from torchyard.index.libtorch.listing import listing_pages, root_page
+from torchyard.index.libtorch.platform import zip_platform
+from torchyard.index.page import Page
+from torchyard.index.section import Fit, LandingRow, Source, Staged, shell_quoted
+from torchyard.package.contents import Contents
+from torchyard.package.libtorch import format as libtorch
+
+NAME = "libtorch"
+FORMAT = libtorch.NAME
+PACKAGE = "libtorch"
+TITLE = "libtorch zips for C++"
+INDEX_PER_VARIANT = False
+MANY_PROJECTS = False
+HAS_VARIANTS = True
+KEYED_BY_NAME = False
+HAS_PROVENANCE = False
+FIRST_PART = ""
+
+
+def project(part: str, _entry: Entry) -> str:
+    return part
+
+
+def files_of(state: State, _project: str) -> Sequence[Entry]:
+    return state.entries
+
+
+def key(_part: str, entry: Entry) -> str:
+    return package_key(entry.sha256, entry.file)
+
+
+def upload_key(key: str, _digest: str) -> str:
+    return key
+
+
+def part_of_key(key: str, parts: Iterable[str]) -> str | None:
+    """The listing with the longest name that the file's name begins with."""
+    folder, _, file = key.rpartition("/")
+    if not folder.startswith("packages/") or not file.endswith(libtorch.SUFFIXES):
+        return None
+    stem = canonicalize_name(file).removeprefix("lib")
+    return max((part for part in parts if stem.startswith(f"{part}-")), key=len, default="")
+
+
+def fixed_keys(_part: str, _state: State) -> Iterator[str]:
+    yield from ()
+
+
+def settle(_part: str, state: State, _touched: Iterable[Entry]) -> tuple[State, list[Page]]:
+    return state, []
+
+
+def pages(part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
+    for view in views:
+        shown = state.entries if view == WHOLE else in_view(state, view)
+        yield from listing_pages(part, state, view, shown)
+
+
+def root_pages(
+    listings: Mapping[str, Sequence[str]], _serials: Mapping[str, int]
+) -> Iterator[Page]:
+    """One page, without a serial: parts never go, so neither does a page come again."""
+    if listings[WHOLE]:
+        yield root_page(listings[WHOLE])
+
+
+def fits(_part: str, entry: Entry) -> Iterator[Fit]:
+    yield Fit(zip_platform(entry.file))
+
+
+def build_glob(_entry: Entry) -> str:
+    return ""
+
+
+def stage(path: Path, contents: Contents, entry: Entry, _md5: str, project: str) -> Staged:
+    name = canonicalize_name(project or libtorch.label(contents).name.removeprefix("lib"))
+    if not name or not entry.version:
+        msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
+        raise PublishError(msg, hint="rename it, or leave it out")
+    return Staged(name, entry, name)
+
+
+def requires(_entry: Entry, _metadata: bytes) -> tuple[str, ...]:
+    return ()
+
+
+def source(part: str, entry: Entry, address: str) -> Source:
+    return Source(part, f"{address}/{quote(package_key(entry.sha256, entry.file))}")
+
+
+def commands(_project: str, entry: Entry, address: str) -> dict[str, str]:
+    key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
+    return {"curl": f"curl -L -o {shell_quoted(entry.file)} {shell_quoted(f'{address}/{key}')}"}
+
+
+def page_of(row: LandingRow) -> str:
+    variant = f"{row.variant}/" if row.variant else ""
+    return quote(f"{NAME}/{row.name}/{variant}index.html")
+
+
+def examples(_project: str, _rows: Sequence[LandingRow], _here: str) -> Iterator[tuple[str, str]]:
+    yield from ()

@@ -1,0 +1,52 @@
+"""All sections of a channel. A new one is a module that satisfies `Section`, and a line here."""
+
+from collections.abc import Iterator
+
+from torchyard.errors import StoreError
+from torchyard.index.conda import section as conda
+from torchyard.index.entry import Entry, cell_of
+from torchyard.index.libtorch import section as libtorch
+from torchyard.index.section import Fit, Section
+from torchyard.index.simple import section as simple
+from torchyard.model.identifier import ANY_PYTHON
+
+SECTIONS: dict[str, Section] = {
+    simple.NAME: simple,
+    conda.NAME: conda,
+    libtorch.NAME: libtorch,
+}
+"""In the order of the landing page."""
+
+
+def section_of(part: str) -> Section:
+    """Return the section of a part by its name, such as `simple/torch`."""
+    found = SECTIONS.get(part.partition("/")[0])
+    if found is None:
+        msg = f"the channel has a part `{part}`, which is of no known sort"
+        raise StoreError(msg, hint="it was written by a newer torchyard: take that one")
+    return found
+
+
+def is_in_variants(part: str) -> bool:
+    """Return whether each variant has an index of its own with this part."""
+    found = SECTIONS.get(part.partition("/")[0])
+    return found is not None and found.INDEX_PER_VARIANT
+
+
+def section_for(format_name: str) -> Section:
+    """Return the section that holds the packages of a format."""
+    return next(section for section in SECTIONS.values() if format_name == section.FORMAT)
+
+
+def fits_of(part: str, entry: Entry) -> Iterator[Fit]:
+    """What a file is for: as its cell says, else as its name does."""
+    cell = cell_of(entry)
+    if cell is not None:
+        yield Fit(cell.platform, "" if cell.python == ANY_PYTHON else cell.python)
+    else:
+        yield from section_of(part).fits(part.partition("/")[2], entry)
+
+
+def section_called(package: str) -> Section:
+    """Return the section by what `torchyard which` calls its files."""
+    return next(section for section in SECTIONS.values() if package == section.PACKAGE)
