@@ -22,11 +22,11 @@ class Fit(NamedTuple):
     python: str = ""
 
 
-class Source(NamedTuple):
+class InstallSource(NamedTuple):
     """Where installers get a published file: the name they ask for, and an index or an address."""
 
     name: str
-    index: str
+    url: str
     build: str = ""
     subdir: str = ""
 
@@ -134,7 +134,7 @@ class Section(Protocol):
     def requires(self, entry: Entry, metadata: bytes, /) -> tuple[str, ...]:
         """Return the names of all that a published file requires."""
 
-    def source(self, part: str, entry: Entry, address: str, /) -> Source:
+    def source(self, part: str, entry: Entry, address: str, /) -> InstallSource:
         """Return where installers get a file of a channel at an address."""
 
     def commands(self, project: str, entry: Entry, address: str, /) -> dict[str, str]:

@@ -44,6 +44,6 @@ def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTe
             name=found.name,
             build=found.build,
             subdir=found.subdir,
-            index=found.index,
+            index=found.url,
             **told,
         )

@@ -14,7 +14,14 @@ from torchyard.index.conda.repodata import NOARCH, of_name, record_of, repodata_
 from torchyard.index.conda.shards import changed_shards, is_shard_key, shard_key, shards_page
 from torchyard.index.entry import Entry, State
 from torchyard.index.page import Page
-from torchyard.index.section import ANY_PLATFORM, Fit, LandingRow, Source, Staged, shell_quoted
+from torchyard.index.section import (
+    ANY_PLATFORM,
+    Fit,
+    InstallSource,
+    LandingRow,
+    Staged,
+    shell_quoted,
+)
 from torchyard.package.conda import format as conda
 from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index, parse_index
 from torchyard.package.conda.name import SUFFIX, SUFFIXES, conda_name, split_conda_name
@@ -147,9 +154,9 @@ def conda_record(entry: Entry) -> CondaRecord:
     return _RECORD.decode(entry.record) or CondaRecord()
 
 
-def source(part: str, entry: Entry, address: str) -> Source:
+def source(part: str, entry: Entry, address: str) -> InstallSource:
     record = conda_record(entry)
-    return Source(record.name, f"{address}/{NAME}", record.build, part)
+    return InstallSource(record.name, f"{address}/{NAME}", record.build, part)
 
 
 def commands(_project: str, entry: Entry, address: str) -> dict[str, str]:

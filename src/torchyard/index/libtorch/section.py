@@ -11,7 +11,7 @@ from torchyard.index.entry import WHOLE, Entry, State, in_view, package_key
 from torchyard.index.libtorch.listing import listing_pages, root_page
 from torchyard.index.libtorch.platform import zip_platform
 from torchyard.index.page import Page
-from torchyard.index.section import Fit, LandingRow, Source, Staged, shell_quoted
+from torchyard.index.section import Fit, InstallSource, LandingRow, Staged, shell_quoted
 from torchyard.package.contents import Contents
 from torchyard.package.libtorch import format as libtorch
 
@@ -94,8 +94,8 @@ def requires(_entry: Entry, _metadata: bytes) -> tuple[str, ...]:
     return ()
 
 
-def source(part: str, entry: Entry, address: str) -> Source:
-    return Source(part, f"{address}/{quote(package_key(entry.sha256, entry.file))}")
+def source(part: str, entry: Entry, address: str) -> InstallSource:
+    return InstallSource(part, f"{address}/{quote(package_key(entry.sha256, entry.file))}")
 
 
 def commands(_project: str, entry: Entry, address: str) -> dict[str, str]:

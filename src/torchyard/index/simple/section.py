@@ -14,7 +14,14 @@ from torchyard.errors import PublishError
 from torchyard.index.entry import WHOLE, Entry, State, in_view, package_key
 from torchyard.index.filename import SDISTS
 from torchyard.index.page import Page
-from torchyard.index.section import ANY_PLATFORM, Fit, LandingRow, Source, Staged, shell_quoted
+from torchyard.index.section import (
+    ANY_PLATFORM,
+    Fit,
+    InstallSource,
+    LandingRow,
+    Staged,
+    shell_quoted,
+)
 from torchyard.index.simple.fits import wheel_fits
 from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
@@ -127,8 +134,8 @@ def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
             raise PublishError(msg, hint="mend the requirement in the project") from error
 
 
-def source(part: str, entry: Entry, address: str) -> Source:
-    return Source(part, f"{address}/{entry.variant or WHOLE}/")
+def source(part: str, entry: Entry, address: str) -> InstallSource:
+    return InstallSource(part, f"{address}/{entry.variant or WHOLE}/")
 
 
 def commands(project: str, entry: Entry, address: str) -> dict[str, str]:
