@@ -17,7 +17,6 @@ from tests.helpers import WORKS, Command, make_project
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
-from torchyard.host.process_tree import GRACE
 from torchyard.store.store import Store
 from torchyard.store.verify import verify
 
@@ -186,18 +185,24 @@ def test_a_second_interrupt_kills(tmp_path: Path) -> None:
         "trap '' TERM; touch {work}/../../begun; while :; do sleep 1; done",
     )
     file = make_project(tmp_path, text)
-    running = subprocess.Popen([*TORCHYARD, "build", "-f", file], stderr=subprocess.PIPE, text=True)
+    patient = "from torchyard.host import process_tree\nprocess_tree.GRACE = 900.0\n"
+    (tmp_path / "sitecustomize.py").write_text(patient, encoding="utf-8")
+    paths = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    running = subprocess.Popen(
+        [*TORCHYARD, "build", "-f", file],
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert running.stderr is not None
     wait_until((tmp_path / ".torchyard/begun").exists)
     running.send_signal(signal.SIGINT)
     for line in running.stderr:
         if "once more stops at once" in line:
             break
-    asked = time.monotonic()
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=120)
+    running.communicate(timeout=600)  # less than is given to those who do not end
     assert running.returncode == 130
-    assert time.monotonic() - asked < GRACE, "it was not waited for"
 
 
 def test_a_build_that_failed_can_be_stopped(tmp_path: Path) -> None:
