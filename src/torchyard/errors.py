@@ -19,7 +19,7 @@ class Span(NamedTuple):
 
 
 class Diagnostic(NamedTuple):
-    """One thing that is wrong, where it stands, and what to write instead."""
+    """One thing that is wrong, its place, and a hint."""
 
     what: str
     span: Span | None = None
@@ -30,7 +30,7 @@ INTERRUPTED = 130
 """The exit code after Ctrl-C."""
 
 MISSING = "missing"
-"""The reason of a StoreError that is not the job's fault: what it needs has to be made again."""
+"""The reason of a StoreError for missing inputs, which have to be built again."""
 
 
 class TorchyardError(Exception):
@@ -54,7 +54,7 @@ class TorchyardError(Exception):
 
     @classmethod
     def of(cls, diagnostics: Sequence[Diagnostic]) -> "TorchyardError":
-        """Make one error out of everything that was found wrong."""
+        """Make one error of several diagnostics."""
         first, *more = diagnostics
         return cls(first.what, hint=first.hint, span=first.span, more=more)
 
@@ -66,7 +66,7 @@ class UsageError(TorchyardError):
 
 
 class ConfigError(TorchyardError):
-    """`torchyard.toml` can't be read or says something that makes no sense."""
+    """`torchyard.toml` can't be read, or has invalid or contradictory values."""
 
     exit_code = 3
 
@@ -90,7 +90,7 @@ class DataError(TorchyardError):
 
 
 class HostError(TorchyardError):
-    """The machine refused: a file can't be read or written, a program is missing or failed."""
+    """The machine failed: a file can't be read or written, a program is missing or failed."""
 
     exit_code = 7
 
@@ -126,7 +126,7 @@ class DifferenceError(TorchyardError):
 
 
 class CheckError(TorchyardError):
-    """A package is no good: `check` found errors, or an extension won't load with it."""
+    """A package is faulty: `check` found errors, or an extension won't load with it."""
 
     exit_code = 13
 
@@ -150,19 +150,19 @@ class AuditError(TorchyardError):
 
 
 class ElsewhereError(TorchyardError):
-    """Not the job's fault: no memory, no disk, no store in reach. Try again, or elsewhere."""
+    """Not the job's fault: memory, disk or a store is not available. Retry, or elsewhere."""
 
     exit_code = 75
 
 
 class StoppedError(TorchyardError):
-    """Somebody stopped the job, with `torchyard cancel` or SIGTERM; the next run goes on."""
+    """The job was stopped, with `torchyard cancel` or SIGTERM; the next run continues it."""
 
     exit_code = 143
 
 
 def all_errors(root: type[TorchyardError] = TorchyardError) -> Iterator[type[TorchyardError]]:
-    """Walk the tree, for the documentation and for the test that codes are unique."""
+    """Yield all error classes, for the documentation and tests."""
     yield root
     for child in root.__subclasses__():
         yield from all_errors(child)

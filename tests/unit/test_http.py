@@ -179,7 +179,7 @@ def test_proxies_get_their_password(
 def test_no_server_makes_us_wait_for_hours(
     host: str, monkeypatch: pytest.MonkeyPatch, handler: type[_Handler]
 ) -> None:
-    monkeypatch.setattr("torchyard.host.http.PATIENCE", 0.1)
+    monkeypatch.setattr("torchyard.host.http.LONGEST_WAIT", 0.1)
     handler.busy = 2
     assert HttpClient().get(f"http://{host}/data").data == DATA
 

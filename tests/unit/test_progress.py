@@ -54,7 +54,7 @@ def test_a_line_is_drawn_and_taken_back(
 
 def test_what_is_quick_is_never_drawn(terminal: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", terminal.stream)
-    monkeypatch.setattr("torchyard.terminal.progress._OFTEN", 60)
+    monkeypatch.setattr("torchyard.terminal.progress._INTERVAL", 60)
     with ProgressLine("reading", 0) as progress:
         progress(10)
     assert terminal.said() == b""

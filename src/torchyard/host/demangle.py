@@ -1,4 +1,4 @@
-"""C++ names as they were written."""
+"""Demangled C++ names."""
 
 import re
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from torchyard.host.process import capture
 
 MANGLED = re.compile(r"_Z[\w.$]+")
 _BACK = re.compile(r"[ST][0-9A-Z]*_")
-"""A part of a name that stands for one in front of it."""
+"""A back-reference to an earlier part of a name."""
 _LONGEST = 2000
 _AT_ONCE = 500
-"""So many names are surely no more than a command line can have."""
+"""Names in one call: within every system's limit for a command line."""
 _MOST_BACK = 40
 _LARGEST = 200_000
 
 
 def demangled(symbols: Iterable[str]) -> dict[str, str]:
-    """The names of C++ among some symbols, if there is a program that can tell.
+    """Return the demangled form of the C++ symbols, if `c++filt` is installed.
 
-    A package may come from anywhere: names that could become very long are left as they are.
+    Packages may be hostile: names that could expand without bound are left as they are.
     """
     mangled = [name for name in dict.fromkeys(symbols) if MANGLED.fullmatch(name)]
     mangled = [name for name in mangled if not _swells(name)]
@@ -35,7 +35,7 @@ def demangled(symbols: Iterable[str]) -> dict[str, str]:
 
 
 def _swells(name: str) -> bool:
-    """Whether a name could become too long: at worst, three parts each stand for all in front."""
+    """Return whether a name could expand too far: at worst, three parts each repeat all before."""
     back = len(_BACK.findall(name))
     if len(name) > _LONGEST or back > _MOST_BACK:
         return True

@@ -6,13 +6,13 @@ from torchyard.errors import HostError
 
 
 def entry_points_in(group: str) -> dict[str, EntryPoint]:
-    """What there is of a kind, by name."""
+    """Return the entry points of a group, by name."""
     found = {point.name: point for point in entry_points(group=group)}
     return dict(sorted(found.items()))
 
 
 def load(point: EntryPoint, what: str) -> object:
-    """Import what a distribution brings."""
+    """Import the object of an entry point; raise HostError if that fails."""
     try:
         return point.load()
     except ImportError as error:

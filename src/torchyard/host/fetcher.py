@@ -1,4 +1,4 @@
-"""Reading from anywhere: addresses of the web, and directories as `file://` addresses."""
+"""Read from HTTP servers, and from directories through `file://` URLs."""
 
 from collections.abc import Iterator
 from http import HTTPStatus
@@ -16,7 +16,7 @@ _CHUNK = 1 << 20
 
 
 def directory_url(place: str) -> str:
-    """The address of a directory, or of what is one already; addresses of folders end in `/`."""
+    """Return the URL of a directory or server path, with a `/` at the end."""
     scheme, separator, rest = place.partition("://")
     if not separator:
         path = Path(place)
@@ -31,21 +31,25 @@ def directory_url(place: str) -> str:
 
 
 class Fetcher:
-    """Reads pages and files, as far as they may be; several threads may use it at once.
+    """Reads pages and files; several threads may use it at once.
 
-    What comes from the web may lead to the web, and never to a file of this machine.
+    Pages from a server may link to servers, and never to files of this machine.
     """
 
     def __init__(self, start: str) -> None:
-        """Begin at an address."""
+        """Start at a URL."""
         self._web = HttpClient()
         self._start = urlsplit(start)
 
     def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
-        """Read a page. That of a directory is its `index.html`."""
+        """Read a page; that of a directory is its `index.html`."""
         path = self._path_of(url)
         if path is None:
-            return self._web.get(self._named(url), accept, most) if _is_web(url) else _missing(url)
+            return (
+                self._web.get(self._with_login(url), accept, most)
+                if _is_web(url)
+                else _missing(url)
+            )
         about = _about(path)
         if about and S_ISDIR(about.st_mode):
             path /= _INDEX
@@ -56,19 +60,19 @@ class Fetcher:
         return answer._replace(data=path.read_bytes()) if answer.found else answer
 
     def head(self, url: str) -> FetchResult:
-        """Ask whether a file is there, and how large it is."""
+        """Return whether a file exists, and its size, without the content."""
         path = self._path_of(url)
         if path is not None:
             return _look(path, url)
-        return self._web.head(self._named(url)) if _is_web(url) else _missing(url)
+        return self._web.head(self._with_login(url)) if _is_web(url) else _missing(url)
 
     def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
-        """Read a file from some byte on; FileNotFoundError if there is none."""
+        """Yield a file from byte `start` on; raise FileNotFoundError if there is none."""
         path = self._path_of(url)
         if path is None:
             if not _is_web(url):
                 raise FileNotFoundError(url)
-            yield from self._web.pieces(self._named(url), start)
+            yield from self._web.pieces(self._with_login(url), start)
             return
         if not _look(path, url).found:
             raise FileNotFoundError(url)
@@ -77,8 +81,8 @@ class Fetcher:
             while piece := file.read(_CHUNK):
                 yield piece
 
-    def _named(self, url: str) -> str:
-        """An address with the password for where it all began, if it is on the same host."""
+    def _with_login(self, url: str) -> str:
+        """Return a URL with the user and password of the start URL, if it is on the same host."""
         parts, (name, _, host) = urlsplit(url), self._start.netloc.rpartition("@")
         is_there = (parts.scheme, parts.netloc) == (self._start.scheme, host)
         return parts._replace(netloc=self._start.netloc).geturl() if name and is_there else url
@@ -114,5 +118,5 @@ def _look(path: Path, url: str) -> FetchResult:
 def _about(path: Path) -> stat_result | None:
     try:
         return path.stat()
-    except (OSError, ValueError):  # not there, or no name that a file can have
+    except (OSError, ValueError):  # missing, or not a valid file name
         return None

@@ -33,17 +33,17 @@ _FOLDER = 1 << 20
 _NOT_TEXT = frozenset(("__pycache__", ".git"))
 
 _NO_LINK = frozenset((errno.EXDEV, errno.EPERM, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP))
-"""Why a file can't have a second name there: another disk, or a file system that has none."""
+"""Errors of `link` that mean: copy instead (another disk, or no hard links there)."""
 
 
 def is_full(error: OSError) -> bool:
-    """Whether it is the disk that has no room; shutil gathers errors, and keeps only their text."""
+    """Return whether a disk or quota is full; shutil's collected errors keep only the text."""
     numbers = (errno.ENOSPC, errno.EDQUOT)
     return error.errno in numbers or any(f"[Errno {number}]" in str(error) for number in numbers)
 
 
 def read_text(path: str) -> str:
-    """Read a text file, or say plainly why that is not possible."""
+    """Read a text file, or raise HostError with the reason."""
     try:
         with open(path, encoding="utf-8-sig", newline="") as file:
             return file.read()
@@ -56,17 +56,17 @@ def read_text(path: str) -> str:
 
 
 def data_path(name: str) -> str:
-    """Where a file is that is shipped with torchyard."""
+    """Return the path of a file that is shipped with torchyard."""
     return join(_DATA, name)
 
 
 def read_data(name: str) -> str:
-    """Read one of the tables that are shipped with torchyard."""
+    """Read a text file that is shipped with torchyard."""
     return read_text(data_path(name))
 
 
 def read_folder(path: str) -> dict[str, str]:
-    """Read the few text files below a directory, each by its path there, in order."""
+    """Read the text files below a directory, keyed by relative path, sorted."""
     if not isdir(path):
         msg = f"there is no directory `{path}`"
         raise HostError(msg)
@@ -86,14 +86,14 @@ def read_folder(path: str) -> dict[str, str]:
 
 
 def list_data(folder: str) -> list[str]:
-    """The names of the files of a folder that is shipped with torchyard."""
+    """Return the names of the files in a folder that is shipped with torchyard."""
     return os.listdir(data_path(folder))
 
 
 def link_or_copy(source: str, place: str) -> None:
-    """Give a file a second name, or copy it where that is not possible; links are followed.
+    """Hard-link a file, or copy it where that is not possible; symbolic links are followed.
 
-    Another file at that place is never written to: it may be the same as one elsewhere.
+    An existing file at `place` is never written to: it may be linked from elsewhere.
     """
     real = realpath(source)
     try:
@@ -117,7 +117,7 @@ def _copy(source: str, place: str) -> None:
 
 
 def write_text(path: str, text: str, *, replace: bool = False) -> None:
-    """Write a text file, and never over another one unless told to."""
+    """Write a text file; overwrite an existing one only with `replace`."""
     try:
         with open(path, "w" if replace else "x", encoding="utf-8", newline="") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""What we ask of git."""
+"""Queries to git."""
 
 import re
 from pathlib import Path
@@ -22,12 +22,12 @@ def file_at(revision: str, path: str) -> str:
 
 
 def is_commit(revision: str) -> bool:
-    """Whether a revision is the name of a commit, and can never come to mean another one."""
+    """Return whether a revision is a full commit hash, which never changes its meaning."""
     return re.fullmatch(r"[0-9a-f]{40}", revision) is not None
 
 
 def resolve_commit(url: str, revision: str) -> str | None:
-    """The commit that a branch or a tag of a repository means now; None if there is none."""
+    """Return the commit that a branch or tag of a repository points to now, or None."""
     listed = capture(["git", "ls-remote", "--", url, revision, f"{revision}^{{}}"], cwd=Path())
     rows = (line.partition("\t") for line in listed.splitlines())
     found = {name: commit for commit, _, name in rows}

@@ -1,6 +1,6 @@
-"""The one door to web servers: pages and files, asked for again when a line fails.
+"""The only HTTP client: fetches pages and files, with retries.
 
-That something is not there is an answer. Only a server that can't be asked at all is an error.
+A missing page is a result. Only a server that does not answer is an error.
 """
 
 import time
@@ -19,36 +19,36 @@ from urllib3.util import Retry, Timeout
 from torchyard.errors import ElsewhereError
 from torchyard.version import __version__
 
-SILENCE = 30.0
-"""Seconds without a byte of an answer after which a request counts as lost."""
+READ_TIMEOUT = 30.0
+"""Seconds without a byte of a response after which a request counts as lost."""
 
-TRIES = 6
-"""So often in a row a request may fail."""
+MAX_TRIES = 6
+"""Maximum consecutive failures of one request."""
 
-PATIENCE = 20.0
-"""Seconds that are waited at most before a request is tried again, whatever a server asks for."""
+LONGEST_WAIT = 20.0
+"""Longest wait in seconds before a retry, whatever `Retry-After` says."""
 
 LARGEST_PAGE = 512 << 20
 CONNECTIONS = 8
 _CHUNK = 1 << 20
 _BUSY = frozenset((429, 500, 502, 503, 504))
-_UNASKED = frozenset((403, 405, 501))
-"""What servers answer to HEAD that know only GET."""
+_NO_HEAD = frozenset((403, 405, 501))
+"""Statuses of servers that support GET but not HEAD."""
 _REDIRECTIONS = 10
-_WHO = {"User-Agent": f"torchyard/{__version__}"}
-_TIMEOUT = Timeout(connect=10, read=SILENCE)
+_AGENT = {"User-Agent": f"torchyard/{__version__}"}
+_TIMEOUT = Timeout(connect=10, read=READ_TIMEOUT)
 
 
 class _Retry(Retry):
-    """Waits as long as a server asks for, but not for hours."""
+    """Honours `Retry-After`, up to a limit."""
 
     def get_retry_after(self, response: urllib3.BaseHTTPResponse) -> float | None:
         asked = super().get_retry_after(response)
-        return None if asked is None else min(asked, PATIENCE)
+        return None if asked is None else min(asked, LONGEST_WAIT)
 
 
 _RETRY = _Retry(
-    total=TRIES,
+    total=MAX_TRIES,
     redirect=False,
     backoff_factor=0.1,
     backoff_max=5,
@@ -60,13 +60,13 @@ _RETRY = _Retry(
 
 
 class FetchResult(NamedTuple):
-    """What a server, or a directory, has at an address."""
+    """What a server, or a directory, returns for a URL."""
 
     status: int
     url: str
-    """Where it is in the end: redirections were followed."""
+    """The URL after all redirects."""
     media: str = ""
-    """What the server says it is, such as `text/html`; a directory says nothing."""
+    """The media type, such as `text/html`; empty for files of a directory."""
     size: int | None = None
     data: bytes = b""
 
@@ -76,19 +76,19 @@ class FetchResult(NamedTuple):
 
 
 def redact_url(url: str) -> str:
-    """An address as it may be printed: without names, passwords and signatures."""
+    """Return a URL that may be printed: without user, password, query and fragment."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return parts._replace(netloc=host, query="", fragment="").geturl()
 
 
 class HttpClient:
-    """A client with some connections; several threads may use it at once.
+    """A client with a pool of connections; several threads may use it at once.
 
-    `tries` is how often it asks a server that does not answer.
+    `tries` is how often a request is sent to a server that does not answer.
     """
 
-    def __init__(self, tries: int = TRIES) -> None:
+    def __init__(self, tries: int = MAX_TRIES) -> None:
         self._retry = _RETRY.new(total=tries - 1)
         self._direct = urllib3.PoolManager(maxsize=CONNECTIONS)
         self._proxies = {
@@ -100,9 +100,9 @@ class HttpClient:
         }
 
     def get(self, url: str, accept: str = "*/*", most: int = LARGEST_PAGE) -> FetchResult:
-        """Read a page. One that is larger than it may be is not read: 413."""
+        """Read a page; status 413 if it is larger than `most` bytes."""
         asked = {"Accept": accept, "Accept-Encoding": "gzip"}
-        for attempt in range(TRIES):
+        for attempt in range(MAX_TRIES):
             with closing(self._ask("GET", url, asked)) as response:
                 answer = response.answer()
                 if not answer.found:
@@ -117,12 +117,12 @@ class HttpClient:
         raise AssertionError  # `_pause` has raised
 
     def head(self, url: str) -> FetchResult:
-        """Ask whether something is there, and how large it is."""
+        """Return status and size without the content."""
         asked = {"Accept-Encoding": "identity"}
         with closing(self._ask("HEAD", url, asked)) as response:
             answer = response.answer()
             response.raw.drain_conn()
-        if answer.status not in _UNASKED:
+        if answer.status not in _NO_HEAD:
             return answer
         with closing(self._ask("GET", url, {**asked, "Range": "bytes=0-0"})) as response:
             answer = response.answer()
@@ -132,9 +132,9 @@ class HttpClient:
         return answer._replace(status=HTTPStatus.OK, size=int(total) if total.isdecimal() else None)
 
     def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
-        """Read a file from some byte on; FileNotFoundError if there is none.
+        """Yield a file from byte `start` on; raise FileNotFoundError if there is none.
 
-        A stream that breaks off goes on behind its last byte, if the server can do that.
+        An interrupted stream resumes after its last byte, if the server supports ranges.
         """
         at, failures = start, 0
         while True:
@@ -159,7 +159,7 @@ class HttpClient:
                     return
 
     def _ask(self, method: str, url: str, headers: Mapping[str, str]) -> "_Response":
-        """Ask once, and follow wherever that leads."""
+        """Send a request and follow redirects."""
         for _ in range(_REDIRECTIONS):
             response = self._ask_here(method, url, headers)
             target = response.get_redirect_location()
@@ -167,7 +167,7 @@ class HttpClient:
                 return _Response(response, url)
             response.drain_conn()
             url = _followed(url, target)
-        raise _unreachable(url, "it leads in circles")
+        raise _unreachable(url, "it redirects too often")
 
     def _ask_here(
         self, method: str, url: str, headers: Mapping[str, str]
@@ -182,7 +182,7 @@ class HttpClient:
             response = manager.request(
                 method,
                 bare,
-                headers={**_WHO, **headers, **_login(url, "Authorization")},
+                headers={**_AGENT, **headers, **_login(url, "Authorization")},
                 preload_content=False,
                 redirect=False,
                 retries=self._retry,
@@ -197,7 +197,7 @@ class HttpClient:
 
 
 class _Response(NamedTuple):
-    """What is being answered, and where it is in the end."""
+    """An open response, and its URL after redirects."""
 
     raw: urllib3.BaseHTTPResponse
     url: str
@@ -210,29 +210,29 @@ class _Response(NamedTuple):
         return FetchResult(self.raw.status, self.url.partition("#")[0], media, size)
 
     def close(self) -> None:
-        """End it; the connection can be used again if all of the answer was read."""
+        """Close the response; its connection is reused if all of it was read."""
         self.raw.close()
         self.raw.release_conn()
 
 
 def _login(url: str, header: str) -> dict[str, str]:
-    """What tells a server, or a proxy, the name and the password in its address."""
+    """Return the header for the user and password in the URL of a server or proxy."""
     name = unquote(urlsplit(url).netloc.rpartition("@")[0])
     return {header: f"Basic {b64encode(name.encode()).decode()}"} if name else {}
 
 
 def _followed(url: str, target: str) -> str:
-    """Where a redirection leads. A password is for one host, and goes to no other."""
+    """Return the target of a redirect; user and password are sent to the same host only."""
     before, after = urlsplit(url), urlsplit(urljoin(url, target))
     if after.scheme not in ("https", "http"):
-        raise _unreachable(url, "it leads out of the web")
+        raise _unreachable(url, "it redirects to something that is no HTTP")
     if (after.scheme, after.netloc) == (before.scheme, before.netloc.rpartition("@")[2]):
         after = after._replace(netloc=before.netloc)
     return after.geturl()
 
 
 def _read(response: urllib3.BaseHTTPResponse, most: int) -> bytes | None:
-    """All of a page; None if there is more of it than is wanted."""
+    """Return a whole page, or None if it is larger than `most` bytes."""
     parts: list[bytes] = []
     for piece in response.stream(_CHUNK, decode_content=True):
         most -= len(piece)
@@ -243,8 +243,8 @@ def _read(response: urllib3.BaseHTTPResponse, most: int) -> bytes | None:
 
 
 def _pause(url: str, error: HTTPError, attempt: int) -> None:
-    """Wait before something is tried again; give up after some times."""
-    if attempt + 1 >= TRIES:
+    """Wait before a retry; raise after the last attempt."""
+    if attempt + 1 >= MAX_TRIES:
         raise _unreachable(url, error) from error
     time.sleep(min(5.0, 0.1 * 2**attempt))
 

@@ -54,8 +54,8 @@ class Jobserver:
     """A pool of `count` slots, and the fifo at `path` through which clients share it.
 
     Each slot is in one of four places: free in the fifo, taken by us for a job's first command,
-    withheld by us because memory is short, or held by a client. Only the last can't be seen,
-    so it is what remains of the count.
+    withheld by us because memory is short, or held by a client. The last can't be counted, so it
+    is computed from the others.
     """
 
     def __init__(self, path: Path, count: int) -> None:
@@ -70,7 +70,7 @@ class Jobserver:
         self._on_close: Callable[[], None] | None = None
         try:
             os.mkfifo(self.path, 0o600)
-            # Open for both, so that the fifo lives, and tokens in it, while no client is there.
+            # Open for reading and writing, so that the fifo keeps its tokens without clients.
             self._fd = os.open(self.path, os.O_RDWR | os.O_NONBLOCK)
         except OSError as error:
             msg = f"the slots' fifo `{self.path}` can't be made: {error}"
@@ -87,17 +87,17 @@ class Jobserver:
 
     @property
     def free(self) -> int:
-        """How many slots lie in the fifo now."""
+        """How many slots are in the fifo now."""
         with self._lock:
             return self._free()
 
     @property
     def withheld(self) -> int:
-        """How many slots are kept back now."""
+        """How many slots are withheld now."""
         return self._kept["withheld"]
 
     def take(self, timeout: float = 0) -> bool:
-        """Take a slot for a job that is about to start; wait for one if there is a timeout.
+        """Take a slot for a job that is about to start; wait up to `timeout` seconds for one.
 
         A client that ends a command puts its slot back and takes it again within microseconds:
         polling hardly ever finds it free, waiting gets it after a few commands.

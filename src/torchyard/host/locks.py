@@ -1,4 +1,4 @@
-"""A directory that only one process uses at a time."""
+"""Locks on directories, and files and directories that are replaced atomically."""
 
 import contextlib
 import fcntl
@@ -13,7 +13,7 @@ from torchyard.host.files import is_full
 
 @contextlib.contextmanager
 def locked(path: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a lock file; without waiting, tell whether it could be had. The kernel frees it."""
+    """Hold a lock file; yield whether it was acquired. The kernel frees it if we are killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = _lock(path, wait=wait)
     try:
@@ -24,7 +24,7 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 
 
 def _lock(path: Path, *, wait: bool) -> int | None:
-    """Lock a file; one that was removed while we waited for it locks nobody else out."""
+    """Lock a file, again if it was removed meanwhile: a removed file excludes no other process."""
     while True:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
@@ -40,7 +40,7 @@ def _lock(path: Path, *, wait: bool) -> int | None:
 
 @contextlib.contextmanager
 def report_full_disk(folder: Path) -> Iterator[None]:
-    """Say of a disk without room whose it is: nobody's fault, and to be tried elsewhere."""
+    """Turn a full disk into an ElsewhereError that names the directory."""
     try:
         yield
     except OSError as error:
@@ -52,23 +52,23 @@ def report_full_disk(folder: Path) -> Iterator[None]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Remove a directory so that it is there whole or not at all, at every moment."""
+    """Remove a directory atomically: it is complete or gone at every moment."""
     gone = folder.with_name(f"{folder.name}.gone")
-    shutil.rmtree(gone, ignore_errors=True)  # of somebody who was killed over it
+    shutil.rmtree(gone, ignore_errors=True)  # left by a process that was killed
     with contextlib.suppress(FileNotFoundError):
         folder.rename(gone)
     shutil.rmtree(gone, ignore_errors=True)
 
 
 def replace_bytes(path: Path, data: bytes) -> None:
-    """Write a small file so that it is there whole, old or new, at every moment."""
+    """Write a small file atomically: it has the old or the new bytes at every moment."""
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(data)
     part.replace(path)
 
 
 def disk_usage(folder: Path) -> int:
-    """Bytes on disk below a directory."""
+    """Return the bytes on disk below a directory."""
     total = 0
     for top, _, names in os.walk(folder):
         for name in names:

@@ -1,4 +1,4 @@
-"""What machine this is."""
+"""Facts about this machine: platform, Python, drivers."""
 
 import os
 import platform
@@ -10,26 +10,26 @@ _MACHINES = {"AMD64": "x86_64", "ARM64": "arm64"}
 
 
 def platform_name() -> str:
-    """This machine's platform, in the words of `data/platforms.toml`."""
+    """Return this machine's platform, as named in `data/platforms.toml`."""
     system = platform.system()
     machine = _MACHINES.get(platform.machine(), platform.machine())
     return f"{_SYSTEMS.get(system, system.lower())}-{machine}"
 
 
 def python_name() -> str:
-    """The running Python, in the words of `data/pythons.toml`."""
+    """Return the running Python, as named in `data/pythons.toml`."""
     free_threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
     return f"cp{sys.version_info.major}{sys.version_info.minor}{free_threaded}"
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def glibc_version() -> str:
-    """This system's glibc, such as `2.36`; nothing if it has another C library."""
+    """Return the version of glibc, such as `2.36`; empty for another C library."""
     name, version = platform.libc_ver()
     return version if name == "glibc" else ""

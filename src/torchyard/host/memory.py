@@ -1,7 +1,7 @@
-"""How much memory we may still use, whoever sets the limit: the machine or a cgroup.
+"""Available memory, limited by the machine or by a cgroup.
 
-A container's limit is invisible in /proc/meminfo; a build that trusts the machine's numbers
-there is killed with most of the machine's memory free.
+A container's limit is not in /proc/meminfo: a build that trusts those numbers is killed while
+most of the machine's memory is free.
 """
 
 from collections.abc import Iterator
@@ -12,10 +12,10 @@ import psutil
 
 
 class Memory(NamedTuple):
-    """Bytes that can be had without swapping, out of how many; and how hard that is.
+    """Available and total bytes, and memory pressure (PSI avg10).
 
-    `pressure` is the share of the last ten seconds, in per cent, in which something waited for
-    memory, or None where the kernel does not tell.
+    `pressure` is the share of the last ten seconds, in per cent, in which some task was stalled on
+    memory, or None where the kernel does not report it.
     """
 
     available: int
@@ -24,7 +24,7 @@ class Memory(NamedTuple):
 
 
 class _Names(NamedTuple):
-    """What the files of one version of cgroups are called."""
+    """The file names of one version of cgroups."""
 
     limits: tuple[str, ...]
     usage: str
@@ -32,14 +32,14 @@ class _Names(NamedTuple):
 
 
 _V1 = _Names(("memory.limit_in_bytes",), "memory.usage_in_bytes", "total_inactive_file")
-# Above memory.high processes are throttled until they hardly move, so it is a limit, too.
+# Above memory.high the kernel throttles processes almost to a halt, so it is a limit, too.
 _V2 = _Names(("memory.max", "memory.high"), "memory.current", "inactive_file")
 
 
 def read_memory(root: Path = Path("/")) -> Memory:
-    """Take the scarcest of the machine and of every cgroup that holds this process.
+    """Return the tightest limit of the machine and of every cgroup that contains this process.
 
-    `root` is where proc and sys are found, so that tests can bring recorded ones.
+    `root` is the directory with proc and sys; tests pass recorded ones.
     """
     available, total = _of_machine(root / "proc/meminfo")
     pressures = [_pressure(root / "proc/pressure/memory")]
@@ -60,10 +60,10 @@ def _of_machine(meminfo: Path) -> tuple[int, int]:
 
 
 def _groups(root: Path) -> Iterator[tuple[Path, _Names]]:
-    """Find the cgroups of this process with all their ancestors.
+    """Yield the cgroups of this process and all their ancestors.
 
-    In a container the path may be the host's and lead nowhere below the container's own mount;
-    then only the mount itself, the last ancestor, is left, and that is the container's group.
+    In a container the path may be the host's and not exist below the container's own mount; then
+    only the mount itself, the last ancestor, is left, which is the container's group.
     """
     mounts = root / "sys/fs/cgroup"
     for line in _text(root / "proc/self/cgroup").splitlines():
@@ -104,7 +104,7 @@ def _lines(path: Path) -> list[list[str]]:
 
 
 def _text(path: Path) -> str:
-    """Read a file of the kernel; most of them are missing on most machines."""
+    """Read a file of the kernel; empty if it does not exist."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError:

@@ -1,4 +1,4 @@
-"""Where servers of this machine could listen."""
+"""Addresses that a server on this machine can bind."""
 
 import errno
 import os
@@ -6,12 +6,12 @@ import socket
 
 
 def bind_error(host: str, port: int) -> str | None:
-    """Why nobody can begin to listen at an address of this machine; None if somebody can."""
+    """Return why the address cannot be bound, or None if it can."""
     try:
         family, kind, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(family, kind) as door:
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            door.bind(address)
+        with socket.socket(family, kind) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return "another program listens there"

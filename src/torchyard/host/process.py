@@ -96,7 +96,7 @@ def replace_process(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -
 
 
 def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
-    """Write all of a program's stdin and close it. Its exit tells if it ended before reading."""
+    """Write all of a program's stdin and close it. A program that ends first is no error."""
     assert process.stdin is not None  # noqa: S101 - callers ask for a pipe
     with contextlib.suppress(BrokenPipeError), process.stdin:
         process.stdin.write(data)

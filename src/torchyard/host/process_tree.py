@@ -18,7 +18,7 @@ GRACE = 10.0
 class LeafProcess(NamedTuple):
     """A process without children somewhere below a job's process, such as a compiler.
 
-    `started` only orders processes and, together with the pid, tells one from a later namesake.
+    `started` orders processes; together with the pid it identifies one, even if pids are reused.
     """
 
     pid: int

@@ -1,8 +1,8 @@
-"""Secrets of the caller: out of the environment, and out of everything that is told.
+"""Secrets of the caller: kept out of the environment, and out of all output.
 
 A program's children inherit its environment, and every process of the same user can read it in
 `/proc/PID/environ`, which shows the memory that the kernel wrote it to when the program began. So
-a secret is removed from both, and kept only where nobody looks for it.
+a secret is removed from both, and kept in a variable of this module.
 """
 
 import os
@@ -15,16 +15,16 @@ import msgspec
 HIDDEN = "***"
 
 _SHORTEST = 4
-"""A shorter value would be found in half of all lines."""
+"""Shorter values are not redacted: they would match in ordinary text."""
 
 _USER = re.compile(r"(?<=://)[^/@\s\"'`]+(?=@)")
-"""Who somebody is and their password, in an address."""
+"""The user name and password in a URL."""
 
 _taken: dict[str, str] = {}
 
 
 def take(names: Iterable[str]) -> None:
-    """Take variables out of this program's environment, and remember them."""
+    """Move variables from this program's environment into this module."""
     for name in names:
         value = os.environ.get(name)
         if value is not None:
@@ -34,7 +34,7 @@ def take(names: Iterable[str]) -> None:
 
 
 def give(variables: Mapping[str, str]) -> None:
-    """Remember secrets that came by another way."""
+    """Add secrets that did not come through the environment."""
     _taken.update(variables)
 
 
@@ -43,8 +43,8 @@ def taken() -> Mapping[str, str]:
 
 
 def _wipe(name: str) -> None:
-    """Overwrite a variable where the kernel wrote it: to remove it is to forget only the place."""
-    import ctypes  # noqa: PLC0415 - few have a secret
+    """Overwrite a variable's initial memory: `unsetenv` only drops the pointer to it."""
+    import ctypes  # noqa: PLC0415 - rarely needed
 
     libc = ctypes.CDLL(None)
     libc.getenv.restype = ctypes.c_void_p
@@ -54,7 +54,7 @@ def _wipe(name: str) -> None:
 
 
 def redact(text: str, also: Iterable[str] = ()) -> str:
-    """A text in which no secret is left, nor anybody's name and password in an address."""
+    """Return a text without secrets, and without user names and passwords in URLs."""
     for value in sorted({*_taken.values(), *also}, key=len, reverse=True):  # one may hold another
         if len(value) >= _SHORTEST:
             quoted = msgspec.json.encode(value)[1:-1].decode()

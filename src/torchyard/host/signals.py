@@ -1,4 +1,4 @@
-"""Being asked to stop."""
+"""Ctrl-C and SIGTERM."""
 
 import signal
 import sys
@@ -9,7 +9,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 class StopCounter:
-    """Counts Ctrl-C and requests to end, in place of ending at once."""
+    """Counts SIGINT and SIGTERM instead of ending at once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -32,9 +32,9 @@ _NUMBERS = (signal.SIGINT, signal.SIGTERM)
 
 
 def exit_on_sigterm() -> None:
-    """Let a request to end unwind the program, so that it stops what it started.
+    """Exit on SIGTERM by unwinding, so that child processes are stopped.
 
-    Another request would break that off.
+    Further SIGTERMs are ignored: they would interrupt that.
     """
 
     def leave(_number: int, _frame: FrameType | None) -> None:

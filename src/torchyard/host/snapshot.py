@@ -1,4 +1,4 @@
-"""One state of some code, without its history, the same bytes and times wherever it is taken."""
+"""Source snapshots: one revision without history, with the same bytes and times everywhere."""
 
 import os
 import shutil
@@ -11,11 +11,11 @@ from torchyard.host.process import capture
 from torchyard.host.tree import NOT_CONTENT, tree_digest
 
 EPOCH = 315_532_800
-"""The time of every file: 1980-01-01, the first that a zip archive can hold."""
+"""The mtime of every file: 1980-01-01, the earliest that a zip archive can hold."""
 
 
 def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str]) -> None:
-    """Copy a directory, and make sure that it is what was planned."""
+    """Copy a directory; raise HostError if its digest is not the planned one."""
     if not folder.is_dir():
         msg = f"there is no source directory `{folder}`"
         raise HostError(msg, hint="-f names the file that it is beside of")
@@ -33,7 +33,7 @@ def copy_folder(folder: Path, digest: str, to: Path, leave_out: Collection[str])
 
 
 def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
-    """Fetch one commit with its submodules, and forget where it came from."""
+    """Check out one commit with its submodules, and remove all `.git`."""
     if not is_commit(revision):
         commit = resolve_commit(url, revision)
         msg = f"`{revision}` of {url} can be another commit tomorrow"
@@ -48,7 +48,7 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     git("remote", "add", "origin", url)
     try:
         git("fetch", "--quiet", "--depth=1", "origin", revision)
-    except HostError:  # not every server hands single commits out
+    except HostError:  # not every server allows fetching single commits
         git("fetch", "--quiet", "--tags", "origin", "+refs/heads/*:refs/remotes/origin/*")
     git("checkout", "--quiet", revision)
     if submodules:
@@ -59,14 +59,14 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """Make a directory, without what an earlier try left in it."""
+    """Create a directory, and remove what an earlier attempt left in it."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
 
 
 def _normalise(folder: Path) -> None:
-    """Give every file the same time and one of two modes."""
+    """Set the same mtime on every file, and mode 755 or 644."""
     for top, names, files in os.walk(folder, topdown=False):
         for name in files:
             path = Path(top, name)

@@ -1,4 +1,4 @@
-"""Running a program that may hang or crash: what it said, and where it was."""
+"""Run a program that may hang or crash, with its last lines and the stacks of its threads."""
 
 import contextlib
 import os
@@ -17,8 +17,8 @@ from torchyard.host.process_tree import family, kill_all, signal_group
 _KEPT = 400
 """How many of a program's last lines are kept."""
 
-_LAST_WORDS = 5.0
-"""Seconds that a program has to tell where it hangs."""
+_STACK_SECONDS = 5.0
+"""Seconds for a program to print its stacks after SIGABRT."""
 
 _DEBUGGERS = (
     ("eu-stack", "-p", "{pid}"),
@@ -27,7 +27,7 @@ _DEBUGGERS = (
 
 
 _NAMES = {one.value: one.name for one in signal.Signals}
-"""Real-time signals have numbers only."""
+"""Names of signals; real-time signals have none."""
 
 
 class TimedRun(NamedTuple):
@@ -40,7 +40,7 @@ class TimedRun(NamedTuple):
 
     @property
     def signal(self) -> str:
-        """The name of the signal that killed it, if one did."""
+        """The name of the signal that killed it, or empty."""
         if self.code >= 0:
             return ""
         return _NAMES.get(-self.code, f"signal {-self.code}")
@@ -55,11 +55,11 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
     wrapper: Sequence[str] = (),
     is_python: bool = False,
 ) -> TimedRun:
-    """Run a program, and end it with all it started once its time is up.
+    """Run a program, and kill it with all its descendants after `seconds`.
 
-    `wrapper` is a command that runs the program in turn, and ends as it does. A Python must have
-    been started with faulthandler: it is asked for the stacks of its threads before it is killed.
-    Of other programs a debugger tells them, if there is one.
+    `wrapper` is a command that runs the program and passes its exit code on. A Python must have
+    been started with faulthandler: SIGABRT makes it print the stacks of its threads. For other
+    programs a debugger prints them, if one is installed.
     """
     lines: deque[str] = deque(maxlen=_KEPT)
     child = Child([*wrapper, *argv], cwd=cwd, env=env)
@@ -73,12 +73,12 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
         if is_python:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGABRT)
-            over.wait(_LAST_WORDS)
+            over.wait(_STACK_SECONDS)
         else:
             lines.extend(stacks_of(pid))
-        kill_all(started)  # what has a session of its own is in no group of ours
+        kill_all(started)  # descendants with sessions of their own are not in its group
         if over.is_set():
-            return  # its number may be another's by now
+            return  # its number may belong to another process by now
         signal_group(child.pid, signal.SIGKILL)
 
     timer = threading.Timer(seconds, stop)
@@ -96,7 +96,7 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
         timer.join()
     code = ended.code
     if wrapper and code - _BY_SIGNAL in signal.valid_signals():
-        code = _BY_SIGNAL - code  # so a wrapper passes on that its program was killed
+        code = _BY_SIGNAL - code  # a wrapper reports a killed program as 128 + signal
     return TimedRun(code, ended.seconds, tuple(lines), late.is_set())
 
 
@@ -104,7 +104,7 @@ _BY_SIGNAL = 128
 
 
 def stacks_of(pid: int) -> list[str]:
-    """Where the threads of a program are, by a debugger, or else by what the kernel tells."""
+    """Return the stacks of a program's threads from a debugger, or else from the kernel."""
     for program, *words in _DEBUGGERS:
         found = shutil.which(program)
         if found:
@@ -113,22 +113,22 @@ def stacks_of(pid: int) -> list[str]:
                 done = subprocess.run(
                     argv, capture_output=True, text=True, errors="replace", check=False, timeout=30
                 )
-                told = [line for line in done.stdout.splitlines() if line.startswith(_STACK)]
-                if told:
-                    return told
+                stacks = [line for line in done.stdout.splitlines() if line.startswith(_STACK)]
+                if stacks:
+                    return stacks
     return list(_waits_of(pid))
 
 
 _STACK = ("Thread", "TID", "#")
-"""How the lines of debuggers begin that are worth reading."""
+"""Prefixes of the useful lines in a debugger's output."""
 
 
 def _waits_of(pid: int) -> list[str]:
-    """In which function of the kernel each thread waits."""
-    told = []
+    """Return in which kernel function each thread waits."""
+    waits = []
     with contextlib.suppress(OSError):
         for thread in sorted(Path(f"/proc/{pid}/task").iterdir()):
             name = (thread / "comm").read_text(encoding="utf-8", errors="replace").strip()
             place = (thread / "wchan").read_text(encoding="utf-8").strip("0") or "no system call"
-            told.append(f"Thread {thread.name} ({name}) in {place}")
-    return told
+            waits.append(f"Thread {thread.name} ({name}) in {place}")
+    return waits

@@ -1,4 +1,4 @@
-"""The content of a directory as one digest, the same on every system."""
+"""The digest of a directory's content, the same on every system."""
 
 import os
 import stat
@@ -13,10 +13,9 @@ NOT_CONTENT = frozenset((".git", ".hg", ".svn", ".torchyard", "__pycache__"))
 
 
 def tree_digest(folder: str, leave_out: Collection[str] = ()) -> str:
-    """Digest names, executable bits, links and bytes, but no times.
+    """Return the digest of names, executable bits, links and bytes, without times.
 
-    The files of version control, of torchyard itself and Python's caches do not count, nor do those
-    left out.
+    Files of version control, of torchyard itself, Python's caches and `leave_out` do not count.
     """
     root = Path(folder)
     if not root.is_dir():

@@ -49,10 +49,7 @@ def admit(cell: Cell, config: Config, tables: Tables) -> Admission:
 
 
 def outside_product(scope: Sequence[str], config: Config) -> Absence | None:
-    """Return why the product of the dimensions lacks a cell, or all cells that begin with a scope.
-
-    None if it has it.
-    """
+    """Return why the product of the dimensions has no cell that begins with `scope`, or None."""
     matrix = config.matrix
     for field, (dimension, value) in enumerate(
         zip(config.project.recipe.dimensions, scope, strict=False)

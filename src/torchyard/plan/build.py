@@ -1,4 +1,4 @@
-"""Cells → jobs, each with its inputs and its fingerprint."""
+"""Make the jobs of the planned cells, each with its inputs and its fingerprint."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -81,7 +81,7 @@ class _Builder:
         self._add_scoped(Stage.CHECK, cell, [package], form)
         tried = [package]
         if self.tables.formats[form].split and Stage.SMOKE not in self.config.steps:
-            # What it needs of the same build is in other packages, which it makes for itself.
+            # It also needs other packages of the same build, which the smoke job makes itself.
             tried = [*made_from, package]
         self._add_scoped(Stage.SMOKE, cell, tried, form)
 

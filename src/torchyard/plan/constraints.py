@@ -1,4 +1,4 @@
-"""What the tables allow, whatever the rules of a matrix want."""
+"""What the tables allow, whatever a matrix asks for."""
 
 from torchyard.model.config import Config
 from torchyard.model.recipe import Dimension
@@ -12,7 +12,7 @@ Head = tuple[str, str, str]
 
 
 def impossible(head: Head, config: Config, tables: Tables) -> str | None:
-    """Say why nothing can be built for a block, if so."""
+    """Return why nothing can be built for a block, or None."""
     platform, compute, variant = head
     if platform not in tables.compute[compute].platforms:
         return f"{compute} is not made for {platform}"
@@ -23,7 +23,7 @@ def impossible(head: Head, config: Config, tables: Tables) -> str | None:
 
 
 def unreleased(head: Head, config: Config, tables: Tables) -> str | None:
-    """Say why packages that follow a torch release's pins can't be built for a block, if so."""
+    """Return why packages with a torch release's pins can't be built for a block, or None."""
     _, compute, variant = head
     if not tables.compute[compute].pinned:
         return None
@@ -35,14 +35,14 @@ def unreleased(head: Head, config: Config, tables: Tables) -> str | None:
 
 
 def release_of(config: Config, variant: str) -> str | None:
-    """The torch release whose pins count: the project's own, or the one it is compiled against."""
+    """Return the torch release whose pins apply: the project's own, or the one it builds with."""
     if config.project.recipe.variant is Dimension.TORCH:
         return variant.removeprefix(TORCH_PREFIX)
     return config.project.release
 
 
 def is_release_bound(config: Config, head: Head) -> bool:
-    """Whether packages of a block end in a channel that takes only what another one proved."""
+    """Return whether packages of a block go to a channel that another one promotes from."""
     promoted = {channel.promote_from for channel in config.channels.values()}
     for channel in config.channels.values():
         if channel.name in promoted and channel.promote_from is None:

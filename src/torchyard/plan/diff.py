@@ -1,4 +1,4 @@
-"""Two plans compared: which packages appear, vanish or are rebuilt, and what caused it."""
+"""Compare two plans: which packages appear, vanish or are rebuilt, and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from torchyard.plan.settings import SettingSource
 
 
 class Cause(NamedTuple):
-    """A difference between two configurations, and the line that makes it."""
+    """A difference between two configurations, and the line that causes it."""
 
     what: str
     origin: str
 
 
 class PackageChange(NamedTuple):
-    """What happens to one package."""
+    """One package that differs between two plans."""
 
     identifier: str
     cell: Cell
@@ -30,7 +30,7 @@ class PackageChange(NamedTuple):
 
 
 class PlanDiff(NamedTuple):
-    """What becomes of all packages when one plan follows another."""
+    """What happens to all packages when one plan replaces another."""
 
     appeared: tuple[PackageChange, ...]
     vanished: tuple[PackageChange, ...]
@@ -40,7 +40,7 @@ class PlanDiff(NamedTuple):
 
 
 class _Words(NamedTuple):
-    """How to tell of a package that only one of the plans has."""
+    """Phrases for a package that only one of the plans has."""
 
     value: str
     inclusion: str
@@ -53,9 +53,9 @@ _NEW = _Words("{} gained `{}`", "included", "no longer left out", "newly selecte
 
 
 def diff_plans(old: Plan, new: Plan) -> PlanDiff:
-    """Compare the packages of two plans by their place in the matrix.
+    """Compare the packages of two plans by their cells.
 
-    A new version makes the same packages anew; another name makes other packages.
+    A new version rebuilds the same packages; another project name makes other packages.
     """
     renamed = old.config.project.name != new.config.project.name
     before = dict.fromkeys(old.cells())
@@ -87,7 +87,7 @@ def diff_plans(old: Plan, new: Plan) -> PlanDiff:
 
 
 def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Cause:
-    """Find the line because of which only one of two plans has a cell."""
+    """Return the line because of which only one of two plans has a cell."""
     names = having.config.project.name, lacking.config.project.name
     if names[0] != names[1]:
         return Cause(f"the name is `{names[0]}`", str(having.config.origin("project.name")))
@@ -110,7 +110,7 @@ def _why_only_in(having: Plan, lacking: Plan, cell: Cell, words: _Words) -> Caus
 
 
 def _row_only_in(having: Config, lacking: Config, cell: Cell) -> tuple[str, Origin] | None:
-    """The row of a couple that admits a cell in one config and has no like in the other."""
+    """Return the row of a couple that admits a cell in only one of the configs, or None."""
     if all(couple.admits(cell) for couple in lacking.matrix.couples):
         return None
     for index, couple in enumerate(having.matrix.couples):
@@ -123,7 +123,7 @@ def _row_only_in(having: Config, lacking: Config, cell: Cell) -> tuple[str, Orig
 
 
 class FingerprintDiff:
-    """Why a job's fingerprint changed: its own settings, or those of a job it is made from."""
+    """Why fingerprints differ: a job's own settings, or those of a job that it is made from."""
 
     def __init__(self, old: Plan, new: Plan) -> None:
         self.old = old
@@ -140,12 +140,12 @@ class FingerprintDiff:
         )
 
     def cell_causes(self, cell: Cell) -> tuple[Cause, ...]:
-        """Why a package is made or proved anew."""
+        """Return why a package is rebuilt or tested again."""
         found = (cause for stage in CELL_STAGES for cause in self.causes(stage, tuple(cell)))
         return tuple(dict.fromkeys(found))
 
     def causes(self, stage: Stage, scope: Scope) -> tuple[Cause, ...]:
-        """All root causes, nearest to the source first; none if nothing changed."""
+        """Return all root causes, nearest to the source first; empty if nothing changed."""
         key = (stage, scope)
         if key not in self._known:
             self._known[key] = tuple(dict.fromkeys(self._search(stage, scope)))
@@ -170,7 +170,7 @@ class FingerprintDiff:
         yield from self._own(old, new)
 
     def _only_one_has(self, stage: Stage, scope: Scope) -> Cause:
-        """Blame a job that comes or goes on the first of the cells that it comes or goes with."""
+        """Return why only one plan has a job: the cause of the first cell that it serves."""
         having, lacking, words = self.new, self.old, _NEW
         if having.get(stage, scope) is None:
             having, lacking, words = self.old, self.new, _GONE
@@ -180,7 +180,7 @@ class FingerprintDiff:
         return _why_only_in(having, lacking, next(cells), words)
 
     def _other_subset(self, name: str) -> Cause | None:
-        """Whether a channel receives another subset than it used to."""
+        """Return the cause if a channel receives another subset than before, or None."""
         old, new = self.old.config.channels[name].subset, self.new.config.channels[name].subset
         what = f"channel.{name} subset: {old or 'everything'} → {new or 'everything'}"
         side = self.new if new else self.old
@@ -189,7 +189,7 @@ class FingerprintDiff:
         )
 
     def _other_channel(self, name: str, having: Plan, lacking: Plan) -> Cause:
-        """Why only one plan publishes to a channel: the other has none, or promotes to it."""
+        """Return why only one plan publishes to a channel: the other lacks or promotes it."""
         other = lacking.config.channels.get(name)
         if other is not None and other.promote_from:
             origin = lacking.config.origin(f"channel.{name}.promote_from")
@@ -197,7 +197,7 @@ class FingerprintDiff:
         return Cause(f"channel.{name}", str(having.config.origin(f"channel.{name}")))
 
     def _own(self, old: Job, new: Job) -> Iterator[Cause]:
-        """What a job's own settings do to its fingerprint."""
+        """Yield the differences in a job's own settings."""
         recipes = self.old.config.project.recipe, self.new.config.project.recipe
         if recipes[0].name != recipes[1].name:
             what = f"recipe: {recipes[0].name} → {recipes[1].name}"
@@ -205,14 +205,14 @@ class FingerprintDiff:
         was, now = old.settings.history, new.settings.history
         for name in dict.fromkeys((*was, *now)):
             before, after = was.get(name, ()), now.get(name, ())
-            texts = [said[-1].text if said else "unset" for said in (before, after)]
+            texts = [sources[-1].text if sources else "unset" for sources in (before, after)]
             if texts[0] != texts[1]:
                 what = f"{new.stage} {name}: {texts[0]} → {texts[1]}"
-                yield Cause(what, str(_to_blame(before, after)))
+                yield Cause(what, str(_changed_line(before, after)))
 
 
-def _to_blame(before: Sequence[SettingSource], after: Sequence[SettingSource]) -> Origin:
-    """The line that says something new; if there is none, the one that says it no longer."""
-    gained = [said for said in after if said.text not in {old.text for old in before}]
-    lost = [said for said in before if said.text not in {new.text for new in after}]
+def _changed_line(before: Sequence[SettingSource], after: Sequence[SettingSource]) -> Origin:
+    """Return the line that sets a new value, or else the line whose value is gone."""
+    gained = [source for source in after if source.text not in {old.text for old in before}]
+    lost = [source for source in before if source.text not in {new.text for new in after}]
     return (gained or lost or [*after, *before])[-1].origin

@@ -1,4 +1,4 @@
-"""How long a plan takes and how much it wants, as far as `[requirements]` say."""
+"""Time, memory and disk of a plan, as far as `[requirements]` give them."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from torchyard.plan.graph import Plan
 
 
 class Estimate(NamedTuple):
-    """Sums and maxima over the jobs whose needs are known; `timed` is how many have a time."""
+    """Sums and maxima over the jobs with known needs; `timed` is how many have a time."""
 
     jobs: int
     timed: int
@@ -17,7 +17,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Add up a plan. The longest path is how long it takes on machines without number."""
+    """Add up a plan. The longest path is its duration with unlimited machines."""
     timed = total = memory = disk = 0
     ends: list[int] = []
     for job in plan.jobs:

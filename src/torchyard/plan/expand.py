@@ -1,4 +1,4 @@
-"""The matrix → the cells that should exist, and why the others don't."""
+"""Expand a matrix into the cells that are planned, and those that are left out."""
 
 from collections import Counter
 from collections.abc import Iterator

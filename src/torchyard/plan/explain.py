@@ -1,4 +1,4 @@
-"""Why a cell or a job exists or does not, and what its fingerprint is made of."""
+"""Explain why a cell or job exists or not, and what its fingerprint covers."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -19,7 +19,7 @@ _PLAN = Origin("plan")
 
 
 class Ingredient(NamedTuple):
-    """One thing that a cell or a fingerprint depends on, and who said it."""
+    """One thing that a cell or a fingerprint depends on, and where it comes from."""
 
     name: str
     value: str
@@ -27,7 +27,7 @@ class Ingredient(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """All there is to say about a cell or a job: why it is absent, or how it comes to be."""
+    """Why a cell or job is absent, or the rules and jobs that make it."""
 
     identifier: Identifier
     absences: tuple[Absence, ...]
@@ -38,7 +38,7 @@ class Explanation(NamedTuple):
 
 
 def explain(plan: Plan, identifier: Identifier) -> Explanation:
-    """Tell the story of a cell or a job, planned or not."""
+    """Explain a cell or a job, planned or not."""
     if identifier.label != plan.label:
         msg = f"`{identifier}` is about {identifier.label}, but this file makes {plan.label}"
         raise SelectionError(msg, hint=did_you_mean(identifier.label, [plan.label]))
@@ -84,7 +84,7 @@ def _explain_publish(plan: Plan, identifier: Identifier) -> Explanation:
 
 
 def _check_values(plan: Plan, scope: Scope) -> None:
-    """Complain of a value that means nothing, as opposed to one that is not in the matrix."""
+    """Raise SelectionError for a value that no table has; one outside the matrix is fine."""
     for (dimension, known), value in zip(
         plan.tables.known(plan.config.project.recipe).items(), scope, strict=False
     ):
@@ -94,7 +94,7 @@ def _check_values(plan: Plan, scope: Scope) -> None:
 
 
 def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
-    """Why there is no such job: the verdicts on all cells that it would be for."""
+    """Yield why there is no such job: why each cell that it would serve is absent."""
     if plan.get(stage, scope) is not None:
         return
     recipe = plan.config.project.recipe
@@ -111,7 +111,7 @@ def _absences(plan: Plan, stage: Stage, scope: Scope) -> Iterator[Absence]:
 
 
 def _cells_under(plan: Plan, scope: Scope) -> Iterator[Cell]:
-    """The cells that a job of this scope would be shared by."""
+    """Yield the cells that would share a job of this scope."""
     platform, compute, variant, *rest = scope
     packages = plan.config.matrix.values[-1]
     pairs = [p for p in plan.expansion.pairs if p[1] in packages and (not rest or p[0] in rest)]
@@ -120,7 +120,7 @@ def _cells_under(plan: Plan, scope: Scope) -> Iterator[Cell]:
 
 
 def _admission(config: Config, cell: Cell) -> Iterator[Ingredient]:
-    """The lines of the file that admit a cell."""
+    """Yield the lines of the file that admit a cell."""
     for rule in config.matrix.include:
         if rule.matches(cell):
             yield Ingredient("included", rule.reason, rule.origin)
@@ -133,7 +133,7 @@ def _admission(config: Config, cell: Cell) -> Iterator[Ingredient]:
 
 
 def value_origin(config: Config, field: int, value: str) -> Origin | None:
-    """The line that lists a value of a field, if the matrix itself does."""
+    """Return the line of the matrix that lists a value of a field, or None."""
     dimension = config.project.recipe.dimensions[field]
     for index, couple in enumerate(config.matrix.couples):
         for row, values in enumerate(couple.rows):
@@ -152,14 +152,14 @@ def _jobs_of(plan: Plan, cell: Cell) -> list[Job]:
 
 
 def ingredients(plan: Plan, job: Job) -> Iterator[Ingredient]:
-    """Everything that a job's fingerprint is made of, in words."""
+    """Yield everything that a job's fingerprint covers, as text."""
     recipe = plan.config.project.recipe
     revision = f"{job.stage}, revision {recipe.revision(job.stage)}"
     yield Ingredient("stage", revision, Origin("torchyard"))
     yield Ingredient("scope", job.path or "everything", _PLAN)
     yield Ingredient("recipe", recipe.name, plan.config.origin("project.recipe"))
-    for name, said in job.settings.history.items():
-        yield Ingredient(name, said[-1].text, said[-1].origin)
+    for name, sources in job.settings.history.items():
+        yield Ingredient(name, sources[-1].text, sources[-1].origin)
     for number in job.inputs:
         source = plan.jobs[number]
         yield Ingredient("input", source.fingerprint, Origin(source.identifier))

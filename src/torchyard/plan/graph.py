@@ -17,11 +17,11 @@ from torchyard.plan.settings import Settings
 from torchyard.plan.unused_rules import warnings
 
 _COMPARED = 300
-"""Up to so many jobs it takes no time to look for the one that was meant."""
+"""Suggest a similar job only among so many: comparing more takes too long."""
 
 
 class Job(NamedTuple):
-    """One node of a plan, spelt out."""
+    """One node of a plan."""
 
     number: int
     stage: Stage
@@ -37,12 +37,12 @@ class Job(NamedTuple):
 
     @property
     def key(self) -> tuple[Stage, Scope]:
-        """What a job has in common with its like in another plan."""
+        """The stage and scope, which identify the same job in another plan."""
         return self.stage, self.scope
 
 
 class Plan:
-    """An immutable graph of jobs, in an order in which each stands behind its inputs."""
+    """An immutable graph of jobs, sorted so that each comes after its inputs."""
 
     def __init__(
         self, expansion: Expansion, jobs: Iterable[Job], *, subset: str | None, partial: bool
@@ -63,7 +63,7 @@ class Plan:
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
-        """Things in the file that do nothing."""
+        """Rules and values of the file without effect."""
         return tuple(warnings(self.expansion))
 
     @property
@@ -71,11 +71,11 @@ class Plan:
         return self.config.project.label
 
     def cells(self) -> Iterator[Cell]:
-        """Every package that should exist, in the order of the file."""
+        """Return the cell of every package, in the order of the file."""
         return (Cell(*job.scope) for job in self.jobs if job.stage is Stage.PACKAGE)
 
     def absent(self) -> Sequence[AbsentCell]:
-        """What rules and tables leave out of this plan; nothing if it is a selected part."""
+        """Return the cells that rules and tables leave out; none for a selected part of a plan."""
         if self.partial:
             return ()
         if self.subset is None:
@@ -134,10 +134,10 @@ class Plan:
 
     @cached_property
     def _made_from(self) -> Counter[Scope]:
-        """How many packages lie under each scope: everything, a block, a block's Python."""
+        """The number of packages below each scope: everything, a block, a block's Python."""
         depths = sorted(set(DEPTH.values()))
         return Counter(cell[:depth] for cell in self.cells() for depth in depths)
 
     def packages_of(self, job: Job) -> int:
-        """How many packages are made from a job's result."""
+        """Return how many packages are made from a job's result."""
         return self._made_from[() if job.stage is Stage.PUBLISH else job.scope]

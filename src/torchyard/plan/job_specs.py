@@ -1,4 +1,4 @@
-"""Jobs of a plan → orders that can be carried out without it."""
+"""Job specifications, which can be run without the plan they come from."""
 
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
@@ -6,9 +6,9 @@ from torchyard.plan.graph import Job, Plan
 
 
 def make_job_spec(plan: Plan, job: Job) -> JobSpec:
-    """Spell out a job and all that it is made from.
+    """Return the specification of a job and of all that it is made from.
 
-    A publish job stands on the whole plan; it names its inputs, which the store knows.
+    That of a publish job has the job alone: it only names its inputs, which are in the store.
     """
     jobs = [job] if job.stage is Stage.PUBLISH else plan.with_inputs([job.number])
     return JobSpec(

@@ -1,4 +1,4 @@
-"""Choosing cells: subsets by name, others by glob."""
+"""Select cells of a matrix: subsets by name, others by glob."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -14,11 +14,11 @@ _SEE = "`torchyard plan --identifiers` lists what there is"
 
 
 class PlanSelection(NamedTuple):
-    """What the command line asks for.
+    """The part of a plan that is asked for.
 
     A selector is a glob over identifiers. With a `:` it is about jobs, otherwise about cells; one
-    without a `/` is compared with each value of a cell, so that `cu130` and `cp31*` do as well.
-    What any `select` finds is taken, less what any `skip` finds; a subset limits both.
+    without a `/` is compared with each value of a cell, so that `cu130` and `cp31*` work, too.
+    Several `select` are a union, less all that some `skip` matches; a subset limits both.
     """
 
     subset: str | None = None
@@ -31,7 +31,7 @@ class PlanSelection(NamedTuple):
 
     @property
     def narrows_cells(self) -> bool:
-        """Whether only a part of the cells is wanted, which is nothing to publish."""
+        """Whether only a part of the cells is wanted; such a plan is not published."""
         return bool(self.select and not self.selects_jobs) or not all(map(names_jobs, self.skip))
 
 
@@ -43,7 +43,7 @@ def names_jobs(selector: str) -> bool:
 
 
 def cell_matches(cell: Cell, label: str, selector: str) -> bool:
-    """Whether a selector means a cell: by its identifier, one of its values, or `cu130-mkl`."""
+    """Return whether a selector matches a cell's identifier, one of its values, or `cu130-mkl`."""
     if "/" in selector:
         return matches(f"{label}/{cell.path}", selector)
     return any(matches(word, selector) for word in (*cell, f"{cell.compute}-{cell.variant}"))

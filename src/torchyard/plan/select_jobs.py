@@ -1,4 +1,4 @@
-"""Choosing jobs of a plan by glob."""
+"""Select jobs of a plan by glob."""
 
 from torchyard.errors import SelectionError
 from torchyard.model.identifier import Cell
@@ -10,7 +10,10 @@ from torchyard.plan.select import PlanSelection, cell_matches, names_jobs
 
 
 def select_jobs(plan: Plan, selection: PlanSelection) -> Plan:
-    """Apply the selectors that name jobs; what they need comes along, what needs them goes."""
+    """Apply the selectors that name jobs.
+
+    Inputs of selected jobs are kept, and jobs that need a skipped one are dropped.
+    """
     unwanted = [selector for selector in selection.skip if names_jobs(selector)]
     if not selection.selects_jobs and not unwanted:
         return plan
@@ -19,7 +22,7 @@ def select_jobs(plan: Plan, selection: PlanSelection) -> Plan:
     kept: list[int] = []
     for job in plan.jobs:
         skipped = [selector for selector in unwanted if matches(job.identifier, selector)]
-        chosen = [selector for selector in selection.select if _means(selector, job, plan)]
+        chosen = [selector for selector in selection.select if _matches(selector, job, plan)]
         found.update(skipped, chosen)
         if skipped or gone.intersection(job.inputs):
             gone.add(job.number)
@@ -28,20 +31,20 @@ def select_jobs(plan: Plan, selection: PlanSelection) -> Plan:
     asked = (*selection.select, *unwanted) if selection.selects_jobs else unwanted
     for selector in asked:
         if selector not in found:
-            _complain(selector)
+            _raise_unmatched(selector)
     if not kept:
         msg = "the selection is empty: no job is left"
         raise SelectionError(msg, hint="`torchyard plan --jobs` lists the jobs")
     return plan.keep(kept)
 
 
-def _means(selector: str, job: Job, plan: Plan) -> bool:
+def _matches(selector: str, job: Job, plan: Plan) -> bool:
     if names_jobs(selector):
         return matches(job.identifier, selector)
     return job.stage in CELL_STAGES and cell_matches(Cell(*job.scope), plan.label, selector)
 
 
-def _complain(selector: str) -> None:
+def _raise_unmatched(selector: str) -> None:
     msg = f"`{selector}` matches no job"
     stage = selector.partition(":")[0]
     stages = [known.value for known in Stage]

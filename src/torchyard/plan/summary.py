@@ -1,4 +1,4 @@
-"""A plan in numbers."""
+"""Counts of a plan's packages, jobs and rules."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -23,12 +23,12 @@ class Summary(NamedTuple):
 
     @property
     def saved(self) -> int:
-        """How many compilations fewer than one for each package."""
+        """Compilations saved, compared with one for each package."""
         return max(0, self.total - self.compilations)
 
 
 class RuleCount(NamedTuple):
-    """How many cells one rule or table leaves out or takes in."""
+    """How many cells one rule or table leaves out or adds."""
 
     reason: str
     origin: Origin
@@ -36,14 +36,14 @@ class RuleCount(NamedTuple):
 
 
 def exclusions(plan: Plan) -> list[RuleCount]:
-    """What leaves cells out of a plan, in the order of the file, tables last."""
+    """Return the rules and tables that leave cells out, in the order of the file, tables last."""
     counts = Counter(absent.absence for absent in plan.absent())
     rules = [RuleCount(absence.reason, absence.origin, n) for absence, n in counts.items()]
     return sorted(rules, key=lambda rule: (rule.origin is TABLES, rule.origin.line))
 
 
 def inclusions(plan: Plan) -> list[RuleCount]:
-    """What takes cells in beyond the product; like exclusions, told of whole plans."""
+    """Return the inclusions that add cells to the product; none for a part of a plan."""
     if plan.partial or plan.subset:
         return []
     return [

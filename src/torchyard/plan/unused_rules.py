@@ -1,4 +1,4 @@
-"""Things in a file that do nothing, and so are probably not meant."""
+"""Rules and values of a file that have no effect, and are probably mistakes."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from torchyard.plan.select import PlanSelection, matching_cells
 
 
 def warnings(expansion: Expansion) -> Iterator[str]:
-    """Tell of rules without effect and values without cells."""
+    """Yield a warning for each rule without effect and each value without cells."""
     config = expansion.config
     for rule in config.matrix.exclude:
         if not expansion.effect(rule):
@@ -24,10 +24,10 @@ def warnings(expansion: Expansion) -> Iterator[str]:
             matching_cells(expansion, PlanSelection(name))
         except SelectionError:
             yield f"the subset `{name}` has no cell ({config.origin(f'subset.{name}')})"
-    yield from _idle_values(expansion)
+    yield from _unused_values(expansion)
 
 
-def _idle_values(expansion: Expansion) -> Iterator[str]:
+def _unused_values(expansion: Expansion) -> Iterator[str]:
     for field, dimension in enumerate(expansion.config.project.recipe.dimensions):
         seen = {cell[field] for cell in expansion.cells}
         for value in expansion.values[field]:

@@ -1,6 +1,6 @@
-"""Who is working on which job, so that others do something else meanwhile.
+"""Claims: which process works on which job, so that others choose another one.
 
-Claims save work, they protect nothing: a job that is done twice has one result all the same.
+Claims only save work: a job that is run twice still has one result.
 """
 
 import os
@@ -20,14 +20,14 @@ from torchyard.store.keys import claim_key
 from torchyard.store.objects import Objects
 
 BEAT = 10.0
-"""Seconds between two signs of life of a claim."""
+"""Seconds between two heartbeats of a claim."""
 
 DEAD = 60.0
-"""Seconds after which a claim that gave none is anybody's."""
+"""Seconds without a heartbeat after which a claim may be taken over."""
 
 
 class Owner(Value, kw_only=True):
-    """Who holds a claim. `name` makes it unique, `beat` makes each writing of it different."""
+    """The holder of a claim. `name` is unique, `beat` changes with every heartbeat."""
 
     name: str
     host: str
@@ -37,14 +37,14 @@ class Owner(Value, kw_only=True):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process is known to have ended: only of our own system can one tell."""
+        """Whether the process has ended, as far as it ran on this system."""
         if self.host != platform.node() or not is_local_birth(self.born):
             return False
         return not (is_running(self.pid) and is_same_process(self.pid, self.born))
 
 
 class Claim:
-    """This process's claim on one job, kept alive until it is released."""
+    """This process's claim on one job, with heartbeats until it is released."""
 
     def __init__(self, objects: Objects, fingerprint: str) -> None:
         self._objects = objects
@@ -57,7 +57,7 @@ class Claim:
         self._thread = threading.Thread(target=self._keep, daemon=True)
 
     def take(self) -> Owner | None:
-        """Claim the job; if somebody has it, tell who."""
+        """Claim the job; return the present holder if there is one."""
         while not self._objects.create(self._key, msgspec.json.encode(self._owner)):
             holder = read_owner(self._objects, self._key)
             if holder is not None and not holder.is_gone:
@@ -71,14 +71,14 @@ class Claim:
         while not self._released.wait(BEAT):
             beat += 1
             mine = msgspec.structs.replace(self._owner, beat=beat)
-            with suppress(ElsewhereError):  # the next beat may come through
+            with suppress(ElsewhereError):  # the next heartbeat may succeed
                 self._objects.write(self._key, msgspec.json.encode(mine))
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the job up, if it is still ours to give; without a beat the claim ends anyway."""
+        """Release the claim, unless another process has taken it over."""
         self._released.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -94,14 +94,14 @@ def read_owner(objects: Objects, key: str) -> Owner | None:
 
 
 class ClaimMonitor:
-    """How long others' claims have given no sign of life, by this machine's steady clock."""
+    """Tracks heartbeats of other processes' claims by this machine's monotonic clock."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._seen: dict[str, tuple[Owner, float]] = {}
 
     def holder(self, fingerprint: str) -> Owner | None:
-        """Who works on a job; the claim of somebody who is gone is taken away."""
+        """Return the holder of a claim; remove the claim if the holder is dead."""
         key = claim_key(fingerprint)
         owner = read_owner(self._objects, key)
         if owner is None:

@@ -1,4 +1,4 @@
-"""Removing what nobody needs: garbage collection."""
+"""Garbage collection."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -15,14 +15,14 @@ from torchyard.store.pins import pinned_fingerprints
 from torchyard.store.store import Store
 
 _ABANDONED = timedelta(days=1)
-"""Whoever claimed a job, and has said nothing for so long, is probably gone."""
+"""A claim without a heartbeat for so long is probably abandoned."""
 
 
 T = TypeVar("T")
 
 
 class Garbage(NamedTuple):
-    """What a collection removes: results by identifier, objects and leftover files by name."""
+    """What a collection removes: results with their identifiers, blobs and unfinished files."""
 
     results: dict[str, str]
     blobs: dict[str, int]
@@ -37,12 +37,12 @@ class Garbage(NamedTuple):
 def remove_garbage(
     store: Store, reachable: Collection[str], grace: timedelta, *, dry_run: bool = False
 ) -> Garbage:
-    """Remove results that are neither reachable, pinned, published nor young, and lone blobs."""
+    """Remove results that are neither reachable, pinned, published nor young, and unused blobs."""
     sweep = GcLease(store.objects)
     with sweep as now:
         garbage = _find(store, {*reachable, *pinned_fingerprints(store)}, now - grace, sweep.beat)
         if not dry_run:
-            # A manifest goes before its blobs: what is left of a result is never half of it.
+            # Manifests are deleted before their blobs: no result is ever incomplete.
             for key in (*map(result_key, garbage.results), *garbage.blobs):
                 sweep.beat()
                 store.objects.delete([key])
@@ -54,7 +54,7 @@ def remove_garbage(
 
 
 def _drop_claims(store: Store, born: datetime) -> None:
-    """Remove claims on jobs that are done, and old ones that nobody keeps alive.
+    """Remove claims on jobs that are done, and old ones without a heartbeat.
 
     Old ones are watched for a while: they may look old only because a clock jumped.
     """
@@ -72,13 +72,13 @@ def _drop_claims(store: Store, born: datetime) -> None:
 
 
 def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], None]) -> Garbage:
-    """Everything that was last written before a moment and that nothing leads to."""
-    metas = list(_alive(store.objects.list(RESULTS), beat))
+    """Return everything that was last written before `born` and is not reachable."""
+    metas = list(_with_beat(store.objects.list(RESULTS), beat))
     listed = {key_name(meta.key) for meta in metas}
     old = {key_name(meta.key) for meta in _older(metas, born)}
     kept: set[str] = set()
     unwanted: dict[str, tuple[str, Iterable[str]]] = {}
-    for result in _alive(store.results(listed), beat):
+    for result in _with_beat(store.results(listed), beat):
         if result.order.task.stage is Stage.PUBLISH:
             wanted |= {result.fingerprint, *result.order.task.inputs}
         if result.fingerprint in old:
@@ -91,10 +91,10 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
             kept.update(blobs)
         else:
             results[name] = identifier
-    blobs_found = list(_older(_alive(store.objects.list(BLOBS), beat), born))
-    # Others may have written manifests while we looked, with blobs that are old.
-    newer = {key_name(meta.key) for meta in _alive(store.objects.list(RESULTS), beat)} - listed
-    for result in _alive(store.results(newer), beat):
+    blobs_found = list(_older(_with_beat(store.objects.list(BLOBS), beat), born))
+    # Manifests may have been written meanwhile that use old blobs.
+    newer = {key_name(meta.key) for meta in _with_beat(store.objects.list(RESULTS), beat)} - listed
+    for result in _with_beat(store.results(newer), beat):
         kept.update(result.blobs())
     return Garbage(
         results,
@@ -108,8 +108,8 @@ def _find(store: Store, wanted: set[str], born: datetime, beat: Callable[[], Non
     )
 
 
-def _alive(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:
-    """Pass things on; looking at all of a big store takes longer than a sweep may say nothing."""
+def _with_beat(found: Iterable[T], beat: Callable[[], None]) -> Iterator[T]:
+    """Yield all items, with a heartbeat before each: listing a large store takes long."""
     for one in found:
         beat()
         yield one

@@ -1,14 +1,15 @@
-"""How a garbage collection and writers keep out of each other's way, whatever clocks say.
+"""The protocol between garbage collections and writers, independent of wall clocks.
 
-A blob that a writer finds in the store may be garbage that is about to be removed. So:
+A blob that a writer finds in the store may be garbage that is about to be removed. So each side
+checks for the other:
 
-- a sweep announces itself, *then* reads all manifests, then deletes;
-- a writer writes its manifest, *then* looks for sweeps that began or went on since it started.
-  If there was none, any later sweep will read its manifest. If there was one, the writer sends
-  again what is gone, until the sweep has ended.
+- a collection writes its lease, *then* reads all manifests, then deletes;
+- a writer writes its manifest, *then* looks for leases that were written or renewed since it
+  started. If there is none, any later collection will read its manifest. If there is one, the
+  writer sends again what is gone, until the collection has ended.
 
-A sweep that was killed leaves its announcement behind. A living one keeps changing it, and the
-writer waits no longer than the steady clock of its own machine says that it should.
+A collection that was killed leaves its lease behind. A living one renews it, and the writer waits
+for it by the monotonic clock of its own machine.
 """
 
 import time
@@ -21,20 +22,20 @@ from torchyard.store.keys import SWEEPS
 from torchyard.store.objects import Objects
 
 BEAT = 5.0
-"""Seconds between two signs of life of a sweep."""
+"""Seconds between two renewals of a lease."""
 
 ASLEEP = 60.0
-"""Seconds after which a sweep that gave no sign of life, such as on a closed laptop, gives up."""
+"""A collection that did not renew its lease for so many seconds gives up (a suspended laptop)."""
 
 DEAD = 180.0
-"""Seconds after which others take it for dead: longer than it and its last request can last."""
+"""Seconds after which a lease expires: more than ASLEEP and the longest request together."""
 
 _ACTIVE = f"{SWEEPS}active/"
 _LAST = f"{SWEEPS}last"
 
 
 class GcLease:
-    """The announcement of a sweep, for as long as it goes on."""
+    """The lease of a running garbage collection."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -43,20 +44,20 @@ class GcLease:
         self._beaten = time.monotonic()
 
     def __enter__(self) -> datetime:
-        """Announce the sweep, and tell what time it is by the store's own clock."""
+        """Write the lease, and return the time by the store's own clock."""
         self._objects.write(_LAST, self._name.encode())
         self._write()
-        told = self._objects.head(_LAST)
-        if told is None:
-            msg = f"the store `{self._objects.url}` forgets what is written to it"
+        written = self._objects.head(_LAST)
+        if written is None:
+            msg = f"the store `{self._objects.url}` loses what is written to it"
             raise ElsewhereError(msg)
-        return told.modified
+        return written.modified
 
     def __exit__(self, *_: object) -> None:
         self._objects.delete([f"{_ACTIVE}{self._name}"])
 
     def beat(self) -> None:
-        """Say that the sweep lives; to be called before everything that it deletes."""
+        """Renew the lease if it is time to; to be called before every deletion."""
         self._stay_awake()
         if time.monotonic() - self._beaten > BEAT:
             self._write()
@@ -65,18 +66,18 @@ class GcLease:
     def _stay_awake(self) -> None:
         silent = time.monotonic() - self._beaten
         if silent > ASLEEP:
-            msg = f"this sweep stood still for {silent:.0f} s, and others may take it for dead"
+            msg = f"this collection stood still for {silent:.0f} s, so its lease may have expired"
             raise ElsewhereError(msg, hint="start it again")
 
     def _write(self) -> None:
         self._beats += 1
-        began = time.monotonic()  # a sign whose answer got lost counts from when it was given
+        began = time.monotonic()  # if the response is lost, the renewal counts from its sending
         self._objects.write(f"{_ACTIVE}{self._name}", f"{self._name} {self._beats}".encode())
         self._beaten = began
 
 
 class GcWatch:
-    """A writer's look-out for sweeps, from before its first blob on."""
+    """A writer's check for garbage collections, begun before its first blob."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
@@ -84,12 +85,12 @@ class GcWatch:
         self._before = self._look()
 
     def settle(self, heal: Callable[[], None]) -> None:
-        """Put back what sweeps removed, in the end when none can remove any more of it."""
+        """Call `heal` if collections may have removed blobs, and again when they have ended."""
         now = self._look()
         if now == self._before and not any(key.startswith(_ACTIVE) for key in now):
             return
         if self._alive():
-            heal()  # others may want the result before the sweep has ended
+            heal()  # others may need the result before the collection has ended
             while self._alive():
                 time.sleep(min(1.0, BEAT))
         heal()
@@ -102,7 +103,7 @@ class GcWatch:
         return seen
 
     def _alive(self) -> bool:
-        """Whether a sweep goes on; the announcements of dead ones are taken away."""
+        """Return whether a collection is running; remove expired leases."""
         active = [key for key in self._look() if key.startswith(_ACTIVE)]
         dead = [key for key in active if time.monotonic() - self._pulse[key][1] > DEAD]
         self._objects.delete(dead)

@@ -1,10 +1,10 @@
-"""How things are called in a store.
+"""The keys of a store.
 
 blobs/ab/ab12…             the bytes of a file, or of a part of one
 results/cd/cd34….json      a manifest: which blobs a job's result consists of
-pins/NAME.json             results that are kept whatever happens to plans
-claims/cd/cd34….json       somebody is working on this job just now
-sweeps/…                   a garbage collection is going on, or was
+pins/NAME.json             results that garbage collection keeps
+claims/cd/cd34….json       a process is working on this job
+sweeps/…                   the leases of garbage collections
 """
 
 BLOBS = "blobs/"
@@ -31,5 +31,5 @@ def pin_key(name: str) -> str:
 
 
 def key_name(key: str) -> str:
-    """The digest, fingerprint or name that a key was made of."""
+    """Return the digest, fingerprint or name in a key."""
     return key.rpartition("/")[2].removesuffix(".json")

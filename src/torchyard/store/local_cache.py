@@ -1,8 +1,7 @@
-"""Files of a store that stay on this machine, so that the next job need not fetch them.
+"""Files of a store that are cached on this machine, so that later jobs need not fetch them.
 
-Each is filed under the digest of its bytes, and compared with it whenever it is used. So nothing
-has to be in order here: what was changed, removed or written by half is fetched again. What was
-not used for the longest time goes first.
+Files are stored by digest, and hashed whenever they are used, so damage does no harm: what was
+changed, removed or half written is fetched again. The least recently used files are evicted first.
 """
 
 import os
@@ -22,7 +21,7 @@ _BLOCK = 4096
 
 
 class _Entry(NamedTuple):
-    """A file that is there: when it was used last, and what it takes of the disk."""
+    """A cached file: its last use, and its size on disk."""
 
     used: int
     size: int
@@ -30,10 +29,10 @@ class _Entry(NamedTuple):
 
 
 class LocalCache:
-    """The copies in a directory: up to so many bytes, and never more than is left free there."""
+    """Cached files in a directory: up to a limit, and never more than half of the free disk."""
 
     def __init__(self, folder: Path, limit: int, spare: int = 0) -> None:
-        """So many bytes at most; `spare` is what a job wants to find free."""
+        """`limit` is in bytes; `spare` is what a job needs to find free."""
         self._folder = folder
         self._limit = limit
         self._spare = spare
@@ -41,7 +40,7 @@ class LocalCache:
 
     @contextmanager
     def in_turn(self, fingerprint: str) -> Iterator[None]:
-        """Let one process after the other fetch a result: who comes second finds it here."""
+        """Lock a result, so that the second of two processes finds it cached."""
         lock = self._folder / f"{fingerprint}.lock"
         with locked(lock, wait=True):
             try:
@@ -50,7 +49,7 @@ class LocalCache:
                 lock.unlink(missing_ok=True)
 
     def expect(self, tree: Tree) -> None:
-        """Make room for what is missing of a tree; what is there of it is the last to go."""
+        """Make room for the missing files of a tree; its cached files are evicted last."""
         missing: dict[str, int] = {}
         for file in tree.files:
             try:
@@ -70,7 +69,7 @@ class LocalCache:
             self._remove(entries, used - room)
 
     def lay_out(self, digest: str, path: Path) -> bool:
-        """Write a file from its copy; False if there is none, or none that can be used."""
+        """Write a file from the cache; return False if it is missing or damaged there."""
         copy = self._path(digest)
         whole = sha256()
         try:
@@ -87,7 +86,7 @@ class LocalCache:
         return False
 
     def keep(self, digest: str, path: Path) -> None:
-        """Copy a file that was fetched; if that fails, it will be fetched again."""
+        """Add a file that was fetched; if that fails, it will be fetched again."""
         if not self._may_grow:
             return
         copy = self._path(digest)
@@ -102,7 +101,7 @@ class LocalCache:
                 part.unlink()
 
     def take(self, tree: Tree, folder: Path) -> None:
-        """Take the files of a result that was made here; its directory is not used any more."""
+        """Move the files of a result that was built here into the cache."""
         self.expect(tree)
         if not self._may_grow:
             return
@@ -115,11 +114,11 @@ class LocalCache:
 
     @property
     def size(self) -> int:
-        """What all of them take of the disk."""
+        """The bytes on disk of all cached files."""
         return sum(entry.size for entry in self._entries())
 
     def clear(self) -> None:
-        """Give all room back."""
+        """Remove all files."""
         self._may_grow = False
         entries = list(self._entries())
         self._remove(entries, sum(entry.size for entry in entries))
@@ -128,7 +127,7 @@ class LocalCache:
         return self._folder / digest[:2] / digest
 
     def _entries(self) -> Iterator[_Entry]:
-        """Everything that is there, also what writers left that were killed."""
+        """Yield all files, including those that killed writers left."""
         with suppress(OSError), os.scandir(self._folder) as folders:
             for folder in folders:
                 with suppress(OSError), os.scandir(folder) as files:
@@ -140,7 +139,7 @@ class LocalCache:
 
     @staticmethod
     def _remove(entries: list[_Entry], amount: int) -> None:
-        """Remove entries, from the first on, until an amount is free; others may do the same."""
+        """Remove entries in order until `amount` bytes are free; other processes may, too."""
         for entry in entries:
             if amount <= 0:
                 return

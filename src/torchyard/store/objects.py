@@ -1,4 +1,4 @@
-"""The one door to obstore: named objects, in a directory or a bucket.
+"""Named objects in a directory or a bucket; the only module that uses obstore.
 
 Results and blobs are never written twice with different bytes, so every operation can be repeated.
 """
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
     from obstore.store import S3Config
 
 SILENCE = 30.0
-"""Seconds without a byte of an answer after which a request counts as lost."""
+"""Seconds without a byte of a response after which a request counts as lost."""
 
 PATIENCE = 60.0
-"""Seconds after which a store that does nothing but fail is given up."""
+"""Seconds of failures after which a store is given up."""
 
 CHUNK = 1 << 20
 LOCK = ".lock"
 """The file in a directory that is locked while an object there is swapped."""
 
 LARGEST_COPY = 5 << 30
-"""Bytes of an object that S3 copies, or takes in one piece, at most."""
+"""The largest object that S3 copies, or accepts in one piece."""
 
 _PAGE = 1000
 _UPLOADS = 4
-"""Parts of one file on their way at a time: on a slow line, more would all seem lost."""
+"""Concurrent parts of one upload: on a slow line, more would all time out."""
 
 _FINAL = re.compile(r"status code: 40[1345]\b")
-"""How obstore says that a server refused, and would do so again."""
+"""Errors of obstore that a retry does not help."""
 
 _UNFINISHED = re.compile(r"#\d+$")
-"""How obstore calls a file until all of it is there."""
+"""The suffix of files that obstore has not finished writing."""
 
 Headers = Mapping[str, str]
-"""What a server says of an object to those who read it: `Content-Type`, `Cache-Control`."""
+"""HTTP headers of an object: `Content-Type`, `Cache-Control`."""
 
 NO_HEADERS: Headers = MappingProxyType({})
 
@@ -66,7 +66,7 @@ T = TypeVar("T")
 
 
 class ObjectMeta(NamedTuple):
-    """What a store says about an object without reading it."""
+    """The metadata of an object."""
 
     key: str
     size: int
@@ -74,8 +74,8 @@ class ObjectMeta(NamedTuple):
     tag: str
 
 
-class _Trial:
-    """How often, and since when, something has been tried in vain."""
+class _Attempts:
+    """The number of failed attempts, and the time of the first."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
@@ -86,7 +86,7 @@ class Objects:
     """The objects of one store."""
 
     def __init__(self, url: str, *, make: bool = True) -> None:
-        """Open a store; a directory that is not there is made, unless there has to be one."""
+        """Open a store; create a missing directory, unless `make` is false."""
         self.url = url
         self.folder = folder_of(url)
         self._is_down = False
@@ -108,14 +108,14 @@ class Objects:
         return LocalStore(folder)
 
     def _open_bucket(self, url: str) -> S3Store:
-        """Open a bucket; where the server is and who we are comes from AWS's own variables."""
+        """Open a bucket; server and credentials come from AWS's own variables."""
         if "@" in bucket_of(url):
-            msg = f"`{url}` holds a name or a password, which logs and results would tell"
-            raise UsageError(msg, hint="let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say it")
+            msg = f"`{url}` holds a name or a password, which logs and results would reveal"
+            raise UsageError(msg, hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead")
         try:
             return S3Store.from_url(
                 url,
-                config={"copy_if_not_exists": "header:if-none-match:*", **_identity()},
+                config={"copy_if_not_exists": "header:if-none-match:*", **_credentials()},
                 client_options={
                     "allow_http": True,
                     "connect_timeout": timedelta(seconds=5),
@@ -138,7 +138,7 @@ class Objects:
         return self._try(f"look for {key}", ask)
 
     def read(self, key: str) -> bytes | None:
-        """Read a small object whole; None if there is none."""
+        """Return the bytes of a small object, or None if there is none."""
 
         def ask() -> bytes | None:
             try:
@@ -149,12 +149,12 @@ class Objects:
         return self._try(f"read {key}", ask)
 
     def stream(self, key: str) -> Iterator[bytes]:
-        """Read an object piece by piece; FileNotFoundError if there is none.
+        """Yield an object in pieces; raise FileNotFoundError if there is none.
 
-        A stream that breaks off goes on behind its last byte.
+        An interrupted stream resumes after its last byte.
         """
         at, size = 0, -1
-        trial = _Trial()
+        trial = _Attempts()
         while at != size:
             try:
                 options: obstore.GetOptions = {"range": {"offset": at}} if at else {}
@@ -172,7 +172,7 @@ class Objects:
                 return
 
     def read_tagged(self, key: str) -> tuple[bytes, str] | None:
-        """Read a small object, and the tag that it can be swapped by."""
+        """Return the bytes of a small object and its tag, or None."""
         if self.folder is not None:
             data = self.read(key)
             return None if data is None else (data, tag_of(data))
@@ -187,16 +187,16 @@ class Objects:
         return self._try(f"read {key}", ask)
 
     def tag(self, key: str) -> str | None:
-        """The tag that an object can be swapped by; None if there is none."""
+        """Return the tag of an object, or None if there is none."""
         if self.folder is not None:
             return self._try(f"read {key}", partial(file_tag, self.folder / key))
         meta = self.head(key)
         return None if meta is None else meta.tag
 
     def create(self, key: str, data: bytes | Path, headers: Headers = NO_HEADERS) -> bool:
-        """Write an object if there is none of that name; tell whether it is ours.
+        """Write an object if there is none of that name; return whether it is ours.
 
-        A writer whose answer got lost finds its own bytes there when it tries again.
+        A writer whose response got lost finds its own bytes when it retries.
         """
 
         def ask() -> bool:
@@ -206,16 +206,16 @@ class Objects:
                 )
             except (AlreadyExistsError, FileExistsError):
                 if self.head(key) is None:
-                    raise  # another one failed, or what was there is deleted: once more
+                    raise  # another writer failed, or the object was deleted: retry
                 return isinstance(data, bytes) and self.read(key) == data
             return True
 
         return self._try(f"create {key}", ask)
 
     def swap(self, key: str, data: bytes, tag: str | None, headers: Headers = NO_HEADERS) -> bool:
-        """Write an object over the one with this tag, or where none is; tell whether it worked.
+        """Replace the object with this tag, or create it if None; return whether that succeeded.
 
-        Of two that try, one fails. As with `create`, a writer whose answer got lost has its way.
+        Of two concurrent swaps one fails. As with `create`, a lost response does no harm.
         """
         if tag is None:
             return self.create(key, data, headers)
@@ -247,9 +247,9 @@ class Objects:
     def write(
         self, key: str, data: bytes | Path | Iterable[bytes], headers: Headers = NO_HEADERS
     ) -> None:
-        """Write an object, over an older one of the same name if there is one.
+        """Write or overwrite an object.
 
-        Pieces are asked for anew when it is tried again; if they end in an error, nothing is there.
+        A retry iterates over the pieces again; if they raise an error, nothing is written.
         """
 
         def ask() -> None:
@@ -264,9 +264,9 @@ class Objects:
         self._try(f"write {key}", ask)
 
     def rename(self, key: str, to: str) -> bool:
-        """Give an object a name that no other has; tell whether it worked. The old name is gone.
+        """Rename an object to an unused name; return whether that succeeded.
 
-        It does not, either, if there is no such object: somebody else may have renamed it.
+        It does not if there is no such object: another process may have renamed it.
         """
 
         def ask() -> bool:
@@ -281,7 +281,7 @@ class Objects:
         return done
 
     def copy(self, key: str, source: "Objects") -> bool:
-        """Let a server copy an object of another store; False if it has not both of them."""
+        """Copy an object of another store on the server; return False if in another bucket."""
         bucket = bucket_of(self.url)
         if self.folder is not None or source.folder is not None:
             return False
@@ -296,16 +296,16 @@ class Objects:
         return True
 
     def _attributes(self, headers: Headers) -> "obstore.Attributes | None":
-        """What a bucket is to say with an object; a directory can't say anything."""
+        """Return the attributes for a bucket; a directory has none."""
         return dict(headers) if headers and self.folder is None else None
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
-        """Every object below a prefix. A listing that breaks off goes on behind its last name.
+        """Yield every object below a prefix. An interrupted listing resumes after its last name.
 
-        Buckets list in order; a directory does not, but does not break off either.
+        Buckets list in order; a directory does not, but is not interrupted either.
         """
         last: str | None = None
-        trial = _Trial()
+        trial = _Attempts()
         while True:
             try:
                 for page in obstore.list(self._store, prefix, offset=last, chunk_size=_PAGE):
@@ -319,7 +319,7 @@ class Objects:
                 return
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are not there are no concern."""
+        """Remove objects; missing ones are no error."""
         for key in keys:
 
             def ask(key: str = key) -> None:
@@ -329,17 +329,17 @@ class Objects:
             self._try(f"delete {key}", ask)
 
     def leftovers(self) -> Iterator[tuple[Path, os.stat_result]]:
-        """Files that writers to a directory were killed over; buckets show no such thing."""
+        """Yield unfinished files that killed writers left in a directory; buckets list none."""
         for folder, _, names in os.walk(self.folder) if self.folder else ():
             for name in names:
                 if _UNFINISHED.search(name):
                     path = Path(folder, name)
-                    with suppress(FileNotFoundError):  # its writer may have just ended well
+                    with suppress(FileNotFoundError):  # its writer may have just finished
                         yield path, path.stat()
 
     def _try(self, what: str, ask: Callable[[], T]) -> T:
-        """Try again what may work then; obstore itself repeats only some of it."""
-        trial = _Trial()
+        """Call `ask` with retries; obstore itself retries only some errors."""
+        trial = _Attempts()
         while True:
             try:
                 done = ask()
@@ -349,17 +349,17 @@ class Objects:
                 self._progress()
                 return done
 
-    def _progress(self) -> _Trial:
-        """Something worked: patience begins anew."""
+    def _progress(self) -> _Attempts:
+        """Note a success: the time for giving up starts again."""
         self._is_down = False
-        return _Trial()
+        return _Attempts()
 
-    def _pause(self, what: str, error: Exception, trial: _Trial) -> None:
-        """Wait before something is tried again; give up if that has no use.
+    def _pause(self, what: str, error: Exception, trial: _Attempts) -> None:
+        """Wait before a retry; raise if a retry does not help or the time is up.
 
-        A store that was given up is asked once, for whatever comes next, until it answers.
+        After that, each operation is tried once only, until one succeeds.
         """
-        if not self._may_pass(error):
+        if not self._is_transient(error):
             raise unreachable(self.url, what, error) from error
         if self._is_down or time.monotonic() - trial.began > PATIENCE:
             self._is_down = True
@@ -368,24 +368,24 @@ class Objects:
         spread = random.uniform(0.5, 1)  # noqa: S311 - only to spread
         time.sleep(spread * min(5.0, 0.1 * 2**trial.attempt))
 
-    def _may_pass(self, error: Exception) -> bool:
-        """Whether an error can be gone in a second; what a disk refuses, it refuses again."""
+    def _is_transient(self, error: Exception) -> bool:
+        """Return whether an error may be transient; errors of a disk are not."""
         if isinstance(error, AlreadyExistsError | FileExistsError):
             return True
         final = isinstance(error, NotSupportedError | FileNotFoundError)
         return self.folder is None and not final and not _FINAL.search(str(error))
 
 
-def _identity() -> "S3Config":
-    """Who we are, as far as it was taken out of the environment, where obstore would look."""
+def _credentials() -> "S3Config":
+    """Return the credentials that were moved out of the environment, where obstore would look."""
     hidden = {name.lower(): value for name, value in taken().items() if name not in os.environ}
     return cast("S3Config", hidden)
 
 
 def _make_newer(path: Path, before: os.stat_result) -> None:
-    """Let a file be a second newer than the one before it, if that was of the same second.
+    """Set a file's mtime to at least the next second after its predecessor's.
 
-    Web servers tell files apart by the second and the size, and clients keep what did not change.
+    Web servers make ETags of second and size, and clients cache by them.
     """
     oldest = int(before.st_mtime) + 1
     if path.stat().st_mtime < oldest:

@@ -1,4 +1,4 @@
-"""Pins: results that are kept whatever happens to the plans that made them."""
+"""Pins: named results that garbage collection keeps."""
 
 from collections.abc import Iterable, Iterator
 from typing import Literal
@@ -16,16 +16,16 @@ from torchyard.store.store import Store
 
 
 class StorePin(Value, kw_only=True):
-    """Some results, by fingerprint, under a name."""
+    """The fingerprints that a pin keeps."""
 
     version: Literal[1] = 1
     results: tuple[str, ...]
 
 
 def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
-    """Keep results under a name that is not in use.
+    """Keep results under a new name.
 
-    A collection that goes on may not have seen the pin: its end is waited for.
+    A running collection may have missed the pin, so its end is awaited.
     """
     if not fits_identifier(name):
         msg = f"`{name}` can't be the name of a pin"
@@ -39,7 +39,8 @@ def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
     watch.settle(lambda: gone.update(set(made.results) - store.known(made.results)))
     if gone:
         store.objects.delete([pin_key(name)])
-        msg = f"a collection has just removed {show_count(len(gone), 'result')} of those to be kept"
+        lost = show_count(len(gone), "result")
+        msg = f"a garbage collection has just removed {lost} of those to be kept"
         raise StoreError(msg, hint="choose anew among what is left")
     return made
 
@@ -63,5 +64,5 @@ def list_pins(store: Store) -> Iterator[tuple[str, StorePin]]:
 
 
 def pinned_fingerprints(store: Store) -> set[str]:
-    """Every fingerprint that some pin keeps."""
+    """Return every fingerprint that a pin keeps."""
     return {name for _, kept in list_pins(store) for name in kept.results}

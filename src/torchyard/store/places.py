@@ -1,4 +1,4 @@
-"""Addresses of stores and channels: directories and buckets."""
+"""URLs of stores and channels: directories and buckets."""
 
 import re
 from pathlib import Path
@@ -16,12 +16,12 @@ def bucket_of(url: str) -> str:
 
 
 def path_of(url: str, key: str) -> str:
-    """The name of an object in its bucket."""
+    """Return the name of an object in its bucket."""
     return f"{url.partition('://')[2].partition('/')[2].strip('/')}/{key}".lstrip("/")
 
 
 def folder_of(url: str) -> Path | None:
-    """The directory that an address means; None for a bucket."""
+    """Return the directory that a URL means, or None for a bucket."""
     if wrong := _ONE_SLASH.match(url):
         msg = f"`{url}` is no place for a store"
         raise UsageError(msg, hint=f"write {wrong[1]}://{url[wrong.end() :]}")

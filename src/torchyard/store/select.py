@@ -1,4 +1,4 @@
-"""Choosing results by the identifiers of their jobs, or by fingerprint."""
+"""Select results by the identifiers of their jobs, or by fingerprint."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ _FINGERPRINT = re.compile(r"[0-9a-f]{6,64}")
 
 
 def select_results(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
-    """Results whose job or cell a glob matches, or whose fingerprint begins so; all without."""
+    """Yield results whose job or cell matches a glob or whose fingerprint has a prefix; or all."""
     prefixes = tuple(s for s in selectors if _FINGERPRINT.fullmatch(s))
     globs = [s for s in selectors if s not in prefixes]
     names = list(store.fingerprints())

@@ -1,6 +1,6 @@
 """The store: blobs by the sha256 of their bytes, results by the fingerprint of their job.
 
-A manifest is written last, and only if there is none, so a result is there whole or not at all.
+A manifest is written last, and only if there is none, so a result is complete or absent.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -15,17 +15,17 @@ from torchyard.store.keys import RESULTS, key_name, result_key
 from torchyard.store.objects import Objects
 
 THREADS = 16
-"""Requests on their way at one time; they wait for the network, not for a processor."""
+"""Concurrent requests; they wait for the network, not for a processor."""
 
 _DECODER = msgspec.json.Decoder(Result)
-"""Made once, by one thread: msgspec (0.22) dies of two that meet a class for the first time."""
+"""Made once, by one thread: msgspec 0.22 crashes if two threads use a new class at once."""
 
 _FEW = 300
-"""Up to so many results it is quicker to ask for each than to list them all."""
+"""Up to so many results, one request for each is quicker than a listing."""
 
 
 class Store:
-    """Results and their files. `objects` is where they are kept."""
+    """Results and their files, kept in `objects`."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects = objects
@@ -42,7 +42,7 @@ class Store:
         return self.objects.head(result_key(fingerprint)) is not None
 
     def known(self, fingerprints: Collection[str]) -> set[str]:
-        """Those of some fingerprints that there are results of."""
+        """Return the fingerprints that have a result."""
         if len(fingerprints) > _FEW:
             return set(self.fingerprints()).intersection(fingerprints)
         with ThreadPoolExecutor(THREADS) as pool:
@@ -50,7 +50,7 @@ class Store:
             return {name for name, there in zip(fingerprints, found, strict=True) if there}
 
     def fingerprints(self) -> Iterator[str]:
-        """Of every result that there is."""
+        """Yield the fingerprint of every result."""
         for meta in self.objects.list(RESULTS):
             yield key_name(meta.key)
 
@@ -59,7 +59,7 @@ class Store:
         return None if data is None else decode_result(data, fingerprint)
 
     def get(self, fingerprint: str, what: str) -> Result:
-        """The result of a job, or a complaint that names it."""
+        """Return the result of a job, or raise StoreError."""
         result = self.find(fingerprint)
         if result is None:
             msg = f"the store `{self.url}` has no result of {what}"
@@ -68,18 +68,18 @@ class Store:
         return result
 
     def results(self, fingerprints: Iterable[str] | None = None) -> Iterator[Result]:
-        """Results, all unless some are named; one that vanishes meanwhile is left out."""
+        """Yield some results, or all; those that are removed meanwhile are left out."""
         names = self.fingerprints() if fingerprints is None else fingerprints
         with ThreadPoolExecutor(THREADS) as pool:
             yield from (found for found in pool.map(self.find, names) if found)
 
     def publish(self, result: Result) -> bool:
-        """Write a manifest whose blobs are all there; False if somebody else was first."""
+        """Write a manifest whose blobs all exist; return False if there was one already."""
         return self.objects.create(result_key(result.fingerprint), canonical_json(result))
 
 
 def decode_result(data: bytes, fingerprint: str) -> Result:
-    """Read a manifest, and make sure that it is that of the job that it is filed under."""
+    """Decode a manifest; raise StoreError if it is not the one of this fingerprint."""
     try:
         result = _DECODER.decode(data)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""Tags: what an object is known by when it is to be swapped for another one."""
+"""Tags: the ETags by which objects are swapped."""
 
 import hashlib
 from functools import partial
@@ -8,15 +8,15 @@ _md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
 def tag_of(data: bytes) -> str:
-    """The tag that S3 gives to an object that was written at once, and not under a key of KMS.
+    """Return the ETag that S3 gives to an object written in one piece, without a KMS key.
 
-    Where a server gives others, a swap that counts on this one fails, and its writer has to ask.
+    On a server with other ETags, a swap that expects this one fails; the writer must ask for it.
     """
     return f'"{_md5(data).hexdigest()}"'
 
 
 def file_tag(path: Path) -> str | None:
-    """The tag of a file, which is never in memory as a whole."""
+    """Return the tag of a file, or None if there is none."""
     try:
         with path.open("rb") as file:
             return f'"{hashlib.file_digest(file, _md5).hexdigest()}"'

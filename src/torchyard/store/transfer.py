@@ -14,7 +14,7 @@ from torchyard.store.trees import fetch_blob
 
 
 class Copied(NamedTuple):
-    """How many results were copied or there already, and the bytes that had to be sent."""
+    """How many results were copied or present already, and the bytes that were sent."""
 
     results: int
     there: int
@@ -22,7 +22,7 @@ class Copied(NamedTuple):
 
 
 def copy(source: Store, target: Store, results: Iterable[Result]) -> Copied:
-    """Copy results that the target does not have; it is never without the blobs of one."""
+    """Copy results that the target does not have; blobs are written before their manifest."""
     copied = there = sent = 0
     for result in results:
         if target.has(result.fingerprint):
@@ -40,7 +40,7 @@ def _copy_one(source: Store, target: Store, result: Result) -> int:
         digest, size = blob
         if target.objects.head(blob_key(digest)) is not None:
             return 0
-        with TemporaryFile() as file:  # has no name, so it goes with us even if we are killed
+        with TemporaryFile() as file:  # has no name, so the kernel removes it even if we are killed
             path = Path(f"/proc/self/fd/{file.fileno()}")
             fetch_blob(source, Part(digest=digest, size=size), path, result.id)
             target.objects.write(blob_key(digest), path)

@@ -1,4 +1,4 @@
-"""Directories into the store and out again, each distinct file once, none whole in memory."""
+"""Store and fetch directories: each distinct file once, and streamed."""
 
 import os
 import stat
@@ -18,11 +18,11 @@ from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import THREADS, Store
 
 _SMALL = 8 << 20
-"""Up to this size a file is sent at once, which costs one request whether it is there or not."""
+"""Files up to this size are sent without asking first: one request in either case."""
 
 
 class Writer:
-    """Puts the files of one result into a store, then the manifest that names them."""
+    """Writes the files of one result to a store, then its manifest."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -62,7 +62,7 @@ class Writer:
         )
 
     def publish(self, result: Result) -> bool:
-        """Write the manifest, unless there is one; afterwards nothing of it can vanish."""
+        """Write the manifest, unless there is one; then restore blobs that a collection removed."""
 
         def mend(blob: tuple[str, Path]) -> None:
             if self.store.objects.head(blob_key(blob[0])) is None:
@@ -86,7 +86,7 @@ class Writer:
 
 
 def walk(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
-    """Files, links and empty directories below a directory, in the order of their paths."""
+    """Yield files, links and empty directories below a directory, sorted by path."""
     with os.scandir(folder) as found:
         entries = sorted(found, key=lambda entry: entry.name)
     for entry in entries:
@@ -102,13 +102,13 @@ def walk(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
             yield path, entry
 
 
-def fetch_tree(store: Store, tree: Tree, folder: Path, copies: LocalCache | None = None) -> int:
-    """Lay a tree out below a directory, every file's bytes checked against its digest.
+def fetch_tree(store: Store, tree: Tree, folder: Path, cache: LocalCache | None = None) -> int:
+    """Write a tree below a directory, with every file checked against its digest.
 
-    Returns how many bytes had to be fetched: all of them, unless there are copies.
+    Return how many bytes were fetched, which excludes cached files.
     """
-    if copies is not None:
-        copies.expect(tree)
+    if cache is not None:
+        cache.expect(tree)
     folders = {*tree.empty, *(str(Path(file.path).parent) for file in tree.files)}
     for name in sorted({*folders, *(str(Path(link).parent) for link in tree.links)}):
         _inside(folder, name).mkdir(parents=True, exist_ok=True)
@@ -116,11 +116,11 @@ def fetch_tree(store: Store, tree: Tree, folder: Path, copies: LocalCache | None
     def fetch(file: File) -> int:
         path = _inside(folder, file.path)
         try:
-            return fetch_file(store, file, path, copies)
+            return fetch_file(store, file, path, cache)
         except OSError as error:
-            if copies is None or not is_full(error):
+            if cache is None or not is_full(error):
                 raise
-            copies.clear()
+            cache.clear()
             return fetch_file(store, file, path)
 
     with ThreadPoolExecutor(THREADS) as pool:
@@ -133,9 +133,9 @@ def fetch_tree(store: Store, tree: Tree, folder: Path, copies: LocalCache | None
 
 
 def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Path]:
-    """Lay out the files of several results in one directory, where none may hide another.
+    """Write the files of several results to one directory; none may overwrite another.
 
-    Results that have files of one name, such as wheels with different BLAS, get a directory for
+    Results with files of the same name, such as wheels with different BLAS, get a directory for
     each block.
     """
     found = list(results)
@@ -163,31 +163,31 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
 
 
 def _contents(tree: Tree) -> dict[str, str]:
-    """What stands under each name."""
+    """Return the digest or link target of each path."""
     links = {name: f"link to {target}" for name, target in tree.links.items()}
     return links | {file.path: file.digest for file in tree.files}
 
 
 def _inside(folder: Path, name: str) -> Path:
-    """A path below a directory; a manifest that points out of it is not to be trusted."""
+    """Return a path below a directory; raise StoreError if it would be outside."""
     if Path(name).is_absolute() or ".." in Path(name).parts:
         msg = f"a result has a file `{name}` that would not stay in its directory"
         raise StoreError(msg, hint="the store was tampered with: do not use it")
     return folder / name
 
 
-def fetch_file(store: Store, file: File, path: Path, copies: LocalCache | None = None) -> int:
-    """Write one file of a result; what was damaged on the way never gets its name."""
+def fetch_file(store: Store, file: File, path: Path, cache: LocalCache | None = None) -> int:
+    """Write one file of a result under its name only after its bytes are verified."""
     part = path.with_name(f".{uuid4().hex}.part")  # a name that no other file of the tree has
     try:
-        is_here = copies is not None and copies.lay_out(file.digest, part)
+        is_here = cache is not None and cache.lay_out(file.digest, part)
         if not is_here:
             _write(store, file.blobs, file.digest, part, file.path)
     except OSError:
         part.unlink(missing_ok=True)  # the disk may be full
         raise
-    if copies is not None and not is_here:
-        copies.keep(file.digest, part)
+    if cache is not None and not is_here:
+        cache.keep(file.digest, part)
     if file.executable:
         part.chmod(part.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
     os.utime(part, ns=(file.mtime, file.mtime))
@@ -196,7 +196,7 @@ def fetch_file(store: Store, file: File, path: Path, copies: LocalCache | None =
 
 
 def read_result_log(store: Store, result: Result) -> Iterator[bytes]:
-    """The log of a result, piece by piece; it is stored compressed."""
+    """Yield the log of a result, decompressed, in pieces."""
     inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
     for blob in result.log.blobs:
         for piece in _read(store, blob, "the log"):
@@ -204,7 +204,7 @@ def read_result_log(store: Store, result: Result) -> Iterator[bytes]:
 
 
 def fetch_blob(store: Store, blob: Part, path: Path, name: str) -> None:
-    """Write one blob to a file of its own."""
+    """Write one blob to a file."""
     _write(store, (blob,), blob.digest, path, name)
 
 
@@ -225,4 +225,4 @@ def _read(store: Store, blob: Part, name: str) -> Iterator[bytes]:
         yield from store.objects.stream(blob_key(blob.digest))
     except FileNotFoundError as error:
         msg = f"`{name}` is missing in the store: there is no blob {blob.digest}"
-        raise StoreError(msg, hint="`torchyard store verify` tells what else is") from error
+        raise StoreError(msg, hint="`torchyard store verify` lists what else is") from error

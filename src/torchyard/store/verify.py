@@ -1,4 +1,4 @@
-"""Whether every byte of a store is what its name says."""
+"""Verify that all objects of a store match their digests."""
 
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -11,9 +11,9 @@ from torchyard.store.store import THREADS, Store
 
 
 class Verification(NamedTuple):
-    """What is wrong in a store. `broken` says of each result that can't be used, why.
+    """What is wrong in a store. `broken` has the reason for each unusable result.
 
-    `tags` are those that the objects had that are wrong.
+    `tags` are the ETags of the wrong objects.
     """
 
     blobs: int
@@ -29,7 +29,7 @@ class Verification(NamedTuple):
 
 
 def verify(store: Store) -> Verification:
-    """Read everything again: blobs against their digests, results against their blobs."""
+    """Read everything: compare blobs with their digests, and results with their blobs."""
     sizes: dict[str, int] = {}
     damaged: set[str] = set()
     tags: dict[str, str] = {}
@@ -49,7 +49,7 @@ def verify(store: Store) -> Verification:
         name = key_name(meta.key)
         try:
             result = store.find(name)
-            why = result and _complaint(store, result, sizes, damaged)
+            why = result and _defect(store, result, sizes, damaged)
         except StoreError as error:
             why = str(error)
         if why:
@@ -61,9 +61,9 @@ def verify(store: Store) -> Verification:
 
 
 def remove_broken(store: Store, verdict: Verification) -> None:
-    """Take out what is wrong, so that it is made again; manifests first.
+    """Remove what is wrong, so that it is built again; manifests first.
 
-    What is another object by now was written since, and stays.
+    Objects that were replaced since stay.
     """
     for key in (*map(result_key, verdict.broken), *map(blob_key, verdict.damaged)):
         meta = store.objects.head(key)
@@ -72,9 +72,9 @@ def remove_broken(store: Store, verdict: Verification) -> None:
 
 
 def remove_result(store: Store, result: Result) -> None:
-    """Take out a result that can't be used, and those of its blobs that are damaged.
+    """Remove an unusable result, and those of its blobs that are damaged.
 
-    If somebody else has done so meanwhile, what is there now was made since, and stays.
+    If another process did so meanwhile, the newer result stays.
     """
     wrong = [
         digest
@@ -86,7 +86,7 @@ def remove_result(store: Store, result: Result) -> None:
 
 
 def _digest(store: Store, key: str) -> str | None:
-    """The sha256 of a blob's bytes; None if it has just been removed."""
+    """Return the sha256 of a blob's bytes, or None if it has just been removed."""
     whole = sha256()
     try:
         for piece in store.objects.stream(key):
@@ -96,10 +96,8 @@ def _digest(store: Store, key: str) -> str | None:
     return whole.hexdigest()
 
 
-def _complaint(
-    store: Store, result: Result, sizes: dict[str, int], damaged: set[str]
-) -> str | None:
-    """Why a result can't be used; one that was written while we read may have newer blobs."""
+def _defect(store: Store, result: Result, sizes: dict[str, int], damaged: set[str]) -> str | None:
+    """Return why a result can't be used, or None; it may have blobs newer than the listing."""
     for file in (*result.tree.files, result.log):
         for part in file.blobs:
             if part.digest in damaged:

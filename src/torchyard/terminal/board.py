@@ -1,4 +1,4 @@
-"""What a build looks like just now: events folded into a board, and the board drawn."""
+"""The status board of a build: its state from events, and its drawing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,17 +23,17 @@ from torchyard.model.quantity import show_duration, show_size
 from torchyard.terminal.events import finished_line
 
 _NOTES = 3
-"""How many notes a board has room for."""
+"""Notes that a board shows."""
 
 _LEAST = 8
-"""A step's name is shown if there is room for so many letters of it."""
+"""A step's name is shown if at least so many columns are left for it."""
 
 _SHOWN = 12
-"""How many running jobs a board has room for."""
+"""Running jobs that a board shows."""
 
 
 class ActiveJob:
-    """A job that is running: since when, at which step, how far."""
+    """A running job: its start, step and progress."""
 
     def __init__(self, started: Started) -> None:
         self.job = started.job
@@ -45,7 +45,7 @@ class ActiveJob:
 
 
 class Board:
-    """Everything that events have said about a build so far."""
+    """The state of a build after the events so far."""
 
     def __init__(self) -> None:
         self.began: Began | None = None
@@ -60,7 +60,7 @@ class Board:
         self._lasted: dict[str, list[float]] = {}
 
     def __call__(self, event: AnyEvent) -> None:
-        """Take an event in."""
+        """Apply an event."""
         self.now = max(self.now, event.at)
         match event:
             case Began():
@@ -102,7 +102,7 @@ class Board:
         return sum(self.outcomes.values())
 
     def remaining(self, now: float) -> float | None:
-        """Seconds that are left, going by how long jobs lasted; None while nobody can know."""
+        """Return the estimated seconds left, or None while there is no estimate."""
         if not self.began or self.finished:
             return None
         usual = {stage: sum(lasted) / len(lasted) for stage, lasted in self._lasted.items()}
@@ -117,7 +117,7 @@ class Board:
         return max([work / max(1, len(self.running)), *seconds])
 
     def _left(self, job: ActiveJob, usual: dict[str, float], now: float) -> float | None:
-        """How long a running job will go on: by its progress, or as long as others did."""
+        """Return the seconds left of a running job, by its progress or by other jobs."""
         if job.progress and job.progress[0]:
             done, total = job.progress
             return (now - job.stepped) * (total - done) / done
@@ -130,7 +130,7 @@ def _stage(identifier: str) -> str:
 
 
 class BoardView(NamedTuple):
-    """A board at one moment; `memory` is that of each running job, as far as it is known."""
+    """A board at one moment; `memory` has the bytes of running jobs, as far as known."""
 
     board: Board
     now: float
@@ -167,7 +167,7 @@ class BoardView(NamedTuple):
         return text
 
     def _rows(self, label: str, width: int) -> Iterator[Text]:
-        """A line for each running job: what can be cut is cut, and never the figures."""
+        """A line for each running job; names are shortened, figures are not."""
         shown = list(self.board.running.values())[:_SHOWN]
         figures = [self._figures(job) for job in shown]
         wide = max((len(text) for text in figures), default=0)
@@ -186,7 +186,7 @@ class BoardView(NamedTuple):
             yield Text(f"and {len(self.board.running) - _SHOWN} more", style="dim")
 
     def _figures(self, job: ActiveJob) -> str:
-        if job.worker:  # nobody here knows more
+        if job.worker:  # it runs elsewhere, so nothing else is known
             return clock(self.now - job.began)
         counts = f"{job.progress[0]}/{job.progress[1]}" if job.progress else ""
         memory = self.memory.get(job.job, 0)
@@ -196,14 +196,14 @@ class BoardView(NamedTuple):
 
 
 def clock(seconds: float) -> str:
-    """A time that is seen to pass: `7:05`, `1:02:30`."""
+    """Format a running time: `7:05`, `1:02:30`."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def shorten(text: str, room: int) -> str:
-    """Cut a text in its middle: what tells names apart is at their ends."""
+    """Shorten a text in its middle: names differ at their ends."""
     if len(text) <= room:
         return text
     front = max(0, (room - 1) // 2)

@@ -1,4 +1,4 @@
-"""The two streams, with colour only where it is wanted and never as the only sign."""
+"""Standard output and error, with colour only where it is wanted."""
 
 import os
 import re
@@ -39,18 +39,18 @@ def show(report: "RenderableType") -> None:
 
 def talk(*messages: "RenderableType") -> None:
     """Print messages on standard error."""
-    with suppress(OSError):  # there is nobody left to complain to
+    with suppress(OSError):  # standard error is closed
         _put(sys.stderr, _text(console(talk=True), *messages))
 
 
 def say(line: str) -> None:
-    """Print a plain line on standard error, at once and without what `talk` costs."""
+    """Print a plain line on standard error, without the import time of `talk`."""
     with suppress(OSError):
         _put(sys.stderr, f"{line}\n")
 
 
 def _text(out: "Console", *parts: "RenderableType") -> str:
-    """Lay parts out, without the blanks that tables and wrapped lines leave at line ends."""
+    """Render parts, without trailing blanks of tables and wrapped lines."""
     with out.capture() as captured:
         for part in parts:
             out.print(part)
@@ -58,25 +58,25 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
 
 
 def printable(text: str) -> str:
-    """Text from a stranger, in which nothing moves the cursor or changes colours."""
+    """Escape control characters in untrusted text, so that it can't move the cursor."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def write(data: str | bytes) -> None:
-    """Put data on standard output as it is."""
+    """Write data to standard output, unchanged."""
     _put(sys.stdout, data)
 
 
 def write_error(data: bytes) -> None:
-    """Put what another process of ours said on standard error."""
+    """Write the output of a child process to standard error."""
     with suppress(OSError):
         _put(sys.stderr, data)
 
 
 def _put(stream: TextIO | None, data: str | bytes) -> None:
-    """Write bytes, so that no locale can object; a stream that was closed is passed over."""
+    """Write bytes, whatever the locale; do nothing if the stream was closed."""
     if stream is not None:
         stream.flush()
         text = data.encode(errors="backslashreplace") if isinstance(data, str) else data
@@ -84,7 +84,7 @@ def _put(stream: TextIO | None, data: str | bytes) -> None:
             stream.buffer.write(text)
             stream.buffer.flush()
         except OSError as error:
-            # What is left in the buffer can't be written either; Python would try when it ends.
+            # Python would try to flush the rest of the buffer at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             if isinstance(error, BrokenPipeError):
                 sys.exit(CLOSED_PIPE)
@@ -92,19 +92,19 @@ def _put(stream: TextIO | None, data: str | bytes) -> None:
 
 
 def warn(messages: Iterable[str]) -> None:
-    """Tell of things that are allowed but probably not meant."""
+    """Print warnings."""
     for message in messages:
         talk(_labelled("warning", "yellow", message))
 
 
 def print_error(error: TorchyardError) -> None:
-    """Tell what went wrong, where, and what to do."""
+    """Print an error: what went wrong, where, and what to do."""
     for diagnostic in error.diagnostics:
         talk(*render_diagnostic(diagnostic, console(talk=True).width))
 
 
 def render_diagnostic(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
-    """Lay a diagnostic out: what, the line with a caret under it, and a hint."""
+    """Render a diagnostic: what, the line with a caret under it, and a hint."""
     from rich.cells import cell_len  # noqa: PLC0415 - a wide letter takes two columns
     from rich.text import Text  # noqa: PLC0415
 
@@ -123,7 +123,7 @@ def render_diagnostic(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
 
 
 def _excerpt(span: Span, width: int) -> tuple[str, int]:
-    """As much of a line as fits, with the blamed part in it, and how far in that begins."""
+    """Return as much of a line as fits, including the span, and the span's offset in it."""
     text, before = span.text.replace("\t", " "), span.column - 1
     if len(text) <= width:
         return text, before

@@ -1,4 +1,4 @@
-"""Events → lines that people read where there is no board: pipes, files, CI logs."""
+"""Events as lines of text, for output without a board: pipes, files, CI logs."""
 
 import os
 import sys
@@ -24,7 +24,7 @@ from torchyard.model.quantity import show_count, show_duration, show_size
 
 
 def line_of(event: AnyEvent) -> str | None:  # noqa: PLR0911 - one for each kind
-    """Say an event in a line; None if it is not worth one."""
+    """Return the line for an event, or None for minor events."""
     match event:
         case Began():
             slots = f", with {show_count(event.slots, 'compile slot')}" if event.slots else ""
@@ -61,7 +61,7 @@ def _ended(event: Ended) -> str:
 
 
 def finished_line(event: Finished) -> str:
-    """Say how a build went."""
+    """Return the closing line of a build."""
     counts = [
         f"{count:,} {word}"
         for word in ("built", "cached", "failed", "skipped")
@@ -72,7 +72,7 @@ def finished_line(event: Finished) -> str:
 
 
 def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
-    """A listener that prints lines."""
+    """Return a listener that prints events as lines."""
 
     def listen(event: AnyEvent) -> None:
         line = line_of(event)

@@ -1,4 +1,4 @@
-"""Groups of lines that CI services fold away until somebody wants to read them."""
+"""Groups of lines that CI services show collapsed."""
 
 import os
 import re
@@ -9,7 +9,7 @@ Fold = Callable[[str, Iterable[str]], Iterator[str]]
 
 
 def fold_style() -> Fold | None:
-    """How the CI service that we run in folds lines; None if we run in none that is known."""
+    """Return the fold syntax of the CI service we run in, or None outside a known one."""
     if os.environ.get("GITHUB_ACTIONS"):
         return github
     if os.environ.get("GITLAB_CI"):
@@ -19,7 +19,7 @@ def fold_style() -> Fold | None:
 
 def github(title: str, lines: Iterable[str]) -> Iterator[str]:
     yield f"::group::{title}"
-    # A line of a log must not be taken for a command to the service.
+    # A log line must not be interpreted as a workflow command.
     yield from (re.sub(r"^(\s*)::", r"\1: :", line) for line in lines)
     yield "::endgroup::"
 

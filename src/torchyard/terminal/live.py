@@ -1,4 +1,4 @@
-"""A board that is drawn anew while a build goes on."""
+"""A board that is redrawn while a build runs."""
 
 import threading
 import time
@@ -12,12 +12,12 @@ from torchyard.terminal.board import Board, BoardView
 from torchyard.terminal.console import console
 from torchyard.terminal.events import line_of
 
-_OFTEN = 4
-"""How many times in a second the board is drawn."""
+_RATE = 4
+"""Redraws per second."""
 
 
 class LiveBoard:
-    """Listens to events; what ended scrolls by above the board. `memory_of` asks a process."""
+    """A listener that draws a board, with ended jobs above it; `memory_of` takes a pid."""
 
     def __init__(self, memory_of: Callable[[int], int]) -> None:
         self._memory_of = memory_of
@@ -29,7 +29,7 @@ class LiveBoard:
         self._live = Live(
             console=console(talk=True),
             get_renderable=self._picture,
-            refresh_per_second=_OFTEN,
+            refresh_per_second=_RATE,
             transient=True,
         )
         self._sampler = threading.Thread(target=self._sample, daemon=True)

@@ -1,4 +1,4 @@
-"""How far a long reading is: one line on a terminal, and nothing elsewhere."""
+"""Progress of a long read: one line on a terminal, nothing elsewhere."""
 
 import os
 import sys
@@ -7,12 +7,12 @@ from typing import Self
 
 from torchyard.terminal.console import write_error
 
-_OFTEN = 0.2
-"""Seconds between two drawings; what takes less than this is never drawn."""
+_INTERVAL = 0.2
+"""Seconds between two redraws; shorter work is never drawn."""
 
 
 class ProgressLine:
-    """A line that is drawn anew with each share of the work that is done."""
+    """A line with the share of the work that is done."""
 
     def __init__(self, what: str, total: int) -> None:
         self.what = what
@@ -24,10 +24,10 @@ class ProgressLine:
         self._dirty = False
 
     def __call__(self, more: int) -> None:
-        """So many more are done."""
+        """Add `more` to what is done."""
         self._done += more
         now = time.monotonic()
-        if self._visible and now - self._drawn >= _OFTEN:
+        if self._visible and now - self._drawn >= _INTERVAL:
             self._drawn, self._dirty = now, True
             share = min(1, self._done / max(1, self.total))
             line = f"{share:4.0%} {self.what}"[: os.get_terminal_size(sys.stderr.fileno()).columns]
