@@ -27,7 +27,7 @@ from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
 from torchyard.errors import StoppedError
 from torchyard.model.matrix import Needs
 from torchyard.run.detached import detached_in, end_named
-from torchyard.run.local_jobs import jobs_here
+from torchyard.run.local_jobs import running_jobs
 from torchyard.store.store import Store
 from torchyard.store.trees import read_result_log
 
@@ -140,7 +140,7 @@ def test_what_runs_on_a_machine_can_be_listed_and_ended(config: Config) -> None:
     ((name, begun),) = detached_in(config.work).items()
     assert begun is not None
     assert 0 <= begun.age <= time.monotonic() - began + 0.1
-    (here,) = jobs_here(config.work)
+    (here,) = running_jobs(config.work)
     assert (here.name, here.fingerprint, here.takes) == (name, begun.fingerprint, Needs())
     assert here.fingerprint.startswith(name.removeprefix("core-"))
     assert (config.work / name).is_dir()
@@ -218,7 +218,7 @@ def test_an_end_that_nobody_heard_is_told_once(config: Config) -> None:
     wait_until(lambda: is_gone(supervisor.pid))
     heard = config.detach()
     assert heard.returncode == 9
-    assert "ended while nobody followed it" in heard.stderr
+    assert "ended while it was not followed" in heard.stderr
     assert "`list` failed with exit code 1" in heard.stderr
     assert len(config.tries) == 1
     again = config.detach()

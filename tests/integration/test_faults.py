@@ -38,7 +38,7 @@ from torchyard.model.canonical import canonical_json
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import Result
 from torchyard.run import job, log
-from torchyard.run.workdir import State, WorkDir
+from torchyard.run.workdir import JobState, WorkDir
 from torchyard.store import claims, gc_lease, objects
 from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import claim_key, result_key
@@ -232,7 +232,7 @@ def test_an_orphan_is_not_left_by_a_full_disk(
     assert torchyard("run", SOURCE, "-f", file).code == 0
     save, groups = WorkDir.save, []
 
-    def fail(place: WorkDir, state: State) -> None:
+    def fail(place: WorkDir, state: JobState) -> None:
         if state.group is not None and state.steps:
             groups.append(state.group)
             raise OSError(errno.ENOSPC, "No space left on device")

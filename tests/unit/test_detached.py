@@ -26,9 +26,9 @@ from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.plan.job_specs import make_job_spec
-from torchyard.run.detached import Assignment, Begun, Over, end_named, follow
+from torchyard.run.detached import Assignment, JobExit, SupervisorStarted, end_named, follow_record
 from torchyard.run.job import Conditions
-from torchyard.run.permissions import entrusted
+from torchyard.run.permissions import secrets_for
 from torchyard.store.store import Store
 
 PROGRAM = """\
@@ -98,7 +98,7 @@ def test_a_supervisor_may_end_just_when_it_is_asked_to(
     with subprocess.Popen([sys.executable, "-c", ""]) as program:
         born = process_birth(program.pid)
     lock = create_record(tmp_path / "core-0123.detached")
-    os.write(lock, encode_event(Begun(pid=program.pid, born=born, fingerprint="")))
+    os.write(lock, encode_event(SupervisorStarted(pid=program.pid, born=born, fingerprint="")))
     kill = os.kill
 
     def ends(pid: int, number: int) -> None:
@@ -120,9 +120,9 @@ def test_what_a_supervisor_is_told_is_whole_or_nothing(order: JobSpec) -> None:
 
 def test_a_record_is_told_line_by_line(tmp_path: Path) -> None:
     path = tmp_path / "record"
-    note, over = Noted(text="so"), Over(code=9)
+    note, over = Noted(text="so"), JobExit(code=9)
     lines = [
-        encode_event(Begun(pid=1, born="", fingerprint="")),
+        encode_event(SupervisorStarted(pid=1, born="", fingerprint="")),
         b"Traceback\n",
         encode_event(note),
     ]
@@ -130,12 +130,12 @@ def test_a_record_is_told_line_by_line(tmp_path: Path) -> None:
     events: list[object] = []
     strays: list[bytes] = []
     record = RunRecord(path)
-    assert follow(record, events.append, strays.append) == over
+    assert follow_record(record, events.append, strays.append) == over
     assert (events, strays) == ([note], [b"Traceback\n"])
     record.close()
     path.write_bytes(b"".join([*lines, encode_event(over)[:-1]]))
     record = RunRecord(path)
-    assert follow(record, events.append, strays.append) is None, "it was cut off"
+    assert follow_record(record, events.append, strays.append) is None, "it was cut off"
     record.close()
 
 
@@ -145,6 +145,6 @@ def test_secrets_are_entrusted_to_publishing_and_to_stores_that_ask(
     monkeypatch.setattr(secrets, "_taken", {"AWS_SESSION_TOKEN": "hunter2"})
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     folder, bucket = Store.at(str(tmp_path)), Store.at("s3://some-bucket/store", make=False)
-    assert entrusted(Stage.PUBLISH, folder) == {"AWS_SESSION_TOKEN": "hunter2"}
-    assert not entrusted(Stage.CORE, folder)
-    assert entrusted(Stage.CORE, bucket) == {"AWS_SESSION_TOKEN": "hunter2"}
+    assert secrets_for(Stage.PUBLISH, folder) == {"AWS_SESSION_TOKEN": "hunter2"}
+    assert not secrets_for(Stage.CORE, folder)
+    assert secrets_for(Stage.CORE, bucket) == {"AWS_SESSION_TOKEN": "hunter2"}

@@ -11,11 +11,11 @@ from torchyard.config.tables import dump, header_of, parse
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.failure import Failure, Kind, LineSeverity, literals
-from torchyard.run.diagnose import telling_lines
-from torchyard.run.failure_patterns import Known, best, stems
+from torchyard.run.diagnose import diagnose_log
+from torchyard.run.failure_patterns import FailurePatterns, best, stems
 
 FAILURES = load_failures()
-KNOWN = Known(FAILURES)
+KNOWN = FailurePatterns(FAILURES)
 
 
 def test_round_trip() -> None:
@@ -40,7 +40,7 @@ def test_the_example_is_recognised(name: str) -> None:
 @pytest.mark.parametrize("name", FAILURES)
 def test_the_example_as_a_log_is_explained(name: str) -> None:
     failure = FAILURES[name]
-    telling = telling_lines(failure.example.splitlines(), FAILURES)
+    telling = diagnose_log(failure.example.splitlines(), FAILURES)
     if failure.severity in {LineSeverity.FATAL, LineSeverity.DOUBTFUL}:
         assert telling.name
         assert FAILURES[telling.name].priority >= failure.priority
@@ -68,7 +68,7 @@ def test_no_pattern_takes_long(name: str) -> None:
 def test_a_line_of_100_kb_takes_no_time() -> None:
     for piece in ("x", "error: ", "undefined reference to `", " ", "File", "a.b::"):
         start = time.process_time()
-        telling_lines([piece * (100_000 // len(piece))] * 5, FAILURES)
+        diagnose_log([piece * (100_000 // len(piece))] * 5, FAILURES)
         assert time.process_time() - start < 10
 
 
@@ -154,7 +154,7 @@ def test_what_would_fail_anywhere_is_ours(line: str) -> None:
     ],
 )
 def test_false_alarms(line: str) -> None:
-    assert telling_lines([line, "and on it goes"], FAILURES).found == "tail"
+    assert diagnose_log([line, "and on it goes"], FAILURES).found == "tail"
 
 
 def row(**changes: object) -> dict[str, Failure]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from torchyard.engines.guard import Change, Guard
+from torchyard.engines.guard import Guard, SlotChange
 from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess, find_leaf_processes
@@ -46,7 +46,7 @@ def stopped(job: subprocess.Popen[bytes]) -> list[bool]:
 def test_too_little_memory_pauses_all_but_the_oldest_until_the_guard_stops(
     slots: Jobserver, job: subprocess.Popen[bytes]
 ) -> None:
-    changes: list[Change] = []
+    changes: list[SlotChange] = []
     guard = Guard(slots, lambda: [job.pid], changes.append, lambda: Memory(GB // 10, 8 * GB))
     guard.start()
     assert (slots.withheld, slots.free) == (3, 1)
@@ -76,7 +76,7 @@ def test_a_guard_that_fails_leaves_nothing_paused(
     failures: list[object] = []
     monkeypatch.setattr(threading, "excepthook", failures.append)
 
-    def fail(change: Change) -> None:
+    def fail(change: SlotChange) -> None:
         if change.paused:
             raise OSError
 
@@ -89,7 +89,7 @@ def test_a_guard_that_fails_leaves_nothing_paused(
 
 
 def test_plenty_of_memory_changes_nothing(slots: Jobserver, job: subprocess.Popen[bytes]) -> None:
-    changes: list[Change] = []
+    changes: list[SlotChange] = []
     guard = Guard(slots, lambda: [job.pid], changes.append, lambda: Memory(64 * GB, 64 * GB))
     guard.start()
     time.sleep(0.6)

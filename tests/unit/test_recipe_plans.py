@@ -20,7 +20,7 @@ from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.pytorch import commit_of, environment
-from torchyard.run.environment import compose
+from torchyard.run.environment import job_environment
 from torchyard.run.sandbox import INSIDE, enclose, slots_path, work_path
 
 TABLES = load_tables()
@@ -194,12 +194,12 @@ def test_a_build_is_told_by_variables_and_the_file_has_the_last_word() -> None:
     words += '\n[[override]]\nstage = "bindings"\nenv = { B = "bindings" }\n'
     plan = plan_with(PARTS, TOOLED + words)
     core = order_in(plan, Stage.CORE, "cpu-openblas")
-    env = compose(core.task, "/w", None, environment(core))
+    env = job_environment(core.task, "/w", None, environment(core))
     assert env["PYTORCH_BUILD_VERSION"] == "2.14.0+cpu"
     assert env["BUILD_TEST"] == "1"
     assert (env["A"], env["B"]) == ("{json} {{x}} {work}", "core")
     bound = order_in(plan, Stage.BINDINGS, "cpu-openblas", "cp312")
-    env = compose(bound.task, "/w", None, environment(bound))
+    env = job_environment(bound.task, "/w", None, environment(bound))
     assert (env["A"], env["B"]) == ("{json} {{x}} {work}", "bindings")
 
 

@@ -2,7 +2,7 @@
 
 from tests.helpers import WORKS, plan_of
 
-from torchyard.engines.pending import Graph, demanded, graph_of, urgency
+from torchyard.engines.pending import JobGraph, demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
@@ -10,7 +10,7 @@ from torchyard.plan.graph import Plan
 TEXT = WORKS.replace('path = "code"', 'git = "https://example.org/x"\nrev = "v1"')
 
 
-def whole(graph: Graph, urgencies: list[int]) -> Schedule:
+def whole(graph: JobGraph, urgencies: list[int]) -> Schedule:
     """Everything that is wanted, with nothing in the store."""
     return Schedule(graph, (), demanded(graph, (), graph.wanted), urgencies)
 
@@ -21,7 +21,7 @@ def number_of(plan: Plan, stage: Stage, path: str = "") -> int:
 
 def test_the_longest_way_comes_first() -> None:
     plan = plan_of(TEXT + '\n[requirements.bindings]\ntime = "2 h"\n')
-    graph = graph_of(plan)
+    graph = job_graph(plan)
     schedule = whole(graph, urgency(plan, graph))
     order = []
     while (number := schedule.next(0.0)) is not None:
@@ -34,7 +34,7 @@ def test_the_longest_way_comes_first() -> None:
 
 def test_what_a_result_was_made_from_is_not_asked_for() -> None:
     plan = plan_of(TEXT)
-    graph = graph_of(plan)
+    graph = job_graph(plan)
     cells = [job for job in plan.jobs if job.stage in ("package", "check")]
     known = {job.fingerprint for job in cells}
     needed = demanded(graph, known, graph.wanted)
@@ -43,7 +43,7 @@ def test_what_a_result_was_made_from_is_not_asked_for() -> None:
 
 def test_a_job_is_given_out_once_even_if_it_is_lost_twice() -> None:
     """Two jobs find at the same time that their input has vanished."""
-    graph = Graph(["a", "b", "c"], [(), (0,), (0,)], [[1, 2], [], []], frozenset({1, 2}))
+    graph = JobGraph(["a", "b", "c"], [(), (0,), (0,)], [[1, 2], [], []], frozenset({1, 2}))
     schedule = Schedule(graph, {"a"}, {1, 2}, [3, 2, 1])
     taken = {schedule.next(0.0), schedule.next(0.0)}
     assert taken == {1, 2}
@@ -59,7 +59,7 @@ def test_a_job_is_given_out_once_even_if_it_is_lost_twice() -> None:
 
 def test_a_job_that_failed_takes_along_what_needs_it() -> None:
     plan = plan_of(TEXT)
-    graph = graph_of(plan)
+    graph = job_graph(plan)
     schedule = whole(graph, urgency(plan, graph))
     schedule.done(number_of(plan, Stage.SOURCE))
     core = number_of(plan, Stage.CORE, "linux-x86_64/cpu-openblas")
@@ -69,7 +69,7 @@ def test_a_job_that_failed_takes_along_what_needs_it() -> None:
 
 
 def test_a_postponed_job_comes_in_its_time() -> None:
-    graph = Graph(["a"], [()], [[]], frozenset({0}))
+    graph = JobGraph(["a"], [()], [[]], frozenset({0}))
     schedule = whole(graph, [1])
     assert schedule.next(0.0) == 0
     schedule.put_back(0, until=5.0)

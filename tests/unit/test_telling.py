@@ -11,7 +11,7 @@ import pytest
 
 from torchyard.config.failures import load_failures
 from torchyard.model.failure import Found, Kind, Telling
-from torchyard.run.diagnose import LIMIT, telling_lines
+from torchyard.run.diagnose import LIMIT, diagnose_log
 
 FAILURES = load_failures()
 
@@ -43,7 +43,7 @@ COMMAND = (
 
 def tell(*parts: str) -> Telling:
     lines = "".join(dedent(part) for part in parts).splitlines(keepends=True)
-    telling = telling_lines(lines, FAILURES)
+    telling = diagnose_log(lines, FAILURES)
     assert telling.total == len(lines)
     assert len(telling.lines) <= LIMIT
     for line in telling.lines:  # the numbers are those of the log
@@ -453,12 +453,10 @@ def test_colours_and_progress_bars() -> None:
         '\x1b[1m\x1b[31mCMake Error: \x1b[0mThe source "/a" does not match the source "/b" '
         "used to generate cache."
     )
-    telling = telling_lines([error], FAILURES)
+    telling = diagnose_log([error], FAILURES)
     assert telling.name == "stale-cmake-cache-path"
     assert texts(telling)[0].startswith("CMake Error: The source")
-    telling = telling_lines(
-        ["10%\r50%\r\x1b[01m\x1b[Ka.c:1:1:\x1b[m\x1b[K error: no\r\n"], FAILURES
-    )
+    telling = diagnose_log(["10%\r50%\r\x1b[01m\x1b[Ka.c:1:1:\x1b[m\x1b[K error: no\r\n"], FAILURES)
     assert texts(telling) == ["a.c:1:1: error: no"]
 
 
@@ -471,12 +469,12 @@ def test_nothing_known() -> None:
 
 
 def test_an_empty_log() -> None:
-    assert telling_lines([], FAILURES) == Telling(found=Found.TAIL, lines=(), total=0)
+    assert diagnose_log([], FAILURES) == Telling(found=Found.TAIL, lines=(), total=0)
 
 
 def test_a_long_line_is_shown_around_its_error() -> None:
     line = f"/usr/bin/ld: {'_ZN2at' * 300}.o: undefined reference to `needle'"
-    telling = telling_lines([line], FAILURES)
+    telling = diagnose_log([line], FAILURES)
     assert telling.name == "undefined-reference"
     assert "needle" in texts(telling)[0]
     assert len(texts(telling)[0]) < 310
@@ -485,7 +483,7 @@ def test_a_long_line_is_shown_around_its_error() -> None:
 def test_thousands_of_errors_are_not_kept() -> None:
     errors = (f"/src/a.cpp:{i}:1: error: number {i}" for i in range(5000))
     full = "as: x.o: No space left on device"
-    telling = telling_lines(["FAILED: a.o", COMMAND, *errors, full], FAILURES)
+    telling = diagnose_log(["FAILED: a.o", COMMAND, *errors, full], FAILURES)
     assert telling.name == "disk-full"
     assert len(telling.lines) == LIMIT
     assert texts(telling)[-1] == full
@@ -501,6 +499,6 @@ def test_a_long_log_takes_little_time() -> None:
                 yield "a.cpp:1:1: error: here"
 
     start = time.process_time()
-    telling = telling_lines(log(), FAILURES)
+    telling = diagnose_log(log(), FAILURES)
     assert time.process_time() - start < 10
     assert [line.number for line in telling.lines] == [20_002, 20_004]

@@ -6,9 +6,8 @@ import pytest
 from tests.unit.test_store import store_result, task_of
 
 from torchyard.app.watch import watch
-from torchyard.engines.engine import Listener
 from torchyard.model.build_result import BuildResult
-from torchyard.model.event import ended_well
+from torchyard.model.event import Listener, ended_well
 from torchyard.reports.build.console import build_display
 from torchyard.store.keys import blob_key
 from torchyard.store.store import Store

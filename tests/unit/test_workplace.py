@@ -16,7 +16,7 @@ from torchyard.host.detached import RunRecord
 from torchyard.host.locks import locked
 from torchyard.host.process_id import is_running, process_birth
 from torchyard.run.cleanup import tidy
-from torchyard.run.workdir import State, remove_work
+from torchyard.run.workdir import JobState, remove_work
 
 DIES = """\
 import os, signal, sys
@@ -48,7 +48,7 @@ for number, line in enumerate(sys.stdin):
 FILES = ("inputs/core/lib.so", "inputs/core/more.so", "out/made.whl", "log")
 
 
-def make_work(folder: Path, state: State) -> None:
+def make_work(folder: Path, state: JobState) -> None:
     for name in FILES:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name, encoding="utf-8")
@@ -64,7 +64,7 @@ def test_a_directory_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
         assert dying.stdin is not None
         assert dying.stdout is not None
         for moment in count():
-            make_work(folder, State())
+            make_work(folder, JobState())
             whole = set(folder.rglob("*"))
             print(folder, file=dying.stdin, flush=True)
             code = int(dying.stdout.readline())
@@ -80,7 +80,7 @@ def test_a_directory_is_there_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_running_ends_before_its_directory_goes(tmp_path: Path) -> None:
     folder = tmp_path / "core-0123"
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as left:
-        make_work(folder, State(group=left.pid, born=process_birth(left.pid)))
+        make_work(folder, JobState(group=left.pid, born=process_birth(left.pid)))
         reaper = threading.Thread(target=left.wait)  # an orphan has one, too
         reaper.start()
         try:
@@ -103,8 +103,8 @@ def test_what_vanishes_while_others_are_removed_is_no_concern(tmp_path: Path) ->
     with subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE) as left:
         assert left.stdout is not None
         left.stdout.readline()
-        make_work(first, State(group=left.pid, born=process_birth(left.pid)))
-        make_work(second, State())
+        make_work(first, JobState(group=left.pid, born=process_birth(left.pid)))
+        make_work(second, JobState())
         reaper = threading.Thread(target=left.wait)
         reaper.start()
         for work in (first, second):
@@ -118,7 +118,7 @@ def test_a_directory_stays_that_was_used_a_moment_ago(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = tmp_path / "core-1"
-    make_work(work, State())
+    make_work(work, JobState())
     make_old(work)
 
     def used(path: Path, *, wait: bool) -> AbstractContextManager[bool]:

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from torchyard.app.locations import absolute, cache_of, home_of, open_store
+from torchyard.app.locations import absolute, compile_cache_url, home_directory, open_store
 from torchyard.app.plan import plan_packages
 from torchyard.app.watch import new_folder, watch
 from torchyard.config.credentials import take_credentials
-from torchyard.engines.engine import BuildContext, Engine, Listener
+from torchyard.engines.engine import BuildContext, Engine
 from torchyard.engines.local import LocalEngine
 from torchyard.errors import UsageError
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import Config
+from torchyard.model.event import Listener
 from torchyard.model.recipe import Stage
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
@@ -121,9 +122,9 @@ def prepare_build(
         engine=engine or LocalEngine(),
         context=BuildContext(
             folder=new_folder(file),
-            home=Path(home_of(file)),
+            home=Path(home_directory(file)),
             file=absolute(file),
-            cache=cache_of(file, config),
+            cache=compile_cache_url(file, config),
             copies=config.copies,
             keep_going=keep_going,
         ),

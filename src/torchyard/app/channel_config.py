@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchyard.app.locations import is_same, place_of
+from torchyard.app.locations import channel_url, is_same
 from torchyard.errors import PublishError
 from torchyard.model.config import Channel, Config
 
@@ -21,9 +21,9 @@ def load_if_present(file: str, changes: Sequence[str] = ()) -> Config | None:
 
 def channel_named(config: Config | None, place: str, file: str) -> Channel | None:
     """Return the channel of the file that has a name or an address, or None."""
-    url = place_of(place, file)
+    url = channel_url(place, file)
     for channel in config.channels.values() if config else ():
-        if channel.name == place or is_same(place_of(channel.name, file), url):
+        if channel.name == place or is_same(channel_url(channel.name, file), url):
             return channel
     return None
 
@@ -33,7 +33,7 @@ def check_origin(channel: Channel | None, source: str | None, file: str) -> None
     wanted = channel.promote_from if channel else None
     if channel is None or not wanted:
         return
-    if source is None or not is_same(place_of(wanted, file), place_of(source, file)):
+    if source is None or not is_same(channel_url(wanted, file), channel_url(source, file)):
         msg = f"`{channel.name}` takes packages from channel {wanted} only"
         hint = f"`torchyard promote {wanted} {channel.name} …` brings them there"
         raise PublishError(msg, hint=hint)

@@ -28,7 +28,7 @@ def absolute(path: str) -> str:
     return os.path.abspath(path)  # noqa: PTH100 - strings, see host.files
 
 
-def home_of(file: str) -> str:
+def home_directory(file: str) -> str:
     return join(dirname(absolute(file)), HOME)
 
 
@@ -49,12 +49,12 @@ def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
     """Open a channel: one of the file, by its name, or any, by its address or directory."""
     from torchyard.publish.channel.channel import Channel
 
-    return Channel.at(place_of(place, file), make=make)
+    return Channel.at(channel_url(place, file), make=make)
 
 
 def read_channel(place: str, file: str) -> "ChannelReader":
     """Open a channel for reading; it may be on a web server."""
-    url = place_of(place, file)
+    url = channel_url(place, file)
     if not url.startswith(("https://", "http://")):
         return open_channel(place, file)
     from torchyard.publish.channel.website import read_website
@@ -76,7 +76,7 @@ def filling(url: str, *, dry_run: bool) -> Iterator["Channel"]:
         yield Channel.at(empty, make=True)
 
 
-def place_of(place: str, file: str) -> str:
+def channel_url(place: str, file: str) -> str:
     """Return the address of a channel; relative directories in the file are beside the file."""
     if "/" in place or place in (".", ".."):
         return place
@@ -114,12 +114,12 @@ def _plain(url: str) -> str:
     return os.path.realpath(unquote(rest) if separator else url)
 
 
-def copies_of(config: Config | None) -> int:
+def copies_limit(config: Config | None) -> int:
     """Return how many bytes of the store are kept on this machine."""
     return parse_size(config.copies) if config and config.copies else 0
 
 
-def cache_of(file: str, config: Config | None) -> str | None:
+def compile_cache_url(file: str, config: Config | None) -> str | None:
     """Return the compile cache of a file; a relative directory is beside the file."""
     cache = config.toolchain.cache if config and config.toolchain else None
     return join(dirname(absolute(file)), cache) if cache and "://" not in cache else cache

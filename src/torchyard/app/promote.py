@@ -13,7 +13,7 @@ from torchyard.app.channel_config import (
     planned_cells,
 )
 from torchyard.app.clock import current_moment
-from torchyard.app.locations import filling, home_of, open_channel, place_of
+from torchyard.app.locations import channel_url, filling, home_directory, open_channel
 from torchyard.errors import PublishError
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def promote_packages(
     origin = open_channel(source, file)
     now = current_moment()
     found = gather_packages(origin, selection, now)
-    url = place_of(target, file)
-    home = Path(home_of(file))
+    url = channel_url(target, file)
+    home = Path(home_directory(file))
     home.mkdir(parents=True, exist_ok=True)
     with (
         filling(url, dry_run=dry_run) as place,

@@ -14,7 +14,7 @@ from torchyard.app.channel_config import (
     plan_channel,
     planned_cells,
 )
-from torchyard.app.locations import filling, home_of, open_store, place_of
+from torchyard.app.locations import channel_url, filling, home_directory, open_store
 from torchyard.app.progress import Meter, no_meter, read_metered
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.model.config import Channel, Config
@@ -68,7 +68,7 @@ def publish_packages(
     known = channel_named(config, channel, file)
     check_origin(known, None, file)
     request = PublishRequest(
-        url=place_of(channel, file),
+        url=channel_url(channel, file),
         paths=tuple(Path(path) for path in packages),
         policy=_policy(policy, config),
         demands=Demands(
@@ -182,7 +182,7 @@ def _from_store(
 
     plan = plan_channel(with_toolchain_id(config, file), channel)
     store = open_store(store_url, file, config, make=False)
-    home = Path(home_of(file))
+    home = Path(home_directory(file))
     home.mkdir(parents=True, exist_ok=True)
     wanted = (Stage.PACKAGE, Stage.CHECK)
     names = [job.fingerprint for job in plan.jobs if job.stage in wanted]

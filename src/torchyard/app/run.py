@@ -7,7 +7,7 @@ from typing import get_args
 
 import msgspec
 
-from torchyard.app.locations import absolute, home_of
+from torchyard.app.locations import absolute, home_directory
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.model.config import Config, Sandbox, SandboxKind
@@ -39,7 +39,7 @@ def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | N
     kind = kinds.get(sandbox, order.sandbox.kind)
     root = order.sandbox.root and str(Path(absolute(file)).parent / order.sandbox.root)
     return Conditions(
-        work=Path(absolute(work or f"{home_of(file)}/work")),
+        work=Path(absolute(work or f"{home_directory(file)}/work")),
         file=absolute(file),
         sandbox=Sandbox(kind=kind, root=root),
     )

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from torchyard.app.clock import current_date
-from torchyard.app.locations import installer_url, place_of, read_channel
+from torchyard.app.locations import channel_url, installer_url, read_channel
 from torchyard.config.credentials import take_credentials
 from torchyard.errors import HostError, SmokeError, UsageError
 
@@ -106,7 +106,7 @@ def published_packages(
     from torchyard.publish.select import choose
     from torchyard.publish.smoke_targets import newest, specimens
 
-    address = _index_url(url or installer_url(place_of(channel, file)))
+    address = _index_url(url or installer_url(channel_url(channel, file)))
     reader = read_channel(channel, file)
     chosen = choose(reader, reader.head(), selection)
     return list(specimens(chosen if every else newest(chosen), address))

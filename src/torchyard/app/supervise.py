@@ -11,7 +11,7 @@ from torchyard.host.detached import detach
 if TYPE_CHECKING:
     from torchyard.errors import TorchyardError
     from torchyard.model.job_spec import Task
-    from torchyard.run.detached import Assignment, Over
+    from torchyard.run.detached import Assignment, JobExit
 
 
 def supervise() -> None:
@@ -22,7 +22,7 @@ def supervise() -> None:
     from torchyard.host.process_id import process_birth
     from torchyard.host.secrets import give
     from torchyard.host.signals import exit_on_sigterm
-    from torchyard.run.detached import Assignment, Begun
+    from torchyard.run.detached import Assignment, SupervisorStarted
     from torchyard.terminal.events import emit_event
 
     assignment = Assignment.decode(sys.stdin.buffer.read())
@@ -33,7 +33,7 @@ def supervise() -> None:
     os.chdir("/")  # the directory it was started in may be removed
     pid = os.getpid()
     fingerprint = assignment.order.task.fingerprint
-    emit_event(Begun(pid=pid, born=process_birth(pid), fingerprint=fingerprint))
+    emit_event(SupervisorStarted(pid=pid, born=process_birth(pid), fingerprint=fingerprint))
     try:
         over = _execute(assignment)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -44,13 +44,13 @@ def supervise() -> None:
     emit_event(over)
 
 
-def _execute(assignment: "Assignment") -> "Over":
+def _execute(assignment: "Assignment") -> "JobExit":
     """Run the job, and return how it ended, whatever happened; SystemExit if it is stopped."""
     from torchyard.app.faults import host_error
     from torchyard.app.redact import redacting
     from torchyard.app.run import execute_job
     from torchyard.errors import TorchyardError
-    from torchyard.run.detached import Over
+    from torchyard.run.detached import JobExit
     from torchyard.store.store import Store
     from torchyard.terminal.events import emit_event
 
@@ -64,10 +64,10 @@ def _execute(assignment: "Assignment") -> "Over":
     except Exception as error:  # noqa: BLE001 - a follower must learn of it
         sys.excepthook(type(error), error, error.__traceback__)
         return _over(TorchyardError(f"{task.id}: an error in torchyard: {error!r}"))
-    return Over(code=0)
+    return JobExit(code=0)
 
 
-def _stopped(task: "Task") -> "Over":
+def _stopped(task: "Task") -> "JobExit":
     """Emit that the job was stopped."""
     from torchyard.app.redact import redacting
     from torchyard.errors import StoppedError
@@ -87,11 +87,11 @@ def _stopped(task: "Task") -> "Over":
     return _over(stopped)
 
 
-def _over(error: "TorchyardError") -> "Over":
+def _over(error: "TorchyardError") -> "JobExit":
     from torchyard.app.faults import redacted_diagnostics
-    from torchyard.run.detached import Over
+    from torchyard.run.detached import JobExit
 
-    return Over(code=error.exit_code, faults=redacted_diagnostics(error))
+    return JobExit(code=error.exit_code, faults=redacted_diagnostics(error))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ def with_toolchain_id(config: Config, file: str) -> Config:
         return config
     from pathlib import Path
 
-    from torchyard.app.locations import home_of
+    from torchyard.app.locations import home_directory
     from torchyard.compute.registry import platform_for
     from torchyard.config.tables import load_tables
     from torchyard.toolchain.digests import DIGESTS, Digests
@@ -28,6 +28,6 @@ def with_toolchain_id(config: Config, file: str) -> Config:
         computes={name: platform_for(name) for name in computes},
         variants=variants,
         tables=load_tables(),
-        digests=Digests(Path(home_of(file), DIGESTS)),
+        digests=Digests(Path(home_directory(file), DIGESTS)),
     )
     return msgspec.structs.replace(config, toolchain=toolchain)

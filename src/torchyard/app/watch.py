@@ -7,13 +7,12 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from torchyard.app.clock import current_moment
-from torchyard.app.locations import EVENTS, home_of
+from torchyard.app.locations import EVENTS, home_directory
 from torchyard.app.redact import redacting
-from torchyard.engines.engine import Listener
 from torchyard.errors import TorchyardError
 from torchyard.host.detached import create_record, has_writer
 from torchyard.model.build_result import BuildResult
-from torchyard.model.event import AnyEvent, encode_event
+from torchyard.model.event import AnyEvent, Listener, encode_event
 
 _REMEMBERED = 20
 """How many builds `status` knows, with the error output of their jobs."""
@@ -22,7 +21,7 @@ _REMEMBERED = 20
 def new_folder(file: str) -> Path:
     """Return the directory in which `status` looks for a build that this process begins now."""
     moment = current_moment().replace("-", "").replace(":", "")
-    return Path(home_of(file), "builds", f"{moment}-{os.getpid()}")
+    return Path(home_directory(file), "builds", f"{moment}-{os.getpid()}")
 
 
 def watch(

@@ -2,18 +2,16 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from torchyard.model.build_result import BuildResult
-from torchyard.model.event import AnyEvent, Ended, Finished
+from torchyard.model.event import AnyEvent, Ended, Finished, Listener
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
-
-Listener = Callable[[AnyEvent], None]
 
 
 class BuildContext(NamedTuple):

@@ -1,4 +1,4 @@
-"""The memory guard: a build that needs more memory than there is slows down instead of dying."""
+"""The memory guard: slows a build down that would run out of memory."""
 
 import atexit
 import threading
@@ -12,12 +12,12 @@ from torchyard.host.memory import Memory, read_memory
 from torchyard.host.process_tree import LeafProcess, find_leaf_processes, pause, resume
 from torchyard.model.quantity import show_count
 
-# Seconds between two looks: when memory may run short, and when there is plenty.
+# Seconds between two samples: when memory may run short, and when there is plenty.
 _SHORT, _LONG = 0.25, 1.0
 
 
-class Change(NamedTuple):
-    """What the guard has just changed, for the event log."""
+class SlotChange(NamedTuple):
+    """A change of the allowed slots, or of paused processes."""
 
     allowed: int
     paused: int
@@ -26,18 +26,18 @@ class Change(NamedTuple):
 
 
 class Guard:
-    """Keeps the slots in use, and the compilers that run, within the memory that there is.
+    """Limits the slots in use and the running compilers to the available memory.
 
-    `roots` tells the processes of the jobs that run now; `on_change` is called in the guard's
-    thread. Whoever ends jobs by a signal should stop the guard first: a paused process takes
-    no notice of a signal until it is resumed.
+    `roots` returns the processes of the jobs that run now; `on_change` is called in the guard's
+    thread. Stop the guard before jobs are ended by a signal: a paused process does not handle one
+    until it is resumed.
     """
 
     def __init__(
         self,
         slots: Jobserver,
         roots: Callable[[], Iterable[int]],
-        on_change: Callable[[Change], None],
+        on_change: Callable[[SlotChange], None],
         memory: Callable[[], Memory] = read_memory,
     ) -> None:
         self._slots = slots
@@ -49,18 +49,18 @@ class Guard:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Withhold what memory does not allow, before the first job starts; then keep watch."""
+        """Withhold the slots that memory does not allow before the first job starts; then watch."""
         memory = self._memory()
         pace = Pace(self._slots.count, memory)
         self._slots.withhold(self._slots.count - pace.allowed)
         if pace.allowed < self._slots.count:
-            self._tell(pace.allowed, memory, "not enough memory is free for all slots")
+            self._report(pace.allowed, memory, "not enough memory is free for all slots")
         self._thread = threading.Thread(target=self._watch, args=(pace,), daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
     def stop(self) -> None:
-        """End the watch, and let everything go on: all paused processes, all slots."""
+        """Stop watching, resume all paused processes, and give back all slots."""
         self._ended.set()
         if self._thread:
             self._thread.join()
@@ -70,21 +70,21 @@ class Guard:
         wait = _SHORT
         try:
             while not self._ended.wait(wait):
-                wait = self._look(pace)
+                wait = self._sample(pace)
         finally:
             for worker in self._paused.values():
                 resume(worker)
             self._slots.withhold(0)
 
-    def _look(self, pace: Pace) -> float:
+    def _sample(self, pace: Pace) -> float:
         """Take one sample and act on it; return how long to wait until the next."""
         memory, workers = self._memory(), find_leaf_processes(self._roots())
         if lost := self._slots.recover(len(workers)):
             found = show_count(lost, "slot")
-            self._tell(
+            self._report(
                 pace.allowed, memory, f"{found} of a build that was killed can be used again"
             )
-        self._follow(pace, memory, workers)
+        self._apply(pace, memory, workers)
         withhold = self._slots.count - pace.allowed
         if withhold > self._slots.withheld:  # waiting at the fifo is the way to win slots back
             self._slots.withhold(withhold, _SHORT)
@@ -92,20 +92,20 @@ class Guard:
         plenty = memory.available > self._slots.count * DEFAULT_PEAK
         return _LONG if plenty and not self._paused else _SHORT
 
-    def _follow(self, pace: Pace, memory: Memory, workers: list[LeafProcess]) -> None:
-        """Decide anew, and do as decided."""
+    def _apply(self, pace: Pace, memory: Memory, workers: list[LeafProcess]) -> None:
+        """Decide on a sample, and apply the decision."""
         before = pace.allowed
         decision = pace.decide(memory, workers, self._paused)
         for worker in decision.pause:
             pause(worker)
             self._paused[worker.pid] = worker
-        # Besides those decided on, whoever is no worker of ours any more.
+        # Also processes that no longer belong to a job.
         gone = self._paused.keys() - {worker.pid for worker in workers}
         for pid in [*gone, *(worker.pid for worker in decision.resume)]:
             resume(self._paused.pop(pid))
         self._slots.withhold(self._slots.count - decision.allowed)
         if decision.allowed != before or decision.pause or decision.resume:
-            self._tell(decision.allowed, memory, decision.reason)
+            self._report(decision.allowed, memory, decision.reason)
 
-    def _tell(self, allowed: int, memory: Memory, reason: str) -> None:
-        self._on_change(Change(allowed, len(self._paused), memory.available, reason))
+    def _report(self, allowed: int, memory: Memory, reason: str) -> None:
+        self._on_change(SlotChange(allowed, len(self._paused), memory.available, reason))

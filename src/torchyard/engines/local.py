@@ -7,14 +7,14 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from torchyard.engines.engine import BuildContext, Listener, clocked, expected, finished
-from torchyard.engines.pending import demanded, graph_of, urgency
+from torchyard.engines.engine import BuildContext, clocked, expected, finished
+from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import PlanError
 from torchyard.host.machine import platform_name, processors
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import SandboxKind
-from torchyard.model.event import Began, Ended
+from torchyard.model.event import Began, Ended, Listener
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
@@ -56,7 +56,7 @@ class LocalEngine(Value, kw_only=True):
             refuse_foreign(plan)
         began = time.monotonic()
         emit = clocked(on_event)
-        graph = graph_of(plan)
+        graph = job_graph(plan)
         known = store.known(graph.fingerprints)
         cached = [n for n in sorted(graph.wanted) if graph.fingerprints[n] in known]
         left = demanded(graph, known, graph.wanted)

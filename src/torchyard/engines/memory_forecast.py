@@ -1,4 +1,4 @@
-"""How much memory compilers will take, learnt from those seen so far."""
+"""Forecast the memory of compilers from those observed so far."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -7,26 +7,26 @@ from typing import NamedTuple, Self
 
 from torchyard.host.process_tree import LeafProcess
 
-# What a compiler may take as long as none has shown better.
+# The assumed peak of a compiler before any was observed.
 DEFAULT_PEAK = 2 * 10**9
 
-# So many of the last ones count; the next directory's sources are of another kind.
+# Only so many of the last processes count: the next directory's sources differ.
 _WINDOW = 64
-# What was seen fewer times, all in all, teaches nothing yet.
+# Fewer samples than this are not enough for a forecast.
 _ENOUGH = 8
-# Who has not worked in so many samples, one after the other, is waiting.
+# A process without CPU time in so many consecutive samples is waiting.
 _IDLE = 8
 
 
 class Growth(NamedTuple):
-    """Bytes that are still to come, and their variance; sums of independent ones add up."""
+    """Expected further bytes, and their variance; independent ones can be added."""
 
     mean: float = 0
     variance: float = 0
 
     @property
     def likely(self) -> float:
-        """What is exceeded seldom, rather than every other time."""
+        """The mean plus one standard deviation, which is seldom exceeded."""
         return self.mean + sqrt(self.variance)
 
     def plus(self, other: Self) -> "Growth":
@@ -34,10 +34,10 @@ class Growth(NamedTuple):
 
 
 class _Life(NamedTuple):
-    """A worker's highest memory so far, and in how many samples it had worked.
+    """A process's peak memory so far, and the number of samples in which it used CPU time.
 
-    The samples are its weight: of the processes of one command the assembler lives shortly
-    and the compiler long, and it is the compilers that are there at most moments.
+    The samples are its weight: compilers live longer than assemblers, and are what runs at most
+    moments.
     """
 
     peak: int = 0
@@ -47,14 +47,14 @@ class _Life(NamedTuple):
 
 
 class Peaks:
-    """The memory of workers over time."""
+    """The memory of processes over time."""
 
     def __init__(self) -> None:
         self._running: dict[tuple[int, float], _Life] = {}
         self._ended: deque[_Life] = deque(maxlen=_WINDOW)
 
     def observe(self, workers: Iterable[LeafProcess]) -> None:
-        """Remember one sample; who is no longer in it has ended."""
+        """Remember one sample; processes missing from it have ended."""
         now: dict[tuple[int, float], _Life] = {}
         for worker in workers:
             key = worker.pid, worker.started
@@ -66,22 +66,22 @@ class Peaks:
         self._running = now
 
     def idles(self, worker: LeafProcess) -> bool:
-        """Tell whether it has only waited for a while: for its input, or a paused worker."""
+        """Return whether a process has been waiting, for input or for a paused process."""
         return self._running[worker.pid, worker.started].idle >= _IDLE
 
     def of(self, worker: LeafProcess) -> Growth:
-        """Tell how much this one will still grow: as those did that came at least as far."""
+        """Return how much a process will still grow, from those that grew at least as large."""
         if self.idles(worker):
             return Growth()
         memory = worker.memory
-        # One that is a little larger than all others is of their kind, not of a new one.
+        # One that is a little larger than all others still counts as their kind.
         alike = [life for life in self._ended if life.peak >= 0.9 * memory]
         if not alike:
             return Growth(max(DEFAULT_PEAK - memory, memory / 4))
         return _spread([(max(0, life.peak - memory), life.samples) for life in alike])
 
     def of_next(self) -> Growth:
-        """Tell how much a worker will take that has not started yet."""
+        """Return how much memory a process will take that has not started yet."""
         if sum(life.samples for life in self._ended) < _ENOUGH:
             return Growth(DEFAULT_PEAK)
         running = [

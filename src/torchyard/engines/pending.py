@@ -1,4 +1,4 @@
-"""Which jobs of a plan have to be done, and which of them first. Nothing here runs anything."""
+"""Which jobs of a plan are pending, and how urgent each is. Nothing here runs anything."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -15,11 +15,11 @@ _USUAL = {
     Stage.SMOKE: 30,
     Stage.PUBLISH: 60,
 }
-"""Seconds that a job is taken to last if nobody says better: only the proportions matter."""
+"""Assumed seconds of a job if the file gives none: only the proportions matter."""
 
 
-class Graph(NamedTuple):
-    """A plan as numbers: for each job its fingerprint, its inputs and who needs it."""
+class JobGraph(NamedTuple):
+    """A plan as numbers: for each job its fingerprint, its inputs and its users."""
 
     fingerprints: list[str]
     inputs: list[tuple[int, ...]]
@@ -27,21 +27,21 @@ class Graph(NamedTuple):
     wanted: frozenset[int]
 
 
-def graph_of(plan: Plan) -> Graph:
-    """What is wanted of a plan: its packages, and everything that nothing else is made from."""
+def job_graph(plan: Plan) -> JobGraph:
+    """Return the graph of a plan; wanted are its packages, and jobs that no other job uses."""
     users: list[list[int]] = [[] for _ in plan.jobs]
     for job in plan.jobs:
         for needed in job.inputs:
             users[needed].append(job.number)
     kept = (j.number for j in plan.jobs if j.stage is Stage.PACKAGE or not users[j.number])
     inputs = [job.inputs for job in plan.jobs]
-    return Graph(plan.fingerprints, inputs, users, frozenset(kept))
+    return JobGraph(plan.fingerprints, inputs, users, frozenset(kept))
 
 
-def demanded(graph: Graph, known: Collection[str], numbers: Iterable[int]) -> set[int]:
-    """Some jobs and what they are made from, as far as there are no results of them.
+def demanded(graph: JobGraph, known: Collection[str], numbers: Iterable[int]) -> set[int]:
+    """Return those of some jobs, and of their inputs, that have no result yet.
 
-    What a result was made from is not asked for: a package that is there needs no core.
+    Inputs of a job that has a result are left out: an existing package needs no core.
     """
     needed: set[int] = set()
     waiting = [number for number in numbers if graph.fingerprints[number] not in known]
@@ -53,8 +53,8 @@ def demanded(graph: Graph, known: Collection[str], numbers: Iterable[int]) -> se
     return needed
 
 
-def urgency(plan: Plan, graph: Graph) -> list[int]:
-    """How long, for each job, the longest way from its start to the end of the plan is."""
+def urgency(plan: Plan, graph: JobGraph) -> list[int]:
+    """Return for each job the seconds of the longest path from its start to the end of the plan."""
     ways = [0] * len(graph.inputs)
     for job in reversed(plan.jobs):
         after = max((ways[user] for user in graph.users[job.number]), default=0)

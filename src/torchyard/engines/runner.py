@@ -1,4 +1,4 @@
-"""Jobs of a plan as processes of `torchyard run`, with one pool of compile slots for all."""
+"""Run the jobs of a plan as processes of `torchyard run`, with one pool of compile slots."""
 
 import queue
 import sys
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from torchyard.engines.engine import BuildContext, Listener
-from torchyard.engines.guard import Change, Guard
+from torchyard.engines.engine import BuildContext
+from torchyard.engines.guard import Guard, SlotChange
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
 from torchyard.host.jobserver import Jobserver
@@ -20,21 +20,22 @@ from torchyard.host.memory import read_memory
 from torchyard.host.pool import Pool, PoolEvent
 from torchyard.host.signals import StopCounter
 from torchyard.model import event as events
+from torchyard.model.event import Listener
 from torchyard.model.job_spec import short_name
 from torchyard.plan.graph import Job, Plan
 from torchyard.plan.job_specs import make_job_spec
-from torchyard.run.permissions import entrusted
+from torchyard.run.permissions import secrets_for
 from torchyard.store.claims import ClaimMonitor
 from torchyard.store.store import Store
 
 _TICK = 0.5
-"""Seconds after which the engine looks around even if nothing was said."""
+"""Seconds between two rounds if no job prints anything."""
 
 _ATTEMPTS = 3
-"""How often a job is tried whose failures are not its own fault."""
+"""Attempts of a job whose failures are not its own fault."""
 
 _PAUSE = 1.0
-"""Seconds before a job is looked at again that somebody else is working on."""
+"""Seconds between two looks at a job that another process runs."""
 
 
 class RunnerOptions(NamedTuple):
@@ -48,7 +49,7 @@ class RunnerOptions(NamedTuple):
 
 
 class Runner:
-    """Runs what is left of one plan. Jobs are known by their numbers in it."""
+    """Runs the pending jobs of one plan, by their numbers in it."""
 
     def __init__(
         self,
@@ -69,21 +70,21 @@ class Runner:
         self._fewer: dict[int, int] = {}
         self._carved: dict[int, Jobserver] = {}
         self._programs = Pool()
-        self._changes: queue.SimpleQueue[Change] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[SlotChange] = queue.SimpleQueue()
         self._patience = ClaimMonitor(store.objects)
         self._waited: set[int] = set()
         self._given_up = False
         self._stopped = False
 
     def run(self) -> tuple[dict[int, events.Ended], bool]:
-        """Run all jobs that can be run; tell how each ended, and whether somebody stopped it."""
+        """Run all jobs that can be run; return how each ended, and whether it was stopped."""
         stopped = self._run()
         for number in sorted(self._schedule.left):
             self._end(number, "skipped", why="it was not begun")
         return self._ends, stopped
 
     def _run(self) -> bool:
-        """Run jobs until none can be begun any more; whether somebody stopped it."""
+        """Run jobs until no more can be started; return whether the build was stopped."""
         with (
             TemporaryDirectory(prefix="torchyard-") as folder,
             Jobserver(Path(folder, "slots"), self._options.slots) as slots,
@@ -101,8 +102,8 @@ class Runner:
                     if stops.count > 1:
                         self._programs.kill()
                     self._start_some(slots)
-                    for heard in self._programs.poll(_TICK):
-                        self._hear(heard, slots)
+                    for output in self._programs.poll(_TICK):
+                        self._on_output(output, slots)
                     self._emit_changes()
             finally:
                 guard.stop()
@@ -110,7 +111,7 @@ class Runner:
             return self._stopped
 
     def _start_some(self, slots: Jobserver) -> None:
-        """Begin jobs while there are slots, of which each job has one."""
+        """Start jobs while there are slots; each job takes one."""
         while not self._given_up and len(self._programs) < self._options.jobs:
             number = self._schedule.next(time.monotonic())
             if number is None:
@@ -122,7 +123,7 @@ class Runner:
             except ElsewhereError:
                 if not self._programs:
                     raise
-                # Without the store nothing can be begun, but what runs need not know.
+                # Without the store nothing can be started, but running jobs continue.
                 self._schedule.put_back(number, time.monotonic() + _PAUSE)
                 return
             if not self._has_room(job) or not slots.take(_TICK if not self._programs else 0.05):
@@ -131,12 +132,12 @@ class Runner:
             self._start(job, slots)
 
     def _has_room(self, job: Job) -> bool:
-        """Whether there is the memory that a job says it wants; alone it may always try."""
+        """Return whether there is the memory that a job asks for; a single job always starts."""
         wants = job.settings.needs.memory
         return not (wants and self._programs) or read_memory().available >= wants
 
     def _is_taken_care_of(self, job: Job) -> bool:
-        """Whether somebody else has done a job since we looked, or is doing it now."""
+        """Return whether another process has done a job meanwhile, or runs it now."""
         if self._store.has(job.fingerprint):
             self._end(job.number, "cached", why="somebody else made it")
             return True
@@ -146,10 +147,12 @@ class Runner:
         return holder is not None
 
     def _wait_for(self, job: Job, who: str) -> None:
-        """Leave a job to somebody else, and look again later."""
+        """Leave a job to another process, and check again later."""
         if job.number not in self._waited:
             self._waited.add(job.number)
-            self._emit(events.Noted(job=job.identifier, text=f"waiting for {who}, who works on it"))
+            self._emit(
+                events.Noted(job=job.identifier, text=f"waiting for {who}, which works on it")
+            )
         self._schedule.put_back(job.number, time.monotonic() + _PAUSE)
 
     def _start(self, job: Job, slots: Jobserver) -> None:
@@ -168,19 +171,19 @@ class Runner:
         if context.copies:
             argv += ["--copies", context.copies]
         stdin = b""
-        if secrets := entrusted(job.stage, self._store):
+        if secrets := secrets_for(job.stage, self._store):
             argv.append("--secrets")
             stdin = msgspec.json.encode(dict(secrets))
         self._attempts[number] += 1
         self._programs.start(number, argv, context.folder / f"{name}.errors", stdin)
 
     def _pool(self, number: int, slots: Jobserver) -> Jobserver:
-        """All slots; for a job whose compiler was killed, some that are its own while it runs."""
+        """Return the common jobserver, or one of its own for a job whose compiler was killed."""
         if number not in self._fewer:
             return slots
         path = slots.path.with_name(f"slots-{number}-{self._attempts[number]}")
         carved = slots.carve(path, self._fewer[number] - 1, _TICK)
-        # Others may have them all: with none but its own slot it is slow, and safe.
+        # If others hold all slots, it runs with its single one: slow, but safe.
         self._carved[number] = carved or Jobserver(path, 0)
         return self._carved[number]
 
@@ -188,20 +191,20 @@ class Runner:
         job = self._plan.jobs[number]
         return short_name(job.stage, job.fingerprint)
 
-    def _hear(self, heard: PoolEvent, slots: Jobserver) -> None:
-        number = heard.key
-        if heard.code is None:
-            with suppress(msgspec.DecodeError):  # not everything that a process says is for us
-                self._hear_event(number, events.decode_event(heard.line))
+    def _on_output(self, output: PoolEvent, slots: Jobserver) -> None:
+        number = output.key
+        if output.code is None:
+            with suppress(msgspec.DecodeError):  # output of a process that is no event
+                self._on_event(number, events.decode_event(output.line))
             return
         slots.give()
         if number in self._carved:
             self._carved.pop(number).close()
         (self._options.context.folder / f"{self._name(number)}.order.json").unlink(missing_ok=True)
-        self._judge(number, heard.code)
+        self._judge(number, output.code)
 
-    def _hear_event(self, number: int, event: events.AnyEvent) -> None:
-        """Pass on what a job tells; how it ended is not told before its process has."""
+    def _on_event(self, number: int, event: events.AnyEvent) -> None:
+        """Pass on an event of a job; its end is held back until its process has ended."""
         if isinstance(event, events.Ended):
             self._said[number] = event
         elif isinstance(event, events.Started):
@@ -210,7 +213,7 @@ class Runner:
             self._emit(event)
 
     def _judge(self, number: int, code: int) -> None:
-        """Decide what the end of a job's process means."""
+        """Decide what the exit of a job's process means."""
         job = self._plan.jobs[number]
         said = self._said.pop(number, None)
         if code == 0 and said is not None:
@@ -229,14 +232,14 @@ class Runner:
             self._fail(number, code, said)
 
     def _may_work(self, job: Job, code: int, said: events.Ended | None) -> bool:
-        """Whether a job that failed may do better another time, and see to it that it can."""
+        """Return whether a failed job is worth a retry, and prepare that."""
         reason = said.reason if said else ""
         if self._attempts[job.number] >= _ATTEMPTS:
             return False
         if code < 0:
             why = f"its process was killed by signal {-code}"
         elif code == StoreError.exit_code and reason == MISSING:
-            with suppress(ElsewhereError):  # the next try will tell the same
+            with suppress(ElsewhereError):  # the next attempt will fail in the same way
                 self._schedule.lost(job.number, self._store.has)
             why = "what it needs was gone from the store, and is made again"
         elif code == ElsewhereError.exit_code and reason == "memory":
@@ -262,7 +265,7 @@ class Runner:
         self._given_up = self._given_up or not self._options.context.keep_going
 
     def _end(self, number: int, outcome: events.Outcome, why: str) -> None:
-        """Tell how a job ended that no process of ours spoke for."""
+        """Emit the end of a job that no process of ours ran."""
         ended = self._ends[number] = self._ended(number, outcome, why=why)
         self._emit(ended)
         if outcome == "cached":
@@ -282,7 +285,7 @@ class Runner:
         )
 
     def _emit_changes(self) -> None:
-        """Pass on what the memory guard did; it speaks in a thread of its own."""
+        """Emit what the memory guard changed, in its own thread."""
         while not self._changes.empty():
             change = self._changes.get()
             self._emit(

@@ -1,20 +1,20 @@
-"""Which job is next: what is left of a plan, and what stands in its way."""
+"""Which job is next."""
 
 import heapq
 import random
 from collections.abc import Callable, Collection, Iterable
 
-from torchyard.engines.pending import Graph, demanded
+from torchyard.engines.pending import JobGraph, demanded
 
 
 class Schedule:
-    """The jobs that are left, by number; those on the longest way come first.
+    """The jobs that are left, by number; those on the critical path come first.
 
-    Among equals chance decides, so that two builds of one plan seldom want the same job.
+    Equals come in random order, so that two builds of one plan seldom start the same job.
     """
 
     def __init__(
-        self, graph: Graph, known: Collection[str], left: set[int], urgency: list[int]
+        self, graph: JobGraph, known: Collection[str], left: set[int], urgency: list[int]
     ) -> None:
         self._graph = graph
         self._urgency = urgency
@@ -27,11 +27,11 @@ class Schedule:
 
     @property
     def has_work(self) -> bool:
-        """Whether some job can be begun, now or later."""
+        """Whether some job can be started, now or later."""
         return bool(self._ready or self._later)
 
     def next(self, now: float) -> int | None:
-        """Take the most urgent job out of those that can be begun."""
+        """Take the most urgent job out of those that can be started, or return None."""
         for number in [n for n, until in self._later.items() if until <= now]:
             del self._later[number]
             self._push(number)
@@ -43,7 +43,7 @@ class Schedule:
         return None
 
     def put_back(self, number: int, until: float = 0.0) -> None:
-        """A job that was taken has to be begun again, not before some time."""
+        """Return a job that was taken; it is not offered again before `until`."""
         self._taken.discard(number)
         if until:
             self._later[number] = until
@@ -51,14 +51,14 @@ class Schedule:
             self._push(number)
 
     def done(self, number: int) -> None:
-        """The store has the result of a job."""
+        """Note that the store has the result of a job."""
         self.left.discard(number)
         self._taken.discard(number)
         self._there.add(number)
         self._offer(self._graph.users[number])
 
     def lost(self, number: int, has: Callable[[str], bool]) -> None:
-        """Some input of a job had vanished: ask for it again, unless it was made meanwhile."""
+        """Schedule the missing inputs of a job again."""
         inputs = self._graph.inputs[number]
         gone = {i for i in inputs if not has(self._graph.fingerprints[i])}
         self._there -= gone
@@ -68,7 +68,7 @@ class Schedule:
         self._offer(again)
 
     def fail(self, number: int) -> list[int]:
-        """A job failed for good; return those that can't be done without it."""
+        """Drop a job that failed for good; return the jobs that need it, which are dropped, too."""
         dropped = []
         waiting = [number]
         self.left.discard(number)
@@ -85,7 +85,7 @@ class Schedule:
             self._push(number)
 
     def _can_begin(self, number: int) -> bool:
-        """Whether a job is left, nobody has it, and all that it needs is there."""
+        """Return whether a job is left, not taken, and has all its inputs."""
         here = number in self.left and number not in self._taken
         return here and self._there.issuperset(self._graph.inputs[number])
 

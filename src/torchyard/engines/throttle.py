@@ -1,8 +1,8 @@
-"""How many slots may be in use, and which compilers must wait: decided from numbers alone.
+"""Decide how many slots may be in use and which compilers to pause, from numbers alone.
 
-Jobserver in use can't be called back, and the memory of a paused compiler is not given back. So new
-work is admitted only where its predicted peak fits, and pausing comes so early that the
-oldest compiler still has room to finish; when it ends, its memory lets the next one go on.
+Slots in use can't be revoked, and a paused compiler keeps its memory. So new work is admitted only
+if its predicted peak fits, and compilers are paused early enough for the oldest one to finish; the
+memory that it frees lets the next one continue.
 """
 
 from collections.abc import Collection, Sequence
@@ -14,18 +14,18 @@ from torchyard.host.memory import Memory
 from torchyard.host.process_tree import LeafProcess
 from torchyard.model.quantity import show_count, show_size
 
-# Memory that nothing is planned into, for everybody else and for what is mispredicted.
+# Memory kept free for other programs and for errors of the forecast.
 _LEAST_RESERVE, _MOST_RESERVE = 128 * 10**6, 10**9
 # Per cent of time spent waiting for memory above which nothing is added.
 _HIGH_PRESSURE = 20
 
-# So many samples in a row must show a shortage before slots are taken away: a compiler that has
-# just ended gives its memory back a moment after its successor has started.
+# So many consecutive samples must show a shortage before slots are withheld: a compiler that ends
+# frees its memory a moment after its successor has started.
 _CONVINCED = 3
 
 
 class Decision(NamedTuple):
-    """What should be now: slots allowed, workers to pause and to resume, and why."""
+    """Slots to allow, processes to pause and to resume, and why."""
 
     allowed: int
     pause: Sequence[LeafProcess]
@@ -34,7 +34,7 @@ class Decision(NamedTuple):
 
 
 class Pace:
-    """Turns samples of memory and workers into decisions; it remembers, but never looks itself."""
+    """Turns samples of memory and processes into decisions; takes no samples itself."""
 
     def __init__(self, count: int, memory: Memory) -> None:
         self.count = count
@@ -46,12 +46,12 @@ class Pace:
     def decide(
         self, memory: Memory, workers: Sequence[LeafProcess], ours: Collection[int]
     ) -> Decision:
-        """Decide on one sample; workers come oldest first, `ours` are those we have paused."""
+        """Decide on one sample; processes come oldest first, `ours` are those we have paused."""
         self._peaks.observe(workers)
         room = memory.available - max(_LEAST_RESERVE, min(_MOST_RESERVE, memory.total // 16))
         soon = room - max(0, self._available - memory.available)
         self._available = memory.available
-        # Only who works counts here: who waits may do so for one that is paused.
+        # Only working processes count here: others may wait for a paused one.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
         pause, resume = self._who_waits(room, soon, working, ours)
         if pause:
@@ -61,10 +61,10 @@ class Pace:
         return Decision(self.allowed, pause, resume, self._reason(before, pause, resume))
 
     def _admit(self, memory: Memory, room: int, growths: Sequence[Growth]) -> int:
-        """Count the slots for which there is memory; add one at a time, to see what it does.
+        """Return the slots for which there is memory; at most one more than now.
 
-        Between too little for those that run and enough for another lies the reserve, where
-        nothing changes.
+        Between too little memory for running processes and enough for another one lies the
+        reserve, in which nothing changes.
         """
         expected = list(accumulate(growths, Growth.plus, initial=Growth()))
         self._short = self._short + 1 if expected[-1].likely > memory.available else 0
@@ -84,7 +84,7 @@ class Pace:
     def _who_waits(
         self, room: int, soon: int, working: Sequence[LeafProcess], ours: Collection[int]
     ) -> tuple[Sequence[LeafProcess], Sequence[LeafProcess]]:
-        """Choose whom to pause and to resume: the older, the sooner it runs; the oldest always."""
+        """Return the processes to pause and to resume; older ones run first, the oldest always."""
         growths = [self._peaks.of(worker).mean for worker in working]
         fits = max(1, sum(total <= room for total in accumulate(growths)))
         pause: Sequence[LeafProcess] = []

@@ -3,6 +3,7 @@
 `at` is in seconds since the build, or the single run, began.
 """
 
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -153,6 +154,10 @@ class Finished(Event, kw_only=True):
 AnyEvent = Began | Started | Stepping | Progress | Stepped | Noted | SlotsChanged | Ended | Finished
 
 _DECODER = msgspec.json.Decoder(AnyEvent)
+
+
+Listener = Callable[[AnyEvent], None]
+"""A function that is called with each event."""
 
 
 def encode_event(event: Event) -> bytes:

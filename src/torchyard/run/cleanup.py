@@ -1,4 +1,4 @@
-"""Removing the work directories of jobs that nobody will go on with."""
+"""Remove the work directories of jobs that are outdated."""
 
 import time
 from collections.abc import Collection
@@ -9,18 +9,18 @@ from torchyard.host.detached import find_record, folder_lock
 from torchyard.host.locks import locked
 from torchyard.model.job_spec import short_name
 from torchyard.model.recipe import Stage
-from torchyard.run.workdir import KEPT, RECORD, lock_of, remove_work
+from torchyard.run.workdir import KEPT, RECORD, lock_path, remove_work
 
 
 def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False) -> list[Path]:
-    """Remove what failed jobs left that is in no plan any more, and older than an age."""
+    """Remove directories of failed jobs that are in no plan any more and older than an age."""
     wanted = {short_name(stage, fingerprint) for fingerprint in kept for stage in Stage}
     removed = []
     for folder in sorted(root.glob("*-*/")):
         if folder.name in wanted or not _is_outdated(folder, age):
             continue
-        with locked(lock_of(folder), wait=False) as alone:
-            if alone and _is_outdated(folder, age):  # unless somebody has just used it
+        with locked(lock_path(folder), wait=False) as alone:
+            if alone and _is_outdated(folder, age):  # it may have been used meanwhile
                 removed.append(folder)
                 if not dry_run:
                     remove_work(folder)
@@ -28,14 +28,14 @@ def tidy(root: Path, kept: Collection[str], age: float, *, dry_run: bool = False
 
 
 def _is_outdated(folder: Path, age: float) -> bool:
-    """Whether nobody worked in a directory for a while, nor wants to look at it."""
+    """Return whether a directory is older than an age and not protected."""
     with suppress(FileNotFoundError):
         return time.time() - folder.stat().st_mtime >= age and not (folder / KEPT).exists()
     return False
 
 
 def _tidy_records(root: Path, age: float, *, dry_run: bool) -> list[Path]:
-    """Remove what detached jobs told that ended long ago, and that nobody came to hear."""
+    """Remove records of detached jobs that ended long ago without a follower."""
     removed = []
     for path in sorted(root.glob(f"*{RECORD}")):
         with folder_lock(root):

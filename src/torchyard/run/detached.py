@@ -1,8 +1,8 @@
-"""Jobs that outlive who asked for them: whoever asks for the same job follows the one that runs.
+"""Jobs that outlive the command that started them; the same command follows a job that runs.
 
-A supervisor runs the job and writes what happens to a record beside the job's directory: where it
-is, events, and how it ended. A record that is left has an end that nobody heard, or none because
-the supervisor was killed.
+A supervisor runs the job and writes a record beside the job's directory: its process, events, and
+how the job ended. A record that is left over has an end that no command has read yet, or none
+because the supervisor was killed.
 """
 
 import os
@@ -30,27 +30,27 @@ from torchyard.model.event import AnyEvent, Event, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Value
 from torchyard.run.job import Conditions
-from torchyard.run.permissions import entrusted
+from torchyard.run.permissions import secrets_for
 from torchyard.run.workdir import RECORD, WorkDir
 from torchyard.store.store import Store
 
 _SOON, _SELDOM = 0.02, 0.5
-"""Seconds between two looks at a record, when something was just told and when nothing is."""
+"""Seconds between two reads of a record, after an event and while there is none."""
 
 _PATIENCE = 2 * GRACE + 5
-"""Seconds that a supervisor has to end its steps, which get GRACE twice."""
+"""Seconds for a supervisor to end its steps, which get GRACE twice."""
 
 Role = Literal["starts", "joins", "hears"]
-"""What one who asks for a job does: start it, follow one that runs, or hear how it ended."""
+"""What a command does: start the job, follow one that runs, or read how it ended."""
 
 _NOTES: dict[Role, str] = {
-    "joins": "runs detached on this machine already; this is what it tells from its beginning",
-    "hears": "ended while nobody followed it; this is what it told, and the next run begins anew",
+    "joins": "runs detached on this machine already; these are its events from the beginning",
+    "hears": "ended while it was not followed; these are its events, and the next run begins anew",
 }
 
 
-class Begun(Event, kw_only=True):
-    """A supervisor is there, and which job it runs."""
+class SupervisorStarted(Event, kw_only=True, tag="begun"):
+    """A supervisor has started: its process, and the job that it runs."""
 
     pid: int
     born: str
@@ -58,19 +58,19 @@ class Begun(Event, kw_only=True):
 
     @property
     def age(self) -> float:
-        """How many seconds ago it began."""
+        """Seconds since it started."""
         return process_age(self.born)
 
 
-class Over(Event, kw_only=True):
-    """A job is over: the exit code, and what went wrong."""
+class JobExit(Event, kw_only=True, tag="over"):
+    """A job has ended: the exit code, and what went wrong."""
 
     code: int
     faults: tuple[Diagnostic, ...] = ()
 
 
 class Assignment(Value, kw_only=True):
-    """What a supervisor is told, secrets among it, by a way that nobody else sees."""
+    """What a supervisor gets through a pipe, secrets included."""
 
     order: JobSpec
     store: str
@@ -82,17 +82,17 @@ class Assignment(Value, kw_only=True):
 
     @classmethod
     def decode(cls, data: bytes) -> "Assignment | None":
-        """None if whoever wrote it was killed over it."""
+        """Decode an assignment, or return None if the writer was killed before finishing."""
         with suppress(msgspec.DecodeError):
             return msgspec.json.decode(data, type=cls, dec_hook=lambda kind, text: kind(text))
         return None
 
 
-_LINES = msgspec.json.Decoder(AnyEvent | Begun | Over)
+_LINES = msgspec.json.Decoder(AnyEvent | SupervisorStarted | JobExit)
 
 
 def is_detached(place: WorkDir) -> bool:
-    """Whether a job runs detached on this machine."""
+    """Return whether a job runs detached on this machine."""
     if not place.record.exists():
         return False
     with folder_lock(place.record.parent):
@@ -107,21 +107,21 @@ def run_detached(  # noqa: PLR0913 - the job, how it is run, and who listens
     supervisor: Sequence[str],
     on_event: Callable[[AnyEvent], None],
     on_stray: Callable[[bytes], None],
-) -> Over:
+) -> JobExit:
     """Follow a job that runs detached, or start it; return how it ended.
 
     `supervisor` is the command that runs a job detached: it gets the record's path and lock as
     arguments, and an `Assignment` on standard input.
     """
     place = WorkDir(conditions.work, order)
-    secrets = dict(entrusted(order.task.stage, store))
+    secrets = dict(secrets_for(order.task.stage, store))
     assignment = Assignment(order=order, store=store.url, conditions=conditions, secrets=secrets)
     while True:
         record, role = _join(place, supervisor, assignment)
         try:
             if role in _NOTES:
                 on_event(Noted(job=order.task.id, text=_NOTES[role]))
-            over = follow(record, on_event, on_stray)
+            over = follow_record(record, on_event, on_stray)
             if over is not None:
                 record.forget()
                 return over
@@ -145,7 +145,7 @@ def _find(place: WorkDir) -> RunRecord | None:
 
 
 def forget_detached(place: WorkDir) -> None:
-    """Remove the record of a job that has ended since, however it did."""
+    """Remove the record of a job that has ended."""
     record = _find(place)
     if record is not None:
         if not record.is_running():
@@ -156,14 +156,14 @@ def forget_detached(place: WorkDir) -> None:
 def _join(
     place: WorkDir, supervisor: Sequence[str], assignment: Assignment
 ) -> tuple[RunRecord, Role]:
-    """Open the record of a job; of several who ask for it at once, one starts it."""
+    """Open the record of a job, and start it if it does not run; of several callers one does."""
     path = place.record
     with folder_lock(path.parent):
         record = find_record(path)
         if record is not None:
             if record.is_running():
                 return record, "joins"
-            if any(isinstance(_read(line), Over) for line in record.lines()):
+            if any(isinstance(_read(line), JobExit) for line in record.lines()):
                 record.rewind()
                 return record, "hears"
             record.close()
@@ -173,32 +173,33 @@ def _join(
     return record, "starts"
 
 
-def _read(line: bytes) -> AnyEvent | Begun | Over | None:
-    """What a line says; None if a library or Python itself wrote it."""
+def _read(line: bytes) -> AnyEvent | SupervisorStarted | JobExit | None:
+    """Decode a line; None if it is no event, but output of a library or of Python itself."""
     with suppress(msgspec.DecodeError):
-        read: AnyEvent | Begun | Over = _LINES.decode(line)
+        read: AnyEvent | SupervisorStarted | JobExit = _LINES.decode(line)
         return read
     return None
 
 
-def follow(
+def follow_record(
     record: RunRecord, on_event: Callable[[AnyEvent], None], on_stray: Callable[[bytes], None]
-) -> Over | None:
-    """Pass on what a record tells, up to the end; None if there is none, and nobody to tell it.
+) -> JobExit | None:
+    """Pass on the events of a record up to the job's exit, and return that.
 
-    Whoever has lost its parent stops: else it would hear how the job ended on behalf of nobody.
+    Returns None if the supervisor died without one. Stops if this process has lost its parent:
+    else it would consume the exit, and no other command could read it.
     """
     parent, nap = os.getppid(), _SOON
     while True:
-        is_running = record.is_running()  # asked first, so that what was told last is read
+        is_running = record.is_running()  # asked first, so that the last lines are read
         is_quiet = True
         for line in record.lines():
             is_quiet = False
             match read := _read(line):
-                case Over():
+                case JobExit():
                     _stay_with(parent)
                     return read
-                case Begun():
+                case SupervisorStarted():
                     pass
                 case None:
                     on_stray(line + b"\n")
@@ -213,14 +214,14 @@ def follow(
 
 def _stay_with(parent: int) -> None:
     if os.getppid() != parent:
-        msg = "whoever wanted to hear of the job is gone; the job goes on"
+        msg = "the process that followed the job is gone; the job continues"
         raise ElsewhereError(msg, hint="the same command follows it again")
 
 
 def end_detached(place: WorkDir) -> bool:
-    """End a job that runs detached, and all its processes; whether there was one.
+    """End a job that runs detached, and all its processes; return whether there was one.
 
-    Its directory stays. What a supervisor left that was killed is ended, too.
+    Its directory stays. Processes of a supervisor that was killed are ended, too.
     """
     record = _find(place)
     was_running = False
@@ -235,20 +236,20 @@ def end_detached(place: WorkDir) -> bool:
     return was_running
 
 
-def detached_in(work: Path) -> dict[str, Begun | None]:
-    """The jobs that run detached in a directory for work, by name; None if one has just begun."""
+def detached_in(work: Path) -> dict[str, SupervisorStarted | None]:
+    """Return the detached jobs in a work directory by name; None for one that is just starting."""
     found = {}
     for path in sorted(work.glob(f"*{RECORD}")):
         record = find_record(path)
         if record is not None:
             if record.is_running():
-                found[path.stem] = _find_begun(record)
+                found[path.stem] = _find_started(record)
             record.close()
     return found
 
 
 def end_named(work: Path, name: str) -> None:
-    """End one of them; its supervisor ends all its processes."""
+    """End a detached job by its name; its supervisor ends all its processes."""
     record = find_record(work / f"{name}{RECORD}")
     if record is not None:
         try:
@@ -257,12 +258,14 @@ def end_named(work: Path, name: str) -> None:
             record.close()
 
 
-def _find_begun(record: RunRecord) -> Begun | None:
-    return next((read for read in map(_read, record.lines()) if isinstance(read, Begun)), None)
+def _find_started(record: RunRecord) -> SupervisorStarted | None:
+    return next(
+        (read for read in map(_read, record.lines()) if isinstance(read, SupervisorStarted)), None
+    )
 
 
 def _end(record: RunRecord) -> None:
-    """Ask a supervisor to end, wait until it has, then insist."""
+    """Send SIGTERM to a supervisor, wait until it has ended, and else kill it."""
     begun = None
     for _ in range(2):
         until = time.monotonic() + _PATIENCE
@@ -270,7 +273,7 @@ def _end(record: RunRecord) -> None:
             if not record.is_running():
                 return
             if begun is None:
-                begun = _find_begun(record)
+                begun = _find_started(record)
                 if begun is not None and is_same_process(begun.pid, begun.born):
                     with suppress(ProcessLookupError):  # it has just ended by itself
                         os.kill(begun.pid, signal.SIGTERM)
@@ -278,4 +281,4 @@ def _end(record: RunRecord) -> None:
         if begun is not None and is_same_process(begun.pid, begun.born):
             kill_all(family(begun.pid))
     msg = "the detached process does not end"
-    raise BusyError(msg, hint="`ps` may tell what it waits for; try once more")
+    raise BusyError(msg, hint="`ps` may show what it waits for; try once more")

@@ -1,15 +1,15 @@
-"""From a log of any length to the few lines that tell why a step failed.
+"""Find the few lines of a log that say why a step failed.
 
-One pass, in which most lines are dismissed by a glance: a build prints hundreds of thousands of
-compile commands of thousands of characters each. What counts as the cause, the best first:
+One pass that dismisses most lines cheaply: a build prints hundreds of thousands of compile commands
+of thousands of characters each. What counts as the cause, the best first:
 
 1. the first command that failed under ninja, with what it printed;
-2. the first other error: a CMake error, a traceback, a line that is known to be fatal;
+2. the first other error: a CMake error, a traceback, a line with a fatal pattern;
 3. the last line of those that a step may survive, such as a download that is tried again;
-4. what stands above the first line that says that something else failed;
+4. the lines above the first one that says that something else failed;
 5. the last lines of the log.
 
-When ninja starts or finishes, 2 to 4 are forgotten: they did not stop anything.
+When ninja starts or finishes, 2 to 4 are discarded: they were not fatal.
 """
 
 import re
@@ -17,48 +17,48 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from torchyard.model.failure import Failure, Found, LineSeverity, Telling
-from torchyard.run.failure_patterns import Known, best
+from torchyard.run.failure_patterns import FailurePatterns, best
 from torchyard.run.log_blocks import (
     CMAKE_ERROR,
     CMAKE_WARNING,
     FAILED,
     PROGRESS,
     TRACEBACK,
-    Block,
     CMakeBlock,
     IgnoredBlock,
     LineBlock,
+    LogBlock,
     NinjaBlock,
     PythonBlock,
-    shown,
+    excerpt,
 )
 
 LIMIT = 12
 TAIL = 8
 _LONG = 400
-"""Longer lines are commands, until they look like something else."""
+"""Longer lines are taken for commands unless they look otherwise."""
 _COMMAND_HEAD = 200
 _LONGEST = 10_000
 _FLAG = re.compile(r" [-/][A-Za-z]")
 _DULL = ("-- ", "copying ", "creating ", "adding ", "running ", "writing ", "Installing ")
-"""What CMake and setuptools say in passing, such as `-- Performing Test X - Failed`."""
+"""Harmless lines of CMake and setuptools, such as `-- Performing Test X - Failed`."""
 
 _COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][A-Z0-9]|[=>])")
 
 
-def telling_lines(
+def diagnose_log(
     lines: Iterable[str], failures: Mapping[str, Failure], *, limit: int = LIMIT
 ) -> Telling:
-    """Find out why a step failed from the lines of its log, those of earlier steps left out."""
-    reader = _Reader(Known(failures), limit)
+    """Return why a step failed, from the lines of its own log."""
+    reader = _Reader(FailurePatterns(failures), limit)
     total = 0
     for total, line in enumerate(lines, 1):
         reader.read(total, line)
-    return reader.tell(total)
+    return reader.diagnosis(total)
 
 
-def plain(line: str) -> str:
-    """A line without colours, without what a progress bar wrote over, of bearable length."""
+def strip_terminal_codes(line: str) -> str:
+    """Return a line without colours and overwritten progress bars, cut to a bearable length."""
     line = line.rstrip()
     if "\x1b" in line:
         line = _COLOUR.sub("", line).rstrip()
@@ -68,14 +68,17 @@ def plain(line: str) -> str:
 
 
 def _frames(line: str) -> bool:
-    """Whether a line opens a block of its own."""
+    """Return whether a line opens a block of its own."""
     if line.startswith(FAILED) or line.endswith(TRACEBACK):
         return True
     return "CMake" in line[:40] and line.lstrip().startswith((CMAKE_ERROR, *CMAKE_WARNING))
 
 
 def _is_command(line: str) -> bool:
-    """Whether a long line is a command and not words about one: `sh: line 1: 42 Killed c++ -c`."""
+    """Return whether a long line is a command, and not a message about one.
+
+    A message: `sh: line 1: 42 Killed c++ -c`.
+    """
     if ":" not in line:
         return True
     flag = _FLAG.search(line, 0, _COMMAND_HEAD)
@@ -83,20 +86,20 @@ def _is_command(line: str) -> bool:
 
 
 class _Reader:
-    """What is remembered while a log goes by."""
+    """The state of one pass over a log."""
 
-    def __init__(self, known: Known, limit: int) -> None:
+    def __init__(self, known: FailurePatterns, limit: int) -> None:
         self._known = known
         self._limit = limit
-        self._open: Block | None = None
-        self._ninja: Block | None = None
-        self._fatal: Block | None = None
-        self._doubtful: Block | None = None
+        self._open: LogBlock | None = None
+        self._ninja: LogBlock | None = None
+        self._fatal: LogBlock | None = None
+        self._doubtful: LogBlock | None = None
         self._wrapper: list[tuple[int, str]] = []
         self._recent: deque[tuple[int, str]] = deque(maxlen=TAIL)
 
     def read(self, number: int, line: str) -> None:
-        line = plain(line)
+        line = strip_terminal_codes(line)
         if self._open and not (_frames(line) and isinstance(self._open, LineBlock)):
             if self._open.take(number, line):
                 self._remember(number, line)
@@ -109,29 +112,29 @@ class _Reader:
             self._judge(number, line)
         self._remember(number, line)
 
-    def tell(self, total: int) -> Telling:
+    def diagnosis(self, total: int) -> Telling:
         if self._open:
             self._close()
         block = self._ninja or self._fatal or self._doubtful
         if not block:
             found = Found.WRAPPER if self._wrapper else Found.TAIL
             last = self._wrapper or list(self._recent)
-            return Telling(found=found, lines=tuple(shown(*line) for line in last), total=total)
-        return _telling(block, total)
+            return Telling(found=found, lines=tuple(excerpt(*line) for line in last), total=total)
+        return _diagnosis(block, total)
 
     def _remember(self, number: int, line: str) -> None:
         if line:
             self._recent.append((number, line))
 
     def _forget(self) -> None:
-        """Ninja goes to work, or has done it: so nothing before was fatal."""
+        """Discard candidates: ninja starts or has finished, so nothing before was fatal."""
         if not isinstance(self._fatal, CMakeBlock):
             self._fatal = None
         self._doubtful = None
         self._wrapper = []
 
     def _judge(self, number: int, line: str) -> None:
-        """Open a block if a line is worth one."""
+        """Open a block if a line is the start of one."""
         if line.startswith(FAILED):
             self._close()
             self._open = NinjaBlock(self._known, self._limit, number, line)
@@ -146,7 +149,7 @@ class _Reader:
             self._line(number, line, {match.severity for match in matches})
 
     def _frame(self, number: int, line: str) -> None:
-        """Open the block that a line announces."""
+        """Open the block whose first line this is."""
         last = self._recent[-1][1] if self._recent else ""
         self._close()
         if line.lstrip().startswith(CMAKE_ERROR):
@@ -161,7 +164,7 @@ class _Reader:
             self._open.adopt(self._doubtful, number)
 
     def _line(self, number: int, line: str, severities: set[LineSeverity]) -> None:
-        """Open a block for a line that announces none, or remember that something failed."""
+        """Open a block for a single line, or remember that something failed."""
         if severities & {LineSeverity.FATAL, LineSeverity.DOUBTFUL}:
             self._open = LineBlock(self._known, self._limit, self._recent)
             self._open.take(number, line)
@@ -186,9 +189,9 @@ class _Reader:
             self._fatal = block
 
 
-def _telling(block: Block, total: int) -> Telling:
-    """Write down what a block tells."""
-    lines, match = block.told()
+def _diagnosis(block: LogBlock, total: int) -> Telling:
+    """Return the diagnosis of a block."""
+    lines, match = block.evidence()
     if not match:
         return Telling(found=block.found, lines=lines, total=total)
     failure = match.failure

@@ -1,4 +1,4 @@
-"""The environment of a job, composed from nothing: what is not said here, a step does not see."""
+"""The environment of a job, composed from nothing: steps see only what is listed here."""
 
 import os
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from torchyard.toolchain.variables import compose as in_front
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
-def compose(
+def job_environment(
     task: Task, work: str, flags: str | None, tools: Mapping[str, str] = NOTHING
 ) -> dict[str, str]:
-    """Everything that a step of a job finds in its environment, but for its own additions."""
+    """Return the environment of a job's steps, without the additions of each step."""
     env = {
         "PATH": SYSTEM_PATH,
         "HOME": f"{work}/home",
@@ -45,9 +45,9 @@ def compose(
 
 
 def bring_ninja(folder: Path) -> None:
-    """Put the ninja that came with torchyard where a job's PATH begins.
+    """Put the ninja that came with torchyard first on a job's PATH.
 
-    A system's own is often too old to share compile slots with others.
+    The system's own is often too old for a jobserver.
     """
     folder.mkdir(parents=True, exist_ok=True)
     bring_program("ninja", folder / "ninja")

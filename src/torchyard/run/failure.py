@@ -1,4 +1,4 @@
-"""What a person gets to read when a step has failed."""
+"""Turn the failure of a step into an error with its cause."""
 
 import shlex
 import shutil
@@ -14,83 +14,92 @@ from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardEr
 from torchyard.model.failure import Kind, Telling
 from torchyard.model.job_spec import ORDER
 from torchyard.model.step import OWN
-from torchyard.run.diagnose import telling_lines
+from torchyard.run.diagnose import diagnose_log
 from torchyard.run.log import Log, lines_before, lines_since
 from torchyard.run.steps import StepContext, StepError
 
 _KILLED = (-signal.SIGKILL, 128 + signal.SIGKILL)
-"""How a program ends that was killed, and how a shell does that ran one."""
+"""The exit codes of a killed program, and of a shell that ran one."""
 
 _FULL = 50 << 20
-"""A disk with less room than this is full: no compiler gets far with it."""
+"""A disk with fewer free bytes than this counts as full."""
 
 
-def explained(error: StepError, bench: StepContext, log: Log) -> TorchyardError:
-    """Turn the failure of a step into what the log tells, whose fault it is, and how to go on."""
-    path = bench.place.log
-    told = telling_lines(lines_since(path, error.mark), load_failures())
-    kind = _kind(bench, error, told)
-    if error.step.run[: len(OWN)] == (sys.executable, *OWN[1:]):  # what we say explains itself
+def explained(error: StepError, context: StepContext, log: Log) -> TorchyardError:
+    """Return the error for a failed step: the cause in its log, its kind, and what to do."""
+    path = context.place.log
+    diagnosis = diagnose_log(lines_since(path, error.mark), load_failures())
+    kind = _kind(context, error, diagnosis)
+    if error.step.run[: len(OWN)] == (
+        sys.executable,
+        *OWN[1:],
+    ):  # a step of torchyard itself prints its own error
         said = "\n".join((str(error), *lines_since(path, error.mark)))
         classes = {known.exit_code: known for known in all_errors()}
         own = classes.get(error.ended.code) if kind is Kind.BUILD else None
-        return (own or _class_of(kind))(said, hint=_look_around(bench), reason=kind.value)
+        return (own or _class_of(kind))(said, hint=_look_around(context), reason=kind.value)
     if error.ended.code in _KILLED:
-        told = _killed(told)
+        diagnosis = _killed(diagnosis)
     with suppress(OSError):  # the disk may be what failed
         log.add(f"== {error}")
-    return _error(bench, error, told, kind)
+    return _error(context, error, diagnosis, kind)
 
 
-def _kind(bench: StepContext, error: StepError, told: Telling) -> Kind:
-    """What the failure is the fault of: what happened to the machine counts more than words."""
+def _kind(context: StepContext, error: StepError, diagnosis: Telling) -> Kind:
+    """Return the kind of a failure; the state of the machine counts more than the log."""
     if error.ended.code in _KILLED:
-        return Kind.MEMORY  # nobody but the kernel kills compilers
-    if shutil.disk_usage(bench.place.folder).free < _FULL:
+        return Kind.MEMORY  # only the OOM killer kills compilers
+    if shutil.disk_usage(context.place.folder).free < _FULL:
         return Kind.DISK
-    network = error.step.network or bench.sandbox.kind != "bwrap"
-    return told.kind if told.elsewhere(network=network) else Kind.BUILD
+    network = error.step.network or context.sandbox.kind != "bwrap"
+    return diagnosis.kind if diagnosis.elsewhere(network=network) else Kind.BUILD
 
 
 def _class_of(kind: Kind) -> type[BuildError | ElsewhereError]:
     return BuildError if kind is Kind.BUILD else ElsewhereError
 
 
-def _flags(bench: StepContext) -> str:
-    """What the command needs besides the job's name to find the same place."""
-    file, work = Path(bench.file), bench.place.folder.parent
-    if not file.exists():  # somebody has sent the order, and nothing else
-        order = bench.place.folder / ORDER
+def _flags(context: StepContext) -> str:
+    """Return the options that `torchyard shell` needs to find the same directory."""
+    file, work = Path(context.file), context.place.folder.parent
+    if not file.exists():  # the order was sent without its file
+        order = context.place.folder / ORDER
         return "".join(
             f" --{name} {shlex.quote(str(value))}"
-            for name, value in (("order", order), ("store", bench.store), ("work", work))
+            for name, value in (("order", order), ("store", context.store), ("work", work))
         )
     flags = "" if file == Path.cwd() / "torchyard.toml" else f" -f {shlex.quote(str(file))}"
     usual = file.parent / ".torchyard" / "work"
     return flags if work == usual else f"{flags} --work {shlex.quote(str(work))}"
 
 
-def _look_around(bench: StepContext) -> str:
-    job = bench.place.order.task.id
-    return f"look around: torchyard shell {job}{_flags(bench)}  (log: {bench.place.log})"
+def _look_around(context: StepContext) -> str:
+    job = context.place.order.task.id
+    return f"look around: torchyard shell {job}{_flags(context)}  (log: {context.place.log})"
 
 
-def _killed(told: Telling) -> Telling:
-    """What is known about steps that are killed, whatever their logs say."""
+def _killed(diagnosis: Telling) -> Telling:
+    """Return the diagnosis with the explanation of killed steps, whatever the log says."""
     known = load_failures()["killed"]
-    return msgspec.structs.replace(told, title=known.title, cause=known.cause, fix=known.fix)
+    return msgspec.structs.replace(diagnosis, title=known.title, cause=known.cause, fix=known.fix)
 
 
-def _error(bench: StepContext, error: StepError, told: Telling, kind: Kind) -> TorchyardError:
-    before = lines_before(bench.place.log, error.mark)
-    lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in told.lines)
-    more = [Diagnostic(told.title, hint=f"{told.cause} {told.fix}")] if told.title else []
-    if told.kind is Kind.NETWORK and kind is Kind.BUILD:
+def _error(
+    context: StepContext, error: StepError, diagnosis: Telling, kind: Kind
+) -> TorchyardError:
+    before = lines_before(context.place.log, error.mark)
+    lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in diagnosis.lines)
+    more = (
+        [Diagnostic(diagnosis.title, hint=f"{diagnosis.cause} {diagnosis.fix}")]
+        if diagnosis.title
+        else []
+    )
+    if diagnosis.kind is Kind.NETWORK and kind is Kind.BUILD:
         what = "the sandbox gives this step no network"
         more = [Diagnostic(what, hint="write network = true in the step if it has to have one")]
     return _class_of(kind)(
         f"{error}{lines}",
-        hint=_look_around(bench),
+        hint=_look_around(context),
         more=more,
         reason=kind.value,
     )

@@ -1,4 +1,4 @@
-"""Recognise known failures in lines of a log, without looking closely at most lines."""
+"""Recognise known failures in lines of a log, with a cheap test that dismisses most lines."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ _QUOTED_SOURCE = re.compile(r"\s*\d*\s+\| ")
 _MILDER = re.compile(r"\b(?:warning|note|remark)(?: #?[\w-]+)?: ")
 _LONG_VALUE = 120
 _STEM = 5
-"""Shorter stems would cover more, and be part of too many lines that are no errors."""
+"""Shorter stems would occur in too many lines that are no errors."""
 
 _compiled = cache(re.compile)  # most patterns are never needed
 
@@ -37,17 +37,17 @@ class Match(NamedTuple):
         return self.failure.priority >= SPECIFIC
 
     def fill(self, text: str) -> str:
-        """Put what was matched where a text says `<name>`."""
+        """Replace `<name>` in a text by what was matched."""
         for name, value in self.values.items():
             text = text.replace(f"<{name}>", value)
         return text
 
 
-class Known:
-    """The known failures, ready for searching.
+class FailurePatterns:
+    """The patterns of known failures, indexed for searching.
 
-    Nearly all lines are dismissed because they have none of a few stems, such as `error`. Where one
-    is found, the literals with that stem are looked for; only then come the patterns.
+    Nearly all lines contain none of a few stems, such as `error`, and are dismissed. If a line
+    has a stem, the literals with that stem are tried, and only then the patterns.
     """
 
     def __init__(self, failures: Mapping[str, Failure]) -> None:
@@ -61,7 +61,7 @@ class Known:
         self._with_colon = [*self._anywhere, *_index({k: v for k, v in names.items() if ":" in k})]
 
     def suspects(self, line: str) -> list[str]:
-        """The failures that a line may be about; hardly ever any."""
+        """Return the failures that a line may match; for most lines, none."""
         low = line.lower()
         return [
             name
@@ -73,7 +73,7 @@ class Known:
         ]
 
     def matches(self, line: str) -> list[Match]:
-        """What is recognised in a line; nothing if it only looks like an error."""
+        """Return the failures that a line matches; none if it only looks like an error."""
         if line[:1] == " " and _QUOTED_SOURCE.match(line):
             return []
         mild = "warning" in line or "note" in line or "remark" in line
@@ -102,12 +102,12 @@ class Known:
 
 
 def _index(names: Mapping[str, list[str]]) -> list[tuple[str, list[tuple[str, list[str]]]]]:
-    """Literals by stem, each with the failures that it may be a sign of."""
+    """Return the literals by stem, each with the failures that it may be a sign of."""
     return [(stem, [(word, names[word]) for word in words]) for stem, words in stems(names).items()]
 
 
 def stems(words: Iterable[str]) -> dict[str, list[str]]:
-    """A few short strings of which each word has one, in small letters; with the words of each."""
+    """Return a few short lower-case strings that cover all words, each with its words."""
     left = {word: _parts(word.lower()) for word in words}
     cover: dict[str, list[str]] = {}
     while left:
@@ -123,6 +123,6 @@ def _parts(word: str) -> set[str]:
 
 
 def best(matches: Iterable[Match]) -> Match | None:
-    """The one that says most; of equals the first."""
+    """Return the match with the highest priority; of equals the first."""
     telling = (m for m in matches if m.severity != LineSeverity.WRAPPER)
     return max(telling, key=lambda match: match.failure.priority, default=None)

@@ -1,7 +1,7 @@
-"""One job from beginning to end: what it needs is fetched, its steps run, its result is stored.
+"""Run one job: fetch its inputs, run its steps, store its result.
 
-Safe to kill at any moment and to run again, here or elsewhere, or twice at once: the result is
-in the store whole, once, or not at all.
+A job can be killed at any moment and run again, on any machine, or twice at once: its result is in
+the store exactly once and complete, or not at all.
 """
 
 import gzip
@@ -20,7 +20,7 @@ import msgspec
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.locks import report_full_disk
 from torchyard.model.config import Sandbox
-from torchyard.model.event import Noted, Started
+from torchyard.model.event import Listener, Noted, Started
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_size
 from torchyard.model.recipe import Stage
@@ -29,7 +29,7 @@ from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
 from torchyard.run.environment import bring_ninja
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
-from torchyard.run.steps import Report, StepContext, StepError, run_steps
+from torchyard.run.steps import StepContext, StepError, run_steps
 from torchyard.run.workdir import WorkDir
 from torchyard.store.claims import Claim, ClaimMonitor, Owner
 from torchyard.store.local_cache import LocalCache
@@ -39,14 +39,14 @@ from torchyard.store.verify import remove_result
 from torchyard.version import __version__
 
 COPIES = "copies"
-"""The directory, beside those of jobs, in which files of the store are kept."""
+"""The directory beside those of jobs that caches files of the store."""
 
 _POLL = 1.0
-"""Seconds between two looks at whether somebody else's job is done."""
+"""Seconds between two polls of a job that another process runs."""
 
 
 class Conditions(NamedTuple):
-    """How a job is run, apart from what it is: nothing of this changes the result."""
+    """How and where a job is run; none of this changes its result."""
 
     work: Path
     file: str
@@ -58,20 +58,20 @@ class Conditions(NamedTuple):
     copies: int = 0
 
     def kept(self, task: Task) -> LocalCache | None:
-        """Files of the store that stay on this machine, as far as a job leaves room for them."""
+        """Return the cache of store files on this machine; it leaves a job the disk it needs."""
         spare = task.needs.disk or 0
         return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
 
 
-class Outcome(NamedTuple):
-    """The result of a job, and whether it had to be made."""
+class JobOutcome(NamedTuple):
+    """The result of a job, and whether it was built now."""
 
     result: Result
     built: bool
 
 
-def run_job(order: JobSpec, store: Store, conditions: Conditions, report: Report) -> Outcome:
-    """Make the result of a job, unless the store has it."""
+def run_job(order: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
+    """Run a job, unless the store has its result."""
     order = _made_in(order, conditions.sandbox)
     task = order.task
     if not order.is_true:
@@ -81,47 +81,49 @@ def run_job(order: JobSpec, store: Store, conditions: Conditions, report: Report
     found = store.find(task.fingerprint)
     if found is not None:
         place.tidy()
-        return Outcome(found, built=False)
+        return JobOutcome(found, built=False)
     with report_full_disk(conditions.work):
         with place.alone(wait=False) as alone:
             if alone:
-                return _claim_and_run(place, store, conditions, report)
+                return _claim_and_run(place, store, conditions, on_event)
         if not conditions.wait:
             msg = f"another process of this machine is working on {task.id}"
             raise BusyError(msg, hint="wait for it, or leave --no-wait out")
-        report(Noted(job=task.id, text="waiting for another process of this machine"))
+        on_event(Noted(job=task.id, text="waiting for another process of this machine"))
         with place.alone(wait=True):
-            return _claim_and_run(place, store, conditions, report)
+            return _claim_and_run(place, store, conditions, on_event)
 
 
 def _made_in(order: JobSpec, sandbox: Sandbox) -> JobSpec:
-    """An order that says in what kind of sandbox it was carried out; a root's path is nobody's.
+    """Return the order with the kind of sandbox that it is run in, but without the root's path.
 
-    A core's build is of use elsewhere only if it was made at a path that it has there, too.
+    A core of a recipe needs a view at least: its build tree is restored elsewhere at the same path.
     """
     kind = "view" if sandbox.kind == "none" and compiles_by_recipe(order.task) else sandbox.kind
     return msgspec.structs.replace(order, sandbox=Sandbox(kind=kind, root=order.sandbox.root))
 
 
-def _claim_and_run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> Outcome:
-    """Do a job that nobody else does; wait for whoever does it."""
+def _claim_and_run(
+    place: WorkDir, store: Store, conditions: Conditions, on_event: Listener
+) -> JobOutcome:
+    """Run a job under its claim; wait while another process holds that."""
     task = place.order.task
     patience = ClaimMonitor(store.objects)
-    told = False
+    has_noted = False
     while True:
-        found = store.find(task.fingerprint)  # somebody may have made it while we waited
+        found = store.find(task.fingerprint)  # another process may have stored it meanwhile
         if found is not None:
             place.clear()
-            return Outcome(found, built=False)
+            return JobOutcome(found, built=False)
         with Claim(store.objects, task.fingerprint) as claim:
             holder = claim.take()
             if holder is None:
-                return _run(place, store, conditions, report)
+                return _run(place, store, conditions, on_event)
         if not conditions.wait:
             raise _busy(task, holder)
-        if not told:
-            report(Noted(job=task.id, text=f"waiting for {holder.host}, who works on it"))
-            told = True
+        if not has_noted:
+            on_event(Noted(job=task.id, text=f"waiting for {holder.host}, which works on it"))
+            has_noted = True
         time.sleep(_POLL)
         patience.holder(task.fingerprint)
 
@@ -131,8 +133,10 @@ def _busy(task: Task, holder: Owner) -> BusyError:
     return BusyError(msg, hint="wait for it, or leave --no-wait out")
 
 
-def open_job(order: JobSpec, store: Store, conditions: Conditions, report: Report) -> StepContext:
-    """Make the place where a job works, with everything that it needs, and run nothing."""
+def open_job(
+    order: JobSpec, store: Store, conditions: Conditions, on_event: Listener
+) -> StepContext:
+    """Prepare the directory of a job with all its inputs and tools, and run nothing."""
     place = WorkDir(conditions.work, order)
     if place.folder.exists():  # as it was left, and not as it would be made now
         kind = place.state().sandbox
@@ -142,43 +146,43 @@ def open_job(order: JobSpec, store: Store, conditions: Conditions, report: Repor
         if not alone:
             msg = f"{order.task.id} is running in {place.folder}"
             raise BusyError(msg, hint="wait for it, or stop it")
-        bench = _open(place, store, conditions, report)
+        context = _open(place, store, conditions, on_event)
         place.keep()
-        return bench
+        return context
 
 
-def _open(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> StepContext:
+def _open(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> StepContext:
     place.prepare()
-    _fetch_inputs(place, store, conditions.kept(place.order.task), report)
+    _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
     bring_ninja(place.folder / "tools")
-    # What runs nothing of the project's has to reach what a sandbox shuts out.
+    # Steps of torchyard itself need what a sandbox would keep out, and run no code of the project.
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
     if runs_only_ours(place.order.task):
         sandbox = Sandbox()
-    tools = equip_job(place, sandbox, conditions.cache, report)
+    tools = equip_job(place, sandbox, conditions.cache, on_event)
     return StepContext(place, sandbox, conditions.slots, conditions.file, tools, store.url)
 
 
-def _run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -> Outcome:
+def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
     order, task = place.order, place.order.task
     began, started = time.monotonic(), datetime.now(UTC)
     steps = steps_of(order)
-    report(
+    on_event(
         Started(job=task.id, fingerprint=task.fingerprint, work=str(place.folder), pid=os.getpid())
     )
-    bench = _open(place, store, conditions, report)
+    context = _open(place, store, conditions, on_event)
     with Log(place.log) as log:
         log.add(f"== {task.id} {task.fingerprint}, torchyard {__version__}, {platform.node()}")
-        for name, value in sorted(bench.recorded().items()):
+        for name, value in sorted(context.recorded().items()):
             log.add(f"   {name}={value}")
         try:
-            used = run_steps(bench, steps, log, report)
+            used = run_steps(context, steps, log, on_event)
         except StepError as error:
             from torchyard.run.failure import explained  # noqa: PLC0415 - a failure can wait
 
-            raise explained(error, bench, log) from error
+            raise explained(error, context, log) from error
         finally:
-            cached = end_cache(bench)
+            cached = end_cache(context)
     if task.stage is Stage.PACKAGE and not any(place.out.iterdir()):
         msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
         raise BuildError(msg, hint="let a step put it there")
@@ -192,25 +196,27 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, report: Report) -
         tree=made,
         log=writer.add_file(_packed(place.log), "log.gz"),
         steps=used,
-        environment=bench.recorded(),
+        environment=context.recorded(),
         machine=f"{platform.node()} ({platform.system().lower()}-{platform.machine()})",
         started=f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds=round(time.monotonic() - began, 3),
         torchyard=__version__,
-        facts={"sandbox": bench.sandbox.kind, **cached},
+        facts={"sandbox": context.sandbox.kind, **cached},
         run=uuid.uuid4().hex,
     )
     if not writer.publish(result):
-        result = _compare(result, store, report)
+        result = _compare(result, store, on_event)
     if not conditions.keep:
         if (copies := conditions.kept(task)) is not None:
             copies.take(made, place.out)
         place.remove()
-    return Outcome(result, built=True)
+    return JobOutcome(result, built=True)
 
 
-def _fetch_inputs(place: WorkDir, store: Store, copies: LocalCache | None, report: Report) -> None:
-    """Lay out the results that a job needs, each of them whole or not at all."""
+def _fetch_inputs(
+    place: WorkDir, store: Store, copies: LocalCache | None, on_event: Listener
+) -> None:
+    """Fetch the inputs of a job, each completely or not at all."""
     size = fetched = 0
     order = place.order
     known = {task.fingerprint: task for task in order.tasks}
@@ -238,11 +244,11 @@ def _fetch_inputs(place: WorkDir, store: Store, copies: LocalCache | None, repor
         size += result.size
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"
-        report(Noted(job=order.task.id, text=text))
+        on_event(Noted(job=order.task.id, text=text))
 
 
 def _packed(path: Path) -> Path:
-    """The log, compressed; without times, so that equal logs are equal files."""
+    """Compress the log, without a time, so that equal logs give equal files."""
     packed = path.with_name("log.gz")
     with (
         path.open("rb") as plain,
@@ -253,11 +259,11 @@ def _packed(path: Path) -> Path:
     return packed
 
 
-def _compare(mine: Result, store: Store, report: Report) -> Result:
-    """Somebody else was first: theirs is the result. Say so if ours is not the same."""
+def _compare(mine: Result, store: Store, on_event: Listener) -> Result:
+    """Return the result that another process stored first; note it if ours differs."""
     theirs = store.get(mine.fingerprint, mine.id)
     ours = {file.path: file.digest for file in mine.tree.files}
     if ours != {file.path: file.digest for file in theirs.tree.files}:
         text = "was also built elsewhere, with other bytes: it is not reproducible"
-        report(Noted(job=mine.id, text=text))
+        on_event(Noted(job=mine.id, text=text))
     return theirs

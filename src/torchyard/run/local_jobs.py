@@ -1,4 +1,4 @@
-"""What runs on this machine, and what of its disk is there for jobs."""
+"""The detached jobs of this machine, and the disk space that is available to jobs."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,10 +15,10 @@ from torchyard.run.job import COPIES
 from torchyard.store.local_cache import LocalCache
 
 
-class JobHere(NamedTuple):
-    """A detached job: its fingerprint, and for how many seconds it runs.
+class LocalJob(NamedTuple):
+    """A detached job: its fingerprint, and for how many seconds it has run.
 
-    One that is at work takes what it needs; one that waits for somebody else's result does not.
+    `takes` is what it needs; None while it waits for a result that another process makes.
     """
 
     name: str
@@ -27,11 +27,11 @@ class JobHere(NamedTuple):
     takes: Needs | None
 
 
-def jobs_here(work: Path) -> Iterator[JobHere]:
-    """The detached jobs that have begun."""
+def running_jobs(work: Path) -> Iterator[LocalJob]:
+    """Yield the detached jobs that have started."""
     for name, begun in detached_in(work).items():
         if begun is not None:
-            yield JobHere(name, begun.fingerprint, begun.age, _read_needs(work / name))
+            yield LocalJob(name, begun.fingerprint, begun.age, _read_needs(work / name))
 
 
 def _read_needs(folder: Path) -> Needs | None:
@@ -40,7 +40,7 @@ def _read_needs(folder: Path) -> Needs | None:
     return None
 
 
-def disk_here(work: Path) -> int:
-    """Bytes that are free, or that copies of the store would make way on."""
+def free_disk(work: Path) -> int:
+    """Return free bytes, counting evictable cache entries as free."""
     work.mkdir(parents=True, exist_ok=True)
     return shutil.disk_usage(work).free + LocalCache(work / COPIES, 0).size

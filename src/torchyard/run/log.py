@@ -1,4 +1,4 @@
-"""The log of a job: every line with the time at which it came."""
+"""The log of a job: every line with its time."""
 
 import time
 from collections.abc import Iterator
@@ -10,17 +10,17 @@ from typing import Self
 from torchyard.host.secrets import redact
 
 STAMP = len("2026-11-15T05:16:14.123Z ")
-"""How many letters of each line are its time."""
+"""The number of characters of each line that are its time."""
 
 
 _TAIL = 1 << 16
-"""How much of an older log is looked at first to find the time of its last line."""
+"""Bytes at the end of an older log that are searched first for the time of its last line."""
 
 
 class Log:
-    """A file that lines are added to, without the caller's secrets.
+    """A file that lines are appended to, without the caller's secrets.
 
-    Times go on steadily even if the clock jumps, and never go back behind those of an earlier run.
+    Times are monotonic even if the clock jumps, also across runs.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,7 +37,7 @@ class Log:
         self._file.write(stamp + redact(line).replace("\n", f"\n{stamp}") + "\n")
 
     def mark(self) -> int:
-        """The place in the file that the next line goes to."""
+        """Return the offset of the next line in the file."""
         return self._file.tell()
 
     def __enter__(self) -> Self:
@@ -48,7 +48,7 @@ class Log:
 
 
 def _last_time(path: Path) -> tuple[datetime, bool]:
-    """When the last line of a log was written, and whether a full disk cut it short."""
+    """Return when the last line of a log was written, and whether a full disk cut it short."""
     reach, tail, size = _TAIL, b"", path.stat().st_size if path.exists() else 0
     while len(tail) < size:
         with path.open("rb") as file:
@@ -63,7 +63,7 @@ def _last_time(path: Path) -> tuple[datetime, bool]:
 
 
 def lines_since(path: Path, mark: int) -> Iterator[str]:
-    """The lines of a log from a place on, without their times."""
+    """Yield the lines of a log from an offset on, without their times."""
     with path.open(encoding="utf-8", errors="replace") as file:
         file.seek(mark)
         for line in file:
@@ -71,7 +71,7 @@ def lines_since(path: Path, mark: int) -> Iterator[str]:
 
 
 def lines_before(path: Path, mark: int) -> int:
-    """How many lines a log has before a place."""
+    """Return the number of lines before an offset of a log."""
     with path.open("rb") as file:
         count = 0
         while mark > 0 and (piece := file.read(min(mark, 1 << 20))):

@@ -1,6 +1,6 @@
-"""Stretches of a log that belong together, each ending where its tool's output ends.
+"""Lines of a log that belong together, such as a traceback or one ninja command's output.
 
-A block is fed line by line and keeps the few that it may be asked for, never all of them.
+A block is fed line by line and keeps only the few lines that may be shown.
 """
 
 import re
@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Iterable
 
 from torchyard.model.failure import Found, LineSeverity, LogLine
-from torchyard.run.failure_patterns import Known, Match, best
+from torchyard.run.failure_patterns import FailurePatterns, Match, best
 
 WIDTH = 300
-"""Longer lines are shown in part."""
+"""Longer lines are shortened."""
 
 PROGRESS = re.compile(r"\[(\d+)/(\d+)\] ")
 CMAKE_ERROR = "CMake Error"
@@ -31,8 +31,8 @@ def indentation(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def shown(number: int, line: str, start: int = 0) -> LogLine:
-    """A line as it is shown: if it is too long, the part in which an error stands."""
+def excerpt(number: int, line: str, start: int = 0) -> LogLine:
+    """Return a line as it is shown: if it is too long, the part with the error."""
     if len(line) > WIDTH:
         begin = max(0, start - WIDTH // 3)
         part = line[begin : begin + WIDTH]
@@ -40,12 +40,12 @@ def shown(number: int, line: str, start: int = 0) -> LogLine:
     return LogLine(number=number, text=line)
 
 
-class Block:
-    """Lines that matched, with what leads to each and the source that is quoted under it."""
+class LogBlock:
+    """Lines that matched, each with the lines that lead to it and the source quoted under it."""
 
     found = Found.LINE
 
-    def __init__(self, known: Known, limit: int) -> None:
+    def __init__(self, known: FailurePatterns, limit: int) -> None:
         self.known = known
         self.limit = limit
         self.lines: dict[int, LogLine] = {}
@@ -57,36 +57,36 @@ class Block:
 
     @property
     def severity(self) -> LineSeverity:
-        """How much the block proves: as much as the best of its lines, if any is known."""
+        """The severity of the most severe known line; fatal if none is known."""
         severities = {match.severity for match in self.matches.values()}
         return next((s for s in LineSeverity if s in severities), LineSeverity.FATAL)
 
-    def adopt(self, other: "Block", number: int) -> None:
-        """Take over what was said shortly before this block, at a given line, began."""
+    def adopt(self, other: "LogBlock", number: int) -> None:
+        """Take over the lines of a block that ended shortly before this one began."""
         if number - other.last <= _GAP:
             self.lines |= other.lines
             self.keep(other.matches.values())
             self.places = other.places | self.places
 
     def take(self, number: int, line: str) -> bool:
-        """Add a line, or say that it is no longer part of this block."""
+        """Add a line; return False if it is no longer part of this block."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Look at the block as a whole."""
+        """Evaluate the block as a whole."""
 
     def add(self, number: int, line: str, start: int = 0) -> None:
         if len(self.lines) < self.limit:
-            self.lines.setdefault(number, shown(number, line, start))
+            self.lines.setdefault(number, excerpt(number, line, start))
 
     def keep(self, matches: Iterable[Match], place: tuple[int, str] | None = None) -> None:
-        """Remember what was recognised, each failure once, and where."""
+        """Remember matches, each failure once, with its line."""
         for match in matches:
             if self.matches.setdefault(match.name, match) is match and place:
-                self.places[match.name] = shown(*place, match.start)
+                self.places[match.name] = excerpt(*place, match.start)
 
-    def told(self) -> tuple[tuple[LogLine, ...], Match | None]:
-        """The lines to show, and the failure that explains them; its line is among them."""
+    def evidence(self) -> tuple[tuple[LogLine, ...], Match | None]:
+        """Return the lines to show, and the failure that explains them, whose line is included."""
         match = best(self.matches.values())
         lines = dict(sorted(self.lines.items())[: self.limit])
         if match and (place := self.places.get(match.name)) and place.number not in lines:
@@ -96,7 +96,7 @@ class Block:
         return tuple(line for _, line in sorted(lines.items())), match
 
     def look(self, number: int, line: str) -> list[Match]:
-        """Keep a line that tells something, and the lines that belong to it."""
+        """Keep a line that matches, and the lines that belong to it."""
         matches = self.known.matches(line)
         telling = [m for m in matches if m.severity != LineSeverity.WRAPPER]
         if telling:
@@ -115,12 +115,12 @@ class Block:
         return matches
 
     def look_at_whole(self, lines: list[str]) -> None:
-        """Recognise what was wrapped: a message that goes over several lines."""
+        """Match the joined lines, for messages that are wrapped."""
         whole = " ".join(" ".join(lines).split())
         self.keep(self.known.matches(whole))
 
     def _leads(self) -> list[tuple[int, str]]:
-        """What stands above an error and says where it is."""
+        """Return the lines above an error that say where it is."""
         recent = list(self._recent)
         for index, (_, line) in reversed(list(enumerate(recent))):
             if not line.startswith(" "):
@@ -134,10 +134,10 @@ class Block:
         return []
 
 
-class LineBlock(Block):
-    """Errors that no tool has framed, near each other."""
+class LineBlock(LogBlock):
+    """Single errors near each other that belong to no tool's block."""
 
-    def __init__(self, known: Known, limit: int, recent: deque[tuple[int, str]]) -> None:
+    def __init__(self, known: FailurePatterns, limit: int, recent: deque[tuple[int, str]]) -> None:
         super().__init__(known, limit)
         self._recent.extend(recent)
 
@@ -149,17 +149,17 @@ class LineBlock(Block):
         if not self.matches or self.severity == LineSeverity.DOUBTFUL:
             proves.add(LineSeverity.DOUBTFUL)
         if severities and not severities & proves:
-            return True  # an echo, or something else
+            return True  # repeated, or unrelated
         self.look(number, line)
         return True
 
 
-class NinjaBlock(Block):
-    """A command that failed under ninja: its outputs, the command itself, all that it printed."""
+class NinjaBlock(LogBlock):
+    """A command that failed under ninja: its targets, the command itself, and its output."""
 
     found = Found.NINJA
 
-    def __init__(self, known: Known, limit: int, number: int, line: str) -> None:
+    def __init__(self, known: FailurePatterns, limit: int, number: int, line: str) -> None:
         super().__init__(known, limit)
         self.look(number, line)
         self.add(number, line)
@@ -181,12 +181,12 @@ class NinjaBlock(Block):
         self.look_at_whole([line.text for line in self.lines.values()])
 
 
-class CMakeBlock(Block):
-    """CMake's words about one error, which it wraps and indents; or about several in a row."""
+class CMakeBlock(LogBlock):
+    """CMake's wrapped and indented message about one error, or about several in a row."""
 
     found = Found.CMAKE
 
-    def __init__(self, known: Known, limit: int, number: int, line: str) -> None:
+    def __init__(self, known: FailurePatterns, limit: int, number: int, line: str) -> None:
         super().__init__(known, limit)
         self._indent = indentation(line)
         self._first = number
@@ -212,12 +212,12 @@ class CMakeBlock(Block):
         self.look_at_whole(self._text)
 
 
-class PythonBlock(Block):
-    """A traceback, and those that follow from it: where, the exception, its message."""
+class PythonBlock(LogBlock):
+    """A traceback and the ones chained to it: frame, exception, message."""
 
     found = Found.PYTHON
 
-    def __init__(self, known: Known, limit: int, line: str) -> None:
+    def __init__(self, known: FailurePatterns, limit: int, line: str) -> None:
         super().__init__(known, limit)
         self._indent = indentation(line)
         self._inside = True
@@ -226,7 +226,7 @@ class PythonBlock(Block):
 
     @property
     def severity(self) -> LineSeverity:
-        """A traceback is the end of a program, unless it only says that another one failed."""
+        """Fatal, unless the traceback only says that another program failed."""
         known = super().severity
         return known if known == LineSeverity.WRAPPER else LineSeverity.FATAL
 
@@ -246,14 +246,14 @@ class PythonBlock(Block):
         return True
 
     def _frame(self, number: int, line: str) -> None:
-        """Remember the innermost frame, without the carets under it."""
+        """Remember the innermost frame, without carets."""
         if line.lstrip().startswith('File "'):
             self._recent.clear()
         if line.strip("^~ "):
             self._recent.append((number, line))
 
     def _goes_on(self, line: str) -> bool:
-        """Whether a line is still part of an exception's message."""
+        """Return whether a line continues an exception's message."""
         if not 0 < len(self._message) < _MESSAGE:
             return False
         return self._message[0].endswith(":") or indentation(line) > self._indent
@@ -272,10 +272,10 @@ class PythonBlock(Block):
         self.look_at_whole(self._text)
 
 
-class IgnoredBlock(Block):
-    """A CMake warning, or an exception that Python ignores: may say anything and proves nothing."""
+class IgnoredBlock(LogBlock):
+    """A CMake warning, or an exception that Python ignores: never a cause."""
 
-    def __init__(self, known: Known, line: str) -> None:
+    def __init__(self, known: FailurePatterns, line: str) -> None:
         super().__init__(known, 0)
         self._indent = indentation(line)
         self._exception = False

@@ -1,4 +1,4 @@
-"""What a machine is trusted with: which jobs it does, and which secrets their processes get."""
+"""Which stages a machine runs, and which jobs get secrets."""
 
 from collections.abc import Collection, Mapping
 
@@ -9,11 +9,14 @@ from torchyard.model.recipe import Stage
 from torchyard.store.store import Store
 
 STAGES = "TORCHYARD_STAGES"
-"""The variable by which a machine says what it does, whoever asks it to do more."""
+"""The variable that limits a machine to some stages, whatever it is asked to run."""
 
 
-def entrusted(stage: Stage, store: Store) -> Mapping[str, str]:
-    """All if it publishes, or its store asks for them; steps see them only of a publish job."""
+def secrets_for(stage: Stage, store: Store) -> Mapping[str, str]:
+    """Return the secrets for a job's process: all if it publishes or its store is in a bucket.
+
+    Steps see them only in a publish job.
+    """
     if stage is Stage.PUBLISH or store.objects.folder is None:
         return taken()
     return {}
@@ -28,8 +31,8 @@ def parse_stages(text: str) -> frozenset[Stage]:
         raise UsageError(msg, hint=f"the stages are {', '.join(Stage)}") from error
 
 
-def refuse_others(task: Task, stages: Collection[Stage]) -> None:
-    """Refuse a job of a stage that this machine does not do; to try again would not help."""
+def refuse_other_stages(task: Task, stages: Collection[Stage]) -> None:
+    """Refuse a job of a stage that this machine does not run; a retry would not help."""
     if task.stage not in stages:
         does = ", ".join(stage for stage in Stage if stage in stages)
         msg = f"this machine refuses {task.id}: it does {does}, not {task.stage}"

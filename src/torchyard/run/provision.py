@@ -1,7 +1,7 @@
-"""What the steps of a recipe compile with, laid out in the job's directory before the first step.
+"""Provide the toolchain of a recipe's steps in the job's directory, before the first step.
 
-This happens outside of any sandbox, with the caller's own settings for the network; so steps need
-none.
+This happens outside of any sandbox, with the caller's own network settings, so that steps need no
+network.
 """
 
 import re
@@ -15,7 +15,7 @@ from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import ElsewhereError, HostError
 from torchyard.model.config import Sandbox
-from torchyard.model.event import Noted
+from torchyard.model.event import Listener, Noted
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
@@ -25,7 +25,7 @@ from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.pytorch import core_of, environment
 from torchyard.run.sandbox import work_path
-from torchyard.run.steps import Report, StepContext
+from torchyard.run.steps import StepContext
 from torchyard.run.workdir import WorkDir
 
 if TYPE_CHECKING:
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 
 _WHEELS = "toolchain/wheels"
 _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
-"""How a test says that it wants numpy."""
+"""How a test says that it needs numpy."""
 
 
 def equip_job(
-    place: WorkDir, sandbox: Sandbox, cache: str | None, report: Report
+    place: WorkDir, sandbox: Sandbox, cache: str | None, on_event: Listener
 ) -> Mapping[str, str]:
-    """Lay out what a recipe's steps compile with, or try; return the variables that show it."""
+    """Provide what a recipe's steps compile or test with; return the variables that point to it."""
     order = place.order
     smokes = is_tried_by_us(order.task)
     if not smokes and not compiles_by_recipe(order.task):
@@ -50,15 +50,15 @@ def equip_job(
         raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
     if smokes:
         return _equip_smoke(place, work_path(sandbox, place.folder))
-    # It takes longer to load than many a job takes that compiles nothing.
+    # Loading this takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import equip  # noqa: PLC0415
 
     core = core_of(order)
     seen_as = work_path(sandbox, place.folder)
     if core.settings.get("cache"):
-        # A core that was compiled through a cache wants one for its bindings, too, be it of no use.
-        shared = sandbox.kind == "view" and cache and _usable(cache, place, report)
+        # The bindings of a core that was compiled through a cache need one, too, even an empty one.
+        shared = sandbox.kind == "view" and cache and _usable(cache, place, on_event)
         cache = shared or f"{seen_as}/home/.cache"
     else:
         cache = None
@@ -80,19 +80,19 @@ def equip_job(
     return tools | environment(order)
 
 
-def _usable(cache: str, place: WorkDir, report: Report) -> str | None:
-    """The place of a cache, if it can be used just now."""
+def _usable(cache: str, place: WorkDir, on_event: Listener) -> str | None:
+    """Return the address of a cache, or None if it can't be used now."""
     from torchyard.toolchain.cache import is_usable  # noqa: PLC0415 - as above
 
     if is_usable(cache, place.folder):
         return cache
     text = f"compiles everything: the compile cache {cache} can't be used now"
-    report(Noted(job=place.order.task.id, text=text))
+    on_event(Noted(job=place.order.task.id, text=text))
     return None
 
 
 def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
-    """Let a wheel be tried without a network: with its Python, and all that it requires."""
+    """Provide the Python of a wheel and all that it requires, to test it without a network."""
     task = place.order.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
@@ -109,14 +109,14 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
 
 
 def _equip_visit(task: Task) -> Mapping[str, str]:
-    """Show the Python that a published wheel is for; one for any Python is tried by any."""
+    """Provide the Python that a published wheel is for; one for any Python needs none."""
     if task.facts["kind"] != NAME or task.facts["python"] == ANY_PYTHON:
         return {}
     return {"PATH": str(Path(_interpreter(task).path).parent)}
 
 
 def _interpreter(task: Task) -> "Interpreter":
-    """The Python of a job; for a core, any will do."""
+    """Return the Python of a job; for a core, any will do."""
     from torchyard.toolchain.interpreters import (  # noqa: PLC0415 - as above
         interpreter_for,
         running_interpreter,
@@ -130,17 +130,17 @@ def _interpreter(task: Task) -> "Interpreter":
         raise ElsewhereError.of(error.diagnostics) from error
 
 
-def end_cache(bench: StepContext) -> dict[str, str]:
-    """End a job's own server of the compile cache, if it has one, and say how well it served."""
-    if "SCCACHE_SERVER_UDS" not in bench.tools or bench.sandbox.kind != "view":
+def end_cache(context: StepContext) -> dict[str, str]:
+    """End a job's own compile cache server, if it has one, and return its statistics."""
+    if "SCCACHE_SERVER_UDS" not in context.tools or context.sandbox.kind != "view":
         return {}
     from torchyard.toolchain import cache  # noqa: PLC0415 - few jobs have one
 
-    env, folder = bench.environment(), bench.place.folder
+    env, folder = context.environment(), context.place.folder
     try:
         served = cache.stats(env, folder)
         cache.stop(env, folder)
-    except (HostError, OSError, msgspec.MsgspecError):  # the job counts, and not this
+    except (HostError, OSError, msgspec.MsgspecError):  # statistics are not worth failing the job
         return {}
     return {"cache_hits": str(served.hits), "cache_misses": str(served.misses)}
 

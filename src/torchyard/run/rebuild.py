@@ -1,4 +1,4 @@
-"""Making a package again from what it says about itself, and comparing the two."""
+"""Build a package again from the order that it carries, and compare the two."""
 
 import zipfile
 from collections.abc import Iterator
@@ -10,23 +10,22 @@ import msgspec
 
 from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
-from torchyard.model.event import Noted
+from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.result import File, Result
 from torchyard.package.read import read_package
 from torchyard.run.job import Conditions, run_job
-from torchyard.run.steps import Report
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import fetch_file
 
 _LISTED = 20
-"""How many differences are told before they are only counted."""
+"""How many differences are listed before the rest is only counted."""
 
 
-class Comparison(NamedTuple):
-    """The package as it was made again, and in what the two are not the same."""
+class RebuiltPackage(NamedTuple):
+    """A package that was built again, and how it differs from the first one."""
 
     made: Path
     digest: str
@@ -34,7 +33,7 @@ class Comparison(NamedTuple):
 
 
 def carried_order(package: Path) -> JobSpec:
-    """The order that a package carries, whatever kind of package it is."""
+    """Return the order that a package of any format carries."""
     contents = read_package(package)
     text = order_text(contents)
     hint = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
@@ -52,13 +51,13 @@ def carried_order(package: Path) -> JobSpec:
 
 
 def rebuild(
-    package: Path, order: JobSpec, scratch: Store, conditions: Conditions, report: Report
-) -> Comparison:
-    """Run every job that a package was made by; only what is in the scratch store is taken."""
+    package: Path, order: JobSpec, scratch: Store, conditions: Conditions, on_event: Listener
+) -> RebuiltPackage:
+    """Run every job that a package was made by, unless the scratch store has its result."""
     for task in order.tasks[:-1]:
-        run_job(order.of(task), scratch, conditions, report)
+        run_job(order.of(task), scratch, conditions, on_event)
     scratch.objects.delete([result_key(order.task.fingerprint)])  # of an earlier comparison
-    result = run_job(order, scratch, conditions, report).result
+    result = run_job(order, scratch, conditions, on_event).result
     made = _counterpart(result, package)
     if made is None:
         msg = f"what was made again has no file `{package.name}`"
@@ -69,16 +68,16 @@ def rebuild(
     with package.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
     same = digest == made.digest
-    return Comparison(path, made.digest, () if same else tuple(_differences(package, path)))
+    return RebuiltPackage(path, made.digest, () if same else tuple(_differences(package, path)))
 
 
-def borrow(order: JobSpec, store: Store, scratch: Store, report: Report) -> None:
-    """Take from a store what a package was made from, but never the package itself."""
+def borrow(order: JobSpec, store: Store, scratch: Store, on_event: Listener) -> None:
+    """Copy the inputs of a package, but never the package itself, from a store."""
     for task in order.tasks[:-1]:
         result = store.find(task.fingerprint)
         if result is not None:
             copy(store, scratch, [result])
-            report(Noted(job=task.id, text="is taken from the store as it is"))
+            on_event(Noted(job=task.id, text="is taken from the store as it is"))
 
 
 def _counterpart(result: Result, package: Path) -> File | None:
@@ -87,7 +86,7 @@ def _counterpart(result: Result, package: Path) -> File | None:
 
 
 def _differences(old: Path, new: Path) -> Iterator[str]:
-    """Say which members of two archives are not the same; if all are, the archives' frames are."""
+    """Yield which members of two archives differ; if none does, the archives' metadata does."""
     with zipfile.ZipFile(old) as first, zipfile.ZipFile(new) as second:
         before = {info.filename: (info.CRC, info.file_size) for info in first.infolist()}
         after = {info.filename: (info.CRC, info.file_size) for info in second.infolist()}

@@ -1,9 +1,9 @@
-"""What keeps a job's steps from the machine: nothing, or bubblewrap.
+"""Isolate a job's steps from the machine: not at all, by a view, or by bubblewrap.
 
-In the sandbox the root is read-only, only the job's own directory can be written to, there is no
-network, and names and paths are the same on every machine. A view is only the last of these: the
-machine as it is, but for the job's directory, which has one path everywhere. What a core's build
-wrote down about itself is then still true when it is restored elsewhere.
+In the sandbox `bwrap` the root is read-only, only the job's own directory is writable, there is no
+network, and names and paths are the same on every machine. A `view` has only the last of these: the
+job's directory has the same path everywhere, so that the build tree of a core is still valid when
+it is restored elsewhere.
 """
 
 import shutil
@@ -15,24 +15,24 @@ from torchyard.model.config import Sandbox
 from torchyard.model.step import Step
 
 INSIDE = "/mnt/torchyard"
-"""Where a job finds its directory, on every machine. `/mnt` is there in every root."""
+"""The path of a job's directory, on every machine. Every root has `/mnt`."""
 
 SLOTS = "/mnt/slots"
 HOST = "torchyard"
 
 
 def work_path(sandbox: Sandbox, folder: Path) -> str:
-    """What the job's directory is called by its steps."""
+    """Return the path of the job's directory as its steps see it."""
     return str(folder) if sandbox.kind == "none" else INSIDE
 
 
 def slots_path(sandbox: Sandbox, slots: str | None) -> str | None:
-    """What the fifo of compile slots is called by the job's steps."""
+    """Return the path of the jobserver's fifo as the job's steps see it."""
     return SLOTS if slots and sandbox.kind == "bwrap" else slots
 
 
 def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> list[str]:
-    """The command that runs a step in the sandbox."""
+    """Return the command that runs a step in the sandbox."""
     if sandbox.kind == "none":
         return list(step.run)
     if sandbox.kind == "view":
@@ -54,13 +54,13 @@ def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> li
 
 
 def _own_folders() -> list[str]:
-    """The folders of torchyard itself that the sandbox's own would hide."""
+    """Return the directories of torchyard itself that the sandbox would hide."""
     own = {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])}
     return sorted(path for path in own if path.startswith(("/tmp/", "/mnt/")))  # noqa: S108
 
 
 def _view(folder: Path) -> list[str]:
-    """The machine with one more directory; what else is below `/mnt` stays where it is."""
+    """Return bwrap's options for the machine as it is, with the job's directory below `/mnt`."""
     bwrap = [_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
     for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
         if str(path) != INSIDE:
@@ -69,7 +69,7 @@ def _view(folder: Path) -> list[str]:
 
 
 def _bwrap() -> str:
-    """The program, wherever the caller has it: a job's own PATH may not lead there."""
+    """Return the path of bwrap on the caller's PATH, since a job's own may lack it."""
     found = shutil.which("bwrap")
     if found is None:
         msg = "bubblewrap is not installed: without `bwrap`, a job can't have its own view of files"

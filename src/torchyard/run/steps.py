@@ -1,10 +1,10 @@
-"""Running the steps of a job, one after the other, from where the last try got to."""
+"""Run the steps of a job in order, from where the last run stopped."""
 
 import re
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,24 +17,22 @@ from torchyard.host.jobserver import is_old_make, makeflags
 from torchyard.host.locks import disk_usage
 from torchyard.host.process_id import process_birth
 from torchyard.model.config import Sandbox
-from torchyard.model.event import AnyEvent, Progress, Stepped, Stepping
+from torchyard.model.event import Listener, Progress, Stepped, Stepping
 from torchyard.model.job_spec import ORDER
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
-from torchyard.run.environment import compose
+from torchyard.run.environment import job_environment
 from torchyard.run.log import Log
 from torchyard.run.sandbox import enclose, slots_path, work_path
-from torchyard.run.workdir import State, WorkDir
+from torchyard.run.workdir import JobState, WorkDir
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
-"""How ninja begins a line: so many of so many commands are done."""
+"""How ninja begins a line: [commands done/all commands]."""
 
 _OFTEN = 0.5
-"""Seconds between two tellings of how far a step is."""
-
-Report = Callable[[AnyEvent], None]
+"""Seconds between two progress events of a step."""
 
 
 class StepError(Exception):
@@ -51,10 +49,9 @@ class StepError(Exception):
 
 
 class StepContext(NamedTuple):
-    """What steps need to run: where, shut in by what, with which slots, and from which file.
+    """What steps need to run: directory, sandbox, compile slots, and the configuration file.
 
-    `tools` are the variables by which they find a recipe's toolchain; `store` is where their
-    inputs come from.
+    `tools` are the variables of a recipe's toolchain; `store` is where the inputs come from.
     """
 
     place: WorkDir
@@ -65,7 +62,7 @@ class StepContext(NamedTuple):
     store: str = ""
 
     def places(self) -> dict[str, str]:
-        """What the words in braces stand for."""
+        """Return what the words in braces stand for."""
         task = self.place.order.task
         work = work_path(self.sandbox, self.place.folder)
         inputs = {s.value: f"{work}/inputs/{s.value}" for s in INPUTS.get(task.stage, ())}
@@ -83,7 +80,7 @@ class StepContext(NamedTuple):
         }
 
     def recorded(self) -> dict[str, str]:
-        """The environment as others may read it: what is the caller's own is not for them."""
+        """Return the environment for the result, with the caller's own values hidden."""
         env, task = self.environment(), self.place.order.task
         passed = (
             *task.words("pass_env"),
@@ -96,28 +93,28 @@ class StepContext(NamedTuple):
         work = work_path(self.sandbox, self.place.folder)
         slots, flags = slots_path(self.sandbox, self.slots), None
         if slots:
-            # Another root has a make of its own, of which nothing is known.
+            # Another root has its own make, of unknown version.
             old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
             flags = makeflags(slots, old_make=old)
-        return compose(self.place.order.task, work, flags, self.tools)
+        return job_environment(self.place.order.task, work, flags, self.tools)
 
 
 def run_steps(
-    bench: StepContext, steps: tuple[Step, ...], log: Log, report: Report
+    context: StepContext, steps: tuple[Step, ...], log: Log, on_event: Listener
 ) -> tuple[Usage, ...]:
-    """Run all steps that have not been run; what each cost is remembered at once."""
-    place, job = bench.place, bench.place.order.task.id
+    """Run all steps that are left; the cost of each is saved as soon as it ends."""
+    place, job = context.place, context.place.order.task.id
     state = place.state()
-    places, env = bench.places(), bench.environment()
+    places, env = context.places(), context.environment()
     for number, step in enumerate(steps):
         if number < len(state.steps):
             log.add(f"== step {number + 1}/{len(steps)} was done by an earlier run: {step.title}")
             continue
         filled = step.filled(places)
-        report(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
+        on_event(Stepping(job=job, step=step.title, number=number + 1, of=len(steps)))
         log.add(f"== step {number + 1}/{len(steps)}: {filled.title}")
         whole = msgspec.structs.replace(filled, env=env | filled.env)
-        ended = _run(bench, whole, state, log, report)
+        ended = _run(context, whole, state, log, on_event)
         used = Usage(
             step=step.title,
             seconds=round(ended.seconds, 3),
@@ -127,29 +124,29 @@ def run_steps(
         )
         log.add(f"== ended well after {used.seconds} s")
         _check_outputs(job, filled, place.out)
-        state = State(sandbox=state.sandbox, steps=(*state.steps, used))
+        state = JobState(sandbox=state.sandbox, steps=(*state.steps, used))
         place.save(state)
-        report(Stepped(job=job, usage=used))
+        on_event(Stepped(job=job, usage=used))
     return state.steps
 
 
-def _run(bench: StepContext, step: Step, state: State, log: Log, report: Report) -> Exit:
-    """Run one step, whose environment is all that it gets."""
-    place = bench.place
+def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: Listener) -> Exit:
+    """Run one step, with no other environment than its own."""
+    place = context.place
     job = place.order.task
-    argv = enclose(bench.sandbox, step, place.folder, bench.slots)
+    argv = enclose(context.sandbox, step, place.folder, context.slots)
     log.add(f"+ {shlex.join(argv)}")
-    mark, told = log.mark(), 0.0
+    mark, reported = log.mark(), 0.0
 
     def on_line(line: str) -> None:
-        nonlocal told
+        nonlocal reported
         log.add(line)
         counted = _COUNT.match(line)
-        if counted and (time.monotonic() - told > _OFTEN or counted[1] == counted[2]):
-            told = time.monotonic()
-            report(Progress(job=job.id, done=int(counted[1]), total=int(counted[2])))
+        if counted and (time.monotonic() - reported > _OFTEN or counted[1] == counted[2]):
+            reported = time.monotonic()
+            on_event(Progress(job=job.id, done=int(counted[1]), total=int(counted[2])))
 
-    inside = work_path(bench.sandbox, place.folder)
+    inside = work_path(context.sandbox, place.folder)
     cwd = Path(step.cwd.replace(inside, str(place.folder), 1))
     cwd.mkdir(parents=True, exist_ok=True)
     child = Child(argv, cwd=cwd, env=step.env)
@@ -170,4 +167,4 @@ def _check_outputs(job: str, step: Step, out: Path) -> None:
     for glob in step.outputs:
         if not any(out.glob(glob)):
             msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
-            raise BuildError(msg, hint="mend the step, or what it is said to make")
+            raise BuildError(msg, hint="correct the step, or its `outputs`")

@@ -1,4 +1,4 @@
-"""The directory that one job works in, and what is known about how far it got.
+"""The directory that one job works in, and its state.
 
     torchyard-order.json    the job itself
     state.json              what has been done
@@ -7,13 +7,13 @@
     out/                    what will be its result
     home/ tmp/ tools/       its own home, temporary directory and programs
     log                     every line of every step, with its time
-    kept                    there if somebody wants to look at all this
+    kept                    present if the directory must not be removed
 
-Beside it are `NAME.lock`, held by who works in it, `NAME.detached` (see `detached.py`), and
-`NAME.gone` while it is removed.
+Beside it are `NAME.lock`, held by the process that works in it, `NAME.detached` (see
+`detached.py`), and `NAME.gone` while it is removed.
 
-It has the job's fingerprint in its name, so a directory that is there belongs to the same job,
-and a job that is run again goes on behind the last step that ended well.
+Its name contains the job's fingerprint, so an existing directory belongs to the same job, and a job
+that is run again continues after the last step that succeeded.
 """
 
 import contextlib
@@ -30,17 +30,17 @@ from torchyard.model.result import Usage
 from torchyard.model.values import Value
 
 KEPT = "kept"
-"""A file that says that somebody wants a job's directory to stay."""
+"""A file that protects a job's directory from being removed."""
 
 RECORD = ".detached"
-"""How the file beside a job's directory ends to which a detached run of it writes."""
+"""The suffix of the record of a detached run, which is beside the job's directory."""
 
 
-class State(Value, kw_only=True):
-    """How far a job got, and in which sandbox: its paths are in what was made.
+class JobState(Value, kw_only=True):
+    """Which steps of a job have succeeded, and in which sandbox, whose paths are in its outputs.
 
-    `group` is the process group of a step that may still be running; `born` tells it from others
-    that got the same number later, such as after a restart.
+    `group` is the process group of a step that may still be running; `born` distinguishes it from
+    a later one with the same number, such as after a reboot.
     """
 
     sandbox: SandboxKind = "none"
@@ -56,7 +56,7 @@ class WorkDir:
         task = order.task
         self.order = order
         self.folder = root / short_name(task.stage, task.fingerprint)
-        self.lock = lock_of(self.folder)
+        self.lock = lock_path(self.folder)
         self.record = root / f"{self.folder.name}{RECORD}"
 
     @property
@@ -80,58 +80,58 @@ class WorkDir:
         return locked(self.lock, wait=wait)
 
     def prepare(self) -> None:
-        """Make the directory, end what an earlier try left running, and see if it is of use."""
+        """Make the directory, end processes of an earlier run, and remove what can't be reused."""
         self.end_leftover()
         state = self.state()
         if state.steps and state.sandbox != self.order.sandbox.kind:
             remove_folder(self.folder)
-            state = State()
+            state = JobState()
         for name in ("build", "out", "inputs", "home", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
-        self.save(State(sandbox=self.order.sandbox.kind, steps=state.steps))
+        self.save(JobState(sandbox=self.order.sandbox.kind, steps=state.steps))
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""
         _end_leftover(self.folder)
 
-    def state(self) -> State:
+    def state(self) -> JobState:
         return _read_state(self.folder)
 
-    def save(self, state: State) -> None:
+    def save(self, state: JobState) -> None:
         replace_bytes(self.folder / "state.json", msgspec.json.encode(state))
 
     def keep(self) -> None:
-        """Let nobody but a new run of the job remove the directory."""
+        """Protect the directory: only a new run of the job removes it."""
         (self.folder / KEPT).touch()
 
     def tidy(self) -> None:
-        """Remove what a run left that was killed after its result had been stored."""
+        """Remove what a run left that was killed after it had stored its result."""
         if self.folder.exists() or self.lock.exists():
             with contextlib.suppress(OSError), self.alone(wait=False) as alone:
                 if alone:
                     self.clear()
 
     def clear(self) -> None:
-        """Remove everything, unless somebody wants to look at it."""
+        """Remove everything, unless it is protected."""
         if not (self.folder / KEPT).exists():
             self.remove()
 
     def remove(self) -> None:
-        """Leave nothing."""
+        """Remove everything."""
         remove_work(self.folder)
 
 
-def lock_of(folder: Path) -> Path:
-    """What is held by who works in a job's directory."""
+def lock_path(folder: Path) -> Path:
+    """Return the lock file of a job's directory."""
     return folder.with_name(f"{folder.name}.lock")
 
 
 def remove_work(folder: Path) -> None:
-    """Remove a job's directory and its lock, and what an earlier try left running there."""
+    """Remove a job's directory and its lock, and end what an earlier run left running there."""
     _end_leftover(folder)
     remove_folder(folder)
-    lock_of(folder).unlink(missing_ok=True)
+    lock_path(folder).unlink(missing_ok=True)
 
 
 def _end_leftover(folder: Path) -> None:
@@ -141,7 +141,7 @@ def _end_leftover(folder: Path) -> None:
         end_group(group, lambda: not group_is_running(group))
 
 
-def _read_state(folder: Path) -> State:
+def _read_state(folder: Path) -> JobState:
     with contextlib.suppress(FileNotFoundError, msgspec.DecodeError):
-        return msgspec.json.decode((folder / "state.json").read_bytes(), type=State)
-    return State()
+        return msgspec.json.decode((folder / "state.json").read_bytes(), type=JobState)
+    return JobState()

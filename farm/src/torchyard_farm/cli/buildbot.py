@@ -5,9 +5,10 @@ from typing import Annotated
 
 import msgspec
 
-from torchyard.engines.engine import BuildContext, Listener
+from torchyard.engines.engine import BuildContext
 from torchyard.errors import UsageError
 from torchyard.model.build_result import BuildResult
+from torchyard.model.event import Listener
 from torchyard.plan.graph import Plan
 from torchyard.store.store import Store
 

@@ -5,11 +5,11 @@ from collections import Counter, deque
 from collections.abc import Callable
 from pathlib import Path
 
-from torchyard.engines.engine import Listener, clocked, expected, finished
+from torchyard.engines.engine import clocked, expected, finished
 from torchyard.errors import ElsewhereError
 from torchyard.host.signals import StopCounter
 from torchyard.model.build_result import BuildResult
-from torchyard.model.event import Began, Ended, Noted, Outcome, Started, ended_well
+from torchyard.model.event import Began, Ended, Listener, Noted, Outcome, Started, ended_well
 from torchyard.model.job_spec import short_name
 from torchyard.store.store import Store
 from torchyard_farm.client.following import (

@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from torchyard.engines.pending import demanded, graph_of, urgency
+from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.errors import HostError, SelectionError
 from torchyard.host.locks import replace_bytes
 from torchyard.model.canonical import fingerprint
@@ -109,7 +109,7 @@ def plan_moment(name: str) -> str:
 
 def farm_plan(plan: Plan, known: Collection[str], *, name: str, store: str) -> FarmPlan:
     """Return the part of a plan that has no results yet."""
-    graph = graph_of(plan)
+    graph = job_graph(plan)
     left = sorted(demanded(graph, known, graph.wanted))
     ways = urgency(plan, graph)
     places = {number: place for place, number in enumerate(left)}

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 
 from torchyard.host.memory import read_memory
 from torchyard.run.detached import end_named
-from torchyard.run.local_jobs import disk_here, jobs_here
+from torchyard.run.local_jobs import free_disk, running_jobs
 from torchyard_farm.scheduling.resources import resources_for
 from torchyard_farm.scheduling.worker_status import STATUS_CALL, RunningJob, WorkerStatus
 from torchyard_farm.twisted_tools import in_background, log_failure
@@ -80,10 +80,10 @@ class StatusReporter:
 def measure_status(work: Path) -> str:
     """Return the status of the machine with a directory of jobs, as JSON."""
     jobs = {}
-    for name, fingerprint, age, needs in jobs_here(work):
+    for name, fingerprint, age, needs in running_jobs(work):
         takes = None if needs is None else resources_for(needs.memory, needs.disk)
         jobs[fingerprint] = RunningJob(name=name, age=age, takes=takes)
-    status = WorkerStatus(memory=read_memory().total, disk=disk_here(work), jobs=jobs)
+    status = WorkerStatus(memory=read_memory().total, disk=free_disk(work), jobs=jobs)
     return msgspec.json.encode(status).decode()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from torchyard.app.clock import current_moment
-from torchyard.app.locations import home_of, open_channel
+from torchyard.app.locations import home_directory, open_channel
 from torchyard.cli.options import file_option, json_option
 from torchyard.terminal.console import show, write
 
@@ -71,7 +71,7 @@ def command(
     )
     address, now = directory_url(source), current_moment()
     channel = open_channel(place, file, make=True)
-    mirror = Mirror(address, channel, Path(home_of(file), "mirror"), now)
+    mirror = Mirror(address, channel, Path(home_directory(file), "mirror"), now)
     files = mirror.look(wanted, unhashed=unhashed)
     generation = 0
     if not dry_run:

@@ -5,7 +5,7 @@ import sys
 import click
 import msgspec
 
-from torchyard.app.locations import cache_of, copies_of, open_store
+from torchyard.app.locations import compile_cache_url, copies_limit, open_store
 from torchyard.app.redact import redacting
 from torchyard.app.run import execute_job, find_job_spec, job_conditions
 from torchyard.cli.options import (
@@ -21,7 +21,7 @@ from torchyard.config.credentials import take_credentials
 from torchyard.host.secrets import give
 from torchyard.host.signals import exit_on_sigterm
 from torchyard.model.event import AnyEvent, encode_event
-from torchyard.run.permissions import STAGES, parse_stages, refuse_others
+from torchyard.run.permissions import STAGES, parse_stages, refuse_other_stages
 from torchyard.terminal.console import say, write, write_error
 from torchyard.terminal.events import emit_event, printer
 
@@ -82,13 +82,13 @@ def command(
         give(msgspec.json.decode(sys.stdin.buffer.read(), type=dict[str, str]))
     asked, config = find_job_spec(job, order, file, changes)
     if stages is not None:
-        refuse_others(asked.task, parse_stages(stages))
+        refuse_other_stages(asked.task, parse_stages(stages))
     conditions = job_conditions(asked, file, work, sandbox)._replace(
         slots=slots,
         wait=wait,
         keep=keep,
-        cache=cache or cache_of(file, config),
-        copies=copies_of(config) if copies is None else copies,
+        cache=cache or compile_cache_url(file, config),
+        copies=copies_limit(config) if copies is None else copies,
     )
     store = open_store(store_url, file, config)
     if detach:

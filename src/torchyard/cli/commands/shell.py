@@ -4,7 +4,7 @@ import shlex
 
 import click
 
-from torchyard.app.locations import copies_of, open_store
+from torchyard.app.locations import copies_limit, open_store
 from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
 from torchyard.errors import UsageError
@@ -49,25 +49,25 @@ def command(
     if order.task.id != job:
         msg = f"`{order_file}` is the order of {order.task.id}"
         raise UsageError(msg, hint="name that job")
-    conditions = job_conditions(order, file, work, sandbox)._replace(copies=copies_of(config))
-    bench = open_job(order, open_store(store_url, file, config), conditions, printer(say))
-    step = Step(run=words or ("bash", "--norc"), network=True).filled(bench.places())
-    env = bench.environment() | _introduce(bench)
+    conditions = job_conditions(order, file, work, sandbox)._replace(copies=copies_limit(config))
+    context = open_job(order, open_store(store_url, file, config), conditions, printer(say))
+    step = Step(run=words or ("bash", "--norc"), network=True).filled(context.places())
+    env = context.environment() | _introduce(context)
     env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}
-    argv = enclose(bench.sandbox, step, bench.place.folder, None)
-    replace_process(argv, cwd=bench.place.build, env=env)
+    argv = enclose(context.sandbox, step, context.place.folder, None)
+    replace_process(argv, cwd=context.place.build, env=env)
 
 
-def _introduce(bench: StepContext) -> dict[str, str]:
+def _introduce(context: StepContext) -> dict[str, str]:
     """Say where somebody is, what was done there and what comes next; return that one's variables.
 
     So it can be repeated by hand.
     """
-    places = bench.places()
-    for name in places_of(bench.place.order.task.stage):
+    places = context.places()
+    for name in places_of(context.place.order.task.stage):
         if places[name].startswith(places["work"]):
             say(f"{{{name}}} is {places[name]}")
-    steps, done = steps_of(bench.place.order), len(bench.place.state().steps)
+    steps, done = steps_of(context.place.order), len(context.place.state().steps)
     if done >= len(steps):
         return {}
     following = steps[done].filled(places)

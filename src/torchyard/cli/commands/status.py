@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from torchyard.app.locations import EVENTS, home_of
+from torchyard.app.locations import EVENTS, home_directory
 from torchyard.cli.options import file_option, json_option
 from torchyard.errors import SelectionError
 from torchyard.host.detached import RunRecord, find_record
@@ -23,7 +23,7 @@ def command(*, file: str, as_json: bool) -> None:
 
     With --json, all their events so far are printed.
     """
-    folder = Path(home_of(file), "builds")
+    folder = Path(home_directory(file), "builds")
     found = [record for path in folder.glob(f"*/{EVENTS}") if (record := find_record(path))]
     builds = sorted(found, key=RunRecord.written)
     if not builds:

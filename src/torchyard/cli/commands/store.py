@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 from rich.console import Group
 
-from torchyard.app.locations import home_of, open_store
+from torchyard.app.locations import home_directory, open_store
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, store_option
 from torchyard.config.load import load_config
@@ -150,7 +150,7 @@ def collect_garbage(
     store = open_store(store_url, file, make=False)
     kept = _fingerprints(plans or (file,), store)
     garbage = remove_garbage(store, kept, age, dry_run=dry_run)
-    work = tidy(Path(home_of(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
+    work = tidy(Path(home_directory(file), "work"), kept, age.total_seconds(), dry_run=dry_run)
     if as_json:
         write(encode(documents.garbage_document(store.url, garbage, work, dry_run=dry_run)))
     else:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from torchyard.app.locations import cache_of, home_of
+from torchyard.app.locations import compile_cache_url, home_directory
 from torchyard.cli.options import check_name, json_option, refuse_options
 from torchyard.compute.registry import PLAIN, compute_platforms, platform_for
 from torchyard.config.load import load_config
@@ -95,7 +95,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
         compute_platforms(),
         python=config is not None,
     )
-    if file and (place := cache_of(file, config)):
+    if file and (place := compile_cache_url(file, config)):
         from torchyard.toolchain import cache
 
         env |= cache.variables(place, Path(folder), folder)
@@ -125,4 +125,4 @@ def _existing(file: str | None) -> str | None:
 
 
 def _digests(file: str | None) -> Digests:
-    return Digests(Path(home_of(file), DIGESTS) if file else None)
+    return Digests(Path(home_directory(file), DIGESTS) if file else None)
