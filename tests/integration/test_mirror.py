@@ -281,7 +281,7 @@ def test_what_somebody_deleted_meanwhile_is_not_published(source: Path, home: Pa
     assert [one.fate for one in files] == ["sent"]
     _path(ours, PURE).unlink()
     make_channel(ours, [make_wheel(home / "wheels", Kind("third"))])  # only others could delete it
-    with pytest.raises(ElsewhereError, match="has just deleted"):
+    with pytest.raises(ElsewhereError, match="has just been deleted"):
         mirror.take(files, LATER)
     assert not entries(ours, "other")
 

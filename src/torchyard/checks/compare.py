@@ -1,4 +1,4 @@
-"""What is different between two packages, and whether an extension notices."""
+"""Differences of two packages, and whether an extension still loads."""
 
 import re
 from collections import Counter
@@ -28,7 +28,7 @@ _OF_RUNTIME = re.compile(
 """Their symbols; not templates over types of others, such as std::vector<at::Tensor>."""
 
 _LINKERS = {"_init", "_fini", "_edata", "_end", "__bss_start"}
-"""Symbols that linkers make, which tell nothing about a library."""
+"""Symbols that linkers add to every library."""
 
 
 class Sizes(Reported):

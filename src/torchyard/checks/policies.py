@@ -15,7 +15,7 @@ from torchyard.model.suggest import did_you_mean
 
 
 def load_policy(name_or_path: str) -> CheckPolicy:
-    """A policy that is shipped, or one from a TOML file."""
+    """Return a policy that is shipped, or one from a TOML file."""
     known = load_policies()
     if name_or_path in known:
         return known[name_or_path]
@@ -27,7 +27,7 @@ def load_policy(name_or_path: str) -> CheckPolicy:
 
 
 def parse_policy(name: str, text: str) -> CheckPolicy:
-    """Read a policy from the text of a file, or tell all that is wrong with it."""
+    """Parse a policy; raise with all that is wrong with it."""
     document = Document(name, text)
     policy = decode_as(document, CheckPolicy)
     wrong = [
@@ -40,7 +40,7 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
 
 
 def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
-    """A policy on top of another one."""
+    """Return a policy on top of its base."""
     return CheckPolicy(
         strict=base.strict or own.strict,
         severity={**base.severity, **own.severity},
@@ -52,7 +52,7 @@ def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
 
 @cache
 def load_policies() -> dict[str, CheckPolicy]:
-    """The policies that are shipped, by name."""
+    """Return the policies that are shipped, by name."""
     policies = parse("policies", read_data("policies.toml"), CheckPolicy)
     for name, policy in policies.items():
         for _, what, _ in _problems(policy):
@@ -69,7 +69,7 @@ def _unknown_base(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
 
 
 def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
-    """What is wrong with each value, and what to write instead."""
+    """Yield what is wrong with each value, and what to write instead."""
     for name in policy.severity:
         if name not in RULES:
             yield ("severity", name), f"there is no rule `{name}`", did_you_mean(name, RULES)
@@ -78,7 +78,7 @@ def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
             hint = did_you_mean(allowance.rule, RULES)
             yield ("allow", index, "rule"), f"there is no rule `{allowance.rule}`", hint
         if not allowance.reason.strip():
-            hint = "say why this is accepted, for those who read the report"
+            hint = "say why this is accepted; the report shows it"
             yield ("allow", index, "reason"), "an allowance needs a reason", hint
     if policy.budget:
         try:

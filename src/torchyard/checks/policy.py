@@ -7,7 +7,7 @@ from torchyard.model.values import Value
 
 
 class Allowance(Value, kw_only=True):
-    """A finding that is known and accepted, for a reason and up to a day."""
+    """A known finding that is accepted, for a reason and up to a day."""
 
     rule: str
     reason: str
@@ -19,10 +19,10 @@ class Allowance(Value, kw_only=True):
 
 
 class CheckPolicy(Value, kw_only=True):
-    """Severities other than the rules' own, what is let through, and a budget for the size."""
+    """Severities other than the rules' own, allowances, and a budget for the size."""
 
     base: str = ""
-    """The name of a shipped policy to begin with; what is said here is added, or goes first."""
+    """The name of a shipped policy to begin with; what is set here is added, or overrides it."""
     strict: bool = False
     """Warnings are errors, but for rules that `severity` names."""
     severity: dict[str, Literal["error", "warning", "note", "off"]] = {}

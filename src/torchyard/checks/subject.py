@@ -1,4 +1,4 @@
-"""What rules look at: a package, what it should be, and what is beside it."""
+"""The subject of a rule: a package, what it should be, and the packages beside it."""
 
 from functools import cached_property
 
@@ -19,5 +19,5 @@ class Subject:
 
     @cached_property
     def expected(self) -> Expected:
-        """What the file's name promises, and the order that the package may carry."""
+        """What the file's name promises, and the job specification that the package may carry."""
         return expected_of(self.contents)

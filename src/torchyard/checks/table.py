@@ -1,4 +1,4 @@
-"""What the rules about archives and labels look for: `data/rules.toml`."""
+"""Patterns of the rules about archives and tags: `data/rules.toml`."""
 
 from collections.abc import Iterator
 from functools import cache

@@ -1,4 +1,4 @@
-"""How all reports for people look: tables, indented lines, and how many more there are."""
+"""The layout of all reports for people: tables, indented lines, and counts of what is left out."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,7 +10,7 @@ from rich.text import Text
 from torchyard.terminal.console import printable
 
 SHORT = 12
-"""How many digits of a fingerprint people need to tell two apart."""
+"""How many digits of a fingerprint are enough to distinguish two."""
 
 
 def word(heading: str = "", style: str = "") -> Column:

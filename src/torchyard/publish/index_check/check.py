@@ -1,6 +1,6 @@
-"""An outsider's audit of an index: which sort of index it is, and what is wrong with it.
+"""The index check: finds out which sort of index an address has, and audits it from outside.
 
-It reads what installers read, and believes nothing else: not even of a channel of our own.
+It reads only what installers read, also of torchyard's own channels.
 """
 
 from collections.abc import Iterable, Sequence
@@ -31,7 +31,7 @@ Sort = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted((CHANNEL, *
 
 
 class Audit(Value, kw_only=True):
-    """What was looked at, and what was found."""
+    """Which index was audited, and how much of it."""
 
     url: str
     sort: Sort
@@ -40,7 +40,7 @@ class Audit(Value, kw_only=True):
 
 
 def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFindings) -> Audit:
-    """Look at the index at an address; `subdirs` are those that a conda channel may have."""
+    """Audit the index at an address; `subdirs` are those that a conda channel may have."""
     fetcher = Fetcher(url)
     simple = SimpleAudit(fetcher, scope, findings)
     conda = CondaAudit(fetcher, scope, findings)
@@ -73,7 +73,7 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFinding
 
 
 def _subdirs(fetcher: Fetcher, url: str, names: Sequence[str]) -> list[str]:
-    """Those that a conda channel has, if it is one."""
+    """Return the subdirs of a conda channel; none if it is no conda channel."""
     with ThreadPoolExecutor(CONNECTIONS) as pool:
         has = pool.map(lambda name: _has_repodata(fetcher, f"{url}{name}/"), names)
         return [name for name, found in zip(names, has, strict=True) if found]

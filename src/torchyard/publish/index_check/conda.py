@@ -1,4 +1,4 @@
-"""An outsider's look at a conda channel: what its indexes say, and its packages."""
+"""The audit of a conda channel: its indexes and its packages."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ class _Item(NamedTuple):
 
 
 class CondaAudit:
-    """Looks at the subdirs of a channel, one after the other."""
+    """Audits the subdirs of a channel, one after the other."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.packages = 0
@@ -60,7 +60,7 @@ class CondaAudit:
         self._reading = Lock()  # of one package at a time, which keeps memory bounded
 
     def run(self, root: str, subdirs: Iterable[str]) -> list[str]:
-        """Look at these subdirs, where there are any; tell which there were."""
+        """Audit these subdirs, and return those that exist."""
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             found = [
                 subdir
@@ -122,7 +122,7 @@ class CondaAudit:
             for fault in shard.faults:
                 yield IndexHit(rules.SHARD, f"{where}{SHARDS}", f"the shard of {name}: {fault}")
             records |= shard.records
-            if shard.faults:  # which is told; all others are compared
+            if shard.faults:  # which is reported; compare the other shards
                 records |= {file: one for file, one in data.records.items() if one.name == name}
         yield from _compared(where, REPODATA, data, SHARDS, Repodata(records=records))
 
@@ -207,7 +207,7 @@ def _short(value: object) -> str:
 
 
 def _names(depends: Iterable[str]) -> Iterator[str]:
-    """The names of packages that are needed, without those that stand for a system."""
+    """Yield the names of required packages, without virtual ones."""
     for found in filter(None, map(_NAME.match, depends)):
         if not found[1].startswith("__"):
             yield found[1].lower()
@@ -216,7 +216,7 @@ def _names(depends: Iterable[str]) -> Iterator[str]:
 def _compared(
     where: str, name: str, one: Repodata, other_name: str, other: Repodata
 ) -> Iterator[IndexHit]:
-    """Tell what two documents say differently of the same channel."""
+    """Compare the records of two documents about the same subdir."""
     place = f"{where}{other_name}"
     for file in sorted(one.records.keys() | other.records.keys()):
         if one.records.get(file) == other.records.get(file):

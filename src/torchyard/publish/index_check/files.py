@@ -1,4 +1,4 @@
-"""One file of an index: is it there, is it what the index says, and what does it require?"""
+"""The audit of one file: whether it exists, matches the index, and what it requires."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -31,11 +31,11 @@ _STRONG = (
 """Hashes without known collisions, in order of preference."""
 
 _KNOWN = hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}
-"""Hashes that can be compared; those left out may have any length."""
+"""Hashes that can be compared; the two left out have no fixed length."""
 
 
 class ResolverMetadata(NamedTuple):
-    """What resolvers read of a wheel's METADATA."""
+    """The fields of METADATA that resolvers use."""
 
     requires: tuple[str, ...]
     requires_python: str
@@ -43,22 +43,22 @@ class ResolverMetadata(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """What was found at a file, and what its METADATA says, if anybody could read it."""
+    """What is wrong with a file, and its METADATA, if that could be read."""
 
     hits: tuple[IndexHit, ...]
     facts: ResolverMetadata | None = None
 
 
 class FileAudit(NamedTuple):
-    """Looks at files, one at a time; several threads may do so at once."""
+    """Audits files; several threads may do so at once."""
 
     fetcher: Fetcher
     site: str
-    """The host of the index itself: if it can't be asked, there is nothing to tell."""
+    """The host of the index itself: if it is unreachable, the audit stops."""
     deep: bool
 
     def look(self, link: Link) -> Looked:
-        """Compare what a page says of a file with the file and its sidecar."""
+        """Compare the listing of a file with the file and its sidecar."""
         found = list(_hash_hits(link))
         try:
             text = self._sidecar(link, found)
@@ -90,7 +90,7 @@ class FileAudit(NamedTuple):
             yield IndexHit(rules.LINK_BROKEN, link.file, what)
 
     def _sidecar(self, link: Link, found: list[IndexHit]) -> bytes | None:
-        """The METADATA beside a wheel, if it is what the page says."""
+        """Return the METADATA beside a wheel, or None if it is not what the page says."""
         if link.metadata is None:
             return None
         answer = self.fetcher.get(f"{link.url}{METADATA}", most=_LARGEST_SIDECAR)
@@ -149,7 +149,7 @@ def weakness(hashes: Mapping[str, str]) -> str:
 def fetched(
     fetcher: Fetcher, url: str, path: Path, hashes: Mapping[str, str], size: int | None
 ) -> Iterator[IndexHit]:
-    """Fetch a file, and tell whether it has another size or hash than it should."""
+    """Fetch a file, and yield whether its size or hash is not the listed one."""
     known = {kind: hashlib.new(kind) for kind in hashes if kind in _KNOWN}
     found = 0
     with path.open("wb") as file:
@@ -173,7 +173,7 @@ def fetched(
 
 
 def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
-    """The kind of the first hash that is another one."""
+    """Return the algorithm of the first hash that does not match, or an empty string."""
     for kind, digest in hashes.items():
         if kind in _KNOWN and hashlib.new(kind, data).hexdigest() != digest:
             return kind
@@ -211,7 +211,7 @@ def _python_hits(link: Link, metadata: str) -> Iterator[IndexHit]:
 
 
 def required_names(facts: ResolverMetadata) -> set[str]:
-    """The projects that are looked up by their names; those with an address are not."""
+    """Return the projects that are required by name; those with an address are left out."""
     names: set[str] = set()
     for text in facts.requires:
         try:

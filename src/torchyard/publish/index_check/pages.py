@@ -1,4 +1,4 @@
-"""What the pages of a project say, compared with each other and with what they should say."""
+"""The pages of a project, compared with each other and with the standards."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ _SIZED = (1, 1)
 
 
 class Pages(Value, kw_only=True):
-    """The pages of one project, those that there are."""
+    """The pages of one project, as far as they exist."""
 
     name: str
     url: str
@@ -33,13 +33,13 @@ class Pages(Value, kw_only=True):
 
     @property
     def files(self) -> tuple[Link, ...]:
-        """Its files, as the page tells that knows more."""
+        """The files, as listed by JSON if there is any, else by HTML."""
         readable = (page for page in (self.json, self.html) if page is not None and page.readable)
         return next((page.files for page in readable), ())
 
 
 def page_hits(pages: Pages) -> Iterator[IndexHit]:
-    """Everything that can be told without looking at any file."""
+    """Yield what is wrong with the pages, without any request for files."""
     where = redact_url(pages.url)
     if pages.html is None and pages.json is None:
         yield IndexHit(rules.PAGE, where, "there is no page")
@@ -64,15 +64,15 @@ def _api_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
         yield IndexHit(rules.VERSION, where, f"`{listing.api}` is no version of the API")
         return
     if major != 1:
-        yield IndexHit(rules.VERSION, where, f"nobody knows the version {listing.api} of the API")
+        yield IndexHit(rules.VERSION, where, f"the API version {listing.api} is unknown")
     elif listing.kind == "json" and (major, minor) >= _SIZED:
         yield from _sized_hits(listing, project, where)
 
 
 def _status_hits(listing: Listing, where: str) -> Iterator[IndexHit]:
-    """What PEP 792 asks for."""
+    """Check what PEP 792 asks for."""
     if listing.status not in ("", *get_args(Status)):
-        what = f"nobody knows the status `{listing.status}`"
+        what = f"the status `{listing.status}` is unknown"
         yield IndexHit(rules.VERSION, where, f"{listing.kind}: {what}")
     if listing.status == "quarantined" and listing.files:
         what = "the project is in quarantine, and its files are offered all the same"
@@ -80,13 +80,13 @@ def _status_hits(listing: Listing, where: str) -> Iterator[IndexHit]:
 
 
 def _sized_hits(listing: Listing, project: str, where: str) -> Iterator[IndexHit]:
-    """What API 1.1 asks for: sizes, and a list of versions that has those of all files."""
+    """Check what API 1.1 asks for: sizes, and a list of versions with those of all files."""
     if listing.versions is None:
         yield IndexHit(rules.VERSION, where, "API 1.1 and later list `versions`")
     listed = {_version(text) for text in listing.versions or ()}
     for link in listing.files:
         if link.size is None:
-            yield IndexHit(rules.VERSION, link.file, "API 1.1 and later tell sizes")
+            yield IndexHit(rules.VERSION, link.file, "API 1.1 and later list sizes")
         version = _version_of(link.file, project)
         if listing.versions is not None and version and version not in listed:
             what = f"its version {version} is not in the page's list"
@@ -113,7 +113,7 @@ def _differences(html: Iterable[Link], json: Iterable[Link]) -> Iterator[str]:
 
 
 def _differing(html: Link, json: Link) -> list[str]:
-    """What is said differently. HTML has room for one hash of each thing, or says nothing of it."""
+    """Return the fields that differ; HTML has one hash of each thing at most."""
     pairs: dict[str, tuple[object, object]] = {
         "address": (html.url, json.url),
         "hash": _both(html.hashes, json.hashes),
@@ -125,13 +125,13 @@ def _differing(html: Link, json: Link) -> list[str]:
 
 
 def _both(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[object, object]:
-    """Two sets of hashes, as far as both have them."""
+    """Return two sets of hashes, restricted to algorithms that both have."""
     kinds = one.keys() & other.keys()
     return {kind: one[kind] for kind in kinds}, {kind: other[kind] for kind in kinds}
 
 
 def _version_of(file: str, project: str) -> Version | None:
-    """The version that a file's name tells."""
+    """Return the version in a file's name, or None."""
     try:
         return read_name(file, project).version
     except ValueError:
@@ -183,7 +183,7 @@ def _link_hits(pages: Pages, where: str) -> Iterator[IndexHit]:
 
 
 def metadata_hits(facts: Mapping[str, ResolverMetadata]) -> Iterator[IndexHit]:
-    """Compare the wheels of each version; the odd ones are told."""
+    """Compare the wheels of each version; report those that differ from most."""
     groups: dict[Version | None, dict[str, ResolverMetadata]] = {}
     for file, said in facts.items():
         groups.setdefault(_version_of(file, ""), {})[file] = said

@@ -1,4 +1,4 @@
-"""An outsider's look at a simple index: its list of projects, their pages, and their files."""
+"""The audit of a simple index: its list of projects, their pages and their files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,12 +35,12 @@ _BATCH = 8
 
 
 class Scope(Value, kw_only=True):
-    """What of an index is looked at, and how closely."""
+    """Which part of an index is audited, and how closely."""
 
     projects: tuple[str, ...] = ()
-    """Globs; none stands for all."""
+    """Globs over names of projects; none stands for all."""
     external: tuple[str, ...] = ()
-    """Globs for names that are meant to come from elsewhere."""
+    """Globs over names that are meant to come from other indexes."""
     deep: bool = False
 
     def has(self, project: str) -> bool:
@@ -48,7 +48,7 @@ class Scope(Value, kw_only=True):
 
 
 def read_pages(fetcher: Fetcher, name: str, url: str) -> Pages:
-    """Read a page in both forms; a server of plain files has its JSON as `index.json`."""
+    """Read a page as HTML and JSON; a server of plain files has the latter as `index.json`."""
     first = fetcher.get(url, ACCEPT_JSON)
     listing = _listing(first)
     if listing is not None and listing.kind == "json":
@@ -66,7 +66,7 @@ def _listing(answer: FetchResult) -> Listing | None:
 
 
 class _View(NamedTuple):
-    """One simple index: where it is, its projects if it lists them, and what they require."""
+    """One simple index: its address, its projects if it lists them, and what they require."""
 
     url: str
     projects: Mapping[str, str]
@@ -75,7 +75,7 @@ class _View(NamedTuple):
 
 
 class SimpleAudit:
-    """Looks at simple indexes that share their files, such as the variants of one channel."""
+    """Audits simple indexes that share their files, such as the variants of one channel."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.projects = 0
@@ -85,7 +85,7 @@ class SimpleAudit:
         self._findings = findings
 
     def run(self, roots: Sequence[str]) -> None:
-        """Look at the indexes with these addresses, or at one project."""
+        """Audit the indexes at these addresses, or the page of one project."""
         views = [view for root in roots if (view := self._view(root)) is not None]
         if not views:
             msg = f"there is no index at {redact_url(roots[0])}"
@@ -104,7 +104,7 @@ class SimpleAudit:
     def _batch(
         self, names: Sequence[str], start: int, views: Sequence[_View], pool: ThreadPoolExecutor
     ) -> None:
-        """Look at some projects, whose pages are read at once."""
+        """Audit some projects, whose pages are fetched concurrently."""
         chosen = [(name, view) for name in names for view in views if name in view.projects]
         pages = pool.map(
             lambda one: read_pages(self._fetcher, one[0], one[1].projects[one[0]]), chosen
@@ -115,8 +115,8 @@ class SimpleAudit:
             if name != last:  # its files are shared by views, and by no other project
                 last, done = name, {}
             place = start + names.index(name) + 1
-            told = f"checking {name} ({place} of {self.projects})"
-            with ProgressLine(told, len(read.files)) as progress:
+            title = f"checking {name} ({place} of {self.projects})"
+            with ProgressLine(title, len(read.files)) as progress:
                 self._project(read, view, pool, done, progress)
 
     def _view(self, root: str) -> _View | None:
@@ -169,7 +169,7 @@ class SimpleAudit:
                 view.required.setdefault(name, file)
 
     def _unresolved(self, views: Sequence[_View], pool: ThreadPoolExecutor) -> Iterator[IndexHit]:
-        """Names that are required and are nowhere in an index."""
+        """Yield names that are required, and that an index does not have."""
         missing: dict[str, list[_View]] = {}
         for view in views:
             names = sorted(n for n in view.required if not any_match(n, self._scope.external))
@@ -189,7 +189,7 @@ class SimpleAudit:
 
 
 def _key(link: Link) -> _Key:
-    """A file, and what a page says of it that is compared with it."""
+    """Return the address of a file, and what the page says that is compared with it."""
     said = (link.hashes, link.metadata, link.size, link.requires_python)
     return link.url, msgspec.json.encode(said, order="sorted")
 

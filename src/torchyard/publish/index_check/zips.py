@@ -1,4 +1,4 @@
-"""An outsider's look at listings of libtorch zips: their pages, and their files."""
+"""The audit of listings of libtorch zips: their pages and their files."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +20,7 @@ _JSON, _HTML = "index.json", "index.html"
 
 
 class ZipAudit:
-    """Looks at the listings of projects, one after the other."""
+    """Audits the listings of projects, one after the other."""
 
     def __init__(self, fetcher: Fetcher, scope: Scope, findings: IndexFindings) -> None:
         self.files = 0
@@ -29,7 +29,7 @@ class ZipAudit:
         self._findings = findings
 
     def run(self, urls: Iterable[str]) -> None:
-        """Look at listings with these addresses, and at those of their variants."""
+        """Audit the listings at these addresses, and those of their variants."""
         with ThreadPoolExecutor(CONNECTIONS) as pool:
             for url in urls:
                 if self._scope.has(_name(url)):
@@ -48,7 +48,7 @@ class ZipAudit:
                 progress(1)
 
     def _read(self, url: str) -> tuple[list[Link], list[IndexHit]]:
-        """The files of listings, each as it is told of, and what is wrong with the pages."""
+        """Return the files of the listings as listed, and what is wrong with the pages."""
         hits: list[IndexHit] = []
         whole = self._pages(url, hits)
         found = list(whole.files)
@@ -64,7 +64,7 @@ class ZipAudit:
         return [one.link for one in links.values()], hits
 
     def _pages(self, url: str, hits: list[IndexHit]) -> Zips:
-        """Read the pages of a listing, and compare them; what counts is its JSON."""
+        """Read the pages of a listing, and compare them with its JSON, which is returned."""
         where = redact_url(url)
         latest, html, every = (self._fetcher.get(f"{url}{name}") for name in (LATEST, _HTML, _JSON))
         zips, newest = (_zips(answer) for answer in (every, latest))
@@ -93,7 +93,7 @@ def _zips(answer: FetchResult) -> Zips:
 
 
 def _newest(zips: Zips) -> list[Zip]:
-    """The files that a pointer to the newest version should have."""
+    """Return the files that `latest.json` should list."""
     return [
         one
         for one in zips.files
@@ -104,7 +104,7 @@ def _newest(zips: Zips) -> list[Zip]:
 def _compared(
     where: str, files: Iterable[Zip], other: str, wanted: Iterable[Zip]
 ) -> Iterator[IndexHit]:
-    """Tell which files a page has otherwise than another one, which has all that it should have."""
+    """Compare the files of a page with those that it should have, which `other` lists."""
     ours, theirs = ({(one.link.file, one.link.url): one.link for one in f} for f in (files, wanted))
     for key in sorted(ours.keys() | theirs.keys()):
         if key not in ours:
@@ -112,7 +112,7 @@ def _compared(
         elif key not in theirs:
             yield IndexHit(rules.DIFFER, where, f"it has {key[0]}, which {other} has not")
         elif ours[key] != theirs[key]:
-            yield IndexHit(rules.DIFFER, where, f"it says otherwise of {key[0]} than {other}")
+            yield IndexHit(rules.DIFFER, where, f"its entry for {key[0]} differs from {other}")
 
 
 def _html_hits(answer: FetchResult, zips: Zips, where: str) -> Iterator[IndexHit]:
@@ -125,4 +125,4 @@ def _html_hits(answer: FetchResult, zips: Zips, where: str) -> Iterator[IndexHit
         yield IndexHit(rules.DIFFER, where, f"only {which} has {key[0]} at {redact_url(key[1])}")
     for (file, url), digest in wanted.items():
         if (file, url) in links and digest.encode() not in answer.data:
-            yield IndexHit(rules.DIFFER, where, f"HTML does not tell the sha256 of {file}")
+            yield IndexHit(rules.DIFFER, where, f"HTML lacks the sha256 of {file}")

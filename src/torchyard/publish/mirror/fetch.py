@@ -1,4 +1,4 @@
-"""Fetching files of another index: verified while they come, and continued where they broke off."""
+"""Downloads from another index: verified while they arrive, and resumed after an interruption."""
 
 import hashlib
 from collections.abc import Callable
@@ -15,7 +15,7 @@ _CHUNK = 1 << 20
 
 
 class Fetched(NamedTuple):
-    """A file that is here, and is what its index says."""
+    """A downloaded file that matches its index."""
 
     path: Path
     sha256: str
@@ -23,14 +23,14 @@ class Fetched(NamedTuple):
 
 
 def fetch_link(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int], None]) -> Fetched:
-    """Fetch a file into a folder of its own. What is there of it already is not fetched again.
+    """Download a file into a folder of its own; resume if a part of it is there.
 
-    A file that was begun earlier and comes out wrong is fetched once more from its beginning.
+    If a resumed file turns out wrong, it is downloaded once more from its beginning.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / link.file
     hashed = strong_hash(link.hashes)
-    if hashed is None:  # what is there can't be verified, so it is of no use
+    if hashed is None:  # a partial file could not be verified
         path.unlink(missing_ok=True)
     begun = path.exists()
     fetched = _fetch(fetcher, link, path, heard)
@@ -38,14 +38,14 @@ def fetch_link(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int]
         fetched = _fetch(fetcher, link, path, heard)
     if fetched is None:
         msg = f"`{link.file}` is not what its index says: its bytes have another hash or size"
-        raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}")
+        raise PublishError(msg, hint=f"report it to the operator of {redact_url(link.url)}")
     return fetched
 
 
 def _fetch(
     fetcher: Fetcher, link: Link, path: Path, heard: Callable[[int], None]
 ) -> Fetched | None:
-    """Fetch the rest of a file; one that is wrong is removed."""
+    """Download the rest of a file; remove it if it is wrong."""
     kind, digits = strong_hash(link.hashes) or ("sha256", "")
     digest, sha256 = hashlib.new(kind), hashlib.sha256()
     with path.open("ab+") as file:
@@ -66,7 +66,9 @@ def _fetch(
                     break
         except FileNotFoundError as error:
             msg = f"`{link.file}` is not where its index says"
-            raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}") from error
+            raise PublishError(
+                msg, hint=f"report it to the operator of {redact_url(link.url)}"
+            ) from error
     if (digest.hexdigest() != digits and digits) or size != (link.size or size):
         path.unlink()
         return None

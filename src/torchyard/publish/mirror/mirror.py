@@ -1,7 +1,7 @@
-"""A subset of another simple index, taken into a channel of ours.
+"""Copies a subset of another simple index into a channel.
 
-Files are verified, and sent as soon as they are here; at the end one change publishes all of them.
-Whoever was killed half-way finds what was sent in the channel, and the rest where it broke off.
+Files are verified, and uploaded as they arrive; at the end one change publishes all of them.
+A run that was killed is continued: uploaded files are reused, partial downloads resumed.
 """
 
 import shutil
@@ -44,7 +44,7 @@ Fate = Literal["new", "sent", "there"]
 
 
 class Mirrored(NamedTuple):
-    """A file that is wanted, what has to be done for it, and what a channel says of it then."""
+    """A requested file, what has to be done for it, and its entry in the channel."""
 
     chosen: MirrorFile
     fate: Fate
@@ -52,17 +52,17 @@ class Mirrored(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """All files that were wanted, each with its entry, and the channel that has them."""
+    """All requested files with their entries, and the channel's head with them."""
 
     head: Head
     files: list[Mirrored]
 
 
 class Mirror:
-    """Takes files from one index into one channel."""
+    """Copies files from one index into one channel."""
 
     def __init__(self, source: str, channel: Channel, spool: Path, now: str) -> None:
-        """Begin; files on their way are in the spool, a directory that outlives a killed run."""
+        """Partial downloads are in the spool, a directory that outlives a killed run."""
         self._source = source
         self._reach = Fetcher(source)
         self._channel = channel
@@ -71,7 +71,7 @@ class Mirror:
         self._seen = 0
 
     def look(self, wanted: MirrorRequest, *, unhashed: bool) -> list[Mirrored]:
-        """Everything that is wanted, and what has to be done for it."""
+        """Return all requested files, and what has to be done for each."""
         chosen = [
             one
             for project, requirements in parse_selects(wanted.selects).items()
@@ -83,7 +83,7 @@ class Mirror:
         bare = [one.link.file for one in chosen if strong_hash(one.link.hashes) is None]
         if bare and not unhashed:
             hint = "--allow-unhashed takes what comes, and writes down its hash"
-            why = "nobody can tell whether it is the right file"
+            why = "it cannot be verified"
             raise PublishError.of(
                 [
                     Diagnostic(f"the index has no sha256 of `{file}`: {why}", None, hint)
@@ -133,7 +133,7 @@ class Mirror:
         return Mirrored(chosen, "sent", entry)
 
     def _new(self, chosen: MirrorFile) -> Mirrored:
-        """A file to fetch; HTML does not tell its size, but the server does."""
+        """Return a file to fetch; HTML has no sizes, so the server is asked."""
         link = chosen.link
         if link.size is None:
             answer = self._reach.head(link.url)
@@ -159,7 +159,7 @@ class Mirror:
         )
 
     def take(self, files: Sequence[Mirrored], order: ChangeReason) -> Taken:
-        """Fetch and send what is new, then publish all at once."""
+        """Fetch and upload new files, then publish all of them in one change."""
         fresh = [one.chosen for one in files if one.fate == "new"]
         total = sum(one.link.size or 0 for one in fresh)
         self._spool.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ class Mirror:
         return self._channel.commit(edits, order, partial(self._sure, keys))
 
     def _take(self, chosen: MirrorFile, heard: ProgressLine) -> Entry | PublishError:
-        """Fetch a file and send it. One that is refused does not keep others from coming."""
+        """Fetch and upload a file. An error of one file does not stop the others."""
         link = chosen.link
         folder = self._spool / sha256(f"{link.url} {link.hashes}".encode()).hexdigest()[:32]
         try:
@@ -223,15 +223,15 @@ class Mirror:
         answer = self._reach.get(link.provenance, most=_LARGEST_PROVENANCE)
         if not answer.found:
             msg = f"the provenance of `{link.file}` is not where its index says"
-            raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}")
+            raise PublishError(msg, hint=f"report it to the operator of {redact_url(link.url)}")
         return checked_provenance(f"{link.file}{PROVENANCE}", answer.data, digest)
 
     def _sure(self, keys: Iterable[str], now: Head) -> Head:
-        """Be sure that nobody has deleted what was sent; only others' changes could have."""
+        """Check that uploaded files still exist; a concurrent prune may have deleted them."""
         if now.generation != self._seen:
             for key in keys:
                 if self._channel.objects.head(key) is None:
-                    msg = f"somebody has just deleted `{key}` from the channel"
+                    msg = f"`{key}` has just been deleted by another process"
                     raise ElsewhereError(msg, hint="start the same command again", reason="busy")
         return now
 
@@ -241,30 +241,30 @@ def _part(project: str) -> str:
 
 
 def _requires_python(link: Link, metadata: bytes) -> str:
-    """For which Pythons a file is: a wheel knows, for others the index has to be believed."""
+    """Return `Requires-Python` of a wheel's METADATA; for other files, that of the index."""
     if not metadata:
         return link.requires_python
     return "".join(values(fields_of(metadata), "Requires-Python")[:1])
 
 
 def _metadata(chosen: MirrorFile, path: Path) -> bytes:
-    """The METADATA of a wheel, which has to be the one that its index promises."""
+    """Return the METADATA of a wheel, which has to match its sidecar in the index."""
     link = chosen.link
     if not is_wheel_name(link.file):
         return b""
     text, fault = read_about(path)
     if text is None:
-        msg = f"`{link.file}` is no wheel that anybody could install: {fault or 'no METADATA'}"
+        msg = f"`{link.file}` is no installable wheel: {fault or 'no METADATA'}"
         raise PublishError(msg, hint="leave it out")
     promised = (link.metadata or {}).get("sha256")
     if promised not in (None, sha256(text).hexdigest()):
         msg = f"`{link.file}` has another METADATA than its index promises"
-        raise PublishError(msg, hint=f"tell those who run {redact_url(link.url)}")
+        raise PublishError(msg, hint=f"report it to the operator of {redact_url(link.url)}")
     return text
 
 
 def _add(part: str, found: Sequence[tuple[MirrorFile, Entry]], state: State) -> State:
-    """A state with these files. What the other index has yanked is yanked here, too."""
+    """Return a state with these files; files yanked in the source are yanked here, too."""
     known = {(entry.file, entry.variant): entry for entry in state.entries}
     fresh = [entry for _, entry in found if not _has(known.get((entry.file, entry.variant)), entry)]
     state = add(parse_part(part), state, fresh)

@@ -1,4 +1,4 @@
-"""Which files of another index are wanted, and which variant of a channel they go to."""
+"""Selects files of another index, and the variant of the channel that each goes to."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ _VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
 class MirrorRequest(Value, kw_only=True):
-    """A subset of an index. Without Pythons or platforms, those of all are wanted."""
+    """Which files to mirror; without Pythons or platforms, those for all of them."""
 
     selects: tuple[str, ...]
     """Requirements: `torch==2.13.*`."""
@@ -35,7 +35,7 @@ class MirrorRequest(Value, kw_only=True):
 
 
 class MirrorFile(NamedTuple):
-    """A file that is wanted."""
+    """A file to mirror."""
 
     project: str
     link: Link
@@ -44,7 +44,7 @@ class MirrorFile(NamedTuple):
 
 
 def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
-    """Requirements by the projects that they are about; any of a project's may be fulfilled."""
+    """Return requirements by project; a file has to fulfil any of its project's."""
     found: dict[str, list[Requirement]] = {}
     for text in selects:
         try:
@@ -60,7 +60,7 @@ def parse_selects(selects: Iterable[str]) -> dict[str, list[Requirement]]:
 
 
 def check_python(name: str) -> str:
-    """A Python, as tags call it."""
+    """Return the tag of a Python, or raise if it is none."""
     if not _PYTHON.fullmatch(name):
         msg = f"`{name}` is no Python"
         raise UsageError(msg, hint="write --python cp312, or cp313t for a free-threaded one")
@@ -68,7 +68,7 @@ def check_python(name: str) -> str:
 
 
 def check_variant(name: str) -> str:
-    """A variant that an index can be called after; its pages are in a folder of that name."""
+    """Return a name for a variant, which is a folder of pages, or raise if it cannot be one."""
     if not _VARIANT.fullmatch(name) or name in TAKEN:
         msg = f"`{name}` is no name for a variant"
         raise UsageError(msg, hint="write --variant cu130")
@@ -78,7 +78,7 @@ def check_variant(name: str) -> str:
 def choose_files(
     project: str, files: Iterable[Link], requirements: Iterable[Requirement], wanted: MirrorRequest
 ) -> list[MirrorFile]:
-    """The files of a project that are wanted. Early releases are, if there is nothing else."""
+    """Yield the files of a project to mirror; pre-releases only if there is nothing else."""
     named = [(link, one) for link, one in _named(project, files) if _fits(one, wanted)]
     versions = {one.version for _, one in named}
     taken = {version for one in requirements for version in one.specifier.filter(versions)}
@@ -90,7 +90,7 @@ def choose_files(
 
 
 def _named(project: str, files: Iterable[Link]) -> Iterator[tuple[Link, Named]]:
-    """Files whose names can be read; nobody could install others."""
+    """Yield files whose names can be parsed; others cannot be installed."""
     for link in files:
         with suppress(ValueError):
             name = read_name(link.file, project)
@@ -99,7 +99,7 @@ def _named(project: str, files: Iterable[Link]) -> Iterator[tuple[Link, Named]]:
 
 
 def _fits(one: Named, wanted: MirrorRequest) -> bool:
-    """Whether a file is for a Python and a platform that are wanted; sources are for none."""
+    """Return whether a file is for a requested Python and platform; sdists are for none."""
     if not one.tags:
         return not wanted.pythons and not wanted.platforms
     return any(
@@ -114,5 +114,5 @@ def _fits(one: Named, wanted: MirrorRequest) -> bool:
 
 
 def _variant(version: str, wanted: MirrorRequest) -> str:
-    """What was asked for, or the compute in a local version; a file without fits all variants."""
+    """Return the requested variant, or the compute of the local version; none means all."""
     return local_compute(version) if wanted.variant is None else wanted.variant

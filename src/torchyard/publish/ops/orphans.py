@@ -1,4 +1,4 @@
-"""What killed writers left in a channel. Only this lists a bucket."""
+"""Finds what killed writers left in a channel. Nothing else lists a bucket."""
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -14,12 +14,12 @@ _STATES = "states/"
 
 
 class Orphans(NamedTuple):
-    """Objects that nothing leads to, all older than the grace period."""
+    """Objects that no page or state refers to, all older than the grace period."""
 
     parts: Mapping[str, Mapping[str, int]] = {}
     """Packages and shards with their sizes, by the part that they would be published in.
 
-    Those of projects that were never published here are left alone: somebody may be about to.
+    Files of projects that were never published here are kept: a publish may be under way.
     """
     states: tuple[str, ...] = ()
     leftovers: tuple[Path, ...] = ()
@@ -27,7 +27,7 @@ class Orphans(NamedTuple):
 
 
 def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
-    """Everything that was last written before a moment and that nothing leads to."""
+    """Return unreferenced objects that were last written before a moment."""
     live = set(map(state_key, live_states(head)))
     named = set(_named(channel, head, born))
     parts: dict[str, dict[str, int]] = {}
@@ -54,7 +54,7 @@ def find_orphans(channel: Channel, head: Head, born: datetime) -> Orphans:
 
 
 def _named(channel: Channel, head: Head, born: datetime) -> Iterator[str]:
-    """The keys of all packages, and of shards that a page has named since a moment."""
+    """Return the keys of all packages, and of shards that a page has named since a moment."""
     for name in head.parts:
         part = parse_part(name)
         state = channel.state(head, name)

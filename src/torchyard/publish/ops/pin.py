@@ -1,4 +1,4 @@
-"""Versions that are kept when others are pruned, and pages that tell how to get exactly these."""
+"""Pins: versions that are never pruned, and pages that name their files with hashes."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -50,9 +50,9 @@ class PinPage(Value, kw_only=True):
 def add_channel_pin(
     channel: Channel, selection: Selection, name: str, why: str, order: ChangeReason
 ) -> PinPage:
-    """Keep the versions of some files under a name, and write pages that name the files.
+    """Pin the versions of some files under a name, and write pages that list the files.
 
-    A name that is taken means the same versions for ever, so this can be repeated.
+    A name always means the same versions, so this can be repeated.
     """
     if not _NAME.fullmatch(name):
         msg = f"a pin can't be called `{name}`"
@@ -87,7 +87,7 @@ def add_channel_pin(
 
 
 def remove_channel_pin(channel: Channel, name: str, order: ChangeReason) -> Head:
-    """Let go of a pin; its pages go, too."""
+    """Remove a pin and its pages."""
     pins = channel.head().pins
     if name not in pins:
         msg = f"`{channel.url}` has no pin `{name}`"
@@ -105,7 +105,7 @@ def remove_channel_pin(channel: Channel, name: str, order: ChangeReason) -> Head
 
 
 def show_projects(pin: Pin) -> str:
-    """The projects and versions of a pin, as they would be asked for."""
+    """Return the projects and versions of a pin as requirements."""
     return ", ".join(f"{name}=={v}" for name, vs in pin.projects.items() for v in vs)
 
 
@@ -117,7 +117,7 @@ def _versions(chosen: Iterable[Chosen]) -> dict[str, tuple[str, ...]]:
 
 
 def _write(channel: Channel, name: str, pin: Pin, chosen: Iterable[Chosen]) -> PinPage:
-    """Write the pages, once: if there are some already, what they say is what the pin means."""
+    """Write the pages unless they exist: a pin never changes."""
     files = tuple(_pinned(part, entry) for part, entry in chosen)
     page = PinPage(version=1, name=name, at=pin.at, why=pin.why, files=files)
     made = Page(_json_key(name), msgspec.json.format(msgspec.json.encode(page)), Media.JSON)
@@ -148,7 +148,7 @@ def _pinned(part: str, entry: Entry) -> PinnedFile:
 
 
 def _texts(page: PinPage) -> Iterator[Page]:
-    """For each variant the requirements that `pip install --require-hashes -r` takes."""
+    """Return the requirements file of each variant, for `pip install --require-hashes -r`."""
     wheels = [file for file in page.files if is_in_variants(file.part)]
     variants = sorted({file.variant for file in wheels})
     for variant in [v for v in variants if v] or variants:

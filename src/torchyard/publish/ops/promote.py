@@ -1,7 +1,7 @@
-"""From one channel into another: the same bytes, by their digests, and never built anew.
+"""Promotion from one channel to another: the same bytes, by their digests, never rebuilt.
 
-Only a wheel or a zip that is to lose its local version (`+cu130`) is written anew, with all members
-copied that do not tell the version; its entry then names the file that it was made from.
+Only to drop a local version (`+cu130`) is a wheel or zip rewritten: members that contain the
+version change, all others are copied. Its entry names the file that it was made from.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -49,11 +49,11 @@ class Promotion(NamedTuple):
 
     origin: Chosen
     package: Package
-    """There is a file at its path only if it was made anew."""
+    """A file exists at its path only if it was rewritten."""
 
 
 class Route(NamedTuple):
-    """From where to where, and a directory for files on their way."""
+    """Source and target channels, and a directory for temporary files."""
 
     source: Channel
     target: Channel
@@ -61,7 +61,7 @@ class Route(NamedTuple):
 
 
 def head_for(source: Channel, target: Channel, name: str) -> Head:
-    """The head of a target. A new channel calls its variants as the source does."""
+    """Return the head of a target; a new channel names its variants as the source does."""
     head, grouping = target.head(), source.head().grouping
     if not head.generation:
         name = "" if "/" in name else name
@@ -75,7 +75,7 @@ def head_for(source: Channel, target: Channel, name: str) -> Head:
 
 
 def gather_packages(source: Channel, selection: Selection, at: str) -> list[Promotion]:
-    """All packages that are meant, with what is beside them; what was taken back is refused."""
+    """Return all selected packages with their sidecars; yanked ones are refused."""
     head = source.head()
     chosen = choose(source, head, selection)
     refused = [*_refused(source, head, chosen)]
@@ -131,14 +131,14 @@ def _read(objects: Objects, key: str, digest: str = "") -> bytes:
 
 def _damaged(objects: Objects, key: str) -> StoreError:
     msg = f"`{key}` of `{objects.url}` is missing, or is not what the channel says"
-    return StoreError(msg, hint="`torchyard index check --deep` tells what else is wrong there")
+    return StoreError(msg, hint="`torchyard index check --deep` finds what else is wrong there")
 
 
 def without_local(route: Route, head: Head, found: Sequence[Promotion]) -> list[Promotion]:
-    """Make files anew that have a local version, without it.
+    """Rewrite files that have a local version, without it.
 
-    Those that were made before, and are in the target, are not made again. Packages that ask for
-    a version which is then no longer there are refused.
+    Files that an earlier run rewrote, and that are in the target, are reused. Packages that
+    require a local version which is dropped are refused.
     """
     refused = [*_stranded(found)]
     if refused:
@@ -167,7 +167,7 @@ def _has_local(one: Promotion) -> bool:
 
 
 def _stranded(found: Sequence[Promotion]) -> Iterator[Diagnostic]:
-    """Wheels that ask for a local version of a project that is to lose it."""
+    """Yield wheels that require a local version which is to be dropped."""
     losing = {one.package.name for one in found if _has_local(one)}
     for package in (one.package for one in found if one.package.metadata):
         for wanted in requirements(package.entry.file, package.metadata):
@@ -215,7 +215,7 @@ def _relabelled(route: Route, one: Promotion) -> Promotion:
 
 
 def promote(route: Route, head: Head, found: Sequence[Promotion], order: ChangeReason) -> Published:
-    """Bring packages into a channel that have passed all gates. It can be repeated."""
+    """Publish packages that have passed all gates in the target. It can be repeated."""
     packages = [one.package for one in found]
     whole = {id(one.package): one for one in found}
 
@@ -232,7 +232,7 @@ def promote(route: Route, head: Head, found: Sequence[Promotion], order: ChangeR
 
 
 def _carry(route: Route, one: Promotion) -> None:
-    """Bring a package and what is beside it, unless it is there."""
+    """Copy a package and its sidecars, unless they are there."""
     source, target = route.source.objects, route.target.objects
     package, entry = one.package, one.package.entry
     key = key_of(parse_part(package.part), entry)
@@ -253,7 +253,7 @@ def _carry(route: Route, one: Promotion) -> None:
 
 
 def fetch_package(objects: Objects, key: str, digest: str, path: Path) -> None:
-    """Fetch an object into a file; one with other bytes than expected is an error."""
+    """Download an object into a file; raise if its digest is not the expected one."""
     found = sha256()
     try:
         with path.open("wb") as file:

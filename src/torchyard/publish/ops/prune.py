@@ -1,8 +1,8 @@
-"""Keeping a channel small: old versions are hidden first, and deleted after a while.
+"""Pruning: old versions are hidden first, and deleted after a grace period.
 
-Deleting takes three steps: a change says which keys are doomed, their objects are deleted, another
-change says that it is done. Nobody may publish a doomed key, so no page ever names what is being
-deleted. Who is killed in between leaves doomed keys, and a later run goes on with them.
+Deletion takes three steps: a change marks keys as pending deletion, their objects are deleted,
+another change removes the marks. A marked key cannot be published, so no page ever names a file
+that is being deleted. If a run is killed in between, a later run continues with the marked keys.
 """
 
 import time
@@ -25,37 +25,37 @@ from torchyard.publish.select import Chosen, project_of, public
 from torchyard.publish.staged import METADATA, PROVENANCE
 
 LEASE = 1800.0
-"""Seconds for which one who doomed keys may delete them."""
+"""Seconds during which a run may delete the keys that it marked."""
 
 ABANDONED = timedelta(hours=2)
-"""Keys that were doomed so long ago are nobody's: the lease is over, whatever a request takes.
+"""Seconds after which marked keys can be taken over: the lease is over, even for slow requests.
 
 So is what was written so long ago, and nothing leads to.
 """
 
 _MARK = "doomed/"
-"""Begins a name among doomed keys that is nobody's key."""
+"""Prefix of a name among the marked keys that is no key of an object."""
 
 TOGETHER = 100_000
 """So many files at most are in memory at a time, unless one part has more."""
 
 
 class Pruned(NamedTuple):
-    """What was hidden and what was deleted, or would be."""
+    """What was hidden and deleted, or would be."""
 
     hidden: list[Chosen]
     deleted: list[str]
     """Keys of packages."""
     freed: int
     left: int
-    """Files that somebody else deletes, or for which there was no time."""
+    """Files that another run deletes, or for which there was no time."""
     orphans: Orphans
     states: int = 0
     mended: tuple[str, ...] = ()
 
 
 class _Look(NamedTuple):
-    """What there is to do for a part."""
+    """What is to be done for a part."""
 
     name: str
     files: int
@@ -67,14 +67,14 @@ class _Look(NamedTuple):
     serials: Mapping[str, int]
     """Of the pages that were looked at for that."""
     abandoned: tuple[str, ...]
-    """Keys that somebody doomed who is gone."""
+    """Keys that a killed run had marked."""
     left: int
     unreachable: int
     """The last generation that can't be gone back to once these are deleted."""
 
 
 class _Run(NamedTuple):
-    """A channel as it is when pruning begins, and what is to be done with it."""
+    """The channel when pruning begins, and what is to be done."""
 
     channel: Channel
     head: Head
@@ -87,7 +87,7 @@ class _Run(NamedTuple):
 
     @property
     def born(self) -> datetime:
-        """What is older may be deleted."""
+        """Objects written before this moment may be deleted."""
         return self.now - self.keep.grace
 
 
@@ -99,9 +99,9 @@ def prune(
     orphans: bool = False,
     dry_run: bool = False,
 ) -> Pruned:
-    """Hide old versions, and delete what has been hidden for longer than the grace period.
+    """Hide old versions, and delete files hidden for longer than the grace period.
 
-    Parts change in the reverse of the order in which they came to be: what needs others goes first.
+    Parts change in reverse order of publishing: dependents first.
     """
     names = [*channel.head().parts, ROOTS]
     mended = {} if dry_run else {name: channel.mend([name]) for name in names}
@@ -133,7 +133,7 @@ def prune(
 
 
 def _survey(run: _Run, *, orphans: bool) -> tuple[Orphans, list[_Look]]:
-    """What nothing leads to, and what there is to do for each part."""
+    """Return unreferenced objects, and what is to be done for each part."""
     lost = Orphans()
     if orphans:  # some may be at work just now
         lost = find_orphans(run.channel, run.head, min(run.born, run.now - ABANDONED))
@@ -142,7 +142,7 @@ def _survey(run: _Run, *, orphans: bool) -> tuple[Orphans, list[_Look]]:
 
 
 def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
-    """Read a part, and find out what there is to do for it."""
+    """Read a part, and return what is to be done for it."""
     part = parse_part(name)
     state = run.channel.state(run.head, name)
     old = outdated(part, state.entries, run.keep, run.head.pins.values())
@@ -174,13 +174,13 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
 
 
 def _spared(look: _Look) -> _Look:
-    """Nothing is deleted that pages named until just now, as somebody had died over them."""
+    """Spare files that stale pages of a killed writer named until they were mended."""
     left = look.left + len(look.doomed)
     return look._replace(doomed={}, abandoned=(), left=left, unreachable=0)
 
 
 def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
-    """The keys of files that are shown, have not been hidden for long, or are pinned."""
+    """Return the keys of files that are shown, hidden only recently, or pinned."""
     stay = pinned_files(pins)
     hidden = (
         one.entry
@@ -192,7 +192,7 @@ def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> 
 
 
 def _is_abandoned(run: _Run, name: str) -> bool:
-    """Whether a state was written so long ago that nobody works on what it says."""
+    """Return whether a state is so old that the run which wrote it cannot be active."""
     meta = run.channel.objects.head(state_key(run.head.parts[name].state))
     return meta is not None and meta.modified < run.now - ABANDONED
 
@@ -202,9 +202,9 @@ def _named(part: PartName, entries: Iterable[Entry]) -> set[str]:
 
 
 def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str], int]:
-    """Of some keys those that one may still go back to, and the last change before that with any.
+    """Return those of some keys that a rollback may still need, and the oldest change to keep.
 
-    One may go back to whatever was shown at some time within the grace period.
+    A rollback may restore whatever was shown at some time within the grace period.
     """
     head = run.head
     protected: set[str] = set()
@@ -221,7 +221,7 @@ def _history(run: _Run, part: PartName, keys: Collection[str]) -> tuple[set[str]
 
 
 def _groups(looks: Iterable[_Look]) -> Iterator[list[_Look]]:
-    """Parts that change together: many, as each change takes a place in the log."""
+    """Group parts that change together: few changes, because the log is limited."""
     group: list[_Look] = []
     for look in looks:
         if group and sum(one.files for one in group) + look.files > TOGETHER:
@@ -233,11 +233,11 @@ def _groups(looks: Iterable[_Look]) -> Iterator[list[_Look]]:
 
 
 class _PinnedMeanwhileError(Exception):
-    """Somebody pinned a version while others were about to be hidden."""
+    """A version was pinned while it was about to be hidden."""
 
 
 def _carry_out(run: _Run, group: Sequence[_Look], before: Pruned) -> Pruned:
-    """Hide and doom files of some parts, delete what is doomed, and say so."""
+    """Hide and mark files of some parts, delete the marked ones, and remove the marks."""
     began = time.monotonic()
     hidden, doomed = _hide_and_doom(run, group)
     sizes = {key: size for look in group for key, size in look.doomed.items()}
@@ -262,7 +262,7 @@ def _files(keys: Iterable[str]) -> list[str]:
 
 
 def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dict[str, list[str]]]:
-    """Hide what is outdated, and doom what may be deleted; tell what is ours to delete."""
+    """Hide outdated files, and mark what may be deleted; return the keys that we may delete."""
     hidden: dict[str, list[Entry]] = {}
     doomed: dict[str, list[str]] = {}
 
@@ -296,7 +296,7 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
 
 
 def _without(state: State, old: Collection[Entry], at: str) -> State:
-    """A state that hides some of its files."""
+    """Return a state with some of its files hidden."""
     if not old:
         return state
     gone = set(map(id, old))
@@ -308,10 +308,10 @@ def _without(state: State, old: Collection[Entry], at: str) -> State:
 
 
 def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
-    """The keys that we may delete: not to be kept, and doomed by nobody who may be alive.
+    """Return the keys that this run may delete: not kept, and not marked by an active run.
 
-    Who takes over leaves a mark among the doomed keys, so that of two who try, one does. What
-    nothing led to, something may lead to again, if pages have changed since.
+    A run that takes over marked keys leaves a name among them, so that only one run succeeds.
+    Unreferenced objects may be referenced again if pages have changed since.
     """
     taken = set(look.abandoned) if look.abandoned == state.doomed else set()
     found = look.lost if look.serials != state.serials else ()
@@ -320,13 +320,13 @@ def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
 
 
 def _with_sidecars(key: str) -> list[str]:
-    """The objects of a package: outside of conda, two others may be beside it."""
+    """Return the objects of a package: outside of conda, up to two sidecars."""
     by_digest = key.startswith("packages/")
     return [key, f"{key}{METADATA}", f"{key}{PROVENANCE}"] if by_digest else [key]
 
 
 def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> Edit:
-    """Doomed keys may be published again; those that were deleted are forgotten."""
+    """Remove the marks, so that the keys can be published again; drop entries of deleted files."""
     ours = set(doomed)
 
     def edit(state: State) -> State:
@@ -340,10 +340,7 @@ def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> E
 
 
 def _forget(run: _Run, generation: int) -> set[str]:
-    """Drop changes from the log that can't be taken back any more; return states that were theirs.
-
-    Nothing leads to these states then.
-    """
+    """Drop changes that cannot be rolled back any more; return the states that only they used."""
     dropped: set[str] = set()
 
     def amend(head: Head) -> Head:

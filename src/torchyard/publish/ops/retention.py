@@ -1,4 +1,4 @@
-"""Which files of a channel are old, and which are not for anybody to hide."""
+"""Selects which files of a channel are outdated."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -15,10 +15,10 @@ from torchyard.publish.select import project_of, public
 
 
 class Keep(NamedTuple):
-    """What stays: the newest versions of each project, and those uploaded since a moment.
+    """What to keep: the newest versions of each project, and those uploaded since a moment.
 
-    The newest one always stays. Versions that were taken back stay while they are among the
-    newest, but do not count. With neither, all do.
+    The newest version is always kept. Yanked versions are kept while they are among the newest,
+    but do not count. With neither limit, all are kept.
     """
 
     versions: int = 0
@@ -32,7 +32,7 @@ class Keep(NamedTuple):
 def outdated(
     part: PartName, entries: Iterable[Entry], keep: Keep, pins: Iterable[Pin]
 ) -> list[Entry]:
-    """Files of versions that are neither new nor pinned. All variants of a version go together."""
+    """Return files of versions that are neither new nor pinned, for all variants together."""
     if not keep.versions and not keep.since:
         return []
     found: dict[str, dict[str, list[Entry]]] = {}
@@ -51,7 +51,7 @@ def outdated(
 
 
 def _old(versions: Mapping[str, Iterable[Entry]], number: int) -> list[str]:
-    """All but the newest versions; of those that anybody should take, so many are not old."""
+    """Return all but the newest versions; yanked ones do not count among these."""
     ranked = sorted(versions, key=age)
     good = [
         place
@@ -66,5 +66,5 @@ def _is_new(entries: Iterable[Entry], since: str) -> bool:
 
 
 def pinned_files(pins: Iterable[Pin]) -> set[tuple[str, str]]:
-    """Projects and their versions that stay."""
+    """Return the projects and versions of all pins."""
     return {(name, v) for pin in pins for name, vs in pin.projects.items() for v in vs}

@@ -1,7 +1,7 @@
-"""Going back: parts of a channel get the files that they had, as a new change.
+"""Rollback: a new change that restores the files of an earlier generation.
 
-History is never rewritten. What was published since is hidden, and may be shown again by going
-back once more, until it is pruned.
+History is never rewritten. Files published since are hidden; another rollback shows
+them again, until they are pruned.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,21 +19,21 @@ from torchyard.publish.channel.layout import PartName, key_of, parse_part
 from torchyard.publish.select import Chosen, What
 
 _NAMED = 10
-"""So many missing files are told one by one."""
+"""Maximum number of missing files that are listed."""
 
 
 class Restored(NamedTuple):
-    """What a channel has now, and what became of files by that."""
+    """The new head of a channel, and what changed for its files."""
 
     head: Head
     changes: dict[What, list[Chosen]]
 
 
 def rollback(channel: Channel, generation: int | None, order: ChangeReason) -> Restored:
-    """Show again what a generation showed; with None, what was there before the last change.
+    """Restore the files of a generation; None is the one before the last change.
 
-    Pins stay, and so does what is said of projects. A change by somebody else meanwhile is not
-    taken back unseen: it is an error.
+    Pins and the status of projects stay. It is an error if another process changes the channel
+    at the same time, because that change would be lost.
     """
     head = channel.head()
     to = head.generation - 1 if generation is None else generation
@@ -55,29 +55,29 @@ def rollback(channel: Channel, generation: int | None, order: ChangeReason) -> R
 
     def amend(found: Head) -> Head:
         if found.generation != head.generation:
-            msg = f"somebody changed `{channel.url}` meanwhile: {found.log[-1].why}"
+            msg = f"`{channel.url}` was changed meanwhile: {found.log[-1].why}"
             raise PublishError(msg, hint="look at `torchyard index log`, and say again where to go")
         return found
 
     parts = [name for name in reversed(head.parts) if name in before]
     done = channel.commit({name: edit_of(name) for name in parts}, order, amend)
-    told: dict[What, list[Chosen]] = {}
+    changed: dict[What, list[Chosen]] = {}
     for name, found in changes.items():
         for what, entry in found:
-            told.setdefault(what, []).append(Chosen(name, entry))
-    if generation is None and not told:
+            changed.setdefault(what, []).append(Chosen(name, entry))
+    if generation is None and not changed:
         msg = f"the last change of `{channel.url}` showed and hid no file: {head.log[-1].why}"
         raise PublishError(msg, hint="`torchyard index log` lists the others: say --to GENERATION")
-    return Restored(done, told)
+    return Restored(done, changed)
 
 
 def changes_since(head: Head, generation: int, url: str) -> list[Change]:
-    """The changes after a generation, the oldest first; an error if they are not all known."""
+    """Return the changes after a generation, the oldest first; raise if the log lacks some."""
     oldest = head.log[0].generation - 1 if head.log else head.generation
     if not oldest <= generation < head.generation:
         msg = f"`{url}` can't go back to generation {generation} from {head.generation}"
         hint = (
-            f"`torchyard index log` tells of all changes; it can go back to {oldest} or later"
+            f"`torchyard index log` lists all changes; it can go back to {oldest} or later"
             if oldest < head.generation
             else "nothing that could be taken back has been done to it"
         )
@@ -86,9 +86,9 @@ def changes_since(head: Head, generation: int, url: str) -> list[Change]:
 
 
 def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> State:
-    """A state with the files of then; what has been deleted since is an error.
+    """Return a state with the files of an earlier one; raise if some have been deleted.
 
-    Entries that are the same are kept as they are, so that only pages change that must.
+    Equal entries are kept as they are, so that only pages change that must.
     """
     shown = {_name(entry): entry for entry in now.entries}
     hidden = {_name(one.entry): one for one in now.hidden}
@@ -119,7 +119,7 @@ def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> Stat
 
 
 def _differences(old: State, new: State) -> Iterator[tuple[What, Entry]]:
-    """What a new state says of files that the old one did not."""
+    """Yield the files that a new state shows, hides or yanks."""
     before = {_name(entry): entry for entry in old.entries}
     for entry in new.entries:
         known = before.pop(_name(entry), None)

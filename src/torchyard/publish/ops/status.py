@@ -1,4 +1,4 @@
-"""What is said of a whole project: whether it gets new files, and whether any are offered."""
+"""The status of a project (PEP 792): active, archived, deprecated or quarantined."""
 
 from msgspec.structs import replace
 
@@ -15,7 +15,7 @@ from torchyard.publish.channel.layout import PartName
 def set_status(
     channel: Channel, project: str, status: Status, reason: str, order: ChangeReason
 ) -> Head:
-    """Say something else of a project of the simple index (PEP 792)."""
+    """Set the status of a project of the simple index."""
     name = str(PartName(simple.NAME, project))
     known = channel.head().parts
     if name not in known:

@@ -1,4 +1,4 @@
-"""Files that nobody should take any more, but who has pinned them still can (PEP 592)."""
+"""Yanking (PEP 592): files stay available to those who pin their exact version."""
 
 from msgspec.structs import replace
 
@@ -13,9 +13,9 @@ from torchyard.publish.select import Chosen, Selection, choose
 def yank(
     channel: Channel, selection: Selection, reason: str | None, order: ChangeReason
 ) -> tuple[Head, list[Chosen]]:
-    """Take files back, for a reason, or with None offer them again; tell which were changed.
+    """Yank files for a reason, or with None undo that; return those that changed.
 
-    Parts change in the reverse of the order in which they came to be: what needs others goes first.
+    Parts change in reverse order of publishing: dependents first.
     """
     head = channel.head()
     choose(channel, head, selection)

@@ -1,4 +1,4 @@
-"""Whether a package fits a machine, and if not, the first reason why."""
+"""Compares a package with a machine: how well it fits, or the first reason why not."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,14 +21,14 @@ from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
 
-_NEWEST_GLIBC = 99  # for machines whose glibc nobody knows
+_NEWEST_GLIBC = 99  # for machines whose glibc is unknown
 _NEWEST_MAC = (99, 0)  # the same for macOS
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 _ANYWHERE = "anywhere"
 
 
 class MachineFacts(Value, kw_only=True):
-    """What is known of a machine. What is empty is not there, but for glibc: it is not known."""
+    """What is known of a machine. Empty means absent; an empty glibc means unknown."""
 
     python: str
     platform: str
@@ -42,7 +42,7 @@ class MachineFacts(Value, kw_only=True):
 
 
 class Reason(StrEnum):
-    """Why a package is not the one."""
+    """Why a package was not chosen."""
 
     SPEC = "spec"
     YANKED = "yanked"
@@ -59,7 +59,7 @@ class Reason(StrEnum):
 
 
 class Misfit(NamedTuple):
-    """A reason, and what people read of it."""
+    """A reason, and a sentence for people."""
 
     reason: Reason
     why: str
@@ -76,14 +76,14 @@ class Grade(NamedTuple):
 
 
 class Fitter:
-    """A machine that packages are tried on."""
+    """Compares packages with one machine."""
 
     def __init__(self, facts: MachineFacts, tables: Tables) -> None:
         self.facts = facts
         self.tables = tables
 
     def try_on(self, section: Section, subdir: str, entry: Entry) -> Misfit | Grade:
-        """Compare all that a file says of itself with the machine."""
+        """Compare a file's tags and requirements with the machine."""
         found = self._label(section, subdir, entry)
         if isinstance(found, Misfit):
             return found
@@ -96,7 +96,7 @@ class Fitter:
         return graded._replace(blas=rank, tag=found)
 
     def _label(self, section: Section, subdir: str, entry: Entry) -> Misfit | int:
-        """What is against a file, whatever it computes on; else how near it comes.
+        """Return why a file's tags do not fit, or how well they do, whatever its compute.
 
         Without a judge of its own, a section's files have to fit the platform.
         """
@@ -146,7 +146,7 @@ class Fitter:
         return Misfit(Reason.PLATFORM, f"is for {_join(platforms)}")
 
     def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
-        """Of packages that fit, solvers take the one with the highest number of its build."""
+        """Grade a conda package; of those that fit, solvers take the highest build number."""
         if subdir not in (
             conda.FIRST_PART,
             self.tables.platforms[self.facts.platform].conda_subdir,
@@ -184,7 +184,7 @@ class Fitter:
 
 
 def flavour_of(entry: Entry) -> tuple[str, str]:
-    """The compute platform and the BLAS of a file, if it has one."""
+    """Return the compute platform and the BLAS of a file, if it has any."""
     cell = cell_of(entry)
     if cell:
         return cell.compute, cell.variant
@@ -193,7 +193,7 @@ def flavour_of(entry: Entry) -> tuple[str, str]:
 
 
 def _tags(python: str, platforms: Sequence[str]) -> list[Tag]:
-    """What a Python takes, the best first."""
+    """Return the wheel tags that a Python supports, the best first."""
     version = (int(python[2]), int(python[3:].removesuffix("t")))
     interpreter = python.removesuffix("t")
     return [
@@ -203,7 +203,7 @@ def _tags(python: str, platforms: Sequence[str]) -> list[Tag]:
 
 
 def runs_on(python: str, tag: Tag) -> bool:
-    """Whether a Python such as `cp313t` takes what has this tag, on the platform it is for."""
+    """Return whether a Python such as `cp313t` supports a tag, on the tag's platform."""
     platform = tag.platform if tag.platform == "any" else _ANYWHERE
     return Tag(tag.interpreter, tag.abi, platform) in _somewhere(python)
 
@@ -214,7 +214,7 @@ def _somewhere(python: str) -> frozenset[Tag]:
 
 
 def _platforms(facts: MachineFacts, tables: Tables) -> list[str]:
-    """What wheels for a machine may be tagged with, the best first."""
+    """Return the platform tags that a machine supports, the best first."""
     system, _, machine = facts.platform.partition("-")
     if system == "macos":
         return list(mac_platforms(_NEWEST_MAC, machine))

@@ -1,4 +1,4 @@
-"""Which package of a channel fits a machine, and why not the others."""
+"""Chooses the package of a channel that fits a machine, and says why not the others."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -25,14 +25,14 @@ from torchyard.publish.resolve.compatibility import (
 
 
 class Other(NamedTuple):
-    """A file that is not the one, and why."""
+    """A file that was not chosen, and why."""
 
     entry: Entry
     misfit: Misfit
 
 
 class Resolution(NamedTuple):
-    """The package to take, if one fits, and all others of the project."""
+    """The chosen package, if one fits, and all others of the project."""
 
     project: str
     kind: str
@@ -53,13 +53,13 @@ class _Candidate(NamedTuple):
 
     @property
     def why_yanked(self) -> str:
-        """What is told of a file that was taken back; nothing if it was not."""
+        """The reason why a file was yanked; empty if it was not."""
         if self.entry.yanked is None:
             return ""
         return f"was yanked: {self.entry.yanked}" if self.entry.yanked else "was yanked"
 
     def rank(self) -> tuple[bool, Version, Misfit | Grade]:
-        """Where it stands; what was taken back comes last, even if it is asked for by name."""
+        """The order of preference; yanked files come last, even if requested by version."""
         return self.entry.yanked is None, self.public, self.found
 
 
@@ -91,7 +91,7 @@ def find_package(
 
 
 def commands(answer: Resolution, address: str) -> dict[str, str]:
-    """What to type to get the package, by program; `address` is where readers find the channel."""
+    """Return the command that installs the package, by program, from the channel's `address`."""
     entry = answer.choice
     if entry is None:
         return {}
@@ -99,7 +99,7 @@ def commands(answer: Resolution, address: str) -> dict[str, str]:
 
 
 def _entries(channel: ChannelReader, project: str, section: Section) -> list[tuple[str, Entry]]:
-    """All files of a project, with the subdir of those that are in one."""
+    """Return all files of a project, with the subdir of conda packages."""
     name, head = str(canonicalize_name(project)), channel.head()
     start = f"{section.NAME}/"
     parts = [part.removeprefix(start) for part in head.parts if part.startswith(start)]
@@ -136,7 +136,7 @@ def _judge(
 
 
 def _is_pinned(wanted: Requirement) -> bool:
-    """Whether one version is asked for by name (PEP 592)."""
+    """Return whether one exact version is requested, which allows yanked files (PEP 592)."""
     return any(
         one.operator == "===" or (one.operator == "==" and not one.version.endswith(".*"))
         for one in wanted.specifier
@@ -158,7 +158,7 @@ def _why_not(one: _Candidate, best: _Candidate | None, *, admitted: bool) -> Mis
 
 
 def _name(entry: Entry, other: Entry) -> str:
-    """What people call a file to tell it from another one of the same version."""
+    """Return what distinguishes a file from another of the same version."""
     names = entry.variant, "-".join(filter(None, flavour_of(entry)))
     others = other.variant, "-".join(filter(None, flavour_of(other)))
     told = (one for one, its in zip(names, others, strict=True) if one and one != its)
@@ -168,7 +168,7 @@ def _name(entry: Entry, other: Entry) -> str:
 def _notes(
     candidates: Sequence[_Candidate], best: _Candidate, facts: MachineFacts
 ) -> Iterator[str]:
-    """What would surprise people."""
+    """Yield notes about what is unexpected."""
     if best.why_yanked:
         yield f"{best.entry.version} {best.why_yanked}"
     gpu = [one for one in candidates if isinstance(one.found, Grade) and one.found.support]
@@ -189,7 +189,7 @@ def _notes(
 def _whole_index(
     candidates: Sequence[_Candidate], best: _Candidate, wanted: Requirement
 ) -> Iterator[str]:
-    """What installers would take that see all variants."""
+    """Yield a note if the whole index would lead installers to another file."""
     seen = {
         one.version
         for one in candidates

@@ -1,4 +1,4 @@
-"""What a build made, as people read it."""
+"""The packages of a build, for people."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ Row = tuple[str, str, float, int, str]
 
 
 def build_report(project: str, rows: Iterable[Row]) -> RenderableType:
-    """Each package of a project with what became of it."""
+    """List the packages of a project with their outcomes."""
     columns = (folded(f"package of {project}"), word("outcome"), number("time"), number("size"))
     made = table((*columns, word("sha256")))
     styles = {"failed": "red", "skipped": "yellow", "cached": "dim"}

@@ -34,8 +34,8 @@ class ChangedDocument(JsonDocument, kw_only=True):
 class PruneDocument(JsonDocument, kw_only=True):
     """`torchyard prune --json`: what was done, or with `dry_run` would be.
 
-    `left` counts files that are old enough, but may be gone back to or are somebody else's to
-    delete; `states` counts what only the log's oldest changes needed.
+    `left` counts files that are old enough, but that a rollback may need or that another run
+    deletes; `states` counts those that only the log's oldest changes needed.
     """
 
     version: Literal[1] = 1
@@ -60,7 +60,7 @@ class LoggedDocument(JsonDocument, kw_only=True):
 
 
 class LogDocument(JsonDocument, kw_only=True):
-    """`torchyard index log --json`: the changes that can be taken back, the newest first."""
+    """`torchyard index log --json`: the changes that can be rolled back, the newest first."""
 
     version: Literal[1] = 1
     channel: str
@@ -69,7 +69,7 @@ class LogDocument(JsonDocument, kw_only=True):
 
 
 class MendDocument(JsonDocument, kw_only=True):
-    """`torchyard index mend --json`: the pages that were written anew."""
+    """`torchyard index mend --json`: the pages that were rewritten."""
 
     version: Literal[1] = 1
     channel: str

@@ -1,4 +1,4 @@
-"""What was done to a channel, as people read it."""
+"""Changes of a channel, for people."""
 
 from collections.abc import Iterable
 
@@ -19,7 +19,7 @@ from torchyard.reports.tables import folded, number, table, word
 
 
 def changed_report(document: ChangedDocument) -> RenderableType:
-    """How many files of each version were changed, and how."""
+    """Show how many files of each version were changed, and how."""
     where = f"{document.channel}: generation {document.generation}"
     if not document.files:
         return Text(f"{where}, nothing had to change")
@@ -44,7 +44,7 @@ def _files(files: Iterable[ChangedFileDocument]) -> Table:
 
 
 def prune_report(document: PruneDocument) -> RenderableType:
-    """What was hidden, and how much was deleted."""
+    """Show what was hidden, and how much was deleted."""
     lines: list[RenderableType] = [_files(document.hidden), ""] if document.hidden else []
     did = "would be " if document.dry_run else ""
     lines.append(
@@ -66,7 +66,7 @@ def prune_report(document: PruneDocument) -> RenderableType:
 
 
 def log_report(document: LogDocument) -> RenderableType:
-    """The changes of a channel, the newest first."""
+    """List the changes of a channel, the newest first."""
     if not document.changes:
         return Text(f"{document.channel}: nothing that could be taken back has been done to it")
     return table(
@@ -79,13 +79,13 @@ def log_report(document: LogDocument) -> RenderableType:
 
 
 def mend_report(document: MendDocument) -> RenderableType:
-    """Each page that was written anew."""
+    """List the pages that were rewritten."""
     count = show_count(len(document.pages), "page")
     return Group(*map(Text, document.pages), Text(f"{document.channel}: {count} mended"))
 
 
 def pin_report(document: PinDocument) -> RenderableType:
-    """What a pin keeps, and where its pages are."""
+    """Show what a pin keeps, and where its pages are."""
     pin = document.pin
     rows: dict[tuple[str, str, str], list[int]] = {}
     for file in pin.files:

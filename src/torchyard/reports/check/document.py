@@ -1,4 +1,4 @@
-"""What `torchyard check --json` prints: enough to be kept as evidence, without every symbol."""
+"""What `torchyard check --json` prints: evidence to be kept, without every symbol."""
 
 import re
 from collections import Counter
@@ -55,8 +55,8 @@ class PackageDocument(JsonDocument, kw_only=True):
     """A package: what its name promises, what is in it, and what was found.
 
     `sha256` is that of the file; it is empty in a report that is not kept as evidence. `outside`
-    says of needed libraries that are not in the package who brings them: `system`, or a project;
-    nothing where nobody does.
+    names the origin of needed libraries that are not in the package: `system`, or a project;
+    it is empty if there is none.
     """
 
     file: str
@@ -215,7 +215,7 @@ def _library(file: File, binary: Binary) -> LibraryDocument:
 
 
 def _outside(subject: Subject) -> dict[str, str]:
-    """Who brings each library that is needed and not in the package."""
+    """Return the origin of each library that is needed and not in the package."""
     owners: dict[str, str] = {}
     for link in links_of(subject):
         if link.how in _NOBODY:

@@ -34,7 +34,7 @@ class LibraryNode(NamedTuple):
 
 
 class LibraryGraph(NamedTuple):
-    """Nodes by name, and who needs whom."""
+    """Nodes by name, and the names that each needs."""
 
     nodes: dict[str, LibraryNode]
     edges: dict[str, set[str]]

@@ -44,7 +44,7 @@ class Line(NamedTuple):
 
 
 class SvgPicture(NamedTuple):
-    """A picture with a title and a description, for those who do not see it."""
+    """A picture with a title and a description, for screen readers."""
 
     name: str
     width: int

@@ -1,4 +1,4 @@
-"""What a check found, and what a rule is for, as people read it."""
+"""Findings of a check, and pages of rules, for people."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _LISTED = 4
 
 
 def shown_symbols(document: CheckDocument) -> list[str]:
-    """The names of C++ that are told."""
+    """Return the C++ symbols in findings, to be demangled."""
     findings = (finding for package in document.packages for finding in package.findings)
     return [symbol for finding in findings for symbol in MANGLED.findall(finding.what)]
 
@@ -53,7 +53,7 @@ def _facts(package: PackageDocument) -> RenderableType:
 
 
 def package_facts(package: PackageDocument) -> dict[str, str]:
-    """What is told first of a package."""
+    """Return the facts that head a package's report."""
     said = {
         "project": f"{package.name} {package.release}".strip(),
         "python": "-".join(dict.fromkeys(filter(None, (package.python, package.abi)))),
@@ -102,7 +102,7 @@ def _group(group: Sequence[Finding], readable: Mapping[str, str]) -> Iterator[Re
     count = f" ({len(group)})" if len(group) > 1 else ""
     yield Text.assemble((first.severity, STYLES[first.severity]), " ", (first.rule, "bold"), count)
     found = things(group)
-    told: set[str] = set()
+    shown: set[str] = set()
     for members, said in found[:_LISTED]:
         for member in members[:_LISTED]:
             yield indented(member, 2, style="bold")
@@ -112,9 +112,9 @@ def _group(group: Sequence[Finding], readable: Mapping[str, str]) -> Iterator[Re
             what = MANGLED.sub(lambda name: readable.get(name[0], name[0]), finding.what)
             yield indented(what, indent)
             for label, text in (("to do", finding.hint), ("allowed", finding.allowed)):
-                if text and text not in told:
+                if text and text not in shown:
                     yield indented(Text.assemble((f"{label}: ", "cyan"), printable(text)), indent)
-            told |= {finding.hint, finding.allowed}
+            shown |= {finding.hint, finding.allowed}
         yield from and_more(len(said) - _LISTED, indent)
     yield from and_more(len(found) - _LISTED, 2)
 

@@ -1,4 +1,4 @@
-"""Two packages side by side, as people read it."""
+"""Differences of two packages, for people."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -27,7 +27,7 @@ _LISTED = 4
 """How many things a summary names before the others are only counted."""
 
 _FIELDS = 6
-"""How many fields of metadata it tells."""
+"""How many fields of metadata it shows."""
 
 _Moves = Literal["exports", "needed", "needs"]
 _Way = Literal["removed", "added"]
@@ -35,7 +35,7 @@ _WAYS: tuple[_Way, ...] = ("removed", "added")
 _WORDS = ("gone", "new")
 _SIZES = ("before", "after", "change")
 _LONG = 160
-"""Names of templates can be longer than anybody reads; what tells them apart is at their ends."""
+"""The longest name that is shown; of C++ templates, the ends differ."""
 
 
 def package_diff_report(
@@ -122,7 +122,7 @@ def _members(comparison: PackageDiff, most: int | None) -> Table:
 
 
 def _device_table(rows: Mapping[str, Sizes]) -> Table:
-    """Every architecture, as people count them."""
+    """A row for each architecture, in numerical order."""
     return _size_table("device code", {arch: rows[arch] for arch in sorted(rows, key=natural)})
 
 
@@ -174,7 +174,7 @@ def _libraries(comparison: PackageDiff, readable: Mapping[str, str]) -> Iterator
 
 
 def _differs(library: LibraryChange) -> bool:
-    """Whether a summary has anything to say of a library."""
+    """Return whether a summary lists a library."""
     moved = (library.exports, library.needed, library.needs)
     return bool(library.size.grown or any(any(_both(one)) for one in moved) or library.texts)
 

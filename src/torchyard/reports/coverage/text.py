@@ -1,4 +1,4 @@
-"""What a channel has of a plan, as people read it."""
+"""What a channel has of a plan, for people."""
 
 from collections.abc import Iterator, Mapping
 
@@ -19,14 +19,14 @@ _MARKS = {
 }
 _NEVER = ("·", "dim")
 _VERSIONS = 5
-"""How many of a channel's versions are named where the one asked for is not there."""
+"""How many of a channel's versions are named if the requested one is missing."""
 
 _Grid = dict[str, dict[str, Presence]]
 """Rows `cu130-mkl`, columns of Pythons or of kinds of packages."""
 
 
 def coverage_report(coverage: Coverage, channel: str, subset: str | None) -> RenderableType:
-    """A line for what is whole, and a grid for what is not."""
+    """Show a line for what is complete or missing altogether, and a grid for the rest."""
     counts = {presence: len(coverage.those(presence)) for presence in Presence}
     of = f", subset {subset}" if subset else ""
     title = Text.assemble(

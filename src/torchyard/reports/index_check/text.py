@@ -1,4 +1,4 @@
-"""What is wrong with an index, as people read it."""
+"""Findings of the index check, and mirrored files, for people."""
 
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +17,7 @@ from torchyard.reports.tables import and_more, folded, indented, number, table, 
 from torchyard.terminal.console import printable
 
 _LISTED = 4
-"""How many findings of a rule people see; `--json` has more."""
+"""How many findings of a rule are shown; `--json` has more."""
 
 _ALL_LISTED = ("index-unresolved",)
 """Rules whose findings are each to be acted upon."""
@@ -80,6 +80,6 @@ def mirror_report(document: MirrorDocument) -> RenderableType:
         files.add_row(printable(one.file), variant, size, f"{words[one.fate]}{yanked}")
     fetched = [one for one in document.files if one.fate == "new"]
     size = show_size(sum(one.bytes or 0 for one in fetched))
-    told = f"generation {document.generation}" if document.generation else "nothing is done yet"
+    done = f"generation {document.generation}" if document.generation else "nothing is done yet"
     count = show_count(len(document.files), "file")
-    return Group(files, "", f"{told}: {count}, {len(fetched)} {words['new']} ({size})")
+    return Group(files, "", f"{done}: {count}, {len(fetched)} {words['new']} ({size})")

@@ -1,4 +1,4 @@
-"""A plan folded to what a person can look at: blocks that look alike become one row."""
+"""A plan folded to a readable size: cores with the same packages become one row."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ class Drawing(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """Cores of one platform whose packages are the same."""
+    """Cores of one platform that have the same packages."""
 
     platform: str
     cores: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the commands about plans print with `--json`."""
+"""What commands about plans print with `--json`."""
 
 from collections.abc import Iterable, Iterator
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Plans, differences and explanations as people read them."""
+"""Plans, differences and explanations, for people."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -22,7 +22,7 @@ _LISTED = 12
 
 
 def plan_report(plan: Plan) -> RenderableType:
-    """The whole plan on a screen."""
+    """Show the whole plan on a screen."""
     summary = summarize(plan)
     project = plan.config.project
     what = f"{project.name} {project.version}"
@@ -134,7 +134,7 @@ def _rules(title: str, rules: Sequence[RuleCount]) -> Table:
 
 
 def diff_report(diff: PlanDiff) -> RenderableType:
-    """What changes, grouped by the line that causes it."""
+    """List changes, grouped by the line that causes them."""
     parts: list[RenderableType] = []
     for title, sign, style, changes in (
         ("gone", "-", "red", diff.vanished),
@@ -165,7 +165,7 @@ def _by_cause(changes: Iterable[PackageChange], sign: str, style: str) -> Iterab
 
 
 def story_report(plan: Plan, story: Explanation, against: FingerprintDiff | None) -> RenderableType:
-    """Why a cell or a job exists or not, and what it is made of."""
+    """Show why a cell or a job exists or not, and its ingredients."""
     name = Text(str(story.identifier), style="bold", overflow="fold")
     if story.absences:
         identifier = story.identifier
@@ -234,5 +234,5 @@ def _causes(causes: Sequence[Cause]) -> RenderableType:
 
 
 def settings_report(rows: Iterable[tuple[str, str, str]]) -> RenderableType:
-    """Key, value and origin of every setting."""
+    """List the key, value and origin of every setting."""
     return table((word("key"), folded("value"), folded("from")), rows)

@@ -1,4 +1,4 @@
-"""What was published, as people read it."""
+"""Published files, for people."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -9,7 +9,7 @@ from torchyard.reports.tables import folded, number, table, word
 
 
 def publish_report(document: PublishDocument) -> RenderableType:
-    """How many files went where, and how many were there already."""
+    """Show how many files are new in each part, and how many were there already."""
     rows: dict[tuple[str, str, str], list[PublishedFileDocument]] = {}
     for file in document.files:
         rows.setdefault((file.part, file.variant, file.release), []).append(file)

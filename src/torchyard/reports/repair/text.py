@@ -1,4 +1,4 @@
-"""What was done to packages, as people read it; plain text, as rich takes longer than the work."""
+"""Repairs of packages, for people; plain text, because rich takes longer than the work."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from torchyard.package.repair.repair import Repaired
 
 
 def repair_report(done: Repaired) -> str:
-    """A package with what changed in it."""
+    """List the changes of a package."""
     return "".join(f"{line}\n" for line in _lines(done))
 
 

@@ -1,4 +1,4 @@
-"""What came out of trying packages, as people read it."""
+"""Results of smoke tests, for people."""
 
 import re
 from collections.abc import Iterator
@@ -24,33 +24,33 @@ _STYLES = {
 _BAD = "bold red"
 _BEFORE_TESTS = {"install", "requirements"}
 _DULL = re.compile(r"^\s*[~^]*\s*$|<frozen importlib")
-"""Lines that Python writes and nobody misses."""
+"""Lines of Python's tracebacks that are left out."""
 
 _SHOWN = 12
-"""How many of the last lines of a failed test people see; `--json` has more."""
+"""How many of the last lines of a failed test are shown; `--json` has more."""
 
 
 def smoke_report(document: SmokeDocument) -> RenderableType:
-    """A table of tests for each package, then what is to be known about them, then the verdict."""
+    """Show a table of tests for each package, the causes of failures, and a verdict."""
     parts: list[RenderableType] = []
     for package in document.packages:
         parts += [*_package(package), ""]
     tried = [package for package in document.packages if package.tried]
-    told = "nothing could be tried"
+    verdict = "nothing could be tried"
     if len(document.packages) > 1 and tried:
         works = sum(package.works for package in tried)
-        told = f"{works} of {show_count(len(document.packages), 'package')} work"
+        verdict = f"{works} of {show_count(len(document.packages), 'package')} work"
         idle = len(document.packages) - len(tried)
-        told += f", {idle} could not be tried" if idle else ""
+        verdict += f", {idle} could not be tried" if idle else ""
     elif tried:
-        told = _verdict(tried[0])
+        verdict = _verdict(tried[0])
     counts = ", ".join(f"{count} {name}" for name, count in document.outcomes.items() if count)
-    parts.append(Text.assemble((told, "bold green" if document.works else _BAD), f": {counts}"))
+    parts.append(Text.assemble((verdict, "bold green" if document.works else _BAD), f": {counts}"))
     return Group(*parts)
 
 
 def _verdict(package: SmokedDocument) -> str:
-    """In one line; that a package can be installed does not mean that it works."""
+    """Return the verdict; that a package can be installed does not mean that it works."""
     if not package.works:
         return "it does not work"
     passed = {
@@ -93,14 +93,14 @@ def _name(one: AttemptDocument) -> str:
 
 
 def _cell(one: AttemptDocument) -> Text:
-    """How long it took, if it passed; else what happened."""
+    """Return how long a passed test took, or the outcome of another one."""
     if one.outcome == Outcome.PASSED:
         return Text(f"{one.seconds:.1f} s", style=_STYLES[one.outcome])
     return Text(one.outcome, style=_STYLES.get(one.outcome, _BAD))
 
 
 def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
-    """What was done to hostile environments, and what could not be."""
+    """List the hostile conditions that were applied, and those that could not be."""
     applied = {name: how for run in package.runs for name, how in run.applied.items()}
     missing = {name: why for run in package.runs for name, why in run.not_applied.items()}
     if not applied and not missing:
@@ -111,7 +111,7 @@ def _conditions(package: SmokedDocument) -> Iterator[RenderableType]:
 
 
 def _told(package: SmokedDocument) -> Iterator[RenderableType]:
-    """Why tests were not run, and why others failed, with the end of what they printed."""
+    """Show why tests were not run, and why others failed, with the end of their output."""
     idle: dict[str, dict[str, None]] = {}
     places: dict[tuple[str, Outcome, str], list[str]] = {}
     outputs: dict[tuple[Outcome, str], str] = {}

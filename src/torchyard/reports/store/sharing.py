@@ -1,4 +1,4 @@
-"""How much of each result others have, too."""
+"""How much of each result is shared with others."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ class Holding(NamedTuple):
 
 
 def holdings(results: Iterable[Result]) -> tuple[list[Holding], int]:
-    """Results in the order of their identifiers, and the bytes that they take together."""
+    """Return results sorted by identifier, and the bytes that they take together."""
     found = sorted(results, key=lambda result: (result.id, result.started))
     users = Counter(digest for result in found for digest in result.blobs())
     sizes = {digest: size for result in found for digest, size in result.blobs().items()}

@@ -1,4 +1,4 @@
-"""The store as people read it."""
+"""The store, for people."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ from torchyard.store.verify import Verification
 def store_report(
     url: str, held: list[Holding], stored: int, pins: Mapping[str, Iterable[str]]
 ) -> RenderableType:
-    """Every result with its size, and how much of it others have, too."""
+    """List results with their sizes, and the bytes that no other result has."""
     results = table(
         (folded("result"), word("fingerprint"), number("size"), number("own"), word("made"))
     )
@@ -36,7 +36,7 @@ def store_report(
 
 
 def result_report(result: Result) -> RenderableType:
-    """One result: where it comes from, what each step cost, and its files."""
+    """Show one result: its origin, the cost of each step, and its files."""
     about = {
         "job": result.id,
         "fingerprint": result.fingerprint,

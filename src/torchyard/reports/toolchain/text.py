@@ -1,4 +1,4 @@
-"""What compiles on this machine, as people read it."""
+"""The toolchains of this machine, for people."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -8,7 +8,7 @@ from torchyard.reports.toolchain.document import PartDocument, ToolchainDocument
 
 
 def toolchain_report(document: ToolchainDocument) -> RenderableType:
-    """Interpreters, then all parts with their identities, then what the file would use."""
+    """Show interpreters, all parts with their identities, and what the file would use."""
     parts: list[RenderableType] = [Text(document.platform, style="bold"), ""]
     if document.interpreters:
         parts += [_interpreters(document), ""]

@@ -1,4 +1,4 @@
-"""The package that fits, as people read it."""
+"""The package that fits a machine, for people."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ from torchyard.terminal.console import printable
 
 
 def which_report(document: WhichDocument) -> RenderableType:
-    """The machine, why most packages are not for it, and the one that is."""
+    """Show the machine, why other packages do not fit it, and the one that does."""
     machine = Text.assemble(("for ", "dim"), ", ".join(_machine(document)))
     parts: list[RenderableType] = [machine, ""]
     if document.others:
