@@ -1,4 +1,4 @@
-"""Every performance promise, as a ratio to a bare baseline measured in the same minute.
+"""Every performance limit, most of them as a ratio to a baseline measured in the same minute.
 
 Prints a table and fails if a promise is not kept. Machines are noisy, so both sides run in turn,
 several times, in processes of their own, and the best of each counts.
@@ -26,7 +26,7 @@ LIBRARY = "torch/lib/libtorch_python.so"
 
 
 class Result(NamedTuple):
-    """One promise: what was measured, in which unit, and the most that is allowed."""
+    """One limit: what was measured, its unit, and the largest value that is allowed."""
 
     promise: str
     measured: float
@@ -50,7 +50,7 @@ def start_up(rounds: int = 40) -> list[Result]:
 
 
 def large_plan(rounds: int = 5) -> list[Result]:
-    """A plan of 100,000 jobs; the largest matrix that the tables allow has 8,605."""
+    """A plan of 100,000 jobs; the largest matrix that the tables allow has about 11,000."""
     runs = [_large_plan() for _ in range(rounds)]
     jobs = runs[0]["jobs"]
     if jobs < 10**5:
@@ -404,7 +404,7 @@ def _used(command: list[str]) -> Used:
 
 
 def _best_cpu(rounds: int, commands: dict[str, list[str]]) -> dict[str, float]:
-    """The least processor time that each command takes."""
+    """Return the least CPU time of each command."""
     best = dict.fromkeys(commands, float("inf"))
     for _ in range(rounds):
         for name, command in commands.items():
@@ -415,7 +415,7 @@ def _best_cpu(rounds: int, commands: dict[str, list[str]]) -> dict[str, float]:
 def _best(
     rounds: int, commands: dict[str, list[str]], folder: Path, fresh: Path | None = None
 ) -> dict[str, float]:
-    """The least time that each command takes, all of them run in turn."""
+    """Return the shortest time of each command; the commands alternate."""
     best = dict.fromkeys(commands, float("inf"))
     for _ in range(rounds):
         for name, command in commands.items():

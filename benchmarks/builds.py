@@ -1,4 +1,4 @@
-"""Builds whose jobs do nothing: what is left is what torchyard itself costs.
+"""Builds whose jobs do nothing, which leaves the cost of torchyard itself.
 
     python builds.py make FOLDER     a store with a result of every job of a large plan
     python builds.py list FOLDER     lists those results, and does nothing else

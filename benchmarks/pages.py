@@ -103,7 +103,7 @@ def add_one(url: str, number: int) -> None:
 
 
 class BareEntry(msgspec.Struct, array_like=True):
-    """What pages tell of a file; none of these is yanked."""
+    """What pages contain about a file; none of these is yanked."""
 
     file: str
     version: str

@@ -9,7 +9,7 @@ from torchyard.errors import ElsewhereError
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.objects import Objects
 from torchyard.store.store import Store
-from torchyard.store.tags import tag_of
+from torchyard.store.tags import content_tag
 
 pytestmark = pytest.mark.integration
 
@@ -78,7 +78,7 @@ def test_a_swap_whose_request_fails_is_ours(
 ) -> None:
     objects.write("a", b"old")
     s3_proxy.plan = only(fault, method="PUT", times=2)
-    assert far.swap("a", b"new", tag_of(b"old"))
+    assert far.swap("a", b"new", content_tag(b"old"))
     assert objects.read("a") == b"new"
     assert s3_proxy.counts["PUT"] > 1
 
@@ -98,7 +98,7 @@ def test_a_swap_with_a_lost_answer_that_another_overwrote_is_not_ours(
 ) -> None:
     objects.write("a", b"old")
     s3_proxy.plan = overtaken(objects, "a")
-    assert not far.swap("a", b"new", tag_of(b"old"))
+    assert not far.swap("a", b"new", content_tag(b"old"))
     assert objects.read("a") == b"other"
 
 

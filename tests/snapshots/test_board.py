@@ -19,7 +19,7 @@ from torchyard.model.event import (
 from torchyard.model.result import Usage
 from torchyard.reports.build.text import build_report
 from torchyard.terminal.board import Board, BoardView, clock, shorten
-from torchyard.terminal.events import line_of
+from torchyard.terminal.events import event_line
 
 CORE = "core:torch-2.14.0/linux-x86_64/cu130-mkl"
 BINDINGS = "bindings:torch-2.14.0/linux-x86_64/cpu-mkl/cp313t"
@@ -91,14 +91,14 @@ def test_the_board(snapshot: SnapshotAssertion, width: int) -> None:
 
 
 def test_lines(snapshot: SnapshotAssertion) -> None:
-    assert [line_of(event) for event in (*STORY, *END)] == snapshot
+    assert [event_line(event) for event in (*STORY, *END)] == snapshot
 
 
 def test_jobs_of_a_farm_are_told_with_their_workers() -> None:
     began = Began(project="torch-2.14.0", store="s", jobs=2, needed=2, cached=0, slots=0)
     started = Started(at=10.0, job=CORE, fingerprint="1" * 64, worker="w1-2", attempt=2)
-    assert line_of(began) == "torch-2.14.0: 2 of 2 jobs to do"
-    assert line_of(started) == f"started  {CORE} on w1-2 (attempt 2)"
+    assert event_line(began) == "torch-2.14.0: 2 of 2 jobs to do"
+    assert event_line(started) == f"started  {CORE} on w1-2 (attempt 2)"
     board = Board()
     board(began)
     board(started)

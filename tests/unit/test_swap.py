@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchyard.store.objects import Objects
-from torchyard.store.tags import tag_of
+from torchyard.store.tags import content_tag
 
 WRITERS = 16
 
@@ -62,23 +62,23 @@ def test_the_tag_is_known_beforehand(objects: Objects) -> None:
     assert objects.tag("a") is None
     assert objects.read_tagged("a") is None
     assert objects.swap("a", b"one", None)
-    assert objects.tag("a") == tag_of(b"one")
-    assert objects.swap("a", b"two", tag_of(b"one"))
-    assert objects.read_tagged("a") == (b"two", tag_of(b"two"))
+    assert objects.tag("a") == content_tag(b"one")
+    assert objects.swap("a", b"two", content_tag(b"one"))
+    assert objects.read_tagged("a") == (b"two", content_tag(b"two"))
 
 
 def test_a_swap_against_another_object_or_none_fails(objects: Objects) -> None:
-    assert not objects.swap("a", b"new", tag_of(b"never there"))
+    assert not objects.swap("a", b"new", content_tag(b"never there"))
     assert objects.read("a") is None
     objects.write("a", b"there")
-    assert not objects.swap("a", b"new", tag_of(b"never there"))
+    assert not objects.swap("a", b"new", content_tag(b"never there"))
     assert not objects.swap("a", b"new", None)
     assert objects.read("a") == b"there"
 
 
 def test_what_is_there_already_counts_as_swapped(objects: Objects) -> None:
     objects.write("a", b"new")
-    assert objects.swap("a", b"new", tag_of(b"old"))
+    assert objects.swap("a", b"new", content_tag(b"old"))
     assert objects.swap("a", b"new", None)
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from torchyard.errors import HostError
 from torchyard.host.process import LineReader, hand_over, unread_bytes
-from torchyard.host.process_tree import end_group, memory_of, resume_family, signal_group
+from torchyard.host.process_tree import end_group, family_memory, resume_family, signal_group
 
 _GATE = """
 import _signal, marshal, os, sys
@@ -96,7 +96,7 @@ class Child:
             ended = self._reap(block=read(_SAMPLE) == 0)
             if time.monotonic() - sampled > _SAMPLE:
                 sampled = time.monotonic()
-                self._peak = max(self._peak, memory_of(self.pid))
+                self._peak = max(self._peak, family_memory(self.pid))
                 if os.getppid() != self._parent:
                     resume_family(self.pid)  # the process that paused it is gone
         left = unread_bytes(out.fileno())  # what comes later is written by other processes

@@ -45,7 +45,7 @@ def family(pid: int) -> list["psutil.Process"]:
         return []
 
 
-def memory_of(pid: int) -> int:
+def family_memory(pid: int) -> int:
     """Return the resident bytes of a process and its descendants."""
     total = 0
     for process in family(pid):

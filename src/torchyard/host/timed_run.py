@@ -75,7 +75,7 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
                 os.kill(pid, signal.SIGABRT)
             over.wait(_STACK_SECONDS)
         else:
-            lines.extend(stacks_of(pid))
+            lines.extend(thread_stacks(pid))
         kill_all(started)  # descendants with sessions of their own are not in its group
         if over.is_set():
             return  # its number may belong to another process by now
@@ -103,7 +103,7 @@ def run_with_timeout(  # noqa: PLR0913 - a program, its surroundings, and how lo
 _BY_SIGNAL = 128
 
 
-def stacks_of(pid: int) -> list[str]:
+def thread_stacks(pid: int) -> list[str]:
     """Return the stacks of a program's threads from a debugger, or else from the kernel."""
     for program, *words in _DEBUGGERS:
         found = shutil.which(program)

@@ -27,14 +27,14 @@ def unreleased(head: Head, config: Config, tables: Tables) -> str | None:
     _, compute, variant = head
     if not tables.compute[compute].pinned:
         return None
-    name = release_of(config, variant)
+    name = release_name(config, variant)
     release = tables.releases.get(name or "")
     if name is None or (release is not None and compute in release.libraries):
         return None
     return f"torch {name} has no {compute} build"
 
 
-def release_of(config: Config, variant: str) -> str | None:
+def release_name(config: Config, variant: str) -> str | None:
     """Return the torch release whose pins apply: the project's own, or the one it builds with."""
     if config.project.recipe.variant is Dimension.TORCH:
         return variant.removeprefix(TORCH_PREFIX)

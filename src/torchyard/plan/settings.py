@@ -10,7 +10,7 @@ from torchyard.model.step import Setting, Step
 from torchyard.model.tables import Release, Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.model.values import Origin
-from torchyard.plan.constraints import Head, Scope, is_release_bound, release_of
+from torchyard.plan.constraints import Head, Scope, is_release_bound, release_name
 from torchyard.version import __version__
 
 _DIGITS = 16
@@ -174,7 +174,7 @@ class SettingsMaker:
                 draft.set(library, version, self._release_origin())
 
     def _release(self, variant: str) -> Release | None:
-        return self.tables.releases.get(release_of(self.config, variant) or "")
+        return self.tables.releases.get(release_name(self.config, variant) or "")
 
     def _release_origin(self) -> Origin:
         """Return the line that chose the torch release whose libraries are used."""

@@ -27,9 +27,9 @@ from obstore.store import LocalStore, S3Store
 from torchyard.errors import ElsewhereError, SelectionError, UsageError
 from torchyard.host.locks import locked
 from torchyard.host.secrets import taken
-from torchyard.store.places import PLACES, bucket_of, folder_of, path_of
+from torchyard.store.places import PLACES, bucket_name, object_path, store_folder
 from torchyard.store.refusals import plain_message, unreachable
-from torchyard.store.tags import file_tag, tag_of
+from torchyard.store.tags import content_tag, file_tag
 
 if TYPE_CHECKING:
     from obstore.store import S3Config
@@ -88,7 +88,7 @@ class Objects:
     def __init__(self, url: str, *, make: bool = True) -> None:
         """Open a store; create a missing directory, unless `make` is false."""
         self.url = url
-        self.folder = folder_of(url)
+        self.folder = store_folder(url)
         self._is_down = False
         self._store: LocalStore | S3Store = (
             self._open_bucket(url)
@@ -109,7 +109,7 @@ class Objects:
 
     def _open_bucket(self, url: str) -> S3Store:
         """Open a bucket; server and credentials come from AWS's own variables."""
-        if "@" in bucket_of(url):
+        if "@" in bucket_name(url):
             msg = f"`{url}` holds a name or a password, which logs and results would reveal"
             raise UsageError(msg, hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead")
         try:
@@ -175,7 +175,7 @@ class Objects:
         """Return the bytes of a small object and its tag, or None."""
         if self.folder is not None:
             data = self.read(key)
-            return None if data is None else (data, tag_of(data))
+            return None if data is None else (data, content_tag(data))
 
         def ask() -> tuple[bytes, str] | None:
             try:
@@ -226,7 +226,7 @@ class Objects:
                     before = (self.folder / key).stat()
                     self.write(key, data)
                     _make_newer(self.folder / key, before)
-                return found == tag or found == tag_of(data)
+                return found == tag or found == content_tag(data)
 
         def ask() -> bool:
             try:
@@ -282,15 +282,15 @@ class Objects:
 
     def copy(self, key: str, source: "Objects") -> bool:
         """Copy an object of another store on the server; return False if in another bucket."""
-        bucket = bucket_of(self.url)
+        bucket = bucket_name(self.url)
         if self.folder is not None or source.folder is not None:
             return False
-        if bucket_of(source.url) != bucket:
+        if bucket_name(source.url) != bucket:
             return False
         whole = self._open_bucket(f"s3://{bucket}")
 
         def ask() -> None:
-            obstore.copy(whole, path_of(source.url, key), path_of(self.url, key))
+            obstore.copy(whole, object_path(source.url, key), object_path(self.url, key))
 
         self._try(f"copy {key}", ask)
         return True

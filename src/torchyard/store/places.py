@@ -11,16 +11,16 @@ PLACES = "file:///…, s3://BUCKET/… or a directory"
 _ONE_SLASH = re.compile(r"(file|s3|https?):/(?!/)")
 
 
-def bucket_of(url: str) -> str:
+def bucket_name(url: str) -> str:
     return url.partition("://")[2].partition("/")[0]
 
 
-def path_of(url: str, key: str) -> str:
+def object_path(url: str, key: str) -> str:
     """Return the name of an object in its bucket."""
     return f"{url.partition('://')[2].partition('/')[2].strip('/')}/{key}".lstrip("/")
 
 
-def folder_of(url: str) -> Path | None:
+def store_folder(url: str) -> Path | None:
     """Return the directory that a URL means, or None for a bucket."""
     if wrong := _ONE_SLASH.match(url):
         msg = f"`{url}` is no place for a store"

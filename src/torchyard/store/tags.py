@@ -7,7 +7,7 @@ from pathlib import Path
 _md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
-def tag_of(data: bytes) -> str:
+def content_tag(data: bytes) -> str:
     """Return the ETag that S3 gives to an object written in one piece, without a KMS key.
 
     On a server with other ETags, a swap that expects this one fails; the writer must ask for it.

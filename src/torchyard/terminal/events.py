@@ -23,7 +23,7 @@ from torchyard.model.event import (
 from torchyard.model.quantity import show_count, show_duration, show_size
 
 
-def line_of(event: AnyEvent) -> str | None:  # noqa: PLR0911 - one for each kind
+def event_line(event: AnyEvent) -> str | None:  # noqa: PLR0911 - one for each kind
     """Return the line for an event, or None for minor events."""
     match event:
         case Began():
@@ -75,7 +75,7 @@ def printer(put: Callable[[str], None]) -> Callable[[AnyEvent], None]:
     """Return a listener that prints events as lines."""
 
     def listen(event: AnyEvent) -> None:
-        line = line_of(event)
+        line = event_line(event)
         if line is not None:
             put(line)
 

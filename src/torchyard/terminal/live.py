@@ -10,7 +10,7 @@ from rich.live import Live
 from torchyard.model.event import AnyEvent, Ended, Started
 from torchyard.terminal.board import Board, BoardView
 from torchyard.terminal.console import console
-from torchyard.terminal.events import line_of
+from torchyard.terminal.events import event_line
 
 _RATE = 4
 """Redraws per second."""
@@ -42,7 +42,7 @@ class LiveBoard:
             self._pids.pop(event.job, None)
             self._memory.pop(event.job, None)
             if event.outcome != "skipped":
-                self._live.console.print(line_of(event), overflow="ellipsis", no_wrap=True)
+                self._live.console.print(event_line(event), overflow="ellipsis", no_wrap=True)
 
     def _picture(self) -> BoardView:
         return BoardView(self.board, time.monotonic() - self._began, dict(self._memory))
@@ -61,4 +61,4 @@ class LiveBoard:
         self._ended.set()
         self._live.stop()
         if self.board.finished:
-            self._live.console.print(line_of(self.board.finished))
+            self._live.console.print(event_line(self.board.finished))

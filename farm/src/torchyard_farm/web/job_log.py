@@ -14,7 +14,7 @@ from torchyard.model.event import (
 )
 from torchyard.model.quantity import show_count, show_duration, show_size
 from torchyard.model.result import Usage
-from torchyard.terminal.events import line_of
+from torchyard.terminal.events import event_line
 
 _BEGIN = '{"event":'
 _LONGEST = 1 << 20
@@ -58,7 +58,7 @@ class JobLog:
             return
         self._rest = ""
         self._remember(event)
-        line = line_of(event)
+        line = event_line(event)
         if line is not None:
             yield line
         if isinstance(event, Ended):

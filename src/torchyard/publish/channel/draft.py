@@ -19,7 +19,7 @@ from torchyard.package.zstd import LEVEL, compress
 from torchyard.publish.channel.head import HISTORY, Change, Head, Part
 from torchyard.publish.channel.layout import changed_views, companions, pages, parse_part, settle
 from torchyard.publish.channel.root_pages import changed_roots
-from torchyard.store.tags import tag_of
+from torchyard.store.tags import content_tag
 
 Edit = Callable[[State], State]
 """What should become of a state. It is called again if somebody else was faster."""
@@ -152,7 +152,7 @@ def _new(
         msg = f"objects that `{name}` needs are just being deleted"
         raise ElsewhereError(msg, hint=AGAIN, reason="busy")
     made = list(pages(part, state, views))
-    tags = {**state.tags, **{page.path: tag_of(page.data) for page in made}}
+    tags = {**state.tags, **{page.path: content_tag(page.data) for page in made}}
     state = msgspec.structs.replace(state, tags=tags, run=secrets.token_hex(8))
     data = compress(canonical_json(state), LEVEL)
     writes = [Write(name, page, old.tags.get(page.path)) for page in made]

@@ -9,7 +9,7 @@ from torchyard.index.landing import LANDING, landing_page
 from torchyard.index.page import Page
 from torchyard.index.sections import SECTIONS, is_in_variants
 from torchyard.publish.channel.head import Head
-from torchyard.store.tags import tag_of
+from torchyard.store.tags import content_tag
 
 
 def all_roots(head: Head) -> Iterator[Page]:
@@ -26,10 +26,10 @@ def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
     views = [view for view, names in _listings(new).items() if before.get(view) != names]
     serials = {**new.serials, **dict.fromkeys(views, new.generation)}
     new = msgspec.structs.replace(new, serials=serials)
-    if new.tags.get(LANDING) != tag_of(_landing(new).data):
+    if new.tags.get(LANDING) != content_tag(_landing(new).data):
         new = msgspec.structs.replace(new, landing=new.generation)
-    made = [page for page in all_roots(new) if new.tags.get(page.path) != tag_of(page.data)]
-    tags = {**new.tags, **{page.path: tag_of(page.data) for page in made}}
+    made = [page for page in all_roots(new) if new.tags.get(page.path) != content_tag(page.data)]
+    tags = {**new.tags, **{page.path: content_tag(page.data) for page in made}}
     return msgspec.structs.replace(new, tags=tags), made
 
 

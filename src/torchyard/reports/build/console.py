@@ -32,10 +32,10 @@ def build_display(
     if as_json:
         yield [lambda event: write(encode_event(event))]
     elif sys.stderr.isatty():
-        from torchyard.host.process_tree import memory_of  # noqa: PLC0415 - only a terminal needs it
+        from torchyard.host.process_tree import family_memory  # noqa: PLC0415 - only a terminal needs it
         from torchyard.terminal.live import LiveBoard  # noqa: PLC0415
 
-        with LiveBoard(memory_of) as board:
+        with LiveBoard(family_memory) as board:
             yield [board]
     else:
         style = fold_style()
