@@ -24,7 +24,7 @@ from tests.unit.test_schemas import validate
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.index.availability import offers
 from torchyard.index.conda.repodata import record_of
-from torchyard.index.conda.section import upload_key
+from torchyard.index.conda.section import CondaSection
 from torchyard.index.entry import Entry, State, order_of
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
@@ -677,7 +677,7 @@ def test_orphans_are_removed_when_they_are_old(nightly: Channel) -> None:
         ("packages/ab/cd/other-9-py3-none-any.whl", False),
         ("conda/linux-64/torch-9-0.conda", True),
         ("conda/win-64/torch-9-0.conda", False),
-        (upload_key("conda/linux-64/torch-9-0.conda", "ab" * 32), True),
+        (CondaSection().upload_key("conda/linux-64/torch-9-0.conda", "ab" * 32), True),
         ("pins/kept.json", False),
     ],
 )

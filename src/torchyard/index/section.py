@@ -1,6 +1,6 @@
 """What a section of a channel is: the pages and files of one sort of package.
 
-Each section is a module that satisfies `Section`, listed in `torchyard.index.sections`.
+Each section is a class that satisfies `ChannelSection`, listed in `torchyard.index.sections`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -59,8 +59,8 @@ class LandingRow(NamedTuple):
     build: str = ""
 
 
-class Section(Protocol):
-    """A section of a channel, as a module."""
+class ChannelSection(Protocol):
+    """A section of a channel."""
 
     NAME: str
     """The folder of its pages, and the first word of the names of its parts."""

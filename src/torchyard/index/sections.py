@@ -1,24 +1,24 @@
-"""All sections of a channel. A new one is a module that satisfies `Section`, and a line here."""
+"""All sections of a channel. A new one is a class that is a `ChannelSection`, and a line here."""
 
 from collections.abc import Iterator
 
 from torchyard.errors import StoreError
-from torchyard.index.conda import section as conda
+from torchyard.index.conda.section import CondaSection
 from torchyard.index.entry import Entry, cell_of
-from torchyard.index.libtorch import section as libtorch
-from torchyard.index.section import Fit, Section
-from torchyard.index.simple import section as simple
+from torchyard.index.libtorch.section import LibtorchSection
+from torchyard.index.section import ChannelSection, Fit
+from torchyard.index.simple.section import SimpleSection
 from torchyard.model.identifier import ANY_PYTHON
 
-SECTIONS: dict[str, Section] = {
-    simple.NAME: simple,
-    conda.NAME: conda,
-    libtorch.NAME: libtorch,
+SECTIONS: dict[str, ChannelSection] = {
+    SimpleSection.NAME: SimpleSection(),
+    CondaSection.NAME: CondaSection(),
+    LibtorchSection.NAME: LibtorchSection(),
 }
 """In the order of the landing page."""
 
 
-def section_of(part: str) -> Section:
+def section_of(part: str) -> ChannelSection:
     """Return the section of a part by its name, such as `simple/torch`."""
     found = SECTIONS.get(part.partition("/")[0])
     if found is None:
@@ -33,7 +33,7 @@ def is_in_variants(part: str) -> bool:
     return found is not None and found.INDEX_PER_VARIANT
 
 
-def section_for(format_name: str) -> Section:
+def section_for(format_name: str) -> ChannelSection:
     """Return the section that holds the packages of a format."""
     return next(section for section in SECTIONS.values() if format_name == section.FORMAT)
 
@@ -47,6 +47,6 @@ def fits_of(part: str, entry: Entry) -> Iterator[Fit]:
         yield from section_of(part).fits(part.partition("/")[2], entry)
 
 
-def section_called(package: str) -> Section:
+def section_called(package: str) -> ChannelSection:
     """Return the section by what `torchyard which` calls its files."""
     return next(section for section in SECTIONS.values() if package == section.PACKAGE)

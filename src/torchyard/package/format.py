@@ -1,6 +1,6 @@
 """What a package format is: how its files are recognised, read, named, laid out and written.
 
-Each format is a module that satisfies `PackageFormat`, listed in `torchyard.package.formats`.
+Each format is a class that satisfies `PackageFormat`, listed in `torchyard.package.formats`.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ class Label(NamedTuple):
     """The platform tags of a wheel, or the subdir of a conda package."""
 
 
-class Build(NamedTuple):
+class PackageBuild(NamedTuple):
     """What a package is made from, and where it is written to."""
 
     spec: JobSpec
@@ -41,7 +41,7 @@ class Build(NamedTuple):
 
 
 class PackageFormat(Protocol):
-    """A package format, as a module."""
+    """A package format."""
 
     NAME: str
     """As `data/formats.toml`, job settings and reports call it."""
@@ -99,8 +99,8 @@ class PackageFormat(Protocol):
     def metadata_folder(self, file_name: str, members: Iterable[str], /) -> str:
         """Return the folder of a repairable package's metadata, with a slash; empty for none."""
 
-    def pack(self, build: Build, /) -> list[Path]:
+    def pack(self, build: PackageBuild, /) -> list[Path]:
         """Write the package that a job asks for, and return the files."""
 
-    def pack_companions(self, build: Build, /) -> list[Path]:
+    def pack_companions(self, build: PackageBuild, /) -> list[Path]:
         """Write the other packages of the build that this one is installed with."""

@@ -1,17 +1,17 @@
-"""All package formats. A new one is a module that satisfies `PackageFormat`, and a line here."""
+"""All package formats. A new one is a class that satisfies `PackageFormat`, and a line here."""
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
-from torchyard.package.conda import format as conda
+from torchyard.package.conda.format import CondaFormat
 from torchyard.package.contents import Contents
 from torchyard.package.format import PackageFormat
-from torchyard.package.libtorch import format as libtorch
-from torchyard.package.wheel import format as wheel
+from torchyard.package.libtorch.format import LibtorchFormat
+from torchyard.package.wheel.format import WheelFormat
 
 FORMATS: dict[str, PackageFormat] = {
-    wheel.NAME: wheel,
-    libtorch.NAME: libtorch,
-    conda.NAME: conda,
+    WheelFormat.NAME: WheelFormat(),
+    LibtorchFormat.NAME: LibtorchFormat(),
+    CondaFormat.NAME: CondaFormat(),
 }
 """By the names that `data/formats.toml` has."""
 

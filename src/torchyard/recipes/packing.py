@@ -7,7 +7,7 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
-from torchyard.package.format import Build
+from torchyard.package.format import PackageBuild
 from torchyard.package.formats import FORMATS
 from torchyard.recipes.pytorch import commit_of, core_of
 
@@ -32,7 +32,7 @@ def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Pat
     return form.pack_companions(_build(asked.of(package), order, inputs, scratch=scratch, out=out))
 
 
-def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> Build:
+def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> PackageBuild:
     has_source = any(task.stage is Stage.SOURCE for task in spec.tasks)
     commit = commit_of(spec) if has_source else ""
-    return Build(spec, carried, core_of(spec), commit, inputs, scratch, out)
+    return PackageBuild(spec, carried, core_of(spec), commit, inputs, scratch, out)

@@ -20,7 +20,7 @@ from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.model.toolchain import Toolchain
-from torchyard.package.wheel.format import NAME, SUFFIXES
+from torchyard.package.wheel.format import WheelFormat
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.pytorch import core_of, environment
@@ -96,7 +96,7 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     task = place.order.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
-    wheels = sorted((place.folder / "inputs" / Stage.PACKAGE).glob(f"*{SUFFIXES[0]}"))
+    wheels = sorted((place.folder / "inputs" / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
     if not wheels:
         return {}
     from torchyard.checks.smoke.wheelhouse import gather, offline  # noqa: PLC0415 - as above
@@ -110,7 +110,7 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
 
 def _equip_visit(task: Task) -> Mapping[str, str]:
     """Provide the Python that a published wheel is for; one for any Python needs none."""
-    if task.facts["kind"] != NAME or task.facts["python"] == ANY_PYTHON:
+    if task.facts["kind"] != WheelFormat.NAME or task.facts["python"] == ANY_PYTHON:
         return {}
     return {"PATH": str(Path(_interpreter(task).path).parent)}
 

@@ -15,9 +15,9 @@ from torchyard.checks.smoke.install import (
 from torchyard.checks.smoke.installation import Installation, Installer
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.request import Request
-from torchyard.package.conda import format as conda
-from torchyard.package.libtorch import format as libtorch
-from torchyard.package.wheel import format as wheel
+from torchyard.package.conda.format import CondaFormat
+from torchyard.package.libtorch.format import LibtorchFormat
+from torchyard.package.wheel.format import WheelFormat
 
 Install = Callable[[Path], Installation]
 """Installs a package into a folder."""
@@ -68,8 +68,8 @@ def _unzip(
 
 
 INSTALLERS: dict[str, Ways] = {
-    wheel.NAME: Ways(lambda request: request.installers, _wheel),
-    conda.NAME: Ways(lambda _: (Installer.CONDA,), _conda),
-    libtorch.NAME: Ways(lambda _: (Installer.UNZIP,), _unzip),
+    WheelFormat.NAME: Ways(lambda request: request.installers, _wheel),
+    CondaFormat.NAME: Ways(lambda _: (Installer.CONDA,), _conda),
+    LibtorchFormat.NAME: Ways(lambda _: (Installer.UNZIP,), _unzip),
 }
 """By the names of formats."""

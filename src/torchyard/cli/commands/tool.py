@@ -106,11 +106,11 @@ def install_script_command(build: str, to: str) -> None:
 def collect_command(order: str, to: str, install: str) -> None:
     """Copy the libraries of others that an installed core needs."""
     from torchyard.package.assemble.collect import collect
-    from torchyard.package.libtorch.format import NAME
+    from torchyard.package.libtorch.format import LibtorchFormat
     from torchyard.package.policy import policy_for
     from torchyard.toolchain.compilers import find_library
 
-    policy = policy_for(NAME, _order(order).task.facts["compute"], "")
+    policy = policy_for(LibtorchFormat.NAME, _order(order).task.facts["compute"], "")
     libraries = [path for path in sorted(Path(install).rglob("*")) if path.is_file()]
     find = partial(find_library, os.environ["CC"], os.environ.get("LD_LIBRARY_PATH", ""))
     for path in collect(libraries, Path(to), policy, find):
@@ -148,11 +148,12 @@ def bind_command(core: str, build: str) -> None:
 @click.argument("folder")
 def unpack_command(core: str, to: str, folder: str) -> None:
     """Take the wheel in a directory apart, if nothing of the core was made again for it."""
+    from torchyard.package.wheel.name import SUFFIX
     from torchyard.package.zip.unpack import unpack
     from torchyard.toolchain.ninja import Bound
 
     Bound(Path(core)).check(Path("build"))
-    wheels = list(Path(folder).glob("*.whl"))
+    wheels = list(Path(folder).glob(f"*{SUFFIX}"))
     if len(wheels) != 1:
         msg = f"the project's backend made {len(wheels)} wheels, and should make one"
         raise BuildError(msg, hint="look further up in the log for what it did")

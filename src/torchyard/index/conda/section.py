@@ -22,114 +22,18 @@ from torchyard.index.section import (
     Staged,
     shell_quoted,
 )
-from torchyard.package.conda import format as conda
+from torchyard.package.conda.format import CondaFormat
 from torchyard.package.conda.index import INDEX, RUN_EXPORTS, conda_index, parse_index
 from torchyard.package.conda.name import SUFFIX, SUFFIXES, conda_name, split_conda_name
 from torchyard.package.contents import Contents
-
-NAME = "conda"
-FORMAT = conda.NAME
-PACKAGE = "conda"
-TITLE = "conda packages"
-INDEX_PER_VARIANT = False
-MANY_PROJECTS = True
-HAS_VARIANTS = False
-KEYED_BY_NAME = True
-HAS_PROVENANCE = False
-FIRST_PART = NOARCH
-"""Solvers ask each conda channel for it."""
 
 _REQUIRED = re.compile(r"[^\s=<>!~\[]+")
 _SUBDIR = re.compile(r"noarch|[a-z0-9]+-[a-z0-9]+")
 
 
-def project(_part: str, entry: Entry) -> str:
-    return conda_name(entry.file)
-
-
-def files_of(state: State, project: str) -> Sequence[Entry]:
-    return of_name(state, project)
-
-
-def key(part: str, entry: Entry) -> str:
-    """In its subdir: only names of conda packages may come to mean other bytes."""
-    return f"{NAME}/{part}/{entry.file}"
-
-
-def upload_key(key: str, digest: str) -> str:
-    """A name of its own until all of it is there, as others may send one of the same name."""
-    return f"{key.rpartition('/')[0]}/sending/{digest}{SUFFIX}"
-
-
-def part_of_key(key: str, _parts: Iterable[str]) -> str | None:
-    """The subdir of a package or a shard; the index of shards is neither."""
-    section, _, rest = key.partition("/")
-    is_fixed = key.endswith(SUFFIXES) or is_shard_key(key)
-    return rest.partition("/")[0] if section == NAME and is_fixed else None
-
-
-def fixed_keys(part: str, state: State) -> Iterator[str]:
-    for digest in state.shards.values():
-        yield shard_key(part, digest)
-
-
-def settle(part: str, state: State, touched: Iterable[Entry]) -> tuple[State, list[Page]]:
-    shards, fresh = changed_shards(part, state, touched)
-    return msgspec.structs.replace(state, shards=shards), fresh
-
-
-def pages(part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
-    for _ in views:  # it has one
-        yield from repodata_pages(part, state)
-        yield shards_page(part, state)
-
-
-def root_pages(
-    _listings: Mapping[str, Sequence[str]], _serials: Mapping[str, int]
-) -> Iterator[Page]:
-    yield from ()
-
-
 @cache
 def _subdirs() -> dict[str, str]:
     return {row.conda_subdir: name for name, row in load_tables().platforms.items()}
-
-
-def fits(part: str, entry: Entry) -> Iterator[Fit]:
-    python = re.search(r"(?:^|_)py(\d+)(?=h|_|$)", split_conda_name(entry.file).build)
-    yield Fit(_subdirs().get(part, ANY_PLATFORM), f"cp{python[1]}" if python else "")
-
-
-def build_glob(entry: Entry) -> str:
-    """The build strings of a variant: `cpu_mkl_py312_h93a9a1d_100` begins with its words."""
-    words: list[str] = []
-    for word in split_conda_name(entry.file).build.split("_"):
-        if re.match(r"py\d|h[0-9a-f]{7}|\d", word):
-            break
-        words.append(word)
-    wanted = entry.variant.count("-") + 1
-    return "_".join([*words[:wanted], "*"]) if entry.variant and len(words) >= wanted else ""
-
-
-def stage(path: Path, contents: Contents, entry: Entry, md5: str, _project: str) -> Staged:
-    file = path.name
-    index = conda_index(contents)
-    if index is None or not _SUBDIR.fullmatch(index.subdir):
-        msg = f"`{file}` does not say for which subdirectory of a conda channel it is"
-        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    record = record_of(
-        contents.texts[INDEX],
-        sha256=entry.sha256,
-        md5=md5,
-        size=entry.size,
-        run_exports=contents.texts.get(RUN_EXPORTS, b""),
-    )
-    entry = msgspec.structs.replace(entry, version=index.version, record=record)
-    return Staged(index.subdir, entry, index.name, conda_requires(index.depends))
-
-
-def requires(entry: Entry, _metadata: bytes) -> tuple[str, ...]:
-    return conda_requires(parse_index(bytes(entry.record)).depends)
 
 
 def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
@@ -154,25 +58,114 @@ def conda_record(entry: Entry) -> CondaRecord:
     return _RECORD.decode(entry.record) or CondaRecord()
 
 
-def source(part: str, entry: Entry, address: str) -> InstallSource:
-    record = conda_record(entry)
-    return InstallSource(record.name, f"{address}/{NAME}", record.build, part)
+class CondaSection:
+    """conda packages."""
 
+    NAME = "conda"
+    FORMAT = CondaFormat.NAME
+    PACKAGE = "conda"
+    TITLE = "conda packages"
+    INDEX_PER_VARIANT = False
+    MANY_PROJECTS = True
+    HAS_VARIANTS = False
+    KEYED_BY_NAME = True
+    HAS_PROVENANCE = False
+    FIRST_PART = NOARCH
+    """Solvers ask each conda channel for it."""
 
-def commands(_project: str, entry: Entry, address: str) -> dict[str, str]:
-    record = conda_record(entry)
-    spec = shell_quoted(f"{record.name}={entry.version}={record.build}")
-    return {"conda": f"conda install --channel {address}/{NAME} --channel conda-forge {spec}"}
+    def project(self, _part: str, entry: Entry) -> str:
+        return conda_name(entry.file)
 
+    def files_of(self, state: State, project: str) -> Sequence[Entry]:
+        return of_name(state, project)
 
-def page_of(_row: LandingRow) -> str:
-    return ""
+    def key(self, part: str, entry: Entry) -> str:
+        """In its subdir: only names of conda packages may come to mean other bytes."""
+        return f"{self.NAME}/{part}/{entry.file}"
 
+    def upload_key(self, key: str, digest: str) -> str:
+        """A name of its own until all of it is there, as others may send one of the same name."""
+        return f"{key.rpartition('/')[0]}/sending/{digest}{SUFFIX}"
 
-def examples(project: str, rows: Sequence[LandingRow], here: str) -> Iterator[tuple[str, str]]:
-    """For each build of the example the command of conda."""
-    for row in rows:
-        if row.section == NAME and row.project == project:
-            spec = f"{row.name}=*={row.build}" if row.build else row.name
-            command = f'conda install -c {here}/{NAME} -c conda-forge "{escape(spec)}"'
-            yield f"conda, {row.variant or 'any'}", command
+    def part_of_key(self, key: str, _parts: Iterable[str]) -> str | None:
+        """The subdir of a package or a shard; the index of shards is neither."""
+        section, _, rest = key.partition("/")
+        is_fixed = key.endswith(SUFFIXES) or is_shard_key(key)
+        return rest.partition("/")[0] if section == self.NAME and is_fixed else None
+
+    def fixed_keys(self, part: str, state: State) -> Iterator[str]:
+        for digest in state.shards.values():
+            yield shard_key(part, digest)
+
+    def settle(self, part: str, state: State, touched: Iterable[Entry]) -> tuple[State, list[Page]]:
+        shards, fresh = changed_shards(part, state, touched)
+        return msgspec.structs.replace(state, shards=shards), fresh
+
+    def pages(self, part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
+        for _ in views:  # it has one
+            yield from repodata_pages(part, state)
+            yield shards_page(part, state)
+
+    def root_pages(
+        self, _listings: Mapping[str, Sequence[str]], _serials: Mapping[str, int]
+    ) -> Iterator[Page]:
+        yield from ()
+
+    def fits(self, part: str, entry: Entry) -> Iterator[Fit]:
+        python = re.search(r"(?:^|_)py(\d+)(?=h|_|$)", split_conda_name(entry.file).build)
+        yield Fit(_subdirs().get(part, ANY_PLATFORM), f"cp{python[1]}" if python else "")
+
+    def build_glob(self, entry: Entry) -> str:
+        """The build strings of a variant: `cpu_mkl_py312_h93a9a1d_100` begins with its words."""
+        words: list[str] = []
+        for word in split_conda_name(entry.file).build.split("_"):
+            if re.match(r"py\d|h[0-9a-f]{7}|\d", word):
+                break
+            words.append(word)
+        wanted = entry.variant.count("-") + 1
+        return "_".join([*words[:wanted], "*"]) if entry.variant and len(words) >= wanted else ""
+
+    def stage(
+        self, path: Path, contents: Contents, entry: Entry, md5: str, _project: str
+    ) -> Staged:
+        file = path.name
+        index = conda_index(contents)
+        if index is None or not _SUBDIR.fullmatch(index.subdir):
+            msg = f"`{file}` does not say for which subdirectory of a conda channel it is"
+            raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+        record = record_of(
+            contents.texts[INDEX],
+            sha256=entry.sha256,
+            md5=md5,
+            size=entry.size,
+            run_exports=contents.texts.get(RUN_EXPORTS, b""),
+        )
+        entry = msgspec.structs.replace(entry, version=index.version, record=record)
+        return Staged(index.subdir, entry, index.name, conda_requires(index.depends))
+
+    def requires(self, entry: Entry, _metadata: bytes) -> tuple[str, ...]:
+        return conda_requires(parse_index(bytes(entry.record)).depends)
+
+    def source(self, part: str, entry: Entry, address: str) -> InstallSource:
+        record = conda_record(entry)
+        return InstallSource(record.name, f"{address}/{self.NAME}", record.build, part)
+
+    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+        record = conda_record(entry)
+        spec = shell_quoted(f"{record.name}={entry.version}={record.build}")
+        return {
+            "conda": f"conda install --channel {address}/{self.NAME} --channel conda-forge {spec}"
+        }
+
+    def page_of(self, _row: LandingRow) -> str:
+        return ""
+
+    def examples(
+        self, project: str, rows: Sequence[LandingRow], here: str
+    ) -> Iterator[tuple[str, str]]:
+        """For each build of the example the command of conda."""
+        for row in rows:
+            if row.section == self.NAME and row.project == project:
+                spec = f"{row.name}=*={row.build}" if row.build else row.name
+                command = f'conda install -c {here}/{self.NAME} -c conda-forge "{escape(spec)}"'
+                yield f"conda, {row.variant or 'any'}", command

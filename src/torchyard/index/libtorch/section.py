@@ -13,100 +13,95 @@ from torchyard.index.libtorch.platform import zip_platform
 from torchyard.index.page import Page
 from torchyard.index.section import Fit, InstallSource, LandingRow, Staged, shell_quoted
 from torchyard.package.contents import Contents
-from torchyard.package.libtorch import format as libtorch
-
-NAME = "libtorch"
-FORMAT = libtorch.NAME
-PACKAGE = "libtorch"
-TITLE = "libtorch zips for C++"
-INDEX_PER_VARIANT = False
-MANY_PROJECTS = False
-HAS_VARIANTS = True
-KEYED_BY_NAME = False
-HAS_PROVENANCE = False
-FIRST_PART = ""
+from torchyard.package.libtorch.format import LibtorchFormat
 
 
-def project(part: str, _entry: Entry) -> str:
-    return part
+class LibtorchSection:
+    """libtorch zips."""
 
+    NAME = "libtorch"
+    FORMAT = LibtorchFormat.NAME
+    PACKAGE = "libtorch"
+    TITLE = "libtorch zips for C++"
+    INDEX_PER_VARIANT = False
+    MANY_PROJECTS = False
+    HAS_VARIANTS = True
+    KEYED_BY_NAME = False
+    HAS_PROVENANCE = False
+    FIRST_PART = ""
 
-def files_of(state: State, _project: str) -> Sequence[Entry]:
-    return state.entries
+    def project(self, part: str, _entry: Entry) -> str:
+        return part
 
+    def files_of(self, state: State, _project: str) -> Sequence[Entry]:
+        return state.entries
 
-def key(_part: str, entry: Entry) -> str:
-    return package_key(entry.sha256, entry.file)
+    def key(self, _part: str, entry: Entry) -> str:
+        return package_key(entry.sha256, entry.file)
 
+    def upload_key(self, key: str, _digest: str) -> str:
+        return key
 
-def upload_key(key: str, _digest: str) -> str:
-    return key
+    def part_of_key(self, key: str, parts: Iterable[str]) -> str | None:
+        """The listing with the longest name that the file's name begins with."""
+        folder, _, file = key.rpartition("/")
+        if not folder.startswith("packages/") or not file.endswith(LibtorchFormat.SUFFIXES):
+            return None
+        stem = canonicalize_name(file).removeprefix("lib")
+        return max((part for part in parts if stem.startswith(f"{part}-")), key=len, default="")
 
+    def fixed_keys(self, _part: str, _state: State) -> Iterator[str]:
+        yield from ()
 
-def part_of_key(key: str, parts: Iterable[str]) -> str | None:
-    """The listing with the longest name that the file's name begins with."""
-    folder, _, file = key.rpartition("/")
-    if not folder.startswith("packages/") or not file.endswith(libtorch.SUFFIXES):
-        return None
-    stem = canonicalize_name(file).removeprefix("lib")
-    return max((part for part in parts if stem.startswith(f"{part}-")), key=len, default="")
+    def settle(
+        self, _part: str, state: State, _touched: Iterable[Entry]
+    ) -> tuple[State, list[Page]]:
+        return state, []
 
+    def pages(self, part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
+        for view in views:
+            shown = state.entries if view == WHOLE else in_view(state, view)
+            yield from listing_pages(part, state, view, shown)
 
-def fixed_keys(_part: str, _state: State) -> Iterator[str]:
-    yield from ()
+    def root_pages(
+        self, listings: Mapping[str, Sequence[str]], _serials: Mapping[str, int]
+    ) -> Iterator[Page]:
+        """One page, without a serial: parts never go, so neither does a page come again."""
+        if listings[WHOLE]:
+            yield root_page(listings[WHOLE])
 
+    def fits(self, _part: str, entry: Entry) -> Iterator[Fit]:
+        yield Fit(zip_platform(entry.file))
 
-def settle(_part: str, state: State, _touched: Iterable[Entry]) -> tuple[State, list[Page]]:
-    return state, []
+    def build_glob(self, _entry: Entry) -> str:
+        return ""
 
+    def stage(
+        self, path: Path, contents: Contents, entry: Entry, _md5: str, project: str
+    ) -> Staged:
+        name = canonicalize_name(
+            project or LibtorchFormat().label(contents).name.removeprefix("lib")
+        )
+        if not name or not entry.version:
+            msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
+            raise PublishError(msg, hint="rename it, or leave it out")
+        return Staged(name, entry, name)
 
-def pages(part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
-    for view in views:
-        shown = state.entries if view == WHOLE else in_view(state, view)
-        yield from listing_pages(part, state, view, shown)
+    def requires(self, _entry: Entry, _metadata: bytes) -> tuple[str, ...]:
+        return ()
 
+    def source(self, part: str, entry: Entry, address: str) -> InstallSource:
+        return InstallSource(part, f"{address}/{quote(package_key(entry.sha256, entry.file))}")
 
-def root_pages(
-    listings: Mapping[str, Sequence[str]], _serials: Mapping[str, int]
-) -> Iterator[Page]:
-    """One page, without a serial: parts never go, so neither does a page come again."""
-    if listings[WHOLE]:
-        yield root_page(listings[WHOLE])
+    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+        key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
+        return {"curl": f"curl -L -o {shell_quoted(entry.file)} {shell_quoted(f'{address}/{key}')}"}
 
+    def page_of(self, row: LandingRow) -> str:
+        variant = f"{row.variant}/" if row.variant else ""
+        return quote(f"{self.NAME}/{row.name}/{variant}index.html")
 
-def fits(_part: str, entry: Entry) -> Iterator[Fit]:
-    yield Fit(zip_platform(entry.file))
-
-
-def build_glob(_entry: Entry) -> str:
-    return ""
-
-
-def stage(path: Path, contents: Contents, entry: Entry, _md5: str, project: str) -> Staged:
-    name = canonicalize_name(project or libtorch.label(contents).name.removeprefix("lib"))
-    if not name or not entry.version:
-        msg = f"`{path.name}` is not named as a zip for C++ is: libNAME-VERSION.zip"
-        raise PublishError(msg, hint="rename it, or leave it out")
-    return Staged(name, entry, name)
-
-
-def requires(_entry: Entry, _metadata: bytes) -> tuple[str, ...]:
-    return ()
-
-
-def source(part: str, entry: Entry, address: str) -> InstallSource:
-    return InstallSource(part, f"{address}/{quote(package_key(entry.sha256, entry.file))}")
-
-
-def commands(_project: str, entry: Entry, address: str) -> dict[str, str]:
-    key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
-    return {"curl": f"curl -L -o {shell_quoted(entry.file)} {shell_quoted(f'{address}/{key}')}"}
-
-
-def page_of(row: LandingRow) -> str:
-    variant = f"{row.variant}/" if row.variant else ""
-    return quote(f"{NAME}/{row.name}/{variant}index.html")
-
-
-def examples(_project: str, _rows: Sequence[LandingRow], _here: str) -> Iterator[tuple[str, str]]:
-    yield from ()
+    def examples(
+        self, _project: str, _rows: Sequence[LandingRow], _here: str
+    ) -> Iterator[tuple[str, str]]:
+        yield from ()

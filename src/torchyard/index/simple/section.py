@@ -27,104 +27,12 @@ from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
-from torchyard.package.wheel import format as wheel
+from torchyard.package.wheel.format import WheelFormat
 from torchyard.package.wheel.metadata import about_text, fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
 
-NAME = "simple"
-FORMAT = wheel.NAME
-PACKAGE = "wheel"
-TITLE = "wheels"
-INDEX_PER_VARIANT = True
-MANY_PROJECTS = False
-HAS_VARIANTS = True
-KEYED_BY_NAME = False
-HAS_PROVENANCE = True
-FIRST_PART = ""
 
-
-def project(part: str, _entry: Entry) -> str:
-    return part
-
-
-def files_of(state: State, _project: str) -> Sequence[Entry]:
-    return state.entries
-
-
-def key(_part: str, entry: Entry) -> str:
-    return package_key(entry.sha256, entry.file)
-
-
-def upload_key(key: str, _digest: str) -> str:
-    return key
-
-
-def part_of_key(key: str, _parts: Iterable[str]) -> str | None:
-    """The project of a wheel, or of a source distribution that was mirrored."""
-    folder, _, file = key.rpartition("/")
-    if not folder.startswith("packages/"):
-        return None
-    if is_wheel_name(file):
-        return canonicalize_name(file.partition("-")[0])
-    is_other = any(file.endswith(one.SUFFIXES) for one in FORMATS.values())
-    is_sdist = file.endswith(SDISTS) and not is_other
-    return canonicalize_name(file.rpartition("-")[0]) if is_sdist else None
-
-
-def fixed_keys(_part: str, _state: State) -> Iterator[str]:
-    yield from ()
-
-
-def settle(_part: str, state: State, _touched: Iterable[Entry]) -> tuple[State, list[Page]]:
-    return state, []
-
-
-def pages(part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
-    index = ProjectIndex(part, state)
-    for view in views:
-        yield from index.pages(view, in_view(state, view))
-
-
-def root_pages(listings: Mapping[str, Sequence[str]], serials: Mapping[str, int]) -> Iterator[Page]:
-    for view, names in listings.items():
-        yield from view_pages(view, names, serials.get(view, 0))
-
-
-def fits(_part: str, entry: Entry) -> Iterator[Fit]:
-    if is_wheel_name(entry.file):
-        yield from wheel_fits(entry.file)
-    else:
-        yield Fit(ANY_PLATFORM)
-
-
-def build_glob(_entry: Entry) -> str:
-    return ""
-
-
-def stage(path: Path, contents: Contents, entry: Entry, _md5: str, _project: str) -> Staged:
-    file = path.name
-    metadata = about_text(contents, "METADATA")
-    if not entry.version or not metadata or not fields_of(metadata):
-        msg = f"`{file}` is no wheel that anybody could install"
-        raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
-    python = values(fields_of(metadata), "Requires-Python")
-    entry = msgspec.structs.replace(
-        entry,
-        requires_python=python[0] if python else "",
-        metadata=sha256(metadata).hexdigest(),
-    )
-    name = wheel.distribution(file)
-    return Staged(name, entry, name, requires(entry, metadata), metadata)
-
-
-def requires(entry: Entry, metadata: bytes) -> tuple[str, ...]:
-    return tuple(
-        canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
-        for one in requirements(entry.file, metadata)
-    )
-
-
-def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
+def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
     """What a wheel requires, also by its extras."""
     for line in values(fields_of(metadata), "Requires-Dist"):
         try:
@@ -134,24 +42,111 @@ def requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
             raise PublishError(msg, hint="mend the requirement in the project") from error
 
 
-def source(part: str, entry: Entry, address: str) -> InstallSource:
-    return InstallSource(part, f"{address}/{entry.variant or WHOLE}/")
+class SimpleSection:
+    """Wheels, and source distributions that were mirrored."""
 
+    NAME = "simple"
+    FORMAT = WheelFormat.NAME
+    PACKAGE = "wheel"
+    TITLE = "wheels"
+    INDEX_PER_VARIANT = True
+    MANY_PROJECTS = False
+    HAS_VARIANTS = True
+    KEYED_BY_NAME = False
+    HAS_PROVENANCE = True
+    FIRST_PART = ""
 
-def commands(project: str, entry: Entry, address: str) -> dict[str, str]:
-    index = f"{address}/{entry.variant or WHOLE}/"
-    wanted = shell_quoted(f"{project}=={entry.version}")
-    rest = f"install --index-url {index} {wanted}"
-    return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
+    def project(self, part: str, _entry: Entry) -> str:
+        return part
 
+    def files_of(self, state: State, _project: str) -> Sequence[Entry]:
+        return state.entries
 
-def page_of(row: LandingRow) -> str:
-    return quote(f"{row.variant or WHOLE}/{row.name}/index.html")
+    def key(self, _part: str, entry: Entry) -> str:
+        return package_key(entry.sha256, entry.file)
 
+    def upload_key(self, key: str, _digest: str) -> str:
+        return key
 
-def examples(project: str, rows: Sequence[LandingRow], here: str) -> Iterator[tuple[str, str]]:
-    """For each variant the command for pip."""
-    for variant in sorted({row.variant for row in rows if row.section == NAME}):
-        index = escape(quote(variant or WHOLE))
-        command = f"pip install {escape(project)} --index-url {here}/{index}/"
-        yield f"pip, {variant or 'any'}", command
+    def part_of_key(self, key: str, _parts: Iterable[str]) -> str | None:
+        """The project of a wheel, or of a source distribution that was mirrored."""
+        folder, _, file = key.rpartition("/")
+        if not folder.startswith("packages/"):
+            return None
+        if is_wheel_name(file):
+            return canonicalize_name(file.partition("-")[0])
+        is_other = any(file.endswith(one.SUFFIXES) for one in FORMATS.values())
+        is_sdist = file.endswith(SDISTS) and not is_other
+        return canonicalize_name(file.rpartition("-")[0]) if is_sdist else None
+
+    def fixed_keys(self, _part: str, _state: State) -> Iterator[str]:
+        yield from ()
+
+    def settle(
+        self, _part: str, state: State, _touched: Iterable[Entry]
+    ) -> tuple[State, list[Page]]:
+        return state, []
+
+    def pages(self, part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
+        index = ProjectIndex(part, state)
+        for view in views:
+            yield from index.pages(view, in_view(state, view))
+
+    def root_pages(
+        self, listings: Mapping[str, Sequence[str]], serials: Mapping[str, int]
+    ) -> Iterator[Page]:
+        for view, names in listings.items():
+            yield from view_pages(view, names, serials.get(view, 0))
+
+    def fits(self, _part: str, entry: Entry) -> Iterator[Fit]:
+        if is_wheel_name(entry.file):
+            yield from wheel_fits(entry.file)
+        else:
+            yield Fit(ANY_PLATFORM)
+
+    def build_glob(self, _entry: Entry) -> str:
+        return ""
+
+    def stage(
+        self, path: Path, contents: Contents, entry: Entry, _md5: str, _project: str
+    ) -> Staged:
+        file = path.name
+        metadata = about_text(contents, "METADATA")
+        if not entry.version or not metadata or not fields_of(metadata):
+            msg = f"`{file}` is no wheel that anybody could install"
+            raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+        python = values(fields_of(metadata), "Requires-Python")
+        entry = msgspec.structs.replace(
+            entry,
+            requires_python=python[0] if python else "",
+            metadata=sha256(metadata).hexdigest(),
+        )
+        name = WheelFormat().distribution(file)
+        return Staged(name, entry, name, self.requires(entry, metadata), metadata)
+
+    def requires(self, entry: Entry, metadata: bytes) -> tuple[str, ...]:
+        return tuple(
+            canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
+            for one in wheel_requirements(entry.file, metadata)
+        )
+
+    def source(self, part: str, entry: Entry, address: str) -> InstallSource:
+        return InstallSource(part, f"{address}/{entry.variant or WHOLE}/")
+
+    def commands(self, project: str, entry: Entry, address: str) -> dict[str, str]:
+        index = f"{address}/{entry.variant or WHOLE}/"
+        wanted = shell_quoted(f"{project}=={entry.version}")
+        rest = f"install --index-url {index} {wanted}"
+        return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
+
+    def page_of(self, row: LandingRow) -> str:
+        return quote(f"{row.variant or WHOLE}/{row.name}/index.html")
+
+    def examples(
+        self, project: str, rows: Sequence[LandingRow], here: str
+    ) -> Iterator[tuple[str, str]]:
+        """For each variant the command for pip."""
+        for variant in sorted({row.variant for row in rows if row.section == self.NAME}):
+            index = escape(quote(variant or WHOLE))
+            command = f"pip install {escape(project)} --index-url {here}/{index}/"
+            yield f"pip, {variant or 'any'}", command

@@ -8,104 +8,15 @@ from typing import BinaryIO, NoReturn
 from torchyard.errors import UsageError
 from torchyard.package.conda import index, name
 from torchyard.package.contents import Contents
-from torchyard.package.format import Build, Label
+from torchyard.package.format import Label, PackageBuild
 from torchyard.package.limits import Limits
 from torchyard.package.members import Found
 from torchyard.package.zip.inflate import Progress
-
-NAME = index.NAME
-SUFFIXES = name.SUFFIXES
-ROOT = "the prefix"
-INSTALLED = "installed"
-IN_ENVIRONMENT = False
-IN_ONE_FOLDER = False
 
 _NAMED = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)\.(?:conda|tar\.bz2)")
 _PYTHON_ABI = re.compile(r"python_abi .* \*_(?P<abi>cp\d+t?)")
 _SITE = "site-packages/"
 _SITES = re.compile(r"lib/python\d[^/]*/site-packages/|Lib/site-packages/|site-packages/")
-
-
-def read(file: BinaryIO, file_name: str, limits: Limits, progress: Progress) -> Found:
-    from torchyard.package.conda.read import (  # noqa: PLC0415 - with two more libraries
-        read_conda,
-    )
-
-    return read_conda(file, file_name, limits, progress)
-
-
-def label(contents: Contents) -> Label:
-    """What the file name says, NAME-VERSION-BUILD, and the index."""
-    named = _NAMED.fullmatch(contents.file_name)
-    about = index.conda_index(contents)
-    abis = (_PYTHON_ABI.fullmatch(need) for need in (about.depends if about else ()))
-    abi = next((match["abi"] for match in abis if match), "")
-    return Label(
-        name=named["name"] if named else "",
-        version=named["version"] if named else "",
-        build=named["build"] if named else "",
-        python=abi.removesuffix("t"),
-        abi=abi,
-        platforms=(about.subdir,) if about and about.subdir else (),
-    )
-
-
-def install_label(contents: Contents) -> Label:
-    about = index.conda_index(contents)
-    if about is None:
-        msg = f"it has no {index.INDEX} that can be read"
-        raise ValueError(msg)
-    return Label(
-        name=about.name or name.conda_stem(contents.file_name),
-        version=about.version,
-        build=about.build,
-        platforms=(about.subdir,),
-    )
-
-
-def distribution(file_name: str) -> str:
-    return name.conda_name(file_name)
-
-
-def requirements(contents: Contents) -> Iterator[str]:
-    """The names in `depends`, without virtual packages: __glibc, __cuda."""
-    about = index.conda_index(contents)
-    for depend in about.depends if about else ():
-        first, *_ = depend.split() or [""]
-        if not first.startswith("_"):
-            yield first
-
-
-def site_path(member: str) -> str | None:
-    found = _SITES.match(member)
-    return member[found.end() :] if found else None
-
-
-def installed_path(member: str) -> str:
-    return member
-
-
-def top_folder(_contents: Contents) -> str:
-    return ""
-
-
-def python_package(contents: Contents, _project: str) -> str:
-    """The folder of the Python package whose libraries a conda package has."""
-    for member in contents.files:
-        site, found, rest = member.partition(_SITE)
-        if found and ".so" in rest:
-            return f"{site}{_SITE}{rest.partition('/')[0]}"
-    return ""
-
-
-def new_name(
-    file_name: str, _version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]
-) -> str:
-    _refuse_repair(file_name)
-
-
-def metadata_folder(file_name: str, _members: Iterable[str]) -> str:
-    _refuse_repair(file_name)
 
 
 def _refuse_repair(file_name: str) -> NoReturn:
@@ -114,13 +25,93 @@ def _refuse_repair(file_name: str) -> NoReturn:
     raise UsageError(msg, hint=hint)
 
 
-def pack(build: Build) -> list[Path]:
-    from torchyard.package.conda.pack import pack_kind  # noqa: PLC0415 - only jobs write
+class CondaFormat:
+    """conda packages."""
 
-    return pack_kind(build, build.spec.task.facts["kind"])
+    NAME = index.NAME
+    SUFFIXES = name.SUFFIXES
+    ROOT = "the prefix"
+    INSTALLED = "installed"
+    IN_ENVIRONMENT = False
+    IN_ONE_FOLDER = False
 
+    def read(self, file: BinaryIO, file_name: str, limits: Limits, progress: Progress) -> Found:
+        from torchyard.package.conda.read import (  # noqa: PLC0415 - with two more libraries
+            read_conda,
+        )
 
-def pack_companions(build: Build) -> list[Path]:
-    from torchyard.package.conda.pack import pack_companions  # noqa: PLC0415 - only jobs write
+        return read_conda(file, file_name, limits, progress)
 
-    return pack_companions(build)
+    def label(self, contents: Contents) -> Label:
+        """What the file name says, NAME-VERSION-BUILD, and the index."""
+        named = _NAMED.fullmatch(contents.file_name)
+        about = index.conda_index(contents)
+        abis = (_PYTHON_ABI.fullmatch(need) for need in (about.depends if about else ()))
+        abi = next((match["abi"] for match in abis if match), "")
+        return Label(
+            name=named["name"] if named else "",
+            version=named["version"] if named else "",
+            build=named["build"] if named else "",
+            python=abi.removesuffix("t"),
+            abi=abi,
+            platforms=(about.subdir,) if about and about.subdir else (),
+        )
+
+    def install_label(self, contents: Contents) -> Label:
+        about = index.conda_index(contents)
+        if about is None:
+            msg = f"it has no {index.INDEX} that can be read"
+            raise ValueError(msg)
+        return Label(
+            name=about.name or name.conda_stem(contents.file_name),
+            version=about.version,
+            build=about.build,
+            platforms=(about.subdir,),
+        )
+
+    def distribution(self, file_name: str) -> str:
+        return name.conda_name(file_name)
+
+    def requirements(self, contents: Contents) -> Iterator[str]:
+        """The names in `depends`, without virtual packages: __glibc, __cuda."""
+        about = index.conda_index(contents)
+        for depend in about.depends if about else ():
+            first, *_ = depend.split() or [""]
+            if not first.startswith("_"):
+                yield first
+
+    def site_path(self, member: str) -> str | None:
+        found = _SITES.match(member)
+        return member[found.end() :] if found else None
+
+    def installed_path(self, member: str) -> str:
+        return member
+
+    def top_folder(self, _contents: Contents) -> str:
+        return ""
+
+    def python_package(self, contents: Contents, _project: str) -> str:
+        """The folder of the Python package whose libraries a conda package has."""
+        for member in contents.files:
+            site, found, rest = member.partition(_SITE)
+            if found and ".so" in rest:
+                return f"{site}{_SITE}{rest.partition('/')[0]}"
+        return ""
+
+    def new_name(
+        self, file_name: str, _version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]
+    ) -> str:
+        _refuse_repair(file_name)
+
+    def metadata_folder(self, file_name: str, _members: Iterable[str]) -> str:
+        _refuse_repair(file_name)
+
+    def pack(self, build: PackageBuild) -> list[Path]:
+        from torchyard.package.conda.pack import pack_kind  # noqa: PLC0415 - only jobs write
+
+        return pack_kind(build, build.spec.task.facts["kind"])
+
+    def pack_companions(self, build: PackageBuild) -> list[Path]:
+        from torchyard.package.conda.pack import pack_companions  # noqa: PLC0415 - only jobs write
+
+        return pack_companions(build)

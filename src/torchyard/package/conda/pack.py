@@ -7,7 +7,7 @@ import msgspec
 from torchyard.model.recipe import Stage
 from torchyard.package.conda.metadata import CondaBuild, CondaKind
 from torchyard.package.conda.write import Sources, assemble_conda
-from torchyard.package.format import Build
+from torchyard.package.format import PackageBuild
 
 _HASH = 7
 """Digits of a fingerprint in a conda build string."""
@@ -23,7 +23,7 @@ _BESIDE = {
 """What must be installed with each kind of conda package, and is made by the same build."""
 
 
-def pack_companions(build: Build) -> list[Path]:
+def pack_companions(build: PackageBuild) -> list[Path]:
     """Make the other packages of a build that a package is installed with."""
     whole = not build.core.text("linalg")  # then the plugin is a part of the libraries
     made: list[Path] = []
@@ -33,7 +33,7 @@ def pack_companions(build: Build) -> list[Path]:
     return made
 
 
-def pack_kind(made: Build, kind: str) -> list[Path]:
+def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
     """Make a conda package; the plugin for linear algebra is one with MAGMA, and one without."""
     order, core = made.spec, made.core
     inputs = made.inputs

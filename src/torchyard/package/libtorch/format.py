@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
-from torchyard.package.format import Build, Label
+from torchyard.package.format import Label, PackageBuild
 from torchyard.package.libtorch import write
 from torchyard.package.limits import Limits
 from torchyard.package.members import Found
@@ -18,93 +18,84 @@ from torchyard.package.versions import is_version, local_version, unquoted
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
 
-NAME = write.NAME
-SUFFIXES: tuple[str, ...] = (".zip",)
-ROOT = "what is unpacked"
-INSTALLED = "unpacked"
-IN_ENVIRONMENT = False
-IN_ONE_FOLDER = True
-
 _NAMED = re.compile(r"(?P<name>lib[^-]+)-(?:.+-)?(?P<version>\d[^-]*)(?:-debug)?\.zip")
 
 
 def is_libtorch(contents: Contents) -> bool:
-    return contents.format == NAME
+    return contents.format == write.NAME
 
 
-def read(file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> Found:
-    return read_zip(file, limits, progress, links=True)
+class LibtorchFormat:
+    """libtorch zips."""
 
+    NAME = write.NAME
+    SUFFIXES: tuple[str, ...] = (".zip",)
+    ROOT = "what is unpacked"
+    INSTALLED = "unpacked"
+    IN_ENVIRONMENT = False
+    IN_ONE_FOLDER = True
 
-def label(contents: Contents) -> Label:
-    """What the file name says: libNAME-…-VERSION.zip."""
-    named = _NAMED.fullmatch(unquote(contents.file_name))
-    return Label() if named is None else Label(name=named["name"], version=named["version"])
+    def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> Found:
+        return read_zip(file, limits, progress, links=True)
 
+    def label(self, contents: Contents) -> Label:
+        """What the file name says: libNAME-…-VERSION.zip."""
+        named = _NAMED.fullmatch(unquote(contents.file_name))
+        return Label() if named is None else Label(name=named["name"], version=named["version"])
 
-def install_label(contents: Contents) -> Label:
-    found = label(contents)
-    return found._replace(name=found.name or contents.file_name.removesuffix(SUFFIXES[0]))
+    def install_label(self, contents: Contents) -> Label:
+        found = self.label(contents)
+        return found._replace(name=found.name or contents.file_name.removesuffix(self.SUFFIXES[0]))
 
+    def distribution(self, file_name: str) -> str:
+        return canonicalize_name(file_name.partition("-")[0])
 
-def distribution(file_name: str) -> str:
-    return canonicalize_name(file_name.partition("-")[0])
+    def requirements(self, _contents: Contents) -> Iterator[str]:
+        """Nothing: it brings all it needs."""
+        yield from ()
 
+    def site_path(self, _member: str) -> str | None:
+        return None
 
-def requirements(_contents: Contents) -> Iterator[str]:
-    """Nothing: it brings all it needs."""
-    yield from ()
+    def installed_path(self, member: str) -> str:
+        return member
 
+    def top_folder(self, contents: Contents) -> str:
+        return next(iter(contents.files)).partition("/")[0] + "/"
 
-def site_path(_member: str) -> str | None:
-    return None
+    def python_package(self, _contents: Contents, _project: str) -> str:
+        return ""
 
+    def new_name(
+        self, file_name: str, version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]
+    ) -> str:
+        suffix = self.SUFFIXES[0]
+        stem, dash, old = unquoted(file_name).removesuffix(suffix).rpartition("-")
+        new = version(old) if is_version(old) else old
+        return f"{stem}{dash}{new}{suffix}" if new != old else file_name
 
-def installed_path(member: str) -> str:
-    return member
+    def metadata_folder(self, _file_name: str, _members: Iterable[str]) -> str:
+        return ""
 
+    def pack(self, build: PackageBuild) -> list[Path]:
+        from torchyard.package.libtorch.assemble import (  # noqa: PLC0415 - only jobs write
+            assemble_libtorch,
+        )
 
-def top_folder(contents: Contents) -> str:
-    return next(iter(contents.files)).partition("/")[0] + "/"
+        facts = build.spec.task.facts
+        core = build.inputs / Stage.CORE
+        made = assemble_libtorch(
+            install=core / "install",
+            vendor=core / "vendor",
+            scratch=build.scratch,
+            out=build.out,
+            name=facts["name"],
+            version=local_version(facts["version"], facts["compute"]),
+            compute=facts["compute"],
+            git_hash=build.commit,
+            order=build.carried,
+        )
+        return made.files
 
-
-def python_package(_contents: Contents, _project: str) -> str:
-    return ""
-
-
-def new_name(
-    file_name: str, version: Callable[[str], str], _tags: Iterable[tuple[str, str, str]]
-) -> str:
-    suffix = SUFFIXES[0]
-    stem, dash, old = unquoted(file_name).removesuffix(suffix).rpartition("-")
-    new = version(old) if is_version(old) else old
-    return f"{stem}{dash}{new}{suffix}" if new != old else file_name
-
-
-def metadata_folder(_file_name: str, _members: Iterable[str]) -> str:
-    return ""
-
-
-def pack(build: Build) -> list[Path]:
-    from torchyard.package.libtorch.assemble import (  # noqa: PLC0415 - only jobs write
-        assemble_libtorch,
-    )
-
-    facts = build.spec.task.facts
-    core = build.inputs / Stage.CORE
-    made = assemble_libtorch(
-        install=core / "install",
-        vendor=core / "vendor",
-        scratch=build.scratch,
-        out=build.out,
-        name=facts["name"],
-        version=local_version(facts["version"], facts["compute"]),
-        compute=facts["compute"],
-        git_hash=build.commit,
-        order=build.carried,
-    )
-    return made.files
-
-
-def pack_companions(_build: Build) -> list[Path]:
-    return []
+    def pack_companions(self, _build: PackageBuild) -> list[Path]:
+        return []

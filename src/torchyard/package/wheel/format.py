@@ -11,7 +11,7 @@ from torchyard.compute.registry import platform_for
 from torchyard.errors import CheckError
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
-from torchyard.package.format import Build, Label
+from torchyard.package.format import Label, PackageBuild
 from torchyard.package.limits import Limits
 from torchyard.package.members import Found
 from torchyard.package.versions import local_version, package_folder
@@ -19,13 +19,6 @@ from torchyard.package.wheel import metadata
 from torchyard.package.wheel.name import SUFFIX, WheelName, split_tags
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
-
-NAME = metadata.NAME
-SUFFIXES: tuple[str, ...] = (SUFFIX,)
-ROOT = "site-packages"
-INSTALLED = "installed"
-IN_ENVIRONMENT = True
-IN_ONE_FOLDER = True
 
 PREFIX = "../../.."
 """From site-packages to where Python is installed: `lib/python3.12/site-packages`."""
@@ -35,107 +28,105 @@ _DIST_INFO = re.compile(r"[^/]+\.dist-info/")
 _LIBRARIES = ("purelib", "platlib")
 
 
-def read(file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> Found:
-    """Read all members. Links are something that wheels must not have."""
-    return read_zip(file, limits, progress, links=False)
+class WheelFormat:
+    """Wheels."""
 
+    NAME = metadata.NAME
+    SUFFIXES: tuple[str, ...] = (SUFFIX,)
+    ROOT = "site-packages"
+    INSTALLED = "installed"
+    IN_ENVIRONMENT = True
+    IN_ONE_FOLDER = True
 
-def label(contents: Contents) -> Label:
-    """What the file name says, if it is that of a wheel."""
-    try:
-        name, version, _, _ = parse_wheel_filename(contents.file_name)
-    except ValueError:
-        return Label()
-    python, abi, platforms = split_tags(contents.file_name)
-    return Label(
-        name=name,
-        version=str(version),
-        python=python,
-        abi=abi,
-        platforms=tuple(platforms.split(".")),
-    )
+    def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> Found:
+        """Read all members. Links are something that wheels must not have."""
+        return read_zip(file, limits, progress, links=False)
 
+    def label(self, contents: Contents) -> Label:
+        """What the file name says, if it is that of a wheel."""
+        try:
+            name, version, _, _ = parse_wheel_filename(contents.file_name)
+        except ValueError:
+            return Label()
+        python, abi, platforms = split_tags(contents.file_name)
+        return Label(
+            name=name,
+            version=str(version),
+            python=python,
+            abi=abi,
+            platforms=tuple(platforms.split(".")),
+        )
 
-def install_label(contents: Contents) -> Label:
-    parse_wheel_filename(contents.file_name)
-    found = label(contents)
-    return found._replace(name=canonicalize_name(found.name))
+    def install_label(self, contents: Contents) -> Label:
+        parse_wheel_filename(contents.file_name)
+        found = self.label(contents)
+        return found._replace(name=canonicalize_name(found.name))
 
+    def distribution(self, file_name: str) -> str:
+        return canonicalize_name(file_name.partition("-")[0])
 
-def distribution(file_name: str) -> str:
-    return canonicalize_name(file_name.partition("-")[0])
+    def requirements(self, contents: Contents) -> Iterator[str]:
+        yield from metadata.values(metadata.metadata_fields(contents), "Requires-Dist")
 
+    def site_path(self, member: str) -> str | None:
+        top, _, rest = member.partition("/")
+        if not top.endswith(".data"):
+            return member
+        library, _, path = rest.partition("/")
+        return path if library in _LIBRARIES else None
 
-def requirements(contents: Contents) -> Iterator[str]:
-    yield from metadata.values(metadata.metadata_fields(contents), "Requires-Dist")
+    def installed_path(self, member: str) -> str:
+        match = _DATA.fullmatch(member) if ".data/" in member else None
+        if match is None:
+            return member
+        if match[1] in _LIBRARIES:
+            return match[2]
+        return f"{PREFIX}/bin/{match[2]}" if match[1] == "scripts" else f"{PREFIX}/{match[2]}"
 
+    def top_folder(self, _contents: Contents) -> str:
+        return ""
 
-def site_path(member: str) -> str | None:
-    top, _, rest = member.partition("/")
-    if not top.endswith(".data"):
-        return member
-    library, _, path = rest.partition("/")
-    return path if library in _LIBRARIES else None
+    def python_package(self, _contents: Contents, project: str) -> str:
+        return package_folder(project)
 
+    def new_name(
+        self, file_name: str, version: Callable[[str], str], tags: Iterable[tuple[str, str, str]]
+    ) -> str:
+        name = WheelName.parse(file_name)
+        for python, abi, platform in tags:
+            name = name.retagged(python, abi, platform)
+        return str(name._replace(version=version(name.version)))
 
-def installed_path(member: str) -> str:
-    match = _DATA.fullmatch(member) if ".data/" in member else None
-    if match is None:
-        return member
-    if match[1] in _LIBRARIES:
-        return match[2]
-    return f"{PREFIX}/bin/{match[2]}" if match[1] == "scripts" else f"{PREFIX}/{match[2]}"
+    def metadata_folder(self, file_name: str, members: Iterable[str]) -> str:
+        """The folder `.dist-info`, of which there must be one."""
+        found = {name.partition("/")[0] for name in members if _DIST_INFO.match(name)}
+        if len(found) != 1:
+            names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"
+            msg = f"`{file_name}` should have one folder *.dist-info, but has {names}"
+            raise CheckError(msg, hint="it is no wheel that an installer would take; make it anew")
+        return f"{found.pop()}/"
 
+    def pack(self, build: PackageBuild) -> list[Path]:
+        from torchyard.package.wheel.assemble import assemble_wheel  # noqa: PLC0415 - only jobs write
 
-def top_folder(_contents: Contents) -> str:
-    return ""
+        task, facts = build.spec.task, build.spec.task.facts
+        core = build.inputs / Stage.CORE
+        made = assemble_wheel(
+            install=core / "install",
+            vendor=core / "vendor",
+            image=build.inputs / Stage.BINDINGS / "image",
+            scratch=build.scratch,
+            out=build.out,
+            name=facts["name"],
+            version=local_version(facts["version"], facts["compute"]),
+            python=facts["python"],
+            platform_tag=task.text("platform_tag"),
+            compute=facts["compute"],
+            toolkit=build.core.text(platform_for(facts["compute"]).name),
+            pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
+            order=build.carried,
+        )
+        return made.files
 
-
-def python_package(_contents: Contents, project: str) -> str:
-    return package_folder(project)
-
-
-def new_name(
-    file_name: str, version: Callable[[str], str], tags: Iterable[tuple[str, str, str]]
-) -> str:
-    name = WheelName.parse(file_name)
-    for python, abi, platform in tags:
-        name = name.retagged(python, abi, platform)
-    return str(name._replace(version=version(name.version)))
-
-
-def metadata_folder(file_name: str, members: Iterable[str]) -> str:
-    """The folder `.dist-info`, of which there must be one."""
-    found = {name.partition("/")[0] for name in members if _DIST_INFO.match(name)}
-    if len(found) != 1:
-        names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"
-        msg = f"`{file_name}` should have one folder *.dist-info, but has {names}"
-        raise CheckError(msg, hint="it is no wheel that an installer would take; make it anew")
-    return f"{found.pop()}/"
-
-
-def pack(build: Build) -> list[Path]:
-    from torchyard.package.wheel.assemble import assemble_wheel  # noqa: PLC0415 - only jobs write
-
-    task, facts = build.spec.task, build.spec.task.facts
-    core = build.inputs / Stage.CORE
-    made = assemble_wheel(
-        install=core / "install",
-        vendor=core / "vendor",
-        image=build.inputs / Stage.BINDINGS / "image",
-        scratch=build.scratch,
-        out=build.out,
-        name=facts["name"],
-        version=local_version(facts["version"], facts["compute"]),
-        python=facts["python"],
-        platform_tag=task.text("platform_tag"),
-        compute=facts["compute"],
-        toolkit=build.core.text(platform_for(facts["compute"]).name),
-        pins={k: v for k, v in task.settings.items() if isinstance(v, str)},
-        order=build.carried,
-    )
-    return made.files
-
-
-def pack_companions(_build: Build) -> list[Path]:
-    return []
+    def pack_companions(self, _build: PackageBuild) -> list[Path]:
+        return []

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from torchyard.index.entry import SHARED, WHOLE, Entry, State
 from torchyard.index.landing import LANDING
 from torchyard.index.page import Page
-from torchyard.index.section import Section
+from torchyard.index.section import ChannelSection
 from torchyard.index.sections import SECTIONS, section_of
 from torchyard.publish.channel.head import HEAD
 
@@ -28,7 +28,7 @@ class PartName(NamedTuple):
         return f"{self.section}/{self.name}"
 
     @property
-    def rules(self) -> Section:
+    def rules(self) -> ChannelSection:
         """The section that it is a part of."""
         return SECTIONS[self.section]
 

@@ -12,12 +12,12 @@ import msgspec
 
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, redact_url
-from torchyard.index.conda import section as conda_section
 from torchyard.index.conda.repodata import NOARCH
+from torchyard.index.conda.section import CondaSection
 from torchyard.index.entry import WHOLE
-from torchyard.index.libtorch import section as libtorch_section
+from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.sections import SECTIONS
-from torchyard.index.simple import section as simple_section
+from torchyard.index.simple.section import SimpleSection
 from torchyard.model.values import Value
 from torchyard.publish.channel.head import HEAD, Head
 from torchyard.publish.index_check.conda import PACKED, REPODATA, CondaAudit
@@ -50,22 +50,22 @@ def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFinding
     if (head := _own_head(fetcher, url)) is not None:
         sort = CHANNEL
         simple.run([f"{url}{view}/" for view in (*head.variants, WHOLE)])
-        if any(part.startswith(f"{conda_section.NAME}/") for part in head.parts):
-            conda.run(f"{url}{conda_section.NAME}/", names)
-        start = f"{libtorch_section.NAME}/"
+        if any(part.startswith(f"{CondaSection.NAME}/") for part in head.parts):
+            conda.run(f"{url}{CondaSection.NAME}/", names)
+        start = f"{LibtorchSection.NAME}/"
         zips.run(f"{url}{part}/" for part in head.parts if part.startswith(start))
     elif _has_repodata(fetcher, url):  # only one subdir is asked for
-        sort = conda_section.NAME
+        sort = CondaSection.NAME
         name = urlsplit(url).path.rstrip("/").rpartition("/")[2]
         conda.run(urljoin(url, "../"), dict.fromkeys([NOARCH, name]))
     elif there := _subdirs(fetcher, url, names):
-        sort = conda_section.NAME
+        sort = CondaSection.NAME
         conda.run(url, there)
     elif fetcher.head(f"{url}{LATEST}").found:
-        sort = libtorch_section.NAME
+        sort = LibtorchSection.NAME
         zips.run([url])
     else:
-        sort = simple_section.NAME
+        sort = SimpleSection.NAME
         simple.run([url])
     findings.add_unused_allowances(redact_url(url))
     files = simple.files + conda.packages + zips.files

@@ -19,8 +19,8 @@ from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.host.locks import locked
 from torchyard.index.entry import Entry, State, package_key
-from torchyard.index.simple import section as simple
 from torchyard.index.simple.read import Link
+from torchyard.index.simple.section import SimpleSection
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
@@ -237,7 +237,7 @@ class Mirror:
 
 
 def _part(project: str) -> str:
-    return f"{simple.NAME}/{project}"
+    return f"{SimpleSection.NAME}/{project}"
 
 
 def _requires_python(link: Link, metadata: bytes) -> str:

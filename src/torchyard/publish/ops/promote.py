@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from torchyard.errors import Diagnostic, PublishError, StoreError
 from torchyard.index.entry import Entry
 from torchyard.index.sections import section_of
-from torchyard.index.simple.section import requirements
+from torchyard.index.simple.section import wheel_requirements
 from torchyard.package.repair.operations import Reversion
 from torchyard.package.repair.repair import new_name, repair
 from torchyard.package.repair.retag import metadata_text, new_version
@@ -170,7 +170,7 @@ def _stranded(found: Sequence[Promotion]) -> Iterator[Diagnostic]:
     """Yield wheels that require a local version which is to be dropped."""
     losing = {one.package.name for one in found if _has_local(one)}
     for package in (one.package for one in found if one.package.metadata):
-        for wanted in requirements(package.entry.file, package.metadata):
+        for wanted in wheel_requirements(package.entry.file, package.metadata):
             if canonicalize_name(wanted.name) in losing and "+" in str(wanted.specifier):
                 what = f"`{package.entry.file}` asks for `{wanted}`, which would not be there"
                 yield Diagnostic(what, hint="keep local versions, or ask for the version only")

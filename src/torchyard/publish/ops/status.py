@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import SelectionError
 from torchyard.index.entry import State, Status
-from torchyard.index.simple import section as simple
+from torchyard.index.simple.section import SimpleSection
 from torchyard.model.suggest import did_you_mean
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
@@ -16,11 +16,13 @@ def set_status(
     channel: Channel, project: str, status: Status, reason: str, order: ChangeReason
 ) -> Head:
     """Set the status of a project of the simple index."""
-    name = str(PartName(simple.NAME, project))
+    name = str(PartName(SimpleSection.NAME, project))
     known = channel.head().parts
     if name not in known:
         msg = f"`{channel.url}` has no project `{project}`"
-        names = [part.partition("/")[2] for part in known if part.startswith(f"{simple.NAME}/")]
+        names = [
+            part.partition("/")[2] for part in known if part.startswith(f"{SimpleSection.NAME}/")
+        ]
         hint = did_you_mean(project, names) if names else "it has none at all"
         raise SelectionError(msg, hint=hint)
 

@@ -11,12 +11,11 @@ from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.compute.registry import platform_for
-from torchyard.index.conda import section as conda
-from torchyard.index.conda.section import conda_record
+from torchyard.index.conda.section import CondaSection, conda_record
 from torchyard.index.entry import Entry, cell_of
-from torchyard.index.section import ANY_PLATFORM, Section
+from torchyard.index.section import ANY_PLATFORM, ChannelSection
 from torchyard.index.sections import fits_of
-from torchyard.index.simple import section as simple
+from torchyard.index.simple.section import SimpleSection
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
@@ -82,7 +81,7 @@ class Fitter:
         self.facts = facts
         self.tables = tables
 
-    def try_on(self, section: Section, subdir: str, entry: Entry) -> Misfit | Grade:
+    def try_on(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | Grade:
         """Compare a file's tags and requirements with the machine."""
         found = self._label(section, subdir, entry)
         if isinstance(found, Misfit):
@@ -95,14 +94,14 @@ class Fitter:
         rank = -known.index(blas) if blas in known else -len(known)
         return graded._replace(blas=rank, tag=found)
 
-    def _label(self, section: Section, subdir: str, entry: Entry) -> Misfit | int:
+    def _label(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | int:
         """Return why a file's tags do not fit, or how well they do, whatever its compute.
 
         Without a judge of its own, a section's files have to fit the platform.
         """
-        if section.NAME == simple.NAME:
+        if section.NAME == SimpleSection.NAME:
             return self._python_range(entry) or self._wheel(entry.file)
-        if section.NAME == conda.NAME:
+        if section.NAME == CondaSection.NAME:
             return self._conda(subdir, entry)
         return self._platform(section, subdir, entry) or 0
 
@@ -148,7 +147,7 @@ class Fitter:
     def _conda(self, subdir: str, entry: Entry) -> Misfit | int:
         """Grade a conda package; of those that fit, solvers take the highest build number."""
         if subdir not in (
-            conda.FIRST_PART,
+            CondaSection.FIRST_PART,
             self.tables.platforms[self.facts.platform].conda_subdir,
         ):
             return Misfit(Reason.PLATFORM, f"is for {subdir}")
@@ -169,7 +168,7 @@ class Fitter:
             return Misfit(Reason.GLIBC, f"needs glibc {glibc[1]}")
         return record.build_number
 
-    def _platform(self, section: Section, subdir: str, entry: Entry) -> Misfit | None:
+    def _platform(self, section: ChannelSection, subdir: str, entry: Entry) -> Misfit | None:
         fits = fits_of(f"{section.NAME}/{subdir}", entry)
         platforms = list(dict.fromkeys(fit.platform for fit in fits))
         if {self.facts.platform, ANY_PLATFORM} & set(platforms):

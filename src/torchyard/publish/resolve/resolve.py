@@ -9,7 +9,7 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError
 from torchyard.index.entry import Entry
-from torchyard.index.section import Section
+from torchyard.index.section import ChannelSection
 from torchyard.index.sections import section_called
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
@@ -98,7 +98,9 @@ def commands(answer: Resolution, address: str) -> dict[str, str]:
     return section_called(answer.kind).commands(answer.project, entry, address)
 
 
-def _entries(channel: ChannelReader, project: str, section: Section) -> list[tuple[str, Entry]]:
+def _entries(
+    channel: ChannelReader, project: str, section: ChannelSection
+) -> list[tuple[str, Entry]]:
     """Return all files of a project, with the subdir of conda packages."""
     name, head = str(canonicalize_name(project)), channel.head()
     start = f"{section.NAME}/"
@@ -120,7 +122,7 @@ def _entries(channel: ChannelReader, project: str, section: Section) -> list[tup
 
 
 def _judge(
-    entry: Entry, wanted: Requirement, fitter: Fitter, section: Section, subdir: str
+    entry: Entry, wanted: Requirement, fitter: Fitter, section: ChannelSection, subdir: str
 ) -> _Candidate:
     try:
         version = Version(entry.version)
