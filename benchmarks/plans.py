@@ -9,7 +9,7 @@ from time import process_time
 
 from torchyard.model.config import Config, Project, Source
 from torchyard.model.matrix import Exclusion, Matrix, Override, Pattern
-from torchyard.model.recipe import RECIPES, Stage
+from torchyard.model.recipe import Dimension, Recipe, Stage
 from torchyard.model.tables import Compute, Format, PackageKind, Platform, Python, Tables
 from torchyard.model.values import Origin
 from torchyard.plan.build import make_plan
@@ -27,6 +27,15 @@ def values(sizes: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
     )
 
 
+RECIPE = Recipe(
+    name="pytorch",
+    title="a benchmark",
+    variant=Dimension.BLAS,
+    stages=tuple(Stage),
+    packages=values(SIZES)[-1],
+)
+
+
 def tables(sizes: tuple[int, ...]) -> Tables:
     platforms, computes, blas, pythons, packages = values(sizes)
     platform = {"wheel_tag": "any", "conda_subdir": "any"}
@@ -40,7 +49,6 @@ def tables(sizes: tuple[int, ...]) -> Tables:
                 format="conda",
                 per_python=True,
                 pinned=False,
-                recipes=("pytorch",),
             )
             for name in packages
         },
@@ -63,7 +71,7 @@ def config(sizes: tuple[int, ...], *, rules: bool) -> Config:
         pattern=Pattern(compute=("compute1*",)), stages=(Stage.CORE,), origin=origin, env={"A": "1"}
     )
     return Config(
-        project=Project(name="torch", version="1", recipe=RECIPES["pytorch"], release="1"),
+        project=Project(name="torch", version="1", recipe=RECIPE, release="1"),
         source=SOURCE,
         matrix=Matrix(
             values=values(sizes),

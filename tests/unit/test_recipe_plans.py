@@ -19,7 +19,7 @@ from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
-from torchyard.recipes.pytorch import commit_of, environment
+from torchyard.recipes.pytorch import environment
 from torchyard.run.environment import job_environment
 from torchyard.run.sandbox import INSIDE, enclose, slots_path, work_path
 
@@ -185,7 +185,7 @@ def test_the_steps_of_a_core() -> None:
     ]
     assert steps[2].run[:2] == ("{work}/env/bin/python", "-c")
     assert "scikit_build_core" in steps[2].run[2]
-    assert steps[0].run[-1].splitlines()[-1] == f"echo {commit_of(order)} > .git/HEAD"
+    assert steps[0].run[-1].splitlines()[-1] == f"echo {order.commit} > .git/HEAD"
     assert not any(step.network for step in steps)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from torchyard.compute.registry import arch_hints, is_arch
 from torchyard.config.document import Document, Path
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
+from torchyard.config.recipes import find_recipe, known_recipes
 from torchyard.config.spec import (
     BuildSpec,
     ChannelSpec,
@@ -29,7 +30,7 @@ from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
 from torchyard.model.quantity import parse_duration, parse_size
-from torchyard.model.recipe import DEPTH, RECIPES, Dimension, Stage
+from torchyard.model.recipe import DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain
@@ -82,7 +83,12 @@ def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
 
 
 def _project(spec: ProjectSpec, problems: Problems, tables: Tables) -> Project:
-    recipe = RECIPES[spec.recipe]
+    recipe = find_recipe(spec.recipe)
+    if recipe is None:
+        hint = did_you_mean(spec.recipe, known_recipes())
+        what = f"`project.recipe` can't be `{spec.recipe}`"
+        problems.add(("project", "recipe"), what, hint)
+        raise ConfigError.of(problems.found)
     if not _NAME.fullmatch(spec.name):
         hint = "letters and digits, with - _ or . between them"
         problems.add(("project", "name"), f"`{spec.name}` is not a package name", hint)

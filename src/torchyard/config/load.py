@@ -1,12 +1,15 @@
 """From a file to a config."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from torchyard.compute.registry import look_up
 from torchyard.config.decode import decode
 from torchyard.config.document import Document
 from torchyard.config.evaluate import evaluate
+from torchyard.config.matrix import as_tuple
+from torchyard.config.spec import MatrixSpec
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.host.files import (
@@ -60,9 +63,20 @@ def _with_proof(config: Config, base: str) -> Config:
     return msgspec.structs.replace(config, check=check, smoke=smoke)
 
 
+def _named_computes(matrix: MatrixSpec) -> Iterator[str]:
+    """The computes that a matrix names; those of plug-ins are looked for if one is not ours."""
+    yield from matrix.compute or ()
+    for couple in matrix.couple:
+        yield from couple.compute or ()
+    for rule in matrix.include:
+        yield from as_tuple(rule.compute)
+
+
 def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Config:
     """Evaluate what was read from a path; a source directory is relative to it."""
-    config = _with_proof(evaluate(decode(document), document, load_tables()), dirname(path))
+    spec = decode(document)
+    look_up(_named_computes(spec.matrix))
+    config = _with_proof(evaluate(spec, document, load_tables()), dirname(path))
     if config.source.path is None:
         return config
     from torchyard.host.tree import tree_digest  # noqa: PLC0415 - most sources are commits

@@ -4,8 +4,9 @@ from typing import Any
 
 import msgspec
 
+from torchyard.config.recipes import known_recipes
 from torchyard.config.spec import FileSpec
-from torchyard.model.recipe import RECIPES, Stage
+from torchyard.model.recipe import Stage
 from torchyard.model.tables import Tables
 
 Schema = dict[str, Any]  # type: ignore[explicit-any] # JSON
@@ -17,9 +18,10 @@ def file_schema(tables: Tables) -> Schema:
     definitions = schema["$defs"]
     known = {
         dimension.value: values
-        for recipe in reversed(RECIPES.values())
+        for recipe in reversed(known_recipes().values())
         for dimension, values in tables.known(recipe).items()
     }
+    definitions["ProjectSpec"]["properties"]["recipe"]["enum"] = sorted(known_recipes())
     for table in ("MatrixSpec", "CoupleSpec"):
         for dimension, values in known.items():
             for option in definitions[table]["properties"][dimension]["anyOf"]:

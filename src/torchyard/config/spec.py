@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.model.values import Value
 
 Globs = str | list[str]
+_RECIPES = "; ".join(f"`{one.name}` {one.title}" for one in known_recipes().values())
 
 
 class ProjectSpec(Value, kw_only=True):
@@ -23,9 +25,9 @@ class ProjectSpec(Value, kw_only=True):
         Meta(description="Date of a day's build, such as `20261114`: it makes `.dev20261114`."),
     ] = None
     recipe: Annotated[
-        Literal["pytorch", "extension"],
-        Meta(description="`pytorch` compiles a core and binds it; `extension` uses a torch."),
-    ] = "pytorch"
+        str,
+        Meta(description=f"{_RECIPES}."),
+    ] = DEFAULT_RECIPE
     release: Annotated[
         str | None,
         Meta(

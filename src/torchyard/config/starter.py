@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from torchyard.config.recipes import known_recipes
 from torchyard.host.files import read_data
 from torchyard.model.config import own_release
-from torchyard.model.recipe import RECIPES, Dimension
+from torchyard.model.recipe import Dimension
 from torchyard.model.tables import TORCH_PREFIX, Tables
 from torchyard.model.values import Value
 
@@ -30,6 +31,7 @@ class Answers(Value, kw_only=True):
 
 def starter(answers: Answers, tables: Tables) -> str:
     """Write the file."""
+    recipe = known_recipes()[answers.recipe]
     source = f"git = {_quoted(answers.git)}\nrev = {_quoted(answers.rev)}"
     if answers.path:
         source = f"path = {_quoted(answers.path)}"
@@ -47,13 +49,13 @@ def starter(answers: Answers, tables: Tables) -> str:
         package=_list(answers.package),
         release=release if _needs_release(answers) else "",
         pr_python=answers.python[-1],
-        compiling=RECIPES[answers.recipe].compiling,
-        toolchain=_toolchain() if answers.recipe == "pytorch" else "",
+        compiling=recipe.compiling,
+        toolchain=_toolchain() if recipe.provisioned else "",
     )
 
 
 def _toolchain() -> str:
-    """What the steps of recipe `pytorch` want to know."""
+    """What the steps of a provisioned recipe want to know."""
     requires = msgspec.convert(tomllib.loads(read_data("starter.toml")), dict[str, list[str]])
     return _TOOLCHAIN.format(
         requires="".join(f"  {_quoted(pin)},\n" for pin in requires["requires"])
@@ -70,14 +72,15 @@ def _list(values: Sequence[str]) -> str:
 
 def _needs_release(answers: Answers) -> bool:
     """Whether the version does not say itself which torch release to take the libraries of."""
-    return answers.recipe == "pytorch" and own_release(answers.version) != answers.torch[0]
+    is_torch = known_recipes()[answers.recipe].variant is not Dimension.TORCH
+    return is_torch and own_release(answers.version) != answers.torch[0]
 
 
 def _dimensions(answers: Answers, tables: Tables) -> str:
     """The platforms and what depends on the recipe, unless a couple gives them."""
     if _couple(answers, tables):
         return ""
-    dimension = RECIPES[answers.recipe].variant
+    dimension = known_recipes()[answers.recipe].variant
     values = tuple(f"{TORCH_PREFIX}{release}" for release in answers.torch)
     if dimension is Dimension.BLAS:
         values = tuple(dict.fromkeys(_blas(answers, tables)))
@@ -87,7 +90,7 @@ def _dimensions(answers: Answers, tables: Tables) -> str:
 def _couple(answers: Answers, tables: Tables) -> str:
     """Several platforms want a BLAS each."""
     blas = _blas(answers, tables)
-    if answers.recipe == "extension" or len(set(blas)) == 1:
+    if known_recipes()[answers.recipe].variant is not Dimension.BLAS or len(set(blas)) == 1:
         return ""
     return (
         "\n# Each platform has its BLAS; the lists are read side by side.\n"

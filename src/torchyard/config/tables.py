@@ -12,10 +12,10 @@ import msgspec
 
 from torchyard.compute.platform import ComputePlatform
 from torchyard.compute.registry import compute_platforms, known_computes
+from torchyard.config.recipes import known_recipes
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.identifier import ANY_PYTHON, WORD, fits_identifier
-from torchyard.model.recipe import RECIPES
 from torchyard.model.tables import Format, PackageKind, Platform, Python, Release, Tables
 from torchyard.model.values import Value
 
@@ -85,12 +85,17 @@ def _unknown_names(tables: Tables) -> Iterator[str]:
             if compute not in tables.compute:
                 yield f"torch {name} names the unknown compute platform `{compute}`"
     yield from _unknown_columns(tables)
+    yield from _unknown_packages(tables)
     for name, kind in tables.packages.items():
         if kind.format not in tables.formats:
             yield f"the package kind {name} names the unknown format `{kind.format}`"
-        for recipe in kind.recipes:
-            if recipe not in RECIPES:
-                yield f"the package kind {name} names the unknown recipe `{recipe}`"
+
+
+def _unknown_packages(tables: Tables) -> Iterator[str]:
+    for recipe in known_recipes().values():
+        for package in recipe.packages:
+            if package not in tables.packages:
+                yield f"the recipe {recipe.name} names the unknown package kind `{package}`"
 
 
 def _unknown_columns(tables: Tables) -> Iterator[str]:

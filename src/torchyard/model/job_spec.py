@@ -88,6 +88,7 @@ class Task(Value, kw_only=True):
 
 
 _DIGITS = 16
+_COMMIT_DIGITS = 40
 
 
 def short_name(stage: str, fingerprint: str) -> str:
@@ -105,6 +106,19 @@ class JobSpec(Value, kw_only=True):
     @property
     def task(self) -> Task:
         return self.tasks[-1]
+
+    @property
+    def compiled(self) -> Task:
+        """The task that compiles for the compute platform: the core, or else the bindings."""
+        stages = (Stage.CORE, Stage.BINDINGS)
+        return next(task for stage in stages for task in self.tasks if task.stage is stage)
+
+    @property
+    def commit(self) -> str:
+        """The commit that a job is made from, or the digest of a directory; empty if unknown."""
+        sources = (task for task in self.tasks if task.stage is Stage.SOURCE)
+        names = (task.text("commit") or task.text("digest") for task in sources)
+        return next(names, "")[:_COMMIT_DIGITS]
 
     @property
     def is_true(self) -> bool:

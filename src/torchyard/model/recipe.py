@@ -45,16 +45,24 @@ DEPTH: Mapping[Stage, int] = {
 
 
 class Recipe(Value, kw_only=True):
-    """The shape of a kind of project; how its jobs are carried out is not known here.
+    """The shape of a kind of project; `torchyard.recipes` knows how its jobs are done.
 
     A stage whose jobs give another result from the same inputs than they used to gets a new
-    revision, which is part of the fingerprints of that stage.
+    revision, which is part of the fingerprints of that stage. `packages` are the kinds of packages
+    that it can make. The compiling steps of a `provisioned` recipe are its own, and use a toolchain
+    that torchyard provides; of others the file gives the commands. `project` and `repository` are
+    what `torchyard init` proposes.
     """
 
     name: str
+    title: str
     variant: Dimension
     stages: tuple[Stage, ...]
     revisions: dict[Stage, int] = {}
+    packages: tuple[str, ...]
+    provisioned: bool = False
+    project: str = ""
+    repository: str = ""
 
     def revision(self, stage: Stage) -> int:
         return self.revisions.get(stage, 1)
@@ -74,16 +82,3 @@ class Recipe(Value, kw_only=True):
             Dimension.PYTHON,
             Dimension.PACKAGE,
         )
-
-
-RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        Recipe(name="pytorch", variant=Dimension.BLAS, stages=tuple(Stage)),
-        Recipe(
-            name="extension",
-            variant=Dimension.TORCH,
-            stages=tuple(stage for stage in Stage if stage is not Stage.CORE),
-        ),
-    )
-}

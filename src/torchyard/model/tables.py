@@ -41,7 +41,6 @@ class PackageKind(Value, kw_only=True):
     format: str
     per_python: bool
     pinned: bool
-    recipes: tuple[str, ...]
 
 
 class Compute(Value, kw_only=True):
@@ -80,7 +79,7 @@ class Tables(Value, kw_only=True):
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
         """Every value that each dimension of a recipe could have."""
-        packages = (name for name, kind in self.packages.items() if recipe.name in kind.recipes)
+        packages = (name for name in self.packages if name in recipe.packages)
         values = {
             Dimension.PLATFORM: tuple(self.platforms),
             Dimension.COMPUTE: tuple(self.compute),

@@ -19,7 +19,6 @@ from torchyard.package.contents import Contents
 from torchyard.package.formats import format_named, suffixes
 from torchyard.package.read import read_package
 from torchyard.package.zip.writer import DEBUG
-from torchyard.recipes.pytorch import commit_of
 
 Grouping = Literal["compute", "compute-blas"]
 """What a variant of a channel is called after."""
@@ -142,7 +141,7 @@ def _entry(contents: Contents, digests: Digests, grouping: Grouping, now: str) -
         size=digests.size,
         uploaded=now,
         cell=order.task.id.partition(":")[2] if order else "",
-        commit=commit_of(order) if order and _has_source(order) else "",
+        commit=order.commit if order and _has_source(order) else "",
     )
 
 

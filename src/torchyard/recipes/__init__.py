@@ -1,12 +1,13 @@
 """How jobs are carried out: an order in, steps as values out."""
 
+from torchyard.config.recipes import find_recipe
 from torchyard.errors import PlanError
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Step
-from torchyard.recipes import pytorch
 from torchyard.recipes.proof import proof
 from torchyard.recipes.publishing import publishing
+from torchyard.recipes.registry import recipe_module
 from torchyard.recipes.source import snapshot
 
 
@@ -22,7 +23,7 @@ def steps_of(order: JobSpec) -> tuple[Step, ...]:
         return proof(task)
     if task.stage is Stage.PUBLISH:
         return publishing(task)
-    steps = pytorch.steps(order) if task.recipe == "pytorch" else None
+    steps = recipe_module(task.recipe).steps(order)
     if steps is not None:
         return steps
     msg = f"recipe `{task.recipe}` does not know how to do stage `{task.stage}` of {task.id}"
@@ -42,5 +43,7 @@ def is_tried_by_us(task: Task) -> bool:
 
 def compiles_by_recipe(task: Task) -> bool:
     """Whether a job compiles by the steps of a recipe, and so with a toolchain of ours."""
-    compiles = task.stage in (Stage.CORE, Stage.BINDINGS)
-    return compiles and task.recipe == "pytorch" and "steps" not in task.settings
+    if task.stage not in (Stage.CORE, Stage.BINDINGS) or "steps" in task.settings:
+        return False
+    recipe = find_recipe(task.recipe)
+    return recipe is not None and recipe.provisioned

@@ -9,7 +9,6 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.package.format import PackageBuild
 from torchyard.package.formats import FORMATS
-from torchyard.recipes.pytorch import commit_of, core_of
 
 
 def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
@@ -27,12 +26,10 @@ def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Pat
     asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
     form = FORMATS.get(package.text("format"))
-    if form is None or package.recipe != "pytorch":
-        return []
+    if form is None or all(task.stage is not Stage.CORE for task in asked.tasks):
+        return []  # companions are made of the core
     return form.pack_companions(_build(asked.of(package), order, inputs, scratch=scratch, out=out))
 
 
 def _build(spec: JobSpec, carried: Path, inputs: Path, *, scratch: Path, out: Path) -> PackageBuild:
-    has_source = any(task.stage is Stage.SOURCE for task in spec.tasks)
-    commit = commit_of(spec) if has_source else ""
-    return PackageBuild(spec, carried, core_of(spec), commit, inputs, scratch, out)
+    return PackageBuild(spec, carried, spec.compiled, spec.commit, inputs, scratch, out)

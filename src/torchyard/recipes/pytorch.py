@@ -14,7 +14,6 @@ from torchyard.model.step import OWN, SHELL, Step
 from torchyard.package.versions import local_version
 
 _TOOL = " ".join((*OWN, "tool"))
-_COMMIT = 40
 _PYTHON = "{work}/env/bin/python"
 
 _CONFIGURE_ONLY = (
@@ -66,17 +65,6 @@ def steps(order: JobSpec) -> tuple[Step, ...] | None:
             return None
 
 
-def core_of(order: JobSpec) -> Task:
-    """The core that a job is, or stands on."""
-    return next(task for task in order.tasks if task.stage is Stage.CORE)
-
-
-def commit_of(order: JobSpec) -> str:
-    """The commit that a job is made from; a directory's digest stands for the one it has not."""
-    source = next(task for task in order.tasks if task.stage is Stage.SOURCE)
-    return (source.text("commit") or source.text("digest"))[:_COMMIT]
-
-
 def _core(order: JobSpec) -> tuple[Step, ...]:
     task = order.task
     return (
@@ -98,7 +86,7 @@ def _core(order: JobSpec) -> tuple[Step, ...]:
 
 
 def _bindings(order: JobSpec) -> tuple[Step, ...]:
-    backend = _backend(core_of(order))
+    backend = _backend(order.compiled)
     return (
         Step(run=(*SHELL, f"{_EMPTY}\ncp -al {{core}}/tree/. ."), name="restore the core's build"),
         _line("repoint build", "tell CMake of this Python"),
@@ -111,7 +99,7 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
 def _lay_out(order: JobSpec) -> str:
     """Copy the source; let git say its commit, if that is known."""
     lines = [_EMPTY, "cp -a {source}/. ."]
-    commit = commit_of(order)
+    commit = order.commit
     if commit:
         lines += ["mkdir -p .git/objects .git/refs", f"echo {quote(commit)} > .git/HEAD"]
     return "\n".join(lines)
@@ -140,7 +128,7 @@ def _linalg(task: Task) -> tuple[Step, ...]:
 
 def environment(order: JobSpec) -> dict[str, str]:
     """What a project's build is told by variables; what the file says of its core comes last."""
-    core = core_of(order)
+    core = order.compiled
     facts = core.facts
     return {
         "PYTORCH_BUILD_VERSION": local_version(facts["version"], facts["compute"]),

@@ -23,7 +23,7 @@ from torchyard.model.toolchain import Toolchain
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
-from torchyard.recipes.pytorch import core_of, environment
+from torchyard.recipes.registry import recipe_module
 from torchyard.run.sandbox import work_path
 from torchyard.run.steps import StepContext
 from torchyard.run.workdir import WorkDir
@@ -54,7 +54,7 @@ def equip_job(
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import equip  # noqa: PLC0415
 
-    core = core_of(order)
+    core = order.compiled
     seen_as = work_path(sandbox, place.folder)
     if core.settings.get("cache"):
         # The bindings of a core that was compiled through a cache need one, too, even an empty one.
@@ -77,7 +77,7 @@ def equip_job(
         tables=load_tables(),
         digests=Digests(place.folder.parent / DIGESTS),
     )
-    return tools | environment(order)
+    return tools | recipe_module(core.recipe).environment(order)
 
 
 def _usable(cache: str, place: WorkDir, on_event: Listener) -> str | None:

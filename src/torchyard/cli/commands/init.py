@@ -11,13 +11,14 @@ from torchyard.compute.registry import PLAIN
 from torchyard.config.document import Document
 from torchyard.config.evaluate import VERSION
 from torchyard.config.load import config_of
+from torchyard.config.recipes import DEFAULT_RECIPE, known_recipes
 from torchyard.config.starter import Answers, starter
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError, TorchyardError, UsageError
 from torchyard.host.files import exists, write_text
 from torchyard.host.machine import platform_name, python_name
 from torchyard.model.config import own_release
-from torchyard.model.recipe import RECIPES, Dimension
+from torchyard.model.recipe import Dimension
 from torchyard.model.suggest import did_you_mean
 from torchyard.plan.build import make_plan
 from torchyard.terminal.console import talk
@@ -25,7 +26,7 @@ from torchyard.terminal.console import talk
 
 @click.command("init")
 @click.option("-f", "--file", metavar="FILE", default="torchyard.toml", help="File to write.")
-@click.option("--recipe", type=click.Choice(list(RECIPES)), help="Kind of project.")
+@click.option("--recipe", type=click.Choice(list(known_recipes())), help="Kind of project.")
 @click.option("--name", help="Name of the distribution.")
 @click.option("--version", help="Version to build.")
 @click.option("--git", help="Repository of the source.")
@@ -65,16 +66,15 @@ class _Questions:
         self.tables = load_tables()
 
     def answers(self) -> Answers:
-        recipe = self._ask("recipe", "Kind of project", "pytorch", one_of(RECIPES))
-        extension = recipe == "extension"
-        known = self.tables.known(RECIPES[recipe])
-        here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or "extension"
-        name = self._ask("name", "Name", here if extension else "torch", something)
+        recipe = self._ask("recipe", "Kind of project", DEFAULT_RECIPE, one_of(known_recipes()))
+        shape = known_recipes()[recipe]
+        extension = shape.variant is Dimension.TORCH
+        known = self.tables.known(shape)
+        here = re.sub(r"[^A-Za-z0-9]+", "-", Path.cwd().name).strip("-") or recipe
+        name = self._ask("name", "Name", shape.project or here, something)
         first = "0.1.0" if extension else f"{self._newest}.0"
         version = self._ask("version", "Version", first, a_version)
-        git, rev, path = self._source(
-            "pytorch/pytorch" if not extension else f"{name}/{name}", version
-        )
+        git, rev, path = self._source(shape.repository or f"{name}/{name}", version)
         return Answers(
             recipe=recipe,
             name=name,
