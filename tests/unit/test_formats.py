@@ -33,7 +33,7 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.publish import publish
 from torchyard.publish.resolve.compatibility import MachineFacts
-from torchyard.publish.resolve.resolve import commands, find_package
+from torchyard.publish.resolve.resolve import find_package, install_commands
 from torchyard.publish.select import choose, parse_selection
 from torchyard.publish.smoke_targets import specimens
 from torchyard.publish.staged import read_staged
@@ -146,7 +146,7 @@ class ToySection(LibtorchSection):
         name = ToyFormat().label(contents).name
         return Staged(name, entry, name)
 
-    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+    def install_commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
         return {"play": f"play {address}/{entry.file}"}
 
 
@@ -193,7 +193,7 @@ def test_a_new_format_goes_all_the_way_with_eight_files(package: Path, tmp_path:
 
     facts = MachineFacts(python="cp312", platform="linux-x86_64")
     answer = find_package(channel, Requirement("thing"), "toy", facts, load_tables())
-    assert commands(answer, "https://example.org") == {
+    assert install_commands(answer, "https://example.org") == {
         "play": "play https://example.org/thing-1.0.toy"
     }
 

@@ -1,5 +1,6 @@
 """Commands and engines of other distributions: found when they are wanted, and only then."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,22 @@ def test_a_rule_of_another_distribution_is_applied_and_explained(rules: Path) ->
     for name, severity in (("default", "warning"), (str(policy), "error")):
         ended = run(rules, "check", str(rules / "x-1-py3-none-any.whl"), "--policy", name)
         assert f"{severity} own-readme\n  there is no README.md" in ended.stdout
+
+
+def test_evidence_names_the_rules_of_other_distributions(rules: Path) -> None:
+    with ZipFile(rules / "x-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("x.py", "")
+
+    def digest() -> str:
+        ended = run(rules, "check", str(rules / "x-1-py3-none-any.whl"), "--json")
+        document: dict[str, str] = json.loads(ended.stdout)
+        return document["policy_digest"]
+
+    with_rule = digest()
+    (rules / "digger_rules.py").write_text(RULE.replace("own-readme", "other"), encoding="utf-8")
+    with_other = digest()
+    (rules / "digger_rules.py").write_text("", encoding="utf-8")
+    assert len({with_rule, with_other, digest()}) == 3
 
 
 def test_a_rule_of_another_distribution_cannot_replace_ours(rules: Path) -> None:

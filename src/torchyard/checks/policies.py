@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from functools import cache
 
 from torchyard.checks.policy import CheckPolicy
-from torchyard.checks.registry import RULES
+from torchyard.checks.registry import RULES, SHIPPED
 from torchyard.config.decode import decode_as
 from torchyard.config.document import Document, Path
 from torchyard.config.tables import parse
 from torchyard.errors import ConfigError, DataError, Diagnostic, UsageError
 from torchyard.host.files import read_data, read_text
+from torchyard.model.canonical import fingerprint
 from torchyard.model.quantity import parse_size
 from torchyard.model.suggest import did_you_mean
 
@@ -37,6 +38,15 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
     if wrong:
         raise ConfigError.of(wrong)
     return _over(load_policies()[policy.base], policy) if policy.base else policy
+
+
+def policy_digest(policy: CheckPolicy) -> str:
+    """Return the digest that names a policy in reports; rules of plug-ins change it, too.
+
+    So a report counts as evidence only where the same rules are installed.
+    """
+    more = sorted(RULES.keys() - SHIPPED)
+    return fingerprint([fingerprint(policy), *more]) if more else fingerprint(policy)
 
 
 def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 
 from torchyard.checks.check import apply_rules
+from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
-from torchyard.model.canonical import fingerprint
 from torchyard.package.contents import Contents
 from torchyard.publish.staged import Findings, Judge
 from torchyard.version import __version__
@@ -35,7 +35,7 @@ def proven(paths: Iterable[Path], policy: CheckPolicy, today: date) -> set[str]:
 
     It counts only if the same rules were asked under the same policy, of which nothing has ended.
     """
-    wanted = fingerprint(policy)
+    wanted = policy_digest(policy)
     ends = min((allowance.until for allowance in policy.allow), default=date.max)
     found: set[str] = set()
     for place in (place for path in paths if path.is_dir() for place in path.rglob(_REPORTS)):

@@ -36,7 +36,7 @@ def command() -> None:
 )
 @policy_option
 @json_option
-def check(
+def check_index(
     *,
     place: str,
     projects: tuple[str, ...],

@@ -67,7 +67,7 @@ def command(
 
     Without options it is the package for this machine and the Python that runs torchyard.
     """
-    from torchyard.publish.resolve.resolve import commands, find_package
+    from torchyard.publish.resolve.resolve import find_package, install_commands
     from torchyard.reports.document import encode
     from torchyard.reports.which.document import which_document
     from torchyard.reports.which.text import which_report
@@ -79,7 +79,7 @@ def command(
         raise UsageError(msg, hint="write torch, torch==2.14.0 or 'torch>=2.14'") from error
     place = read_channel(channel, file)
     answer = find_package(place, wanted, kind, _facts(facts), load_tables())
-    typed = commands(answer, (url or installer_url(place.url)).rstrip("/"))
+    typed = install_commands(answer, (url or installer_url(place.url)).rstrip("/"))
     document = which_document(answer, place.url, typed)
     if as_json:
         write(encode(document))

@@ -90,7 +90,7 @@ def find_package(
     return Resolution(wanted.name, kind, facts, choice, others, tuple(notes))
 
 
-def commands(answer: Resolution, address: str) -> dict[str, str]:
+def install_commands(answer: Resolution, address: str) -> dict[str, str]:
     """Return the command that installs the package, by program, from the channel's `address`."""
     entry = answer.choice
     if entry is None:

@@ -8,10 +8,10 @@ from typing import Literal
 
 from torchyard.checks.check import Checked
 from torchyard.checks.loader.resolve import How, links_of
+from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
-from torchyard.model.canonical import fingerprint
 from torchyard.package.contents import Binary, Contents, File
 from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
@@ -121,7 +121,7 @@ def check_document(
     return CheckDocument(
         torchyard=__version__,
         policy=policy_name,
-        policy_digest=fingerprint(policy),
+        policy_digest=policy_digest(policy),
         date=today.isoformat(),
         findings=_counts(finding for one in checked for finding in one.findings),
         packages=[
