@@ -1,4 +1,4 @@
-"""Workers that take orders, for both sides: `agents.py FOLDER HOST PORT NAME... < PASSWORD`."""
+"""Workers for both sides: `agents.py FOLDER HOST PORT NAME... < PASSWORD`."""
 
 import sys
 from pathlib import Path

@@ -1,7 +1,7 @@
-"""Buildbot without torchyard: builds of one command, none of which waits for another.
+"""Buildbot without torchyard: independent builds of one command.
 
-It is set up as well as we know how to, so that the comparison is with Buildbot at its best: no more
-builds wait than keep all workers busy, as a long queue makes it slow.
+It is configured as well as possible, so that the comparison is with Buildbot at its best: no more
+builds are pending than keep all workers busy, as a long queue makes it slow.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ _STAMP = {"codebase": "", "repository": "", "branch": None, "revision": None, "p
 
 
 def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[str, object]:
-    """A `BuildmasterConfig` with the database, ports and workers of the farm in a directory."""
+    """Return a `BuildmasterConfig` with the database, ports and workers of a farm."""
     here = Path(folder)
     farm = load_farm(here)
     agents = [(name, machine.name) for machine in farm.machines for name in machine.worker_names]
@@ -55,7 +55,7 @@ def configure(folder: str, jobs: int, ahead: int, command: list[str]) -> dict[st
 
 
 class Feed(ReconfigurableBaseScheduler):
-    """Keeps some builds waiting until there were enough."""
+    """Keeps some builds pending until all were submitted."""
 
     def checkConfig(self, builderNames: list[str], jobs: int, ahead: int) -> None:
         super().checkConfig(builderNames=builderNames)

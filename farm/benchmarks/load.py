@@ -1,16 +1,15 @@
-"""A plan of many short jobs through a farm, against as many builds through Buildbot alone.
+"""A plan of many short jobs on a farm, compared with as many builds on Buildbot alone.
 
     python -m farm.benchmarks.load [--jobs 10000] [--agents 16] [--block 30] [--real]
 
 Each side has a master, a database and workers of its own, on one machine with one PostgreSQL. They
-take turns: while one works, all processes of the other are stopped, so that whatever else the
-machine does hits both. What people look at is asked for at the end of a turn, while jobs go on,
-and is not counted. In place of `torchyard`, workers have a program that does nothing, on both
-sides: it is the masters that are compared. With `--real` they have the real one, and the jobs are
-empty ones that do not wait for each other.
+take turns: while one works, all processes of the other are stopped, so that other load of the
+machine affects both. Web pages are requested at the end of a turn, while jobs run, and are not
+counted. In place of `torchyard`, workers have a program that does nothing, on both sides: the
+masters are compared. With `--real` they have the real one, and the jobs are empty and independent.
 
-It fails if the farm is slower than it may be, takes more memory, or does not answer people. After
-SIGTERM it tells how far it came, and fails.
+It fails if the farm is too slow, takes too much memory, or its web pages do not answer. After
+SIGTERM it reports its progress, and fails.
 """
 
 import argparse
@@ -58,11 +57,11 @@ PER_BLOCK = 1 + PYTHONS * (1 + 3 * PACKAGES)
 MARKS = (1_000, 5_000, 10_000)
 SLOWEST = 0.9
 LARGEST = 300 << 20
-"""The least share of the rate of Buildbot alone, and the most memory of the farm's master."""
+"""Minimum share of the rate of Buildbot alone, and maximum memory of the farm's master."""
 
 STARTING = 120
 PAUSE = 4
-"""Seconds between two looks at how far a side is; its web server is asked once in a turn."""
+"""Seconds between two polls of a side's progress; its web server is asked once in a turn."""
 
 PAGES = {
     "web root": "/",
@@ -119,7 +118,7 @@ class Work(NamedTuple):
 
 
 class Side:
-    """One master and its workers; what they used is counted while it is their turn."""
+    """One master and its workers; their resources are counted while it is their turn."""
 
     def __init__(self, folder: Path) -> None:
         self.name = folder.name
@@ -183,7 +182,7 @@ class Side:
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Count jobs, time, and what the master uses."""
+        """Measure jobs, time, and the master's resources."""
         self.look()
         began, used, done = time.monotonic(), _cpu(self.master), self.done
         yield
@@ -193,7 +192,7 @@ class Side:
         self.used += _cpu(self.master) - used
 
     def browse(self) -> None:
-        """Ask as a browser does."""
+        """Request pages as a browser does."""
         for page, path in self._pages.items():
             began = time.perf_counter()
             try:
@@ -205,19 +204,19 @@ class Side:
             self.answers[page].append(time.perf_counter() - began)
 
     def look(self) -> None:
-        """See how far it is."""
+        """Return the progress."""
         self.done = self._count("select count(*) from buildsets where complete = 1")
         for mark in MARKS:
             if self.done >= mark:
                 self.memory.setdefault(mark, self.master.memory_info().rss)
 
     def measure_tables(self) -> None:
-        """See by how much the database grew."""
+        """Return by how much the database grew."""
         rows, stored = self._kept()
         self.rows, self.stored = rows - self.rows, stored - self.stored
 
     def _kept(self) -> tuple[int, int]:
-        """How many rows were written, and what the database takes of the disk."""
+        """Return the number of written rows, and the size of the database."""
         rows = self._count("select coalesce(sum(n_tup_ins), 0) from pg_stat_user_tables")
         return rows, self._count("select pg_database_size(current_database())")
 
@@ -265,7 +264,7 @@ def connect(url: str) -> sa.Connection:
 
 
 def big_plan(jobs: int) -> FarmPlan:
-    """The first jobs of a matrix with one platform and as many blocks as it takes."""
+    """Return the first jobs of a matrix with one platform and enough blocks."""
     sizes = (1, -(-jobs // PER_BLOCK), 1, PYTHONS, PACKAGES)
     plan = make_plan(config(sizes, rules=False), tables(sizes))
     whole = farm_plan(plan, (), name=PLAN, store="file:///nowhere")
@@ -319,7 +318,7 @@ def make_side(folder: Path, server: str, agents: int, ports: ExitStack) -> Side:
 
 
 def run(args: argparse.Namespace, folder: Path) -> int:
-    """Do all of it and tell what was found; how many faults there are."""
+    """Run the benchmark, print the results, and return the number of faults."""
     with ExitStack() as stack:
         server = stack.enter_context(postgres())
         sides = []
@@ -350,7 +349,7 @@ def run(args: argparse.Namespace, folder: Path) -> int:
 
 
 def take_turns(sides: list[Side], jobs: int, block: float) -> None:
-    """Until all is done; after SIGTERM, until this round is."""
+    """Run until all is done; after SIGTERM, until this round is."""
     enough = Event()
     signal.signal(signal.SIGTERM, lambda *_: enough.set())
     while not enough.is_set() and (left := [side for side in sides if side.done < jobs]):
@@ -382,7 +381,7 @@ def rate(sides: list[Side]) -> float:
 
 
 def faults(sides: list[Side], jobs: int) -> Iterator[str]:
-    """What is not as it should be."""
+    """Return the limits that were exceeded."""
     bare, farm = sides
     for side in sides:
         if side.done < jobs:

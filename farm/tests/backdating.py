@@ -9,7 +9,7 @@ from torchyard_farm.settings.dates import format_moment
 
 
 def backdate(database: str, name: str, days: int = 7) -> None:
-    """Let masters that do not run believe that they have known a table of farm.toml for days."""
+    """Change the database of stopped masters as if a schedule had been configured days ago."""
     then = json.dumps(format_moment(datetime.now(UTC) - timedelta(days=days)))
     engine = sa.create_engine(database.replace("postgresql://", "postgresql+psycopg2://"))
     try:

@@ -1,4 +1,4 @@
-"""What is done to a farm in tests, and what must be so whatever was done."""
+"""Faults that tests inject into a farm, and invariants that hold after any of them."""
 
 import contextlib
 import random
@@ -25,13 +25,13 @@ WORKERS = ("w1", "w2", "w3")
 JOBS = 5
 _PATIENCE = 10
 NOTICED = 60
-"""Seconds: more than the heartbeat and the patience of an ordeal, as machines may be busy."""
+"""Seconds: more than heartbeat and patience of a test farm, as machines may be busy."""
 
 _RETRY = 5
 
 
 class Told(NamedTuple):
-    """How long it took to notice what was done, and to finish the plan, in seconds."""
+    """How long it took to notice a fault, and to finish the plan, in seconds."""
 
     what: str
     noticed: float | None
@@ -42,7 +42,7 @@ TOLD: list[Told] = []
 
 
 def long_text(marks: Path) -> str:
-    """A project whose core writes down when it begins, and waits until it may go on."""
+    """A project whose core logs its start, and waits until it may continue."""
     told = f"test -e {marks}/go -o -e {marks}/go-$(hostname)"
     wait = f"until {told}; do echo another line; sleep 1; done"
     line = f"echo begun >> {marks}/begun; {wait}; mkdir -p {{out}}/lib"
@@ -53,9 +53,9 @@ PYTHONS = tuple(load_tables().pythons)
 
 
 def busy_text(marks: Path, pythons: int) -> str:
-    """A project with a job for each Python that writes down when it begins, and others after it.
+    """A project with a job for each Python that logs its start, and others after it.
 
-    The one that began as the n-th goes on when so many may.
+    The n-th that started continues when n jobs may.
     """
     names = ", ".join(f'"{python}"' for python in PYTHONS[:pythons])
     turn = f"$(grep -n -x -m 1 {{python}} {marks}/done | cut -d: -f1)"
@@ -75,7 +75,7 @@ def check_busy(farm: TrialFarm, plan: str, marks: Path, pythons: int) -> None:
 
 
 def check_once(farm: TrialFarm, plan: str, jobs: int) -> None:
-    """Every job of a plan was sent once, ended well, and has a result."""
+    """Every job of a plan was submitted once, succeeded, and has a result."""
     sent = [one for one in farm.buildsets() if one["external_idstring"].startswith(f"{plan}/")]
     assert Counter(one["external_idstring"] for one in sent) == {
         f"{plan}/{number}": 1 for number in range(jobs)
@@ -85,17 +85,17 @@ def check_once(farm: TrialFarm, plan: str, jobs: int) -> None:
 
 
 def results_of(farm: TrialFarm) -> int:
-    """How many results there are, whether the master runs or not."""
+    """Return the number of results, whether the master runs or not."""
     return len(list(Store.at(str(farm.file.parent / ".torchyard" / "store")).fingerprints()))
 
 
 def harm_often(
     farm: TrialFarm, marks: Path, pythons: int, times: int, harm: Callable[[], None]
 ) -> None:
-    """Harm a busy farm at random moments while jobs begin and end, each second time soon again.
+    """Inject faults at random moments while jobs start and end, each second one shortly after.
 
-    Then it is about to recover from the last time. The job of one more Python may go on before each
-    first time, but that of the last one only afterwards: so the plan lasts for as long as this.
+    Then the farm is about to recover from the last fault. One more job may continue before each
+    pair, but the last one only afterwards: so the plan lasts for as long as this.
     """
     chance = random.Random(times)
     may = marks / "may"
@@ -112,7 +112,7 @@ def harm_often(
 
 @contextlib.contextmanager
 def small_disk(folder: Path) -> Iterator[None]:
-    """A disk of its own for a directory, if we may."""
+    """Mount a file system of its own at a directory, if that is permitted."""
     folder.mkdir(parents=True, exist_ok=True)
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
@@ -124,7 +124,7 @@ def small_disk(folder: Path) -> Iterator[None]:
 
 
 def fill(folder: Path) -> Path:
-    """Fill a disk, with a file that can be taken away."""
+    """Fill a disk with a file, and return it."""
     filler = folder / "filler"
     with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
         while file.write(b"0" * 4096):
@@ -146,12 +146,12 @@ class Ordeal:
         self._noticed: float | None = None
 
     def submit(self) -> str:
-        """Begin the plan; tells which worker has got the long job."""
+        """Start the plan, and return the worker of the long job."""
         self.plan = self.farm.submit("-f", str(self.farm.file))
         return self.find(1)
 
     def find(self, runs: int) -> str:
-        """The machine on which the long job runs for the n-th time."""
+        """Return the machine on which the long job runs for the n-th time."""
         found: list[str] = []
 
         def is_found() -> bool:
@@ -166,23 +166,23 @@ class Ordeal:
         return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
     def builds(self) -> list[Build]:
-        """All tries of this plan's jobs."""
+        """Return all attempts of this plan's jobs."""
         return self.farm.builds()[self._before :]
 
     def let_go(self, name: str = "") -> None:
-        """Let the long job end, everywhere or on one machine."""
+        """Let the long job finish, everywhere or on one machine."""
         (self.marks / (f"go-{name}" if name else "go")).touch()
 
     def start_worker(self, name: str) -> None:
         self.farm.start_worker(name, port=self.cables[name].port)
 
     def harmed(self) -> None:
-        """Something is about to be done to the machine that has the job."""
+        """Start the clock: a fault is about to be injected into the job's machine."""
         self._retries = self._retried()
         self._began = time.monotonic()
 
     def notice(self) -> None:
-        """Wait until the master has given up a try."""
+        """Wait until the master has given up an attempt."""
         wait_until(self.is_retried, LONG, self.farm.log)
         self._noticed = time.monotonic() - self._began
         assert self._noticed <= NOTICED
@@ -194,11 +194,11 @@ class Ordeal:
         return sum(build["results"] == _RETRY for build in self.builds())
 
     def goes_elsewhere(self) -> None:
-        """Wait until another machine has got the job."""
+        """Wait until another machine has the job."""
         wait_until(lambda: len({one["workerid"] for one in self.builds()}) > 1, LONG, self.farm.log)
 
     def finish(self, what: str, runs: int) -> None:
-        """Let the long job end, and the plan with it."""
+        """Let the long job finish, and the plan with it."""
         wait_until(lambda: self.begun() == runs, DEAD + LONG, self.farm.log)
         self.let_go()
         self.farm.wait_done(self.plan)
@@ -213,7 +213,7 @@ class Ordeal:
         return self.farm.connected() == set(WORKERS)
 
     def rebuild(self) -> None:
-        """What an authorised person does on the page of the last build."""
+        """Do what an authorised user does on the page of the last build."""
         last = self.farm.builds()[-1]["buildid"]
         with Visitor(self.farm) as administrator:
             administrator.log_in(ADMIN, read_secret(self.farm.master, ADMIN))

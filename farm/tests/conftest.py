@@ -1,4 +1,4 @@
-"""What tests of several modules begin with."""
+"""Fixtures of several modules."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -1,4 +1,4 @@
-"""Plans and machines that tests make up."""
+"""Plans and machines for tests."""
 
 from collections.abc import Mapping, Sequence
 
@@ -47,7 +47,7 @@ def made_plan(
     kinds: Mapping[int, str] | None = None,
     wants: Mapping[int, Resources] | None = None,
 ) -> FarmPlan:
-    """A plan from who comes after whom; a job is the more urgent the smaller its number is."""
+    """Return a plan from each job's predecessors; smaller numbers are more urgent."""
     jobs = tuple(
         PlannedJob(
             task=number,
@@ -69,7 +69,7 @@ def made_plan(
 
 
 def matrix_plan(blocks: int, *, name: str = "matrix") -> FarmPlan:
-    """A plan with 81 jobs for each block: a core, eight Pythons, three kinds of packages."""
+    """Return a plan with 81 jobs for each block: a core, eight Pythons, three packages each."""
     tasks: list[Task] = []
     jobs: list[PlannedJob] = []
 

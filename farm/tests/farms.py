@@ -1,4 +1,4 @@
-"""A farm that tests start for real: a master, workers and databases, each in its own process."""
+"""A real farm: a master, workers and databases, each in its own process."""
 
 import contextlib
 import json
@@ -21,7 +21,7 @@ from tests.services import LOOPBACK, reserved_port
 
 _STARTING = 240
 LONG = 600
-"""Seconds that anything may take on a machine that has much else to do."""
+"""Seconds that anything may take on a busy machine."""
 _WORKER = """
 [worker.{name}]
 platform = "linux-x86_64"
@@ -79,9 +79,9 @@ class TrialFarm:
         self.names = names
         self.slots = slots
         self.has_hosts = False
-        """Whether each worker believes to be a machine of its own; only root can arrange that."""
+        """Whether each worker has a host name of its own; only root can arrange that."""
         self.patience = 60
-        """Seconds: nobody is to be taken for dead who is only slow, unless a test is about that."""
+        """Seconds: a slow process must not count as dead, unless a test is about that."""
         self._keys, self._tables = keys, tables
         self._database = database
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -109,7 +109,7 @@ class TrialFarm:
         self._stack.close()
 
     def run(self, verb: str, *args: str) -> str:
-        """Call a command of the farm, and return what it printed."""
+        """Run a command of the farm, and return its output."""
         argv = [sys.executable, "-m", "torchyard", "farm", verb, str(self.master), *args]
         done = subprocess.run(argv, check=False, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -134,7 +134,7 @@ class TrialFarm:
     def start_worker(
         self, name: str, *more: str, port: int = 0, env: Mapping[str, str] | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a worker, with another way to the master if there is one."""
+        """Start a worker, through another port of the master if given."""
         place = str(self.folder / name)
         secret = str(self.master / "secrets" / name)
         where = f"{LOOPBACK}:{port or self.port}"
@@ -149,13 +149,13 @@ class TrialFarm:
         self._running[name].send_signal(number)
 
     def kill(self, name: str) -> None:
-        """Kill the master, or the agent of a worker, and nothing else."""
+        """Kill the master or a worker process, and nothing else."""
         process = self._running.pop(name)
         process.kill()
         process.wait()
 
     def processes(self, name: str) -> list[psutil.Process]:
-        """All that runs on a machine: the agent of a worker, and its jobs, which outlive it."""
+        """Return all processes of a machine: its worker process, and its jobs, which outlive it."""
         work = f"{self.folder / name}/"
         found = [
             process
@@ -171,7 +171,7 @@ class TrialFarm:
         return found
 
     def at_work(self) -> str:
-        """The machine that has a job with a step that sleeps, if there is one."""
+        """Return the machine with a job whose step sleeps, if there is one."""
         for name in self.names:
             for process in self.processes(name):
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -180,18 +180,18 @@ class TrialFarm:
         return ""
 
     def signal_machine(self, name: str, number: Signals) -> None:
-        """Send a signal to all that runs on a machine."""
+        """Send a signal to all processes of a machine."""
         _signal_all(self.processes(name), number)
 
     def kill_machine(self, name: str) -> None:
-        """Let a machine die."""
+        """Simulate the crash of a machine."""
         self._end_processes(name)
         self._running.pop(name).wait()
 
     def _end_processes(self, name: str) -> None:
-        """End all that runs on a machine.
+        """Kill all processes of a machine.
 
-        It stands still before: else one of them sees how another ends, or begins one more.
+        They are stopped first: else one would see another end, or start one more.
         """
         stopped: set[psutil.Process] = set()
         while new := set(self.processes(name)) - stopped:
@@ -219,36 +219,36 @@ class TrialFarm:
         return sorted(found, key=lambda one: one["buildid"])
 
     def pages(self) -> list[Builder]:
-        """The pages that have the histories of cells, as Buildbot knows them."""
+        """Return the virtual builders: the history pages of cells."""
         builders: list[Builder] = self._ask("builders")["builders"]  # type: ignore[assignment]
         return [one for one in builders if "_virtual_" in one["tags"]]
 
     def history(self, page: str) -> int:
-        """The number of the page that has the history of a cell."""
+        """Return the number of a cell's history page."""
         return next(one["builderid"] for one in self.pages() if one["name"] == page)
 
     def text(self, path: str) -> str:
-        """What the master answers to whoever looks, such as `api/v2/logs/1/raw`."""
+        """Return the master's answer for a path, such as `api/v2/logs/1/raw`."""
         url = f"http://{LOOPBACK}:{self.web}/{path}"
         with urllib.request.urlopen(url, timeout=60) as answer:
             return str(answer.read().decode())
 
     def connected(self) -> set[str]:
-        """The names of the agents that are there."""
+        """Return the names of the connected workers."""
         found: list[Agent] = self._ask("workers")["workers"]  # type: ignore[assignment]
         return {agent["name"] for agent in found if agent["connected_to"]}
 
     def has_said(self, what: str) -> bool:
-        """Whether the master has ever written something down."""
+        """Return whether the master has ever logged a text."""
         return what in self.log()
 
     def log(self) -> str:
-        """All that the master has written down so far."""
+        """Return the master's log."""
         path = self.master / "twistd.log"
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def read(self, path: str) -> str:
-        """What the master answers to whoever asks; nothing if it does not know."""
+        """Return rows of the master's web API; none if it does not answer."""
         url = f"http://{LOOPBACK}:{self.web}/api/v2/{path}"
         with contextlib.suppress(urllib.error.HTTPError), urllib.request.urlopen(url) as answer:
             text: str = answer.read().decode()
@@ -299,17 +299,17 @@ def wait_until(happened: Callable[[], bool], seconds: float, tell: Callable[[], 
     until = time.monotonic() + seconds
     while not happened():
         assert time.monotonic() < until, f"not in {seconds} s:\n{tell()[-6000:]}"
-        time.sleep(0.3)  # to look costs the machine time, too
+        time.sleep(0.3)  # polling takes time of the machine, too
 
 
 def postgres_programs() -> Path | None:
-    """Where Debian has the programs of the newest PostgreSQL."""
+    """Return the directory of the newest PostgreSQL's programs on Debian."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     return found[-1].parent if found else None
 
 
 class Postgres:
-    """A PostgreSQL with nothing in it; root may not run one, so it is somebody else's then."""
+    """An empty PostgreSQL server; if the user is root, it runs as another user."""
 
     def __init__(self, folder: Path, port: int) -> None:
         programs = postgres_programs()
@@ -331,7 +331,7 @@ class Postgres:
         return f"postgresql://farm@{LOOPBACK}:{self._port}/{name}"
 
     def make(self) -> str:
-        """Make a database, and return where it is."""
+        """Create a database, and return its URL."""
         name = f"d{os.getpid()}_{time.monotonic_ns()}"
         self._call("createdb", "-h", LOOPBACK, "-p", str(self._port), "-U", "farm", name)
         return self.url(name)
@@ -341,7 +341,7 @@ class Postgres:
             "listen_addresses": LOOPBACK,
             "port": self._port,
             "unix_socket_directories": self._folder,
-            "fsync": "off",  # tests do not outlive the machine, and its disk may be busy
+            "fsync": "off",  # no durability is needed, and the disk may be busy
         }
         self._server = subprocess.Popen(
             [
@@ -357,14 +357,14 @@ class Postgres:
         wait_until(self._is_ready, 240, str)
 
     def stop(self, how: Signals = SIGINT) -> None:
-        """End it: SIGINT at once but tidily, SIGQUIT as if the machine had crashed."""
+        """Stop it: SIGINT stops it fast and cleanly, SIGQUIT as a crash would."""
         if self._server is not None:
             self._server.send_signal(how)
             self._server.wait(60)
             self._server = None
 
     def restart(self, how: Signals = SIGINT) -> None:
-        """End it, and start it again after a while, in which others find nothing there."""
+        """Stop it, and start it again after a while."""
         self.stop(how)
         time.sleep(2)
         self.start()
@@ -380,7 +380,7 @@ class Postgres:
 
 @contextlib.contextmanager
 def postgres_server() -> Iterator[Postgres]:
-    """A PostgreSQL that runs for a while."""
+    """Run a PostgreSQL server."""
     with tempfile.TemporaryDirectory(prefix="postgres-") as name, reserved_port() as port:
         server = Postgres(Path(name), port)
         try:
@@ -392,6 +392,6 @@ def postgres_server() -> Iterator[Postgres]:
 
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
-    """The address of one."""
+    """Run a PostgreSQL server with a database, and return its URL."""
     with postgres_server() as server:
         yield server.url()

@@ -1,4 +1,4 @@
-"""Projects whose source is a git repository on this disk."""
+"""Projects whose source is a local git repository."""
 
 import subprocess
 from pathlib import Path
@@ -17,11 +17,11 @@ PUBLISHED = (
     .replace('url = "channel"', 'url = "{channel}"\nsubset = "nightly"')
     .replace("[steps]\nsmoke = []\n", '[smoke]\nlevel = "import"\n')
 ) + '\n[subset.nightly]\npython = "cp311"\n'
-"""The same, and its nightlies are tried and published."""
+"""The same project, whose nightlies are tested and published."""
 
 
 class Repository:
-    """A branch `main` that grows."""
+    """A repository with a branch `main`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -34,7 +34,7 @@ class Repository:
         return self.folder.as_uri()
 
     def commit(self, text: str) -> str:
-        """Write something new, and return the commit's name."""
+        """Commit a change, and return the commit."""
         (self.folder / "a.txt").write_text(f"{text}\n", encoding="utf-8")
         self._git("add", ".")
         self._git(*_WHO, "commit", "--quiet", "-m", text)
@@ -49,7 +49,7 @@ class Repository:
 
 
 def make_project(folder: Path, text: str = NIGHTLY) -> tuple[Repository, Path]:
-    """A repository, and a file whose nightly is built from its branch."""
+    """Create a repository, and a project whose nightly is built from its branch."""
     (folder / "code").mkdir(parents=True)
     repository = Repository(folder / "code")
     text = text.replace("{url}", repository.url)

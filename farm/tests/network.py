@@ -1,4 +1,4 @@
-"""A network cable between two programs, to pull out: they see what a broken network shows them."""
+"""A TCP proxy that simulates a broken network between two programs."""
 
 import contextlib
 import socket
@@ -14,7 +14,7 @@ _AT_ONCE = struct.pack("ii", 1, 0)
 
 
 class Cable:
-    """Passes all connections to `port` on to another one, until it is told not to."""
+    """Forwards all connections to `port` to another one, until it is cut."""
 
     def __init__(self, upstream: int) -> None:
         self._upstream = upstream
@@ -40,21 +40,21 @@ class Cable:
         self._server.close()
 
     def silence(self) -> None:
-        """Let nothing through, not even the end of a connection."""
+        """Drop everything silently, also the end of a connection."""
         self._intact.clear()
 
     def mend(self) -> None:
-        """Let all through, what waited first."""
+        """Forward again, delayed data first."""
         self._intact.set()
 
     def forget(self) -> None:
-        """Let nothing through on the connections that there are, for ever, but on new ones."""
+        """Drop everything on existing connections for ever; new ones work."""
         self._intact.clear()
         self._forgotten.append(self._intact)
         self._intact = _intact()
 
     def cut(self) -> None:
-        """End all connections, at once and for both sides; new ones can be made."""
+        """Reset all connections; new ones work."""
         for one in list(self._sockets):
             _end(one)
 
@@ -63,13 +63,13 @@ class Cable:
         thread.start()
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):  # until somebody shuts it
+        with contextlib.suppress(OSError):  # until it is closed
             while True:
                 near, _ = self._server.accept()
                 self._begin(threading.Thread(target=self._connect, args=(near,)))
 
     def _connect(self, near: socket.socket) -> None:
-        """Pass one connection on, both ways; nobody else closes it, as its numbers are reused."""
+        """Forward one connection in both directions; only this thread closes its sockets."""
         with near, contextlib.suppress(OSError):
             self._sockets.add(near)
             intact = self._intact

@@ -1,6 +1,6 @@
-"""Pictures of a real farm for the documentation: `python -m farm.tests.screenshots docs/images`.
+"""Screenshots of a real farm for the documentation: `python -m farm.tests.screenshots docs/images`.
 
-Those that are committed were reduced to 255 colours afterwards, with Pillow.
+The committed ones were reduced to 255 colours with Pillow.
 """
 
 import json
@@ -20,7 +20,7 @@ _LONG = 600
 
 
 def take_pictures(farm: TrialFarm, browser: Browser, folder: Path) -> None:
-    """Build a plan, and take pictures while it runs and after something has failed."""
+    """Build a plan, and take screenshots while it runs and after a failure."""
     web = f"http://{LOOPBACK}:{farm.web}/"
     for pace in (0.0, 0.001):  # so that cells have a history
         farm.file.write_text(shown_text(pace), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A project that looks like PyTorch to those who watch a farm, and takes seconds to build."""
+"""A project that looks like PyTorch on a farm's pages, and takes seconds to build."""
 
 from collections.abc import Sequence
 
@@ -69,7 +69,7 @@ def shown_text(
     pythons: Sequence[str] = ("cp312", "cp313", "cp314"),
     packages: Sequence[str] = ("wheel", "conda", "libtorch"),
 ) -> str:
-    """The project's file; a core has 120 units, and each takes so many seconds."""
+    """Return the configuration; a core has 120 units of this many seconds."""
     return _TEXT.format(
         pace=pace,
         computes=to_toml(computes),

@@ -13,7 +13,7 @@ ENDED = 60
 
 
 class Tables:
-    """What Buildbot writes into its tables: a master, a worker, a page, and jobs with builds."""
+    """Rows as Buildbot writes them: a master, a worker, a page, and jobs with builds."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
@@ -26,7 +26,7 @@ class Tables:
         self.connection.execute(sa.insert(getattr(Model, table)).values(**values))
 
     def send(self, name: str, results: int | None = None) -> int:
-        """Send a job, which is over if it has a result."""
+        """Add a submitted job, which is finished if it has a result."""
         self._requests = number = self._requests + 1
         over = {"complete": int(results is not None), "results": results}
         self.add("buildsets", id=number, external_idstring=name, submitted_at=1, **over)
@@ -35,7 +35,7 @@ class Tables:
         return number
 
     def give(self, request: int, **told: object) -> None:
-        """Tell what is known of a job."""
+        """Add properties of a job."""
         for name, value in told.items():
             given = {"property_name": name, "property_value": json.dumps([value, "plan"])}
             self.add("buildset_properties", buildsetid=request, **given)
@@ -46,7 +46,7 @@ class Tables:
     def build(
         self, request: int, results: int | None = None, verdict: str = "", **facts: str
     ) -> int:
-        """Begin a build, which is over if it has a result."""
+        """Add a build, which is finished if it has a result."""
         self._builds = number = self._builds + 1
         self.add(
             "builds",

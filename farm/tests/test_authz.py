@@ -1,4 +1,4 @@
-"""Whoever has no role can change nothing, whatever they send to the web server."""
+"""Without a role no request to the web server changes anything."""
 
 import ast
 import base64
@@ -25,7 +25,7 @@ from torchyard_farm.settings.roles import ADMIN
 
 pytestmark = [
     pytest.mark.integration,
-    # Buildbot imports all that there is of it.
+    # Buildbot imports all its modules.
     pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning"),
 ]
 
@@ -78,7 +78,7 @@ def endpoints() -> Iterator[type[Endpoint]]:
 
 
 def verbs_of(endpoint: type[Endpoint]) -> set[str]:
-    """What can be asked of an endpoint: methods of a name, and words that are compared with it."""
+    """Return the actions of an endpoint: its methods, and strings compared with `action`."""
     found = {name.removeprefix("action").lower() for name in dir(endpoint) if name[:6] == "action"}
     if endpoint.control is not Endpoint.control:
         source = textwrap.dedent(inspect.getsource(endpoint.control))
@@ -96,7 +96,7 @@ def paths_of(endpoint: type[Endpoint]) -> Iterator[str]:
 
 
 def state_of(farm: TrialFarm) -> list[str]:
-    """All that the database has, but for the master's sign of life, and what the job says."""
+    """Return the database's contents, except the master's heartbeat and the job's log."""
     own = tuple(f'INSERT INTO "{name}"' for name in ("masters", "logs", "logchunks"))
     with closing(sqlite3.connect(farm.master / "state.sqlite")) as database:
         return [line for line in database.iterdump() if not line.startswith(own)]
@@ -158,7 +158,7 @@ def test_every_verb_of_every_path_is_forbidden(farm: TrialFarm, who: str) -> Non
 
 
 def unsigned(user: Mapping[str, str]) -> str:
-    """A session that nobody has signed."""
+    """Return a session without a signature."""
 
     def part(value: object) -> str:
         return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
@@ -227,7 +227,7 @@ def test_another_site_can_not_use_the_administrators_browser(farm: TrialFarm) ->
 
 @pytest.mark.slow
 def test_a_role_allows_what_it_says_and_no_more(farm: TrialFarm) -> None:
-    """This also shows that what was refused above was well asked for."""
+    """This also shows that the requests that are refused above are well-formed."""
     with Visitor(farm) as starter, Visitor(farm) as stopper:
         starter.log_in("starter", read_secret(farm.master, "starter"))
         stopper.log_in("stopper", read_secret(farm.master, "stopper"))

@@ -59,7 +59,7 @@ def farm(tmp_path: Path) -> Iterator[TrialFarm]:
 
 
 def names_of_controls(browser: Browser) -> list[str]:
-    """The links, buttons and regions of a page, as those hear them who do not see it."""
+    """Return the links, buttons and regions of a page, as screen readers announce them."""
     tree = browser.devtools("Accessibility.getFullAXTree")
     assert isinstance(tree, dict)
     nodes = [node for node in tree["nodes"] if not node["ignored"]]
@@ -87,7 +87,7 @@ def test_a_plan_can_be_watched(farm: TrialFarm, tmp_path: Path) -> None:
 
         (tmp_path / "go").touch()
         browser.until("return document.querySelector('#failures li')", seconds=_LONG)
-        assert browser.run("return window.stays")  # it was never loaded anew
+        assert browser.run("return window.stays")  # it was never reloaded
         told = str(browser.run("return document.querySelector('#failures').innerText"))
         assert BROKEN in told
         assert "A header is missing" in told
@@ -117,7 +117,7 @@ def fits_a_phone(browser: Browser) -> None:
 
 
 def leads_to_the_log(browser: Browser) -> None:
-    """With keys alone: to the first failure, and on to its log."""
+    """With the keyboard alone: to the first failure, and to its log."""
     browser.run("document.querySelector('#failures').setAttribute('tabindex', -1)")
     browser.run("document.querySelector('#failures').focus()")
     browser.press(_TAB, _ENTER)

@@ -1,4 +1,4 @@
-"""What Buildbot's pages tell of jobs."""
+"""Jobs on Buildbot's own pages."""
 
 import json
 from hashlib import sha256
@@ -61,7 +61,7 @@ def test_a_job_tells_what_it_did(tmp_path: Path) -> None:
 
 
 def read_logs(farm: TrialFarm, build: int) -> dict[str, str]:
-    """The logs of the step that ran the job, by name; none if it has not begun."""
+    """Return the logs of the job's step, by name; none if it has not started."""
     told = farm.read(f"builds/{build}/steps/run/logs")
     found = json.loads(told)["logs"] if told else ()
     return {one["name"]: farm.text(f"api/v2/logs/{one['logid']}/raw") for one in found}

@@ -1,4 +1,4 @@
-"""Builds that are disturbed just when they begin: no job, and no agent, is kept for ever."""
+"""Builds that are interrupted while they start: no job and no worker is blocked for ever."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,7 +30,7 @@ def answer(result: object = None) -> object:
 
 
 class StandIns:
-    """In place of Buildbot's master, builder and agent: what a build asks them for, and tells."""
+    """Stand-ins for Buildbot's master, builder and worker."""
 
     def __init__(self, *, stopping: bool) -> None:
         self.told: list[object] = []
@@ -82,7 +82,7 @@ class StandIns:
     ("stopping", "verdict", "end"),
     [
         (False, None, CANCELLED),
-        (True, None, RETRY),  # only the master stops: it goes on later
+        (True, None, RETRY),  # only the master stops: the job resumes later
         (True, AttemptVerdict.ENDED, CANCELLED),
     ],
 )
@@ -98,7 +98,7 @@ def test_a_build_that_is_cancelled_when_it_begins(
 
 
 def test_an_agent_that_is_lost_while_tries_are_read_disturbs_no_queue(tmp_path: Path) -> None:
-    """Buildbot would not look at the other jobs of that builder, until somebody asks it to."""
+    """Otherwise Buildbot ignores the builder's other jobs until the next event."""
     read: defer.Deferred[object] = defer.Deferred()
     pool = SimpleNamespace(do=lambda *_: read)
     master = SimpleNamespace(reactor=Clock(), db=SimpleNamespace(model=None, pool=pool))
@@ -113,11 +113,11 @@ def test_an_agent_that_is_lost_while_tries_are_read_disturbs_no_queue(tmp_path: 
     ).addBoth(found.append)
     agent.worker, builder.workers = None, []
     read.callback({})
-    assert found == [True]  # and who begins the build sees that
+    assert found == [True]  # the start of the build notices it
 
 
 class StandInBuilder:
-    """In place of Buildbot's builder: begins whatever it is asked to."""
+    """Stand-in for Buildbot's builder: starts everything."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []

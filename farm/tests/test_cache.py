@@ -1,4 +1,4 @@
-"""The compile cache of a machine: what its jobs compiled once is not compiled again."""
+"""The compile cache of a machine: nothing is compiled twice."""
 
 import shutil
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_a_machine_tells_its_jobs_where_its_cache_is(
     for words, added in ((["torchyard", "run"], more), (["torchyard", "cancel"], [])):
         command = object.__new__(commandRegistry["shell"])
         command.args = {"workdir": str(tmp_path), "command": words}
-        with pytest.raises(AttributeError, match="command_id"):  # it would be run now
+        with pytest.raises(AttributeError, match="command_id"):  # the real command would start now
             command.start()
         assert command.args["command"] == [*words, *added]
         assert ("hunter22" in str(command.args)) == bool(secrets and added)
@@ -79,7 +79,7 @@ def make_project(folder: Path, gate: Path) -> Path:
 
 
 def build(farm: TrialFarm, store: Path, version: str = "1.0") -> dict[Stage, Result]:
-    """Build all of the project through the farm; what each stage left."""
+    """Build the project on the farm, and return the results of each stage."""
     engine = ("--engine", "buildbot", "--farm", farm.master, "-f", farm.file)
     change = ("--set", f'project.version="{version}"')
     done = torchyard("build", *engine, "--store", store, *change)
@@ -88,18 +88,18 @@ def build(farm: TrialFarm, store: Path, version: str = "1.0") -> dict[Stage, Res
 
 
 def digests(built: dict[Stage, Result]) -> dict[str, str]:
-    """The sha256 of all files of packages."""
+    """Return the sha256 of all files of packages."""
     return {file.path: file.digest for file in built[Stage.PACKAGE].tree.files}
 
 
 def served(built: dict[Stage, Result]) -> tuple[str, str]:
-    """Units of a core that the cache had, and that it had not."""
+    """Return the cache hits and misses of a core."""
     facts = built[Stage.CORE].facts
     return facts["cache_hits"], facts["cache_misses"]
 
 
 def servers_of(cache: Path) -> list[psutil.Process]:
-    """The processes that look after a cache."""
+    """Return the processes of a cache server."""
     return [
         process
         for process in psutil.process_iter(["environ"])
@@ -109,7 +109,7 @@ def servers_of(cache: Path) -> list[psutil.Process]:
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[Path]:
-    """A directory for a cache; should a test fail, nobody looks after it any more."""
+    """A directory for a cache, whose server is stopped if a test fails."""
     place = tmp_path / "cache"
     yield place
     for process in servers_of(place):
@@ -122,12 +122,12 @@ def cache(tmp_path: Path) -> Iterator[Path]:
 def test_what_a_machine_compiled_once_it_does_not_compile_again(
     tmp_path: Path, cache: Path
 ) -> None:
-    """With an empty store; also if its agent was killed meanwhile, and in two jobs at once."""
+    """With an empty store; also if the worker process was killed, and in two concurrent jobs."""
     gate = tmp_path / "open"
     file = make_project(tmp_path / "project", gate)
     given = ("w1", "--cache", f"{cache}?size=1GB")
     farm = TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), slots=2)
-    with ThreadPoolExecutor() as pool, farm:  # who builds gives up when there is no master
+    with ThreadPoolExecutor() as pool, farm:  # the build gives up without a master
         farm.start_master()
         farm.start_worker(*given)
         building = pool.submit(build, farm, tmp_path / "first")

@@ -1,8 +1,8 @@
-"""Whatever happens to three workers, their network, their master, its database and the store.
+"""Faults of three workers, their network, their master, its database and the store.
 
-Each time the plan is finished, no result is lost or there twice, and no work is done twice that
-need not be. At the end a table tells how long it took to notice, and to finish. What is tried in a
-hurry is in `test_losses`.
+Each time the plan is finished, no result is lost or duplicated, and no work is repeated without
+need. At the end a table shows how long it took to notice, and to finish. `test_outages` is the
+quick version.
 """
 
 import os
@@ -74,7 +74,7 @@ def server() -> Iterator[Postgres]:
 
 @pytest.fixture
 def ordeal(request: pytest.FixtureRequest, tmp_path: Path, server: Postgres) -> Iterator[Ordeal]:
-    """Parametrized with whether machines have names of their own, as others' have."""
+    """Parametrized with whether machines have host names of their own."""
     has_hosts = getattr(request, "param", False)
     if has_hosts and os.geteuid() != 0:
         pytest.skip("only root can give each worker a name of its own")
@@ -112,7 +112,7 @@ def test_a_machine_dies(ordeal: Ordeal) -> None:
 
 @pytest.mark.parametrize("ordeal", [True], indirect=True)
 def test_a_machine_stands_still_and_goes_on(ordeal: Ordeal) -> None:
-    """Others do its job meanwhile; what it still does is ended, and spoils nothing."""
+    """Others do its job meanwhile; its own run is ended, and does no harm."""
     busy = ordeal.submit()
     ordeal.harmed()
     ordeal.farm.signal_machine(busy, signal.SIGSTOP)
@@ -131,7 +131,7 @@ def test_a_machine_stands_still_and_goes_on(ordeal: Ordeal) -> None:
 
 @pytest.mark.parametrize("ordeal", [True], indirect=True)
 def test_the_network_of_a_worker_is_silent(ordeal: Ordeal) -> None:
-    """Its job goes on; another machine waits for the result, longer than for a dead one."""
+    """Its job continues; another machine waits for the result, longer than for a dead one."""
     busy = ordeal.submit()
     ordeal.harmed()
     ordeal.cables[busy].silence()
@@ -145,7 +145,7 @@ def test_the_network_of_a_worker_is_silent(ordeal: Ordeal) -> None:
 
 
 def test_the_network_forgets_a_connection(ordeal: Ordeal) -> None:
-    """Neither side hears of it; each makes sure of the other."""
+    """Neither side is notified; each detects it by itself."""
     busy = ordeal.submit()
     ordeal.harmed()
     ordeal.cables[busy].forget()
@@ -155,7 +155,7 @@ def test_the_network_forgets_a_connection(ordeal: Ordeal) -> None:
 
 
 def test_the_network_flaps_while_a_log_streams(ordeal: Ordeal) -> None:
-    """More often than a job is tried: no machine was taken down."""
+    """More often than a job is attempted: no machine was lost."""
     ordeal.submit()
     ordeal.harmed()
     for _ in range(5):
@@ -215,7 +215,7 @@ def test_a_job_that_takes_three_machines_down_is_quarantined(ordeal: Ordeal) -> 
 
 
 def test_the_disk_of_the_store_is_full_for_too_long(ordeal: Ordeal) -> None:
-    """Somebody makes room, and presses Rebuild."""
+    """A user frees disk space, and presses Rebuild."""
     store = ordeal.farm.file.parent / ".torchyard" / "store"
     with small_disk(store):
         ordeal.submit()
@@ -232,7 +232,7 @@ def test_the_disk_of_the_store_is_full_for_too_long(ordeal: Ordeal) -> None:
 
 
 def hang(proxy: FaultyProxy, place: str) -> threading.Event:
-    """Let whoever writes something into a place wait for ever; tells when somebody does."""
+    """Block all writers of a path, and report when one is blocked."""
     hangs = threading.Event()
 
     def plan(request: Request) -> Fault:
@@ -248,7 +248,7 @@ def hang(proxy: FaultyProxy, place: str) -> threading.Event:
 def test_the_machine_that_publishes_dies_while_it_does(
     tmp_path: Path, server: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once when the package is written, and once when it is published and its page is not."""
+    """Once when the package is written, and once between the package and its page."""
     with ExitStack() as stack:
         s3 = stack.enter_context(S3Server(tmp_path))
         proxy = stack.enter_context(FaultyProxy(s3.endpoint))

@@ -1,4 +1,4 @@
-"""What those are told who ask a master that is not there, or has not all."""
+"""Errors of the client for a master that is down, or incomplete."""
 
 import json
 import time
@@ -25,7 +25,7 @@ def master_at(port: int) -> MasterClient:
 
 @pytest.fixture
 def stranger(tmp_path: Path) -> Iterator[int]:
-    """The port of a web server that has a page of the right name."""
+    """The port of another web server that has a page of the same name."""
     (tmp_path / "api/v2").mkdir(parents=True)
     (tmp_path / "api/v2/workers").write_text("<!DOCTYPE html>", encoding="ascii")
     handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
@@ -57,7 +57,7 @@ def test_a_master_that_does_not_run_is_told_so() -> None:
 @pytest.mark.integration
 @pytest.mark.slow
 def test_a_plan_that_nobody_can_read_hides_no_other(tmp_path: Path) -> None:
-    """Nor does it keep the master from its work: no worker is needed to see that."""
+    """Nor does it block the master: that is visible without a worker."""
     file = make_project(tmp_path / "project", WORKS)
     with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",)) as farm:
         folder = farm.master / "plans"

@@ -1,4 +1,4 @@
-"""How long machines rest when a job has ended."""
+"""How long the cooldown after a job is."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Where a worker's passwords come from, and who never sees them."""
+"""Where a worker's credentials come from, and where they must never appear."""
 
 import json
 import os
@@ -48,7 +48,7 @@ done 2> /dev/null
 echo "files:"
 grep -raisE 'AWS_|secret' ../.. | head -c 100000 || true
 """
-"""Print the environment of all processes of the farm, and what is beside the job."""
+"""Print the environment of all processes of the farm, and the files beside the job."""
 
 
 def test_secrets_of_a_file_are_kept_and_all_else_is_in_the_environment(
@@ -86,9 +86,9 @@ def test_a_file_that_is_wrong_is_not_shown(tmp_path: Path, text: str, mode: int,
 
 @pytest.mark.integration
 def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> None:
-    """Though farm.toml says that it may: what its master believes does not count.
+    """Even if farm.toml allows it: the worker decides.
 
-    And who tries it again needs the role for that.
+    And a rebuild needs the role for that.
     """
     file = make_publishing_yard(tmp_path / "project", _ONE)
     with TrialFarm(
@@ -119,7 +119,7 @@ def everything_in(folder: Path) -> bytes:
 
 
 def dump(url: str, master: Path) -> str:
-    """All that a database has, as text."""
+    """Return the contents of a database, as text."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(master / "state.sqlite")) as database:
             return "\n".join(database.iterdump())
@@ -143,7 +143,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def test_only_the_worker_that_publishes_has_credentials(
     tmp_path: Path, place: Place, database: str
 ) -> None:
-    """They are looked for by a job, and then in all that the farm has written and tells."""
+    """A job searches for them, and the test in all files and pages of the farm."""
     snoops = f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[[steps.core]]"
     text = _ONE.replace("[[steps.core]]", snoops, 1)
     text = text.replace('url = "channel"', f'url = "{place.url}/channel"')

@@ -1,4 +1,4 @@
-"""What is published is tried day by day, and what breaks is found."""
+"""Published packages are tried daily, and broken ones are found."""
 
 import json
 import sys
@@ -25,7 +25,7 @@ def torchyard(*words: object) -> None:
 
 
 def test_what_breaks_in_a_channel_is_found_and_told_since_when(tmp_path: Path) -> None:
-    """Users of `tiny` need `shared`, which somebody takes back on the second day."""
+    """`tiny` depends on `shared`, which is yanked on the second day."""
     channel, packages = tmp_path / "channel", tmp_path / "packages"
     packages.mkdir()
     make_wheel(packages, version="1.0+cpu", requires="shared>=2", dist="tiny")

@@ -1,4 +1,4 @@
-"""When runs are due, whatever happened meanwhile."""
+"""When runs are due."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ def at(text: str) -> datetime:
 
 
 def due_between(start: datetime, end: datetime, times: ScheduleTimes) -> list[datetime]:
-    """All times after one moment and up to another, found the slow way."""
+    """Return all times after one moment and up to another, by brute force."""
     count = (end - start).days + 2
     days = (start.date() + timedelta(days=n) for n in range(count))
     found = (datetime.combine(day, times.clock) for day in days if day.weekday() in times.days)
@@ -66,7 +66,7 @@ def test_a_clock_that_goes_back_repeats_nothing() -> None:
 def test_each_run_is_done_once_and_missed_ones_as_one(
     start: datetime, times: ScheduleTimes, naps: list[int]
 ) -> None:
-    """Somebody looks at any moments: whatever fell due since the last look is done once."""
+    """At arbitrary polls: what became due since the last poll is run once."""
     last = now = start
     for nap in naps:
         before, now = now, now + timedelta(seconds=nap)

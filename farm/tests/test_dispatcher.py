@@ -1,4 +1,4 @@
-"""What is known of machines when Buildbot asks for the next job, and when nobody looks."""
+"""What the dispatcher knows of machines when Buildbot asks for the next job."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ Hear = Callable[[object, dict[str, object]], None]
 
 
 class StandIns:
-    """In place of Buildbot: one agent, connected, and one builder, whose queue is empty."""
+    """Stand-ins for Buildbot: one connected worker, and one builder with an empty queue."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = Clock()

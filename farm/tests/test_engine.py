@@ -1,4 +1,4 @@
-"""Builds through a farm, told as those on this machine are."""
+"""Builds on a farm, with the same events as local ones."""
 
 import json
 import signal
@@ -25,7 +25,7 @@ INTERRUPTED = 130
 
 @pytest.fixture
 def farm(tmp_path: Path) -> Iterator[TrialFarm]:
-    """A farm for a project whose core waits for a file, and then fails unless there is another."""
+    """A farm for a project whose core waits for one file, and fails unless another exists."""
     gate = f"while ! test -e {tmp_path}/open; do sleep 0.1; done; test -e {tmp_path}/mended"
     text = WORKS.replace("mkdir -p {out}/lib", f"{gate}; mkdir -p {{out}}/lib")
     file = make_project(tmp_path / "project", text)
@@ -41,7 +41,7 @@ def build(farm: TrialFarm, *more: object) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def following(*words: object, until: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a command, and go on when it says something."""
+    """Run a command until it prints a text."""
     argv = [sys.executable, "-m", "torchyard", *map(str, words)]
     with subprocess.Popen(argv, stdout=-1, stderr=-1, text=True) as process:
         try:

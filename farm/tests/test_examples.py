@@ -1,4 +1,4 @@
-"""The examples for those who run a farm, tried with the programs that they are for."""
+"""The examples for administrators, run with the programs that they are for."""
 
 import re
 import shutil
@@ -21,7 +21,7 @@ UNITS = sorted((EXAMPLES / "systemd").glob("*.service"))
 
 
 def make_certificate(folder: Path) -> Path:
-    """A certificate that nobody else knows, for two names, and its key beside it."""
+    """Create a self-signed certificate for two names, and its key."""
     path = folder / "farm.pem"
     argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={NAME}"]
     argv += ["-addext", f"subjectAltName=DNS:{NAME},IP:{LOOPBACK}"]
@@ -61,7 +61,7 @@ def test_nginx_serves_the_web_interface_over_tls(tmp_path: Path) -> None:
 
 
 def upgrade(known: ssl.SSLContext, port: int) -> bytes:
-    """Ask for a connection that stays, as the web interface does, and return the answer."""
+    """Open a websocket, as the web interface does, and return the answer."""
     lines = ["GET /ws HTTP/1.1", f"Host: {LOOPBACK}:{port}", "Upgrade: websocket"]
     lines += ["Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="]
     lines += ["Sec-WebSocket-Version: 13", f"Origin: https://{LOOPBACK}:{port}", "", ""]

@@ -1,4 +1,4 @@
-"""Which of several masters a machine works for, and that it never stops to look for one."""
+"""Which of several masters a machine works for, and that it never stops searching."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ from torchyard_farm.worker.keepalive import keep_alive
 
 
 class StandInAgent(Service):
-    """In place of Buildbot's agent: connected when a test says so."""
+    """Stand-in for Buildbot's worker: connected when a test says so."""
 
     def __init__(self, master: str) -> None:
         self.master = master
@@ -72,7 +72,7 @@ def test_a_machine_stays_as_long_as_one_agent_is_connected() -> None:
 
 
 def test_a_machine_that_slept_looks_for_its_master_first() -> None:
-    """As when it is suspended, or has so much to do that nothing moves."""
+    """As when it is suspended, or overloaded."""
     clock, machine = start()
     clock.advance(300)
     assert masters(machine) == {"one"}
@@ -98,7 +98,7 @@ def test_a_machine_that_is_stopped_stays_so() -> None:
 
 
 class HangingAgent(StandInAgent):
-    """One whose connection does not end, or not without an error."""
+    """A worker whose connection does not end, or ends with an error."""
 
     def stopService(self) -> defer.Deferred[None]:  # noqa: N802 - Twisted's
         self.running = False

@@ -1,4 +1,4 @@
-"""Plans through a master and three workers, whatever happens to them."""
+"""Plans on a master and three workers, under faults."""
 
 import random
 import sqlite3
@@ -40,7 +40,7 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
         farm = start(stack, tmp_path, SLOW, database)
         broken = farm.master / "plans" / "broken.json"
         broken.parent.mkdir(exist_ok=True)
-        broken.write_bytes(b"{}")  # it stands in nobody's way
+        broken.write_bytes(b"{}")  # it blocks nothing
         plan = farm.submit()
         farm.wait_done(plan)
         check_once(farm, plan, 17)
@@ -54,7 +54,7 @@ def test_a_plan_is_built_by_several_workers(tmp_path: Path, database: str) -> No
 def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(
     tmp_path: Path, database: str
 ) -> None:
-    """The first one's job is begun anew; the second one's goes on, and is found again."""
+    """The first one's job is restarted; the second one's continues, and is found again."""
     marks = tmp_path / "begun"
     wait = f"until test -e {tmp_path}/go; do sleep 0.5; done"
     line = f"echo begun >> {marks}; {wait}; mkdir -p {{out}}/lib"
@@ -89,7 +89,7 @@ def test_a_master_that_is_killed_at_any_moment_loses_nothing(tmp_path: Path, dat
 
 @pytest.mark.slow
 def test_a_master_that_is_stopped_at_any_moment_cancels_nothing(tmp_path: Path) -> None:
-    """Also when a job is just about to begin, which Buildbot cancels for good."""
+    """Also when a job is about to start, which Buildbot would cancel for good."""
     chance = random.Random(6)
     with ExitStack() as stack:
         farm = start(stack, tmp_path, WORKS, "sqlite:///state.sqlite")
@@ -104,7 +104,7 @@ def test_a_master_that_is_stopped_at_any_moment_cancels_nothing(tmp_path: Path) 
 
 @pytest.mark.slow
 def test_what_buildbot_leaves_open_when_it_is_killed_is_closed(tmp_path: Path) -> None:
-    """It ends a job's request and then its buildset: killed in between, it forgets the latter."""
+    """It completes a request and then its buildset: killed in between, it forgets the latter."""
     with ExitStack() as stack:
         farm = start(stack, tmp_path, WORKS, "sqlite:///state.sqlite")
         plan = farm.submit()

@@ -1,4 +1,4 @@
-"""What happens to workers, masters and people's minds while a plan is built."""
+"""Lost workers, restarted masters and cancelled plans."""
 
 import signal
 import time
@@ -19,7 +19,7 @@ _ONE = WORKS.replace('"cp311", "cp312"', '"cp312"')
 
 
 def long_core(folder: Path, seconds: int) -> str:
-    """A project whose core writes down when it begins, and takes its time."""
+    """A project whose core logs its start, and is slow."""
     line = f"echo begun >> {folder}/begun; sleep {seconds}; mkdir -p {{out}}/lib"
     return _ONE.replace("mkdir -p {out}/lib", line)
 
@@ -48,7 +48,7 @@ def start(
 
 
 def sleeper(folder: Path) -> list[psutil.Process]:
-    """The processes of jobs that are at work below a directory."""
+    """Return the processes of jobs below a directory."""
     return [
         process
         for process in psutil.process_iter(["name", "cwd"])
@@ -82,7 +82,7 @@ def test_the_work_of_a_killed_agent_is_not_lost(stack: ExitStack, tmp_path: Path
     plan = farm.submit()
     wait_until(lambda: begun(tmp_path) == 1, LONG, farm.log)
     busy = "w1" if sleeper(tmp_path / "farm" / "w1") else "w2"
-    farm.kill(busy)  # the job goes on: who gets it now waits for its result
+    farm.kill(busy)  # the job continues: the next machine waits for its result
     farm.wait_done(plan)
     assert begun(tmp_path) == 1
 

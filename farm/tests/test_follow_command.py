@@ -1,4 +1,4 @@
-"""Orders on their way to a machine: within the command that follows the job."""
+"""Job specifications are sent within the command that follows the job."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ from torchyard_farm.web.job_log import JobLog
 from torchyard_farm.worker.commands import install_job_command
 
 _MOST = 640 * 1024
-"""Bytes that Buildbot's protocol takes in one piece."""
+"""Maximum bytes of a string in Buildbot's protocol."""
 
 
 class Told:
-    """What a worker's command tells its master."""
+    """Collects the updates of a worker's command."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, object]] = []
@@ -27,7 +27,7 @@ class Told:
 
 
 def start(folder: Path, order: list[str]) -> tuple[WorkerShellCommand, Told]:
-    """Let a worker begin a command that can't be begun any more once its order is written."""
+    """Create a worker's command that fails to start once its specification is written."""
     command = object.__new__(commandRegistry["shell"])
     told = Told()
     command.args = {"workdir": str(folder), "order": order}
@@ -47,7 +47,7 @@ def test_an_order_arrives_whole_in_pieces_that_are_small_enough(tmp_path: Path, 
     blocks = sent.args["order"]
     assert max(len(block.encode()) for block in blocks) < _MOST
     command, _ = start(tmp_path / "new", blocks)
-    with pytest.raises(AttributeError, match="command_id"):  # it would be run now
+    with pytest.raises(AttributeError, match="command_id"):  # the real command would start now
         command.start()
     assert (tmp_path / "new" / ORDER).read_text(encoding="utf-8") == order
 
@@ -57,4 +57,4 @@ def test_an_order_that_cannot_be_written_is_nobodys_fault(tmp_path: Path) -> Non
     command, told = start(tmp_path / "file", ["{}"])
     ended = command.start()
     assert isinstance(ended, defer.Deferred)
-    assert ("rc", -1) in told.updates  # tried again, elsewhere
+    assert ("rc", -1) in told.updates  # retried, on another machine

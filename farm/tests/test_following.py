@@ -1,4 +1,4 @@
-"""What is told of a plan by somebody who looks from time to time."""
+"""The changes of a plan, from polls."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ CHAIN = {0: [], 1: [0], 2: [0]}
 
 
 class Watched:
-    """A plan, and what is told of it as numbers."""
+    """A plan, and its changes as numbers."""
 
     def __init__(self, after: Mapping[int, Sequence[int]]) -> None:
         self.course = PlanFollower(made_plan(after))
@@ -52,7 +52,7 @@ def test_beginnings_and_ends_are_told_once() -> None:
     assert seen.look(running) == [JobStarted(0, "w1", 1, "")]
     assert seen.look(running) == []
     end = seen.ended(0)
-    assert seen.look(running, end) == [0]  # it ended between the two questions
+    assert seen.look(running, end) == [0]  # it ended between the two requests
     assert seen.look({}, end) == []
     assert seen.course.left == [1, 2]
     assert not seen.is_over()
@@ -71,7 +71,7 @@ def test_a_job_whose_worker_is_not_known_yet_is_told_later() -> None:
 def test_a_job_that_goes_elsewhere_is_tried_again() -> None:
     seen = Watched(CHAIN)
     seen.look({0: RunningBuild(7, "w1")})
-    assert seen.look({}) == []  # its end may not have been written down yet
+    assert seen.look({}) == []  # its end may not have been recorded yet
     assert seen.look({0: RunningBuild(9, "w2", 2)}) == [JobStarted(0, "w2", 2, "w1")]
     assert seen.look({0: RunningBuild(10, "w2", 3)}) == [JobStarted(0, "w2", 3, "w2")]
     assert seen.look({0: RunningBuild(11, "w1", 3)}) == [JobStarted(0, "w1", 3, "w2")]
@@ -84,15 +84,13 @@ def test_a_job_that_goes_on_after_a_restart_of_the_master_is_no_news() -> None:
     assert seen.look({0: RunningBuild(9, "")}) == []
     assert seen.look({0: RunningBuild(9, "w1")}) == []
     assert seen.look({}, seen.ended(0, results=2)) == [0]
-    assert seen.look({0: RunningBuild(10, "w1")}) == [
-        JobStarted(0, "w1", 1, "")
-    ]  # somebody tries it again
+    assert seen.look({0: RunningBuild(10, "w1")}) == [JobStarted(0, "w1", 1, "")]  # it is rebuilt
 
 
 def test_nothing_goes_on_behind_a_failure_until_somebody_helps() -> None:
     seen = Watched({**CHAIN, 3: []})
     seen.look({}, seen.ended(0, results=2))
-    assert not seen.is_over()  # the last job needs nobody
+    assert not seen.is_over()  # the last job has no predecessor
     seen.look({}, seen.ended(3))
     assert seen.is_over()
     assert seen.course.left == [1, 2]
@@ -113,7 +111,7 @@ def test_only_late_ends_are_asked_for() -> None:
 
 @pytest.mark.parametrize("is_open", [True, False])
 def test_an_end_that_was_written_down_late_is_seen_before_anybody_gives_up(is_open: bool) -> None:
-    """While the database was away, for example; its plan is over then, or seems to stand."""
+    """As while the database was unavailable; the plan is over then, or seems to wait."""
     seen = Watched({0: [], 1: []})
     late = seen.ended(0, at=100)
     seen.look({}, seen.ended(1, at=1000))

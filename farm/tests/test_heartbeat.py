@@ -1,4 +1,4 @@
-"""A master asks all agents again and again: who is silent, what they run, and who wants that."""
+"""Polls of workers: which are silent, what they run, and which jobs are wanted."""
 
 import json
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ INTERVAL, PATIENCE = 20, 30
 
 
 class StandInAgent:
-    """In place of Buildbot's worker, its connection, and who answers at the other end."""
+    """Stand-in for Buildbot's worker, its connection, and the other end."""
 
     def __init__(self, name: str, machine: str | None) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class StandInAgent:
 
 
 class StandInMaster:
-    """In place of Buildbot's master: its tables, workers and clock."""
+    """Stand-in for Buildbot's master: its tables, workers and clock."""
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
@@ -92,7 +92,7 @@ class StandInMaster:
         return self.agents[name]
 
     def send(self, fingerprint: str) -> int:
-        """A job that is wanted."""
+        """Add a job that is wanted."""
         request = self.tables.send("plan/1")
         self.tables.give(request, fingerprint=fingerprint)
         return request
@@ -108,7 +108,7 @@ class StandInMaster:
         return str(json.loads(self.tables.connection.execute(asked).scalar_one()))
 
     def beat(self, tries: AttemptHistory) -> None:
-        """Begin to ask, and ask for the first time."""
+        """Start the heartbeat, and poll once."""
         heartbeat = Heartbeat(interval=1, patience=1, statuses=self.statuses, attempts=tries)
         heartbeat.parent = SimpleNamespace(master=self)
         heartbeat.reconfigService(INTERVAL, PATIENCE, self.statuses, tries)
@@ -138,7 +138,7 @@ def test_who_is_silent_is_cut_off_when_the_patience_is_over(master: StandInMaste
 
 
 def test_nobody_is_cut_off_because_the_master_stood_still(master: StandInMaster) -> None:
-    """Answers that came meanwhile are read only when all is done that was due by the clock."""
+    """Answers that arrived meanwhile are read only after all due timers."""
     agent = master.connect("w1", "m1")
     agent.jobs = None
     master.beat(AttemptHistory(shared=False))
@@ -153,7 +153,7 @@ def test_nobody_is_cut_off_because_the_master_stood_still(master: StandInMaster)
 def test_agents_that_were_connected_when_their_master_was_killed_are_not_there(
     master: StandInMaster,
 ) -> None:
-    """Until they come back. Those of other masters are these ones' affair."""
+    """Until they reconnect. Those of other masters are not touched."""
     tables = master.tables
     tables.add("masters", id=2, name="other", name_hash="other", active=1, last_active=0)
     for number in (1, 2):
@@ -206,7 +206,7 @@ def test_a_machine_comes_back_with_a_job_unless_it_began_it_anew(
 
 
 def test_a_machine_that_is_gone_holds_nothing(master: StandInMaster) -> None:
-    """Else one that is started on demand seems to be full, and is never started again."""
+    """Otherwise an on-demand machine seems full, and is never started again."""
     first, second = master.connect("w1-1", "m1"), master.connect("w1-2", "m1")
     first.jobs = second.jobs = {"aa11": RunningJob(name="core-aa", takes=Resources(2, 2))}
     master.beat(AttemptHistory(shared=False))

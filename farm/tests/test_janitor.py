@@ -1,4 +1,4 @@
-"""What is over since long is forgotten, and nothing else."""
+"""Old finished jobs are deleted, and nothing else."""
 
 import os
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ def tables(tmp_path: Path) -> Iterator[sa.Connection]:
 
 
 def add_job(tables: sa.Connection, name: str, ended: int | None) -> None:
-    """A job with all that belongs to one, down to a line of its log."""
+    """Add a job with all its rows, down to a line of its log."""
     row = {"submitted_at": 0, "complete": int(ended is not None), "complete_at": ended}
     names = {"external_idstring": name, "reason": "", "results": 0}
     number = tables.execute(sa.insert(Model.buildsets).values(**row, **names)).lastrowid

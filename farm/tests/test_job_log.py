@@ -1,4 +1,4 @@
-"""What a job tells, for people."""
+"""A job's events as log lines and summaries."""
 
 import msgspec
 import pytest

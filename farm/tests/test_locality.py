@@ -1,4 +1,4 @@
-"""Jobs go where their inputs are, and never to a machine that has no room for them."""
+"""Jobs run where their inputs are, and never on a machine without room for them."""
 
 import json
 from contextlib import ExitStack
@@ -30,13 +30,13 @@ def farm_of(
 
 
 def ended(folder: Path) -> list[str]:
-    """The lines that jobs wrote down."""
+    """Return the lines that jobs logged."""
     path = folder / "times"
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def machines_of(farm: TrialFarm) -> dict[str, str]:
-    """Where each job ran, by its name."""
+    """Return the machine of each job."""
     builds = farm._ask("builds?property=task&property=machine")["builds"]
     told = [build["properties"] for build in builds]  # type: ignore[index]
     return {one["task"][0]: one["machine"][0] for one in told}
@@ -45,9 +45,9 @@ def machines_of(farm: TrialFarm) -> dict[str, str]:
 def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """The first bindings wait; so all others are given away by a master that read who has what.
+    """The first bindings wait, so all others are placed by a master that read the locality.
 
-    A core waits for the other one, so that each machine makes one.
+    A core waits for the other one, so that each machine builds one.
     """
     note, both, wait = (
         f"echo begun >> {tmp_path}/times",
@@ -76,7 +76,7 @@ def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     bindings = {name: at for name, at in where.items() if name.startswith("bindings:")}
     at_home = [cores[blas] == at for name, at in bindings.items() for blas in _BLAS if blas in name]
     assert len(at_home) == 10
-    assert sum(at_home) >= 7, where  # the last ones may go to who would be idle
+    assert sum(at_home) >= 7, where  # the last ones may go to idle machines
 
 
 SHARED = """
@@ -121,7 +121,7 @@ def test_what_a_machine_has_is_shared_by_all_kinds_of_jobs_and_no_more_than_ther
 
 @pytest.mark.slow
 def test_a_job_holds_its_memory_while_nobody_follows_it(stack: ExitStack, tmp_path: Path) -> None:
-    """Two cores for which there is no room at once; the agent is killed when one is at work."""
+    """Two cores that do not fit at once; the worker process is killed while one runs."""
     wait = f"while ! test -e {tmp_path}/go; do sleep 0.2; done"
     step = f"echo in >> {tmp_path}/times; {wait}; echo out >> {tmp_path}/times; mkdir {{out}}/lib"
     text = WORKS.replace('["openblas"]', '["openblas", "mkl"]').replace("mkdir -p {out}/lib", step)
@@ -158,7 +158,7 @@ disk = "64 GB"
 def test_urgent_jobs_for_a_machine_that_is_away_keep_no_other_idle(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """There are twelve of them, of which eight are sent; and three that are not urgent."""
+    """There are twelve of them, of which eight are submitted; and three less urgent ones."""
     text = (
         WORKS.replace('"1.0"', '"1.0"\nrelease = "2.13"')
         .replace('["cpu"]', '["cpu", "cu126", "cu129", "cu130", "cu132"]')

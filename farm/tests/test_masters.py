@@ -31,7 +31,7 @@ class Master(TrialFarm):
 
 
 class SecondMaster(Master):
-    """Another master of a farm: its own directory and ports, the same machines and passwords."""
+    """A second master: its own directory and ports, the same machines and passwords."""
 
     def __init__(self, first: TrialFarm) -> None:
         super().__init__(first.folder / "second", first.file, "", first.names, first.slots)
@@ -88,7 +88,7 @@ def test_a_worker_that_came_long_ago_is_there(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_path: Path) -> None:
     first, second = start(stack, tmp_path, MANY)
-    plan = second.submit()  # the plans are the first one's business
+    plan = second.submit()  # the first one schedules plans
     first.wait_done(plan)
     second.wait_done(plan)
     assert len({build["workerid"] for build in first.builds()}) == 2
@@ -106,7 +106,7 @@ def test_another_master_takes_over_for_good(stack: ExitStack, tmp_path: Path) ->
     assert not second.is_done(plan)
     second.wait_done(plan)
     assert {one["results"] for one in second.buildsets()} == {0}
-    assert len(second.buildsets()) == 9  # each job was sent once
+    assert len(second.buildsets()) == 9  # each job was submitted once
 
 
 @pytest.mark.slow
@@ -127,7 +127,7 @@ def test_a_job_outlives_its_master_and_is_found_by_another(
 def test_a_machine_that_goes_to_another_master_is_back_with_its_job(
     stack: ExitStack, tmp_path: Path
 ) -> None:
-    """Only its way to the first one is cut: the job took nothing down."""
+    """Only the connection to the first master is cut: the job did no harm."""
     wait = f"until test -e {tmp_path}/go; do sleep 1; done"
     text = long_core(tmp_path, 0).replace("sleep 0", wait)
     first, second = start(stack, tmp_path, text)

@@ -1,4 +1,4 @@
-"""Jobs whose inputs are gone from the store when they begin."""
+"""Jobs whose inputs are missing from the store when they start."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ capabilities = ["fast"]
 
 @pytest.mark.integration
 def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) -> None:
-    """The core vanishes when it was made, and before the machine for its bindings is there."""
+    """The core is deleted before the machine for its bindings connects."""
     text = (
         WORKS.replace('"cp311", "cp312"', '"cp312"').replace(
             "mkdir -p {out}", f"echo begun >> {tmp_path}/begun; mkdir -p {{out}}"
@@ -72,7 +72,7 @@ def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) ->
 
 
 def test_who_follows_a_plan_is_told_of_a_result_that_is_gone_already(tmp_path: Path) -> None:
-    """Somebody else has found it damaged, for example, and it is made again."""
+    """It was found damaged, for example, and is rebuilt."""
     (tmp_path / "farm.toml").write_text('file = "torchyard.toml"\n', encoding="utf-8")
     plan, told = made_plan({0: []}), list[object]()
     store = Store.at(str(tmp_path / "store"))
@@ -121,7 +121,7 @@ def tables() -> Iterator[Tables]:
 
 
 def test_a_job_is_not_tried_before_its_input_is_made(tables: Tables, tmp_path: Path) -> None:
-    """Else it would be given up, as it is tried three times, and its input may take hours."""
+    """Otherwise it is given up after three attempts, while its input may take hours."""
     Plans(tmp_path).add(made_plan({0: [], 1: [0]}))
     tables.send("plan/0", SUCCESS)
     request = tables.send("plan/1")

@@ -1,4 +1,4 @@
-"""What `farm nightly` plans, and what it leaves alone: no master is needed for that."""
+"""What `farm nightly` plans; no master is needed for that."""
 
 import shutil
 import subprocess
@@ -26,7 +26,7 @@ subset = "nightly"
 
 
 class Master:
-    """The directory of a master that does not run."""
+    """The directory of a stopped master."""
 
     def __init__(self, folder: Path) -> None:
         self.repository, self.file = make_project(folder / "project")
@@ -42,14 +42,14 @@ class Master:
         return subprocess.run(argv, check=False, capture_output=True, text=True)
 
     def nightly(self, day: int, *before: object) -> str:
-        """What is printed of a plan, or said; something else may be before the command."""
+        """Run the command, after a prefix, and return its output or its message."""
         due = f"2026-11-{day}T02:00:00Z"
         done = self.run("farm", "nightly", self.folder, "main", "--due", due, before=before)
         assert done.returncode == 0, done.stderr
         return (done.stdout or done.stderr).strip()
 
     def build(self, plan: str) -> None:
-        """Do on this machine what the farm would, and put the plan away as it would."""
+        """Build a plan on this machine, and archive it."""
         source = self.plans.read(plan).source
         day = plan.partition(".dev")[2][:8]
         sets = (f"--set=source.commit={source}", f"--set=project.nightly={day}")
@@ -69,17 +69,17 @@ def test_one_commit_a_night_and_each_only_once(tmp_path: Path) -> None:
     assert farmed.source == first
     assert {task.facts.get("python", "cp312") for task in farmed.tasks} == {"cp312"}
 
-    # Asked once more for the same run, as after a crash, it does nothing, whatever came meanwhile.
+    # A repeated run, as after a crash, does nothing, even if there is a new commit.
     second = master.repository.commit("a minute later")
     assert master.nightly(15) == f"it is planned already: {plan}"
 
-    # Next night there is another commit; and none in the third, so there is nothing to do.
+    # The next night has a new commit; the third has none, so there is nothing to do.
     next_plan = master.nightly(16)
     assert master.plans.read(next_plan).source == second
     master.build(next_plan)
     assert master.nightly(17) == f"{second[:12]} was built already: {next_plan}"
 
-    # What was not built to its end is tried again, under the day's own version.
+    # An unfinished build is tried again, with the day's own version.
     third = master.repository.commit("of the 18th")
     failed = master.nightly(18)
     again = master.nightly(19)

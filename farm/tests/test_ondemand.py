@@ -1,4 +1,4 @@
-"""Machines that are started when there is work for them, and end themselves."""
+"""Machines that are started on demand, and shut themselves down."""
 
 import os
 import shutil
@@ -50,7 +50,7 @@ class OnDemandFarm(TrialFarm):
         return len(path.read_text(encoding="utf-8").splitlines()) if path.exists() else 0
 
     def machine(self) -> psutil.Process | None:
-        """The machine, if it is on."""
+        """Return the machine's process, if it runs."""
         path = self.folder / "cloud.pid"
         if path.exists() and (text := path.read_text(encoding="utf-8").strip()):
             try:
@@ -82,12 +82,12 @@ def test_a_machine_comes_for_a_plan_and_goes_when_there_is_nothing_to_do(
     farm = start(stack, tmp_path, WORKS, idle=15)
     assert farm.starts() == 0
     farm.wait_done(farm.submit())
-    assert len({build["workerid"] for build in farm.builds()}) == 2  # one start for both agents
+    assert len({build["workerid"] for build in farm.builds()}) == 2  # one start for both workers
     wait_until(lambda: farm.machine() is None, LONG, farm.log)
     assert farm.starts() == 1
     text = farm.file.read_text(encoding="utf-8").replace("cat {core}", "echo; cat {core}")
     farm.file.write_text(text, encoding="utf-8")
-    farm.wait_done(farm.submit())  # it comes once more
+    farm.wait_done(farm.submit())  # it is started again
     assert farm.starts() == 2
     assert {one["results"] for one in farm.buildsets()} == {0}
 
@@ -98,7 +98,7 @@ def test_a_machine_comes_for_a_plan_and_goes_when_there_is_nothing_to_do(
 def test_a_machine_is_not_ended_while_its_job_runs(
     stack: ExitStack, tmp_path: Path, how: str
 ) -> None:
-    """Neither when the master stops nor by itself, however long nobody follows the job."""
+    """Neither when the master stops nor by itself, however long no build follows the job."""
     farm = start(stack, tmp_path, long_core(tmp_path, 40), idle=5)
     plan = farm.submit()
     wait_until(lambda: begun(tmp_path) == 1 and bool(sleeper(tmp_path)), LONG, farm.log)
@@ -137,7 +137,7 @@ case "$*" in
     *start*) test ! -s running ;;
 esac
 """
-"""In place of the commands of three clouds: tells what it was asked, and what was sent."""
+"""Stand-in for the commands of three clouds: prints its arguments and its input."""
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
-"""What a farm can lose, in short: `test_ordeals` has more of it, and waits longer.
+"""Outages of a farm, in short: `test_chaos` has more, and takes longer.
 
-One farm goes through all of this, with a project of its own each time.
+All tests share one farm, each with a project of its own.
 """
 
 import signal
@@ -80,7 +80,7 @@ def test_by_default_a_loss_is_noticed_within_a_minute() -> None:
 
 
 def test_a_machine_that_stands_still_is_noticed(ordeal: Ordeal) -> None:
-    """Its job goes elsewhere, and its result is taken when it goes on after all."""
+    """Another machine gets its job, but its result is used when it resumes."""
     busy = ordeal.submit()
     ordeal.harmed()
     ordeal.farm.signal_machine(busy, signal.SIGSTOP)
@@ -93,7 +93,7 @@ def test_a_machine_that_stands_still_is_noticed(ordeal: Ordeal) -> None:
 
 
 def test_a_network_that_is_silent_is_noticed(ordeal: Ordeal) -> None:
-    """The job goes on where it is; another machine waits for its result."""
+    """The job continues; another machine waits for its result."""
     busy = ordeal.submit()
     ordeal.harmed()
     ordeal.cables[busy].silence()
@@ -107,7 +107,7 @@ def test_a_network_that_is_silent_is_noticed(ordeal: Ordeal) -> None:
 
 
 def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
-    """The job is tried so often that we have minutes to make room."""
+    """The job is attempted so often that there are minutes to free the disk."""
     store = ordeal.farm.file.parent / ".torchyard" / "store"
     with small_disk(store):
         ordeal.submit()

@@ -23,7 +23,7 @@ _VOID = {"meta", "link", "wbr", "rect"}
 
 
 class Reader(HTMLParser):
-    """Reads a page strictly: what is opened is closed, and ids are there once."""
+    """Parses a page strictly: all elements are closed, and ids are unique."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which job begins next, and where: urgency, room, and what is there already."""
+"""Which job starts next, and where: urgency, resources and locality."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ from torchyard_farm.scheduling.worker_status import (
 
 GB = 10**9
 LONG = 10_000.0
-"""So many seconds are too long for anybody."""
+"""Seconds after which every job is overdue."""
 
 
 def pending_job(request: int, memory: int = 1, **fields: object) -> PendingJob:
@@ -157,7 +157,7 @@ def test_several_large_jobs_get_a_machine_each() -> None:
 
 @pytest.mark.parametrize("protected", [True, False])
 def test_small_jobs_do_not_starve_a_large_one(protected: bool) -> None:
-    """Two machines full of small jobs, and for ever more of these, as urgent as the large one."""
+    """Two machines full of small jobs, and an endless supply as urgent as the large one."""
     large, began = pending_job(0, 12), None
     running = [(1 + number % 4, "ab"[number % 2], pending_job(-1, 4)) for number in range(8)]
     for now in range(100):
@@ -230,7 +230,7 @@ def test_machines_are_remembered_by_what_they_had_last() -> None:
 
 
 def share_at_home(*, prefers: bool, machines: int = 4, cores: int = 12, pythons: int = 5) -> float:
-    """Build cores and their bindings; the share of bindings that run where their core was made."""
+    """Return the share of bindings that run where their core was built."""
     chance = Random(7)
     locality = InputLocality()
     made: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What masters of one database have to tell each other."""
+"""Plans are synchronized between masters of one database."""
 
 import random
 from collections.abc import Callable, Coroutine, Iterator
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:Deprecation
 
 
 class Database:
-    """Buildbot's tables in memory, and what the masters of a test ask of them, at once."""
+    """Buildbot's tables in memory, queried synchronously by the masters of a test."""
 
     def __init__(self, connection: sa.Connection) -> None:
         pool = SimpleNamespace(do=self._do, do_with_transaction=self._do, engine=connection.engine)
@@ -160,9 +160,9 @@ def test_a_plan_that_nobody_can_read_disturbs_no_other(database: Database, tmp_p
 def test_whatever_is_closed_is_told_at_least_once() -> None:
     chance = random.Random(5)
     watch, told = ClosedRows(), set[int]()
-    assert watch.update({}) == []  # what was before is known to who begins now
+    assert watch.update({}) == []  # earlier rows are not news for a new master
     rows: dict[int, bool] = {}
-    late: list[int] = []  # numbers that are given, and come to the table later than others
+    late: list[int] = []  # numbers that are assigned, and committed later than others
     for number in range(1, 3000):
         late.append(number)
         while len(late) > 3:

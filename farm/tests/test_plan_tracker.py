@@ -1,4 +1,4 @@
-"""Which job is next, whatever has happened."""
+"""Which job is next."""
 
 import random
 
@@ -18,7 +18,7 @@ def sent(tracker: PlanTracker) -> list[tuple[FarmPlan, int]]:
 
 
 def taken(tracker: PlanTracker) -> list[int]:
-    """All jobs that can be sent now."""
+    """Return all jobs that can be submitted now."""
     return [job for _, job in sent(tracker)]
 
 
@@ -63,7 +63,7 @@ def test_nothing_behind_a_failure_is_sent_until_it_was_tried_again() -> None:
     assert taken(tracker) == []
     assert tracker.counts("plan") == (3, 0, 1, 0)
     assert tracker.failed("plan") == [0]
-    tracker.end("plan", 0, good=True)  # of a rebuild, which somebody asked for
+    tracker.end("plan", 0, good=True)  # of a rebuild
     assert taken(tracker) == [1]
     assert tracker.failed("plan") == []
 
@@ -156,7 +156,7 @@ def test_plans_that_are_over_leave_nothing_behind() -> None:
         while found := tracker.next():
             tracker.end(name, found[1], good=True)
             if number % 2 and tracker.counts(name).good == 5:
-                break  # somebody cancels it
+                break  # it is cancelled
         tracker.drop(name)
     assert tracker.next() is None
     assert not tracker._plans

@@ -1,4 +1,4 @@
-"""What became of each job, and how long the rest takes."""
+"""The state of each job, and the remaining time."""
 
 from farm.tests.factories import made_plan, real_plan
 from torchyard.model.recipe import Stage
@@ -28,9 +28,7 @@ def test_a_job_is_ready_when_all_that_it_needs_is_there() -> None:
 def test_a_job_runs_from_its_build_on() -> None:
     assert states(JobAttempt(0, None))[0] is TaskState.READY
     assert states(JobAttempt(0, None, began=1))[0] is TaskState.RUNNING
-    assert (
-        states(JobAttempt(0, None, began=1, ended=2))[0] is TaskState.READY
-    )  # it will be tried again
+    assert states(JobAttempt(0, None, began=1, ended=2))[0] is TaskState.READY  # it will be retried
 
 
 def test_behind_a_failure_everything_is_blocked() -> None:

@@ -1,4 +1,4 @@
-"""How many jobs are sent: enough that no machine is idle without need, and not many more."""
+"""How many jobs are submitted: enough to keep all machines busy, and not many more."""
 
 from collections.abc import Iterable
 from random import Random
@@ -17,7 +17,7 @@ AMOUNTS = st.builds(Resources, st.integers(1, 4), st.integers(1, 4))
 
 
 class Host(NamedTuple):
-    """A machine that may be away, and what runs there, by job."""
+    """A machine that may be disconnected, and its running jobs."""
 
     machine: FarmMachine
     running: dict[int, Resources]
@@ -30,7 +30,7 @@ class Host(NamedTuple):
 
 
 GROUPS = st.lists(st.tuples(AMOUNTS, st.integers(1, 30)), max_size=5)
-"""Jobs that want the same, and how many there are of these; the first ones are the most urgent."""
+"""Resources and number of equal jobs; the first ones are the most urgent."""
 
 HOSTS = st.builds(
     lambda has, slots, is_there: Host(
@@ -52,7 +52,7 @@ def take(tracker: PlanTracker) -> Iterable[int]:
 def test_no_machine_waits_while_a_job_that_it_could_do_is_not_sent(
     hosts: list[Host], groups: list[tuple[Resources, int]], chance: Random
 ) -> None:
-    """Whoever comes first, whatever it is that begins on a machine, and whichever job ends."""
+    """In any order of machines, starts and ends of jobs."""
     window = queue_window(host.machine for host in hosts)
     tracker = PlanTracker({KIND: window})
     wants = dict(enumerate(size for size, count in groups for _ in range(count)))

@@ -15,7 +15,7 @@ Hear = Callable[[object, dict[str, int]], None]
 
 
 class Router:
-    """In place of Buildbot's: it passes on what arrives."""
+    """Stand-in for Buildbot's message queue."""
 
     def __init__(self) -> None:
         self.ears: dict[tuple[str, str | None, str], Hear] = {}
@@ -32,7 +32,7 @@ class Router:
 
 
 class Table:
-    """In place of the database: it counts how often it is asked."""
+    """Stand-in for the database: counts its queries."""
 
     def __init__(self, *answers: list[int]) -> None:
         self.answers = list(answers)

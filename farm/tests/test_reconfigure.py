@@ -1,4 +1,4 @@
-"""What a master that runs keeps, and what it reads again, when its configuration has changed."""
+"""What a running master keeps, and what it reads again, when it is reconfigured."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:Deprecation
 
 
 def test_a_plan_that_is_read_meanwhile_is_read_again(tmp_path: Path) -> None:
-    """Else a job that ends between the two would be waited for, and for ever."""
+    """Otherwise the end of a job between the two is missed for ever."""
     questions: list[defer.Deferred[object]] = []
 
     def ask(*_: object) -> defer.Deferred[object]:
@@ -52,7 +52,7 @@ def heartbeat_of(config: dict[str, object]) -> Heartbeat:
 
 
 def test_builds_that_run_and_a_new_configuration_know_the_same_tries(tmp_path: Path) -> None:
-    """Else a try that ends later is unknown: no pause follows it, and it does not count."""
+    """Otherwise an attempt that ends later is unknown: it has no pause, and does not count."""
     text = farm_text("torchyard.toml", "sqlite:///state.sqlite", ["linux-x86_64"])
     (tmp_path / "farm.toml").write_text(text, encoding="utf-8")
     make_secrets(tmp_path, load_farm(tmp_path))

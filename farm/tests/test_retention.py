@@ -1,4 +1,4 @@
-"""A master forgets what is over, and goes on with what is not."""
+"""A master deletes old jobs, and continues open plans."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a master does by the clock, from a commit to what users install."""
+"""Scheduled runs, from a commit to an installed package."""
 
 import json
 from contextlib import ExitStack
@@ -36,7 +36,7 @@ url = "{url}"
 
 
 def runs(farm: TrialFarm, name: str) -> list[str]:
-    """When the runs of something were due that Buildbot knows of."""
+    """Return when the recorded runs of a schedule were due."""
     start = f"calendar:{name}@"
     found = (one["external_idstring"] for one in farm.buildsets())
     return [one.removeprefix(start) for one in found if one.startswith(start)]
@@ -50,7 +50,7 @@ def last_run(farm: TrialFarm, name: str) -> dict[str, str | None]:
 
 
 def make_up_for(farm: TrialFarm, name: str) -> str:
-    """Start the master after a week in which it did not run, and wait for the plan that follows."""
+    """Start the master as if after a week, and wait for the next plan."""
     farm.stop("master")
     backdate(f"sqlite:///{farm.master}/state.sqlite", name)
     farm.start_master()
@@ -89,7 +89,7 @@ def test_a_missed_nightly_is_done_once_and_what_it_published_is_tried(tmp_path: 
         (entry,) = Channel.at(str(channel)).state(head, "simple/demo").entries
         assert (entry.version, entry.commit) == (version, newest)
 
-        trial = make_up_for(farm, "published")  # and the master, started again, repeats nothing
+        trial = make_up_for(farm, "published")  # and the restarted master repeats nothing
         assert trial.endswith("@published")
         assert runs(farm, "main") == runs(farm, "published") == [f"{at:%Y-%m-%dT%H:%M}:00Z"]
         status = json.loads(farm.run("status", "--json"))

@@ -22,14 +22,14 @@ from torchyard_farm.client.status import (
     WorkerState,
     status_report,
 )
-from torchyard_farm.scheduling.attempts import Attempt, AttemptVerdict, explain_verdict
+from torchyard_farm.scheduling.attempts import AttemptRecord, AttemptVerdict, explain_verdict
 from torchyard_farm.settings.layout import farm_text
 
 PLAN = "torch-2.14.0.dev20261115-20261115T142000Z-3f09c1"
 CELL = "linux-x86_64/cu130-openblas/cp313/conda-libtorch"
 SMOKE = f"smoke:torch-2.14.0/{CELL}"
 LOST = AttemptVerdict.QUARANTINED
-TRIES = [Attempt(name, AttemptVerdict.LOST) for name in ("w1", "w2", "w3")]
+TRIES = [AttemptRecord(name, AttemptVerdict.LOST) for name in ("w1", "w2", "w3")]
 STATUS = Status(
     version=1,
     workers=(

@@ -126,7 +126,7 @@ def test_what_is_given_is_written_as_toml_wants_it() -> None:
 def test_a_farm_that_is_there_needs_no_project_to_be_brought_up_to_date(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on the machine of a second master, which may have none."""
+    """As on the machine of a second master, which may have no project."""
     (tmp_path / "farm.toml").write_text(GOOD.replace("listen", "# listen"), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(init, [str(tmp_path)], catch_exceptions=False)
@@ -166,7 +166,7 @@ def test_passwords_are_for_one_user_and_stay(tmp_path: Path) -> None:
 
 @contextmanager
 def sleeper(folder: Path) -> Iterator[int]:
-    """The number of a process that works in a directory."""
+    """Return a process with this working directory."""
     with subprocess.Popen(["sleep", "600"], cwd=folder) as process:
         try:
             yield process.pid

@@ -1,4 +1,4 @@
-"""What a master knows of its jobs: those that it claimed and does not do, and their tries."""
+"""Claims without a build, and the history of attempts."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,11 +12,11 @@ from farm.tests.stand_ins import stands_in
 from farm.tests.tables import SUCCESS, Tables, tables_in_memory
 from torchyard_farm.master.buildbot_fixes.stale_claims import StaleClaims
 from torchyard_farm.master.db.attempts_db import AttemptHistory
-from torchyard_farm.scheduling.attempts import Attempt, AttemptVerdict
+from torchyard_farm.scheduling.attempts import AttemptRecord, AttemptVerdict
 
 
 class StandInMaster:
-    """In place of Buildbot's master: its tables, and what is begun and given back."""
+    """Stand-in for Buildbot's master: its tables, and released claims."""
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
@@ -64,7 +64,7 @@ def test_what_is_claimed_and_not_done_is_given_back_after_a_while() -> None:
 
 
 def test_what_is_claimed_when_a_master_stands_still_is_not_given_back_at_once() -> None:
-    """It is about to begin."""
+    """It is about to start."""
     with tables_in_memory() as tables:
         master, forgotten = StandInMaster(tables), StaleClaims()
         tables.claim(request := tables.send("plan/1"))
@@ -78,7 +78,7 @@ def test_what_is_claimed_when_a_master_stands_still_is_not_given_back_at_once() 
 
 
 def test_a_try_that_is_remembered_while_all_are_read_is_not_forgotten() -> None:
-    """When a master starts, several ask at once; the tables are read for each of them."""
+    """When a master starts there are several concurrent calls; each reads the tables."""
     answers: list[defer.Deferred[object]] = []
 
     def ask(*_: object) -> defer.Deferred[object]:
@@ -90,7 +90,7 @@ def test_a_try_that_is_remembered_while_all_are_read_is_not_forgotten() -> None:
     for request in (1, 2):
         tries.known(stands_in(BuildMaster, master), request)
     answers[0].callback({})
-    ended = [Attempt("w1", AttemptVerdict.AGAIN, 99.0)]
+    ended = [AttemptRecord("w1", AttemptVerdict.AGAIN, 99.0)]
     tries.remember(1, ended)
     answers[1].callback({})
     tries.known(stands_in(BuildMaster, master), 1).addCallback(found.extend)

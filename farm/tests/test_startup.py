@@ -1,4 +1,4 @@
-"""What a master needs to begin."""
+"""What a master needs to start."""
 
 import socket
 from contextlib import closing

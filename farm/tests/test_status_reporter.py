@@ -1,4 +1,4 @@
-"""What a machine answers its master, whichever of its agents is asked."""
+"""A machine's answers to its master, through any of its workers."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -25,7 +25,7 @@ class SupportsCallback(Protocol):
 
 
 class Threads:
-    """In place of other threads: what is begun there ends when a test says so."""
+    """Stand-in for threads: calls end when a test says so."""
 
     def __init__(self) -> None:
         self.begun: list[tuple[object, ...]] = []

@@ -1,4 +1,4 @@
-"""Jobs that are sent at the same time."""
+"""Jobs that are submitted concurrently."""
 
 import pytest
 from twisted.internet import defer
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:Deprecation
 def test_when_one_can_not_be_sent_the_others_are_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Else the tables would be read before all are in there, and some be sent twice."""
+    """Otherwise the tables are read before all are in there, and some are submitted twice."""
     scheduler = PlanScheduler(name="plans", builderNames=[KIND], windows={}, folder=".")
     waiting: list[defer.Deferred[None]] = [defer.Deferred() for _ in range(3)]
     monkeypatch.setattr(scheduler, "_submit", lambda _plan, job: waiting[job])

@@ -1,4 +1,4 @@
-"""What is read from Buildbot's own tables."""
+"""Queries of Buildbot's tables."""
 
 from collections.abc import Iterator
 
@@ -121,7 +121,7 @@ def test_there_is_one_question_however_many_jobs_there_are(tables: Tables) -> No
 
 
 def test_a_buildset_that_was_left_open_is_found(tables: Tables) -> None:
-    """A master was killed when it had ended the request of the second job."""
+    """A master was killed after it had completed the request of the second job."""
     tables.send("plan_1/0", SUCCESS)
     torn = tables.send("plan_1/1", FAILURE)
     tables.send("plan_1/2")

@@ -1,4 +1,4 @@
-"""The sample project through a farm to a channel: the same packages as on this machine."""
+"""The sample project from a farm to a channel: the same packages as built locally."""
 
 import json
 import os
@@ -63,14 +63,14 @@ class _Build(msgspec.Struct):
 
 
 class Config(NamedTuple):
-    """A farm, the place that it publishes to, and the server where that is read."""
+    """A farm, the bucket that it publishes to, and the server of the channel."""
 
     farm: TrialFarm
     nginx: Nginx
     url: str
 
     def build(self, store: Path, *words: str, subset: str = "") -> None:
-        """Build what there is of the project through the farm, and publish it."""
+        """Build the project on the farm, and publish it."""
         channel = f'url="{self.url}",variants="compute-blas",external={json.dumps(EXTERNAL)}'
         chosen = f'{channel},subset="{subset}"' if subset else channel
         conda = self.farm.file.parent / ".torchyard/channel"
@@ -107,14 +107,14 @@ def yard_for(project: Project, folder: Path) -> Iterator[Config]:
 
 
 class Packed(NamedTuple):
-    """What a job made: the sha256 of each file."""
+    """Return the sha256 of each file of a result."""
 
     job: str
     files: dict[str, str]
 
 
 def packages_in(store: Path) -> dict[str, Packed]:
-    """All packages, by fingerprint: a store may have several of one job."""
+    """Return all packages, by fingerprint: a store may have several of one job."""
     return {
         result.fingerprint: Packed(result.id, {f.path: f.digest for f in result.tree.files})
         for result in Store.at(str(store)).results()
@@ -123,7 +123,7 @@ def packages_in(store: Path) -> dict[str, Packed]:
 
 
 def check_installed(url: str, folder: Path) -> None:
-    """Install the wheel as its users do, and use it."""
+    """Install the wheel as users do, and use it."""
     assert Pip().install(f"{url}/{VIEW}/", "tinytorch", folder)["tinytorch"] == "1.2.0+cpu"
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder)}
     used = subprocess.run([sys.executable, "-c", USE], env=env, check=True, stdout=-1, text=True)

@@ -1,4 +1,4 @@
-"""How workers know their master, and what they say when it is not the right one."""
+"""How workers authenticate their master, and their messages if that fails."""
 
 import contextlib
 import socket
@@ -131,7 +131,7 @@ def test_each_authority_of_a_file_is_trusted(tmp_path: Path) -> None:
 
 @contextlib.contextmanager
 def impostor(folder: Path | None) -> Iterator[int]:
-    """Something that listens where a master should: with a certificate, or without TLS."""
+    """A server in place of a master: with a certificate, or without TLS."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     if folder is not None:
         context.load_cert_chain(folder / FOLDER / "master.pem", folder / FOLDER / "master.key")
@@ -157,7 +157,7 @@ def impostor(folder: Path | None) -> Iterator[int]:
 
 
 def worker(folder: Path, port: int, *more: str) -> tuple[int, str]:
-    """A worker that is expected to end."""
+    """Run a worker that is expected to exit."""
     (folder / "password").write_text("secret", encoding="utf-8")
     argv = [sys.executable, "-m", "torchyard", "farm", "worker", str(folder / "work")]
     argv += ["--master", f"{LOOPBACK}:{port}", "--name", "w1"]

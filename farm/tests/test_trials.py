@@ -1,4 +1,4 @@
-"""What is tried every day, and since when something fails."""
+"""Daily trials, and since when a package fails."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,7 @@ from torchyard_farm.web.history import failure_streak
 
 @given(st.lists(st.booleans(), max_size=30))
 def test_the_first_failure_after_the_last_success(results: list[bool]) -> None:
-    """Told forwards, as it happened: a success ends what failed, the first failure begins it."""
+    """Computed forwards: a success ends a streak, the first failure starts it."""
     since, times = None, 0
     for day, good in enumerate(results):
         if good:

@@ -1,4 +1,4 @@
-"""The pages of cells, which are builders to Buildbot."""
+"""History pages, which are virtual builders."""
 
 import sqlalchemy as sa
 from buildbot.db.builders import BuilderModel
@@ -10,7 +10,7 @@ from torchyard_farm.master.buildbot_fixes.virtual_builders import read_builder
 
 
 def add_words(tables: Tables, pages: range) -> None:
-    """Make pages that have words, and one master that has the first."""
+    """Add virtual builders with tags, and a master of the first one."""
     for number, name in enumerate(("_virtual_", "nightly"), 1):
         tables.add("tags", id=number, name=name, name_hash=name)
     for page in pages:
@@ -36,7 +36,7 @@ def test_as_many_rows_are_read_however_many_pages_there_are() -> None:
         add_words(tables, range(20, 300))
         seen = _Counting(tables.connection)
         read_builder(stands_in(sa.Connection, seen), Model, 299)
-        assert seen.rows == 3  # itself and two words
+        assert seen.rows == 3  # itself and two tags
 
 
 class _Counting:

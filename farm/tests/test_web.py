@@ -1,4 +1,4 @@
-"""What the web interface lets whom do, and that it answers in full."""
+"""Roles in the web interface, and complete responses."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ reactor.run()
 
 
 def test_a_long_answer_is_whole() -> None:
-    """Buildbot writes answers in a thread: without care, parts of every tenth are missing here."""
+    """Buildbot writes responses in a thread: every tenth would be incomplete here."""
     argv = [sys.executable, "-c", SERVES]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as serves:
         try:
@@ -84,4 +84,4 @@ def test_only_the_administrator_can_try_a_failed_job_again(tmp_path: Path) -> No
         assert len(farm.buildsets()) == 1
         administrator.log_in(ADMIN, read_secret(farm.master, ADMIN))
         assert administrator.ask_for("rebuild", path) == 200
-        farm.wait_done(plan)  # the plan goes on behind it
+        farm.wait_done(plan)  # the plan continues after it

@@ -1,4 +1,4 @@
-"""People and programs who come to the web page of a farm that tests start."""
+"""Clients of the web page of a test farm."""
 
 import base64
 import http.client
@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
 
 class Visitor:
-    """Somebody with a browser: it keeps one cookie, and sends it with every request."""
+    """A browser: it keeps one cookie, and sends it with every request."""
 
     def __init__(self, farm: TrialFarm) -> None:
         self._line = http.client.HTTPConnection(LOOPBACK, farm.web, timeout=60)
@@ -60,14 +60,14 @@ class Visitor:
         params: Mapping[str, object] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> int:
-        """Ask the master to do something, and return its answer's status."""
+        """Request an action of the master, and return the status."""
         body = {"jsonrpc": "2.0", "method": verb, "id": 1, "params": params or {}}
         given = {"Content-Type": JSON, **(headers or {})}
         return self.send("POST", f"/api/v2/{path}", json.dumps(body), given).status
 
 
 def whisper(farm: TrialFarm, messages: list[dict[str, object]]) -> list[str]:
-    """Say something through the websocket, and return what was answered to each message."""
+    """Send messages through the websocket, and return the answers."""
     line = http.client.HTTPConnection(LOOPBACK, farm.web, timeout=60)
     key = base64.b64encode(os.urandom(16)).decode()
     headers = {"Upgrade": "websocket", "Connection": "Upgrade"}

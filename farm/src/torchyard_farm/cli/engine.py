@@ -116,30 +116,30 @@ class _Follower:
 
     def _poll(self, *, is_open: bool) -> bool:
         """Emit events for what is new, and return whether anything is."""
-        going = self._master.running(self._plan.id)
-        ended = self._master.ended(self._plan.id, self._follower.since(going, is_open=is_open))
-        self._changes.extend(self._follower.take(going, ended))
+        running = self._master.running(self._plan.id)
+        ended = self._master.ended(self._plan.id, self._follower.since(running, is_open=is_open))
+        self._changes.extend(self._follower.take(running, ended))
         is_new = bool(self._changes)
         while self._changes:  # removed one by one: the store may fail in between
             match self._changes[0]:
-                case JobStarted() as begun:
-                    self._begin(begun)
+                case JobStarted() as started:
+                    self._begin(started)
                 case JobEnded() as over:
                     self._end(over.job, over.submitted)
             self._changes.popleft()
         return is_new
 
-    def _begin(self, begun: JobStarted) -> None:
-        if begun.lost:
-            self._emit(self._ended(begun.job, "retry", f"{begun.lost} did not finish it"))
-        task = self._plan.task(begun.job)
-        self.ends.pop(begun.job, None)
+    def _begin(self, started: JobStarted) -> None:
+        if started.lost:
+            self._emit(self._ended(started.job, "retry", f"{started.lost} did not finish it"))
+        task = self._plan.task(started.job)
+        self.ends.pop(started.job, None)
         self._emit(
             Started(
                 job=task.id,
                 fingerprint=task.fingerprint,
-                attempt=begun.attempt,
-                worker=begun.machine,
+                attempt=started.attempt,
+                worker=started.machine,
             )
         )
 

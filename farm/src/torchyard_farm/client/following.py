@@ -40,16 +40,16 @@ class PlanFollower:
         self._seen: set[int] = set()
         self._latest = 0
 
-    def since(self, going: Mapping[int, RunningBuild], *, is_open: bool) -> int:
+    def since(self, running: Mapping[int, RunningBuild], *, is_open: bool) -> int:
         """Return the time since which jobs may have ended unseen, if these jobs run.
 
         When nothing runs, or the plan is over, all ends are read: one may have been recorded much
         later, as while the database was unavailable, and would be missed.
         """
-        return max(0, self._latest - _MARGIN) if going and is_open else 0
+        return max(0, self._latest - _MARGIN) if running and is_open else 0
 
     def take(
-        self, going: Mapping[int, RunningBuild], ended: Iterable[SubmittedJob]
+        self, running: Mapping[int, RunningBuild], ended: Iterable[SubmittedJob]
     ) -> Iterator[JobStarted | JobEnded]:
         """Return the changes, given what runs and what has ended; to be polled in this order."""
         new = [one for one in ended if one.bsid not in self._seen]
@@ -60,10 +60,10 @@ class PlanFollower:
                 self._good[one.job] = one.results in GOOD
                 yield JobEnded(one.job, one)
         just_ended = {one.job for one in new}
-        for job, build in going.items():
+        for job, build in running.items():
             if build.machine and job not in just_ended and not self._good.get(job):
                 yield from self._begin(job, build)
-        self._running = going.keys() - just_ended
+        self._running = running.keys() - just_ended
 
     def _begin(self, job: int, build: RunningBuild) -> Iterator[JobStarted]:
         """Return that a job has started, unless its new build only found it running as before."""

@@ -213,7 +213,7 @@ class MasterClient:
             raise ElsewhereError(msg, hint=hint, reason=error.reason) from error
         if not answer.found:
             msg = f"the master at {self._here} answers {answer.status} for {path}"
-            raise HostError(msg, hint="look into twistd.log in its directory")
+            raise HostError(msg, hint="see twistd.log in its directory")
         if not answer.data.startswith(b"{"):
             msg = f"the server at {self._here} is not the master of a farm"
             raise HostError(msg, hint="`web` in farm.toml says where the master listens")

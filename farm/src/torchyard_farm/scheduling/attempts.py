@@ -40,7 +40,7 @@ FINAL_VERDICTS = (AttemptVerdict.GIVEN_UP, AttemptVerdict.QUARANTINED)
 """Verdicts of the farm, not of the job: a person has to investigate, and then press Rebuild."""
 
 
-class Attempt(NamedTuple):
+class AttemptRecord(NamedTuple):
     """An attempt of a job: its machine, verdict and end; a killed master leaves no verdict."""
 
     machine: str
@@ -91,7 +91,7 @@ def judge_exit(
     return AttemptVerdict.LOST if lost else AttemptVerdict.AGAIN
 
 
-def attempt_number(attempts: Sequence[Attempt]) -> int:
+def attempt_number(attempts: Sequence[AttemptRecord]) -> int:
     """Return the number of the next attempt.
 
     A job continues without its connection and its master: an attempt that ended with one of them
@@ -100,7 +100,7 @@ def attempt_number(attempts: Sequence[Attempt]) -> int:
     return 1 + sum(one.verdict is AttemptVerdict.AGAIN for one in attempts)
 
 
-def final_verdict(attempts: Sequence[Attempt], limits: RetryLimits) -> AttemptVerdict | None:
+def final_verdict(attempts: Sequence[AttemptRecord], limits: RetryLimits) -> AttemptVerdict | None:
     """Return why a job is not attempted any more, or None; a cancellation comes first."""
     verdicts = [one.verdict for one in attempts]
     if AttemptVerdict.ENDED in verdicts:
@@ -113,7 +113,7 @@ def final_verdict(attempts: Sequence[Attempt], limits: RetryLimits) -> AttemptVe
     return None
 
 
-def explain_verdict(verdict: AttemptVerdict, attempts: Sequence[Attempt]) -> str:
+def explain_verdict(verdict: AttemptVerdict, attempts: Sequence[AttemptRecord]) -> str:
     """Return why a job is not attempted any more, and what to do."""
     count = len(attempts)
     lost = (one.machine for one in attempts if one.verdict is AttemptVerdict.LOST)

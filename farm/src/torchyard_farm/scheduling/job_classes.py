@@ -59,7 +59,7 @@ def machines_by_class(machines: Iterable[FarmMachine]) -> dict[str, list[FarmMac
 def queue_window(machines: Iterable[FarmMachine]) -> int:
     """Return how many jobs of a class may be pending or running: enough to keep all machines busy.
 
-    Buildbot looks at every pending job before it starts one, so a long queue makes it slow.
+    Buildbot checks every pending job before it starts one, so a long queue makes it slow.
     """
     return max(8, 2 * sum(machine.slots for machine in machines))
 

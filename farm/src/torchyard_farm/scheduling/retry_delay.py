@@ -4,14 +4,14 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from torchyard_farm.scheduling.attempts import (
-    Attempt,
+    AttemptRecord,
     AttemptVerdict,
     RetryLimits,
     final_verdict,
 )
 
 
-class Offer(NamedTuple):
+class JobOffer(NamedTuple):
     """When a job is offered, and `able`: the connected machines that can do it."""
 
     able: Collection[str]
@@ -20,7 +20,7 @@ class Offer(NamedTuple):
 
 
 def retry_delay(
-    machine: str, attempts: Sequence[Attempt], offer: Offer, limits: RetryLimits
+    machine: str, attempts: Sequence[AttemptRecord], offer: JobOffer, limits: RetryLimits
 ) -> float:
     """Return for how many more seconds a machine may not start a job; 0 if it may.
 

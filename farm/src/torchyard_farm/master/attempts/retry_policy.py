@@ -17,7 +17,7 @@ from torchyard_farm.master.peers.plan_sync import find_plan
 from torchyard_farm.master.plans.submit import unfinished_inputs
 from torchyard_farm.scheduling.attempts import AttemptVerdict, RetryLimits
 from torchyard_farm.scheduling.plans import Plans
-from torchyard_farm.scheduling.retry_delay import Offer, retry_delay
+from torchyard_farm.scheduling.retry_delay import JobOffer, retry_delay
 from torchyard_farm.twisted_tools import async_to_deferred
 
 
@@ -46,7 +46,7 @@ class RetryPolicy:
             self._started = now
         attempts = await self._attempts.known(builder.master, request.id)
         able = {_machine(other) for other in builder.workers}
-        offer = Offer(able, now, now - self._started)
+        offer = JobOffer(able, now, now - self._started)
         wait = retry_delay(machine, attempts, offer, self._limits)
         if not wait and attempts and attempts[-1].verdict is AttemptVerdict.AGAIN:
             is_lacking = await self._lacks_inputs(builder.master, request.properties)

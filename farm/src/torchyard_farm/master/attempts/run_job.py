@@ -20,7 +20,7 @@ from torchyard_farm.master.peers.plan_sync import find_plan
 from torchyard_farm.master.plans.submit import resubmit_inputs
 from torchyard_farm.scheduling.attempts import (
     FINAL_VERDICTS,
-    Attempt,
+    AttemptRecord,
     AttemptVerdict,
     RetryLimits,
     explain_verdict,
@@ -102,11 +102,11 @@ class RunJob(BuildStep):
             self._attempts.forget(request)
         return _RESULTS[verdict]
 
-    async def _attempt(self, attempts: list[Attempt]) -> AttemptVerdict:
+    async def _attempt(self, attempts: list[AttemptRecord]) -> AttemptVerdict:
         """Run the job, append the attempt to those before, and return the verdict."""
         verdict = await self._run_and_judge()
         now = self.master.reactor.seconds()
-        attempts.append(Attempt(self.getProperty("machine"), verdict, now))
+        attempts.append(AttemptRecord(self.getProperty("machine"), verdict, now))
         if verdict is AttemptVerdict.AGAIN:
             verdict = final_verdict(attempts, self._limits) or verdict
         if verdict is AttemptVerdict.AGAIN and self._job_log.reason == MISSING:

@@ -8,7 +8,7 @@ from buildbot.db.model import Model
 from buildbot.master import BuildMaster
 
 from torchyard_farm.master.builds import MACHINE
-from torchyard_farm.scheduling.attempts import Attempt, AttemptVerdict
+from torchyard_farm.scheduling.attempts import AttemptRecord, AttemptVerdict
 from torchyard_farm.twisted_tools import async_to_deferred
 
 VERDICT = "verdict"
@@ -28,10 +28,10 @@ class AttemptHistory:
 
     def __init__(self, *, shared: bool) -> None:
         self._shared = shared
-        self._known: dict[int, list[Attempt]] | None = None
+        self._known: dict[int, list[AttemptRecord]] | None = None
 
     @async_to_deferred
-    async def known(self, master: BuildMaster, request: int) -> list[Attempt]:
+    async def known(self, master: BuildMaster, request: int) -> list[AttemptRecord]:
         """Return the attempts of a request that this master has in memory."""
         if self._known is None:
             read = await master.db.pool.do(_read, master.db.model, None)
@@ -40,7 +40,7 @@ class AttemptHistory:
         return self._known.get(request, [])
 
     @async_to_deferred
-    async def read(self, master: BuildMaster, request: int) -> list[Attempt]:
+    async def read(self, master: BuildMaster, request: int) -> list[AttemptRecord]:
         """Return all completed attempts of a request."""
         if not self._shared and not await self.known(master, request):
             return []
@@ -55,7 +55,7 @@ class AttemptHistory:
             for one in attempts
         )
 
-    def remember(self, request: int, attempts: list[Attempt]) -> None:
+    def remember(self, request: int, attempts: list[AttemptRecord]) -> None:
         if self._known is not None:
             self._known[request] = attempts
 
@@ -70,7 +70,7 @@ class AttemptHistory:
 
 def _read(
     connection: sa.Connection, model: type[Model], request: int | None
-) -> dict[int, list[Attempt]]:
+) -> dict[int, list[AttemptRecord]]:
     """Read the attempts of a request, or of all unfinished requests."""
     builds, requests, properties = model.builds, model.buildrequests, model.build_properties
     query = (
@@ -101,6 +101,6 @@ def _read(
     }
 
 
-def _attempt(row: Mapping[str, str], ended: float) -> Attempt:
+def _attempt(row: Mapping[str, str], ended: float) -> AttemptRecord:
     verdict = AttemptVerdict(row[VERDICT]) if VERDICT in row else None
-    return Attempt(row.get(MACHINE, ""), verdict, ended)
+    return AttemptRecord(row.get(MACHINE, ""), verdict, ended)

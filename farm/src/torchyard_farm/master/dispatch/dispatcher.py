@@ -1,4 +1,4 @@
-"""Tells Buildbot which pending job to start next, and on which worker, as `placement` decides.
+"""Chooses for Buildbot the next job and its worker, as `placement` decides.
 
 Everything that is kept here can be read from Buildbot's tables again.
 """
@@ -152,7 +152,7 @@ class Dispatcher(PollingService):
         return found
 
     def wake_after_cooldowns(self, builder: Builder) -> None:
-        """Let Buildbot look at a builder's queue when all cooldowns are over."""
+        """Let Buildbot check a builder's queue when all cooldowns are over."""
         self._wakeups.schedule(builder, self._cooldowns.latest_end(self.now()))
 
     def _on_finished(self, _key: object, build: FinishedBuild) -> None:
@@ -170,7 +170,7 @@ class Dispatcher(PollingService):
         self.wake_all()
 
     def wake_all(self) -> None:
-        """Let Buildbot look at all queues, also at those that had no event."""
+        """Let Buildbot check all queues, also those that had no event."""
         self.queues.forget()
         self.master.botmaster.maybeStartBuildsForAllBuilders()
 

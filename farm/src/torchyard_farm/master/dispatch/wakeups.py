@@ -1,4 +1,4 @@
-"""Timers after which Buildbot looks at a queue; by itself it does so only on events."""
+"""Timers after which Buildbot checks a queue; by itself it does so only on events."""
 
 from functools import partial
 
@@ -13,7 +13,7 @@ class Wakeups:
         self._timers: dict[str, DelayedCall] = {}
 
     def schedule(self, builder: Builder, when: float) -> None:
-        """Let Buildbot look at a builder's queue at a time or earlier."""
+        """Let Buildbot check a builder's queue at a time or earlier."""
         timer, reactor = self._timers.get(builder.name), builder.master.reactor
         if timer is None or not timer.active():
             start = partial(builder.botmaster.maybeStartBuildsForBuilder, builder.name)

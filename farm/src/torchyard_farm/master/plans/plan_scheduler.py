@@ -27,7 +27,7 @@ from torchyard_farm.scheduling.plans import FarmPlan, Plans
 from torchyard_farm.twisted_tools import async_to_deferred, delay, in_background
 
 _INTERVAL = 1.0
-"""Seconds between two looks for plans that were submitted or cancelled."""
+"""Seconds between two checks for plans that were submitted or cancelled."""
 
 _CONCURRENT = 8
 """Jobs that are written to the tables at one time: the database may take long for each."""

@@ -28,7 +28,7 @@ from torchyard_farm.settings.schedules import (
 from torchyard_farm.twisted_tools import async_to_deferred
 
 _INTERVAL = 5.0
-"""Seconds between two looks at the clock."""
+"""Seconds between two checks of the clock."""
 
 _STATE_CLASS = "Calendar"
 """The class name under which Buildbot's table `objects` knows this scheduler."""
