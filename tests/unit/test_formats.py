@@ -146,7 +146,7 @@ class ToySection(LibtorchSection):
         name = ToyFormat().label(contents).name
         return Staged(name, entry, name)
 
-    def install_commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
         return {"play": f"play {address}/{entry.file}"}
 
 
@@ -154,7 +154,7 @@ class ToySection(LibtorchSection):
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do by hand what the lines of the walk would do."""
     row = Format(library_pins=False, channels=False, split=False)
-    kind = PackageKind(title="toy", format="toy", per_python=False, pinned=False, recipes=())
+    kind = PackageKind(title="toy", format="toy", per_python=False, pinned=False)
     ways = INSTALLERS[LibtorchFormat.NAME]
     monkeypatch.setitem(FORMATS, ToyFormat.NAME, ToyFormat())
     monkeypatch.setitem(SECTIONS, ToySection.NAME, ToySection())
