@@ -114,7 +114,7 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     assert "error: 1 job failed, 8 were not begun" in told
 
     state = " ".join(farm.run("status").split())
-    assert "0 of 9 jobs done, 1 failed: it stands until Rebuild or cancel" in state
+    assert "0 of 9 jobs done, 1 failed: it waits for Rebuild or cancel" in state
     assert "p-failed" in farm.text("plugins/plans/")
     for name in farm.names:
         farm.kill(name)

@@ -169,7 +169,7 @@ def test_a_master_that_slept_decides_nothing(stack: ExitStack, tmp_path: Path) -
     first.signal("master", signal.SIGSTOP)
     wait_until(lambda: second.has_said("this one takes over"), LONG, second.log)
     first.signal("master", signal.SIGCONT)
-    wait_until(lambda: first.has_said("took this one for dead"), LONG, first.log)
+    wait_until(lambda: first.has_said("consider this one dead"), LONG, first.log)
     second.wait_done(plan)
     assert len(second.buildsets()) == 17
     assert {one["results"] for one in second.buildsets()} == {0}

@@ -96,7 +96,7 @@ def test_a_day_has_one_commit(tmp_path: Path) -> None:
     master.repository.commit("another one")
     other = master.run(*later)
     assert other.returncode != 0
-    assert "made from another commit" in other.stderr
+    assert "built from another commit" in other.stderr
     assert master.plans.open() == [plan]
 
 

@@ -176,10 +176,10 @@ def test_a_worker_ends_if_its_master_can_not_be_trusted(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     ensure_certificate(tmp_path / "other", farm_of("tls = true", 'listen = "192.0.2.7:1"'), now)
     for folder, what, hint in (
-        ("theirs", "can't be trusted: certificate verify failed", "is --ca a copy of its tls/ca"),
-        ("old", "can't be trusted: certificate verify failed", "has its certificate expired?"),
+        ("theirs", "can't be trusted: certificate verify failed", "--ca is a copy of its tls/ca"),
+        ("old", "can't be trusted: certificate verify failed", "that its certificate is valid"),
         ("other", "is for other names than this one", "add this one to `names` in farm.toml"),
-        (None, "does not speak TLS", "--no-tls does without"),
+        (None, "does not speak TLS", "--no-tls connects without"),
     ):
         theirs = tmp_path / folder if folder else None
         authority = "ours" if folder in (None, "theirs") else folder
