@@ -11,7 +11,8 @@ from torchyard.reports.channel.document import (
 )
 from torchyard.reports.check.document import CheckDocument, RulesDocument
 from torchyard.reports.coverage.document import CoverageDocument
-from torchyard.reports.index_check.document import IndexCheckDocument, MirrorDocument
+from torchyard.reports.index_check.document import IndexCheckDocument
+from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.plan.document import (
     ConfigDocument,
     DiffDocument,

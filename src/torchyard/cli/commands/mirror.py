@@ -60,8 +60,8 @@ def command(
     from torchyard.publish.mirror.mirror import Mirror
     from torchyard.publish.mirror.select import MirrorRequest, check_python, check_variant
     from torchyard.reports.document import encode
-    from torchyard.reports.index_check.document import mirror_document
-    from torchyard.reports.index_check.text import mirror_report
+    from torchyard.reports.mirror.document import mirror_document
+    from torchyard.reports.mirror.text import mirror_report
 
     wanted = MirrorRequest(
         selects=selects,

@@ -1,1 +1,1 @@
-"""Reports of `torchyard index check` and `torchyard mirror`."""
+"""Reports of `torchyard index check`."""

@@ -1,19 +1,17 @@
-"""Findings of the index check, and mirrored files, for people."""
+"""Findings of the index check, for people."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from torchyard.model.quantity import show_count, show_size
-from torchyard.publish.mirror.mirror import Fate
+from torchyard.model.quantity import show_count
 from torchyard.reports.check.text import STYLES
 from torchyard.reports.index_check.document import (
     IndexCheckDocument,
     IndexRuleDocument,
-    MirrorDocument,
 )
-from torchyard.reports.tables import and_more, folded, indented, number, table, word
+from torchyard.reports.tables import and_more, indented, number, table, word
 from torchyard.terminal.console import printable
 
 _LISTED = 4
@@ -63,23 +61,3 @@ def _verdict(document: IndexCheckDocument) -> Text:
     if document.findings["error"]:
         return Text.assemble(("failed", "bold red"), f": {found} in {seen}")
     return Text.assemble(("passed", "bold green"), f": {found or 'nothing found'} in {seen}")
-
-
-_DONE: Mapping[Fate, str] = {"new": "fetched", "sent": "published", "there": "was there"}
-_TO_DO: Mapping[Fate, str] = {"new": "to fetch", "sent": "to publish", "there": "is there"}
-
-
-def mirror_report(document: MirrorDocument) -> RenderableType:
-    """Each file and what was done for it, or is to be done, then all in one line."""
-    words = _DONE if document.generation else _TO_DO
-    files = table((folded("file"), word("variant"), number("size"), word()))
-    for one in document.files:
-        size = "?" if one.bytes is None else show_size(one.bytes)
-        yanked = ", yanked" if one.yanked else ""
-        variant = one.variant or "all"
-        files.add_row(printable(one.file), variant, size, f"{words[one.fate]}{yanked}")
-    fetched = [one for one in document.files if one.fate == "new"]
-    size = show_size(sum(one.bytes or 0 for one in fetched))
-    done = f"generation {document.generation}" if document.generation else "nothing is done yet"
-    count = show_count(len(document.files), "file")
-    return Group(files, "", f"{done}: {count}, {len(fetched)} {words['new']} ({size})")
