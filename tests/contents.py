@@ -9,7 +9,7 @@ import msgspec
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding
-from torchyard.package.contents import Binary, Contents, Fault, File
+from torchyard.package.contents import Binary, Contents, Fault, PackageFile
 from torchyard.package.wheel.dist_info import record
 from torchyard.package.zip.writer import Written
 
@@ -48,10 +48,10 @@ INDEX = {
 }
 
 
-def member(name: str, content: bytes | Binary = b"", size: int = 0) -> File:
+def member(name: str, content: bytes | Binary = b"", size: int = 0) -> PackageFile:
     """A file with its digest; that of a library is made of its name."""
     data = content if isinstance(content, bytes) else name.encode()
-    return File(
+    return PackageFile(
         name=name,
         size=size or len(data),
         stored=size or len(data),

@@ -8,7 +8,7 @@ from torchyard.checks.expected import Expected
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import PACKAGE_RULES, Hit
 from torchyard.checks.subject import Subject
-from torchyard.package.contents import Binary, Contents, DeviceCode, File, VersionNeed
+from torchyard.package.contents import Binary, Contents, DeviceCode, PackageFile, VersionNeed
 
 WHEEL = "thing-1.0-cp312-cp312-manylinux_2_28_x86_64.whl"
 EXPECTED = Expected(
@@ -81,7 +81,7 @@ def package(
     made = contents(name, kind, members)
     for path, what in files.items():
         if isinstance(what, str):
-            made.files[path] = File(name=path, size=0, link=what)
+            made.files[path] = PackageFile(name=path, size=0, link=what)
     return made
 
 

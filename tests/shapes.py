@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from torchyard.package.contents import Binary, Contents, DeviceCode, File, VersionNeed
+from torchyard.package.contents import Binary, Contents, DeviceCode, PackageFile, VersionNeed
 
 METADATA = b"Metadata-Version: 2.4\nName: torch\nVersion: 2.13.0\n"
 WHEEL = "torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl"
@@ -25,7 +25,7 @@ def library(
     machine: str = "x86_64",
     runpath: str = "$ORIGIN",
     digest: str = "",
-) -> File:
+) -> PackageFile:
     """A library at a place in a package, named after its file."""
     base = name.rpartition("/")[2]
     binary = Binary(
@@ -41,15 +41,15 @@ def library(
         sections={".text": size // 2},
         device=device,
     )
-    return File(name=name, size=size, stored=size // 4, digest=digest, binary=binary)
+    return PackageFile(name=name, size=size, stored=size // 4, digest=digest, binary=binary)
 
 
-def text(name: str, size: int = 1000, digest: str = "") -> File:
-    return File(name=name, size=size, stored=size // 2, digest=digest or name)
+def text(name: str, size: int = 1000, digest: str = "") -> PackageFile:
+    return PackageFile(name=name, size=size, stored=size // 2, digest=digest or name)
 
 
 def package(
-    *files: File, name: str = WHEEL, kind: str = "wheel", metadata: bytes = METADATA
+    *files: PackageFile, name: str = WHEEL, kind: str = "wheel", metadata: bytes = METADATA
 ) -> Contents:
     """A package with these files, and METADATA if it is a wheel."""
     texts = {}

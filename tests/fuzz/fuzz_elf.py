@@ -17,7 +17,7 @@ from torchyard.package.elf.file import read_elf, section_names, symbols
 from torchyard.package.elf.image import MAGIC
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import Faults
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 
 _RAW = 255
 _HEADER = 64
@@ -55,7 +55,7 @@ def _cut(content: bytes, borders: list[int]) -> Iterator[bytes]:
 
 
 def _streamed(pieces: list[bytes]) -> tuple[Binary | None, tuple[Fault, ...]]:
-    found = Found(SMALL, Faults())
+    found = FoundMembers(SMALL, Faults())
     stream = ElfStream(sum(map(len, pieces)), SMALL)
     for piece in pieces:
         stream.feed(piece)

@@ -8,7 +8,7 @@ from tests.fuzz.laws import SMALL, check_all
 
 from torchyard.package.limits import Faults
 from torchyard.package.macho_pe.stream import ForeignStream, is_foreign
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 
 _RAW = 255
 
@@ -19,7 +19,7 @@ def try_one(data: bytes) -> None:
     content = choices.rest() if choices.number() == _RAW else choices.pick((_macho, _fat))(choices)
     if not is_foreign(content):
         return
-    found = Found(SMALL, Faults())
+    found = FoundMembers(SMALL, Faults())
     stream = ForeignStream(content, len(content), SMALL)
     for place in range(0, len(content), 1024):
         stream.feed(content[place : place + 1024])

@@ -21,7 +21,7 @@ from torchyard.package.contents import Contents, FaultKind
 from torchyard.package.read import read_package
 from torchyard.package.wheel.dist_info import parse_record, record
 from torchyard.package.wheel.write import Field, parse_metadata
-from torchyard.package.zip.directory import Entry, read_directory
+from torchyard.package.zip.directory import ZipEntry, read_directory
 from torchyard.package.zip.inflate import BadDataError, pieces, whole
 from torchyard.package.zip.writer import Written
 
@@ -141,7 +141,7 @@ def test_metadata_gives_back_its_fields(
     assert below == (description or "")
 
 
-def entry_of(folder: str, packed: bytes, content: bytes) -> tuple[Path, Entry]:
+def entry_of(folder: str, packed: bytes, content: bytes) -> tuple[Path, ZipEntry]:
     """An archive with one member, whose compressed bytes are given."""
     data = zipped({"a": packed}, ZIP_STORED)
     path = Path(folder) / WHEEL

@@ -14,7 +14,7 @@ from torchyard.package.contents import Fault
 from torchyard.package.device.scan import DeviceScan
 from torchyard.package.elf.stream import ElfStream
 from torchyard.package.limits import LIMITS, Faults, Limits
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 from torchyard.package.read import read_package
 from torchyard.package.tar_reader import Stream, TarError, tar_members
 from torchyard.package.zstd import compress
@@ -67,7 +67,7 @@ def chain_of_versions() -> bytes:
 
 
 def faults_of(data: bytes) -> tuple[Fault, ...]:
-    found = Found(LIMITS, Faults())
+    found = FoundMembers(LIMITS, Faults())
     stream = ElfStream(len(data), LIMITS)
     pieces = [data[place : place + (1 << 20)] for place in range(0, len(data), 1 << 20)]
     for piece in pieces:

@@ -361,7 +361,7 @@ def test_rollback_refuses_what_has_been_deleted(nightly: Channel) -> None:
     with pytest.raises(PublishError, match=f"`{gone.file.replace('+', '.')}` of simple/torch"):
         restored(TORCH, replace(state, hidden=state.hidden[1:]), (gone,), moment())
     with pytest.raises(PublishError):
-        restored(TORCH, replace(state, doomed=(key_of(TORCH, gone),)), (gone,), moment())
+        restored(TORCH, replace(state, pending_deletion=(key_of(TORCH, gone),)), (gone,), moment())
     rollback(nightly, to, order("rollback"))
     assert len(entries(nightly)) == 10
 
@@ -446,7 +446,7 @@ def test_prune_hides_first_and_deletes_after_the_grace_period(nightly: Channel) 
     assert nightly.objects.head(key) is None
     assert nightly.objects.head(f"{key}.metadata") is None
     state = nightly.state(nightly.head(), "simple/torch")
-    assert (state.hidden, state.doomed) == ((), ())
+    assert (state.hidden, state.pending_deletion) == ((), ())
     check_pages(nightly)
 
 
@@ -542,7 +542,7 @@ def _doom(channel: Channel, days: float) -> str:
 
     with pytest.raises(KilledError):
         prune(Channel(Mortal(channel.url)), Keep(), order("prune", days))
-    (doomed, *_) = channel.state(channel.head(), "simple/torch").doomed
+    (doomed, *_) = channel.state(channel.head(), "simple/torch").pending_deletion
     return doomed
 
 
@@ -555,7 +555,7 @@ def test_a_killed_prune_is_gone_on_with_later(nightly: Channel) -> None:
     done = prune(nightly, Keep(), ChangeReason("prune", later))
     assert doomed in done.deleted
     state = nightly.state(nightly.head(), "simple/torch")
-    assert (state.hidden, state.doomed, nightly.objects.head(doomed)) == ((), (), None)
+    assert (state.hidden, state.pending_deletion, nightly.objects.head(doomed)) == ((), (), None)
     check_pages(nightly)
 
 
@@ -596,7 +596,7 @@ def test_a_prune_killed_anywhere_breaks_nothing(tmp_path: Path, *, after: bool) 
                 when = ChangeReason("prune", f"{late:%Y-%m-%dT%H:%M:%SZ}")
                 prune(Channel(Watched(channel.url)), Keep(versions=2), when)
             state = channel.state(channel.head(), "simple/torch")
-            assert state.doomed == ()
+            assert state.pending_deletion == ()
             assert [entry.version for entry in state.entries] == [f"{n}+cpu" for n in NIGHTS[2:4]]
             assert channel.objects.head(key_of(TORCH, wheel(NIGHTS[0]))) is None
             check_pages(channel)

@@ -9,7 +9,7 @@ from torchyard.package.contents import (
     Binary,
     Contents,
     DeviceCode,
-    File,
+    PackageFile,
     VersionNeed,
     is_library,
 )
@@ -17,13 +17,13 @@ from torchyard.package.contents import (
 NEXT = WHEEL.replace("2.13.0", "2.14.0")
 
 
-def binary_of(file: File) -> Binary:
+def binary_of(file: PackageFile) -> Binary:
     assert file.binary is not None
     return file.binary
 
 
 def extension(
-    file: File | None = None, name: str = "ops.so", *, python: str = "", abi: str = ""
+    file: PackageFile | None = None, name: str = "ops.so", *, python: str = "", abi: str = ""
 ) -> Extension:
     made = file or library(name, "libc10.so", imports=["c10_error", "malloc"])
     expected = Expected(python=python, abi=abi)

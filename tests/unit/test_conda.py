@@ -12,7 +12,7 @@ from torchyard.errors import BuildError, DataError, HostError, PlanError
 from torchyard.host.files import read_data
 from torchyard.package.conda.layout import lay_out_linalg, lay_out_package
 from torchyard.package.conda.metadata import CondaBuild, CondaKind, CondaMetadata, describe
-from torchyard.package.conda.requirements import requirements_of
+from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import load_conda_table, parse_conda_table
 from torchyard.package.conda.write import About, write_conda
 
@@ -166,7 +166,7 @@ def test_a_nightly_fits_its_own_pin() -> None:
     ],
 )  # fmt: skip
 def test_requirements(requirement: str, expected: list[str]) -> None:
-    found = list(requirements_of([requirement], "mine", "3.12", "linux-64"))
+    found = list(conda_requirements([requirement], "mine", "3.12", "linux-64"))
     assert found == expected
     for text in found:
         MatchSpec(text, strict=True)
@@ -175,7 +175,7 @@ def test_requirements(requirement: str, expected: list[str]) -> None:
 def test_requirements_that_conda_can_not_have() -> None:
     for text in ("numpy @ https://example.org/numpy.whl", "numpy >> 1"):
         with pytest.raises(BuildError, match="numpy"):
-            list(requirements_of([text], "mine", "3.12", "linux-64"))
+            list(conda_requirements([text], "mine", "3.12", "linux-64"))
 
 
 def test_conda_understands_all_that_is_said() -> None:

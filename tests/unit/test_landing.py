@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.offered import AT, add, cells, offer, published
 
-from torchyard.index.availability import Offer, offers
+from torchyard.index.availability import PackageOffer, offers
 from torchyard.index.entry import Entry, State
 from torchyard.index.landing import LANDING, landing_page
 from torchyard.index.order import age
@@ -86,7 +86,7 @@ def test_only_the_newest_version_counts() -> None:
     ]
     yanked = msgspec.structs.replace(entry(f"a-2-cp39-cp39-{tag}", "2", "cu130"), yanked="")
     assert offers("simple/a", [*files, yanked]) == (
-        Offer(
+        PackageOffer(
             project="a",
             name="a",
             variant="cu130",
@@ -196,7 +196,9 @@ class Tags(HTMLParser):
 
 def test_hostile_names_are_only_text() -> None:
     evil = "\"'><img src=x onerror=hit()><script>hit()</script>"
-    bad = Offer(project=evil, name=evil, variant=evil, version=evil, uploaded=evil, build=evil)
+    bad = PackageOffer(
+        project=evil, name=evil, variant=evil, version=evil, uploaded=evil, build=evil
+    )
     parts = {f"{shelf}/{evil}": [bad] for shelf in ("simple", "conda", "libtorch")}
     page = Tags(landing_page(evil, parts, 1).data.decode())
     assert (page.tags.count("script"), page.tags.count("img")) == (1, 0)

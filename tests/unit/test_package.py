@@ -29,7 +29,7 @@ from torchyard.package.versions import local_version, package_folder
 from torchyard.package.wheel.manylinux import parse_manylinux, true_tag
 from torchyard.package.wheel.name import WheelTags, wheel_name, wheel_tags
 from torchyard.package.wheel.write import metadata, write_wheel
-from torchyard.package.zip.unpack import unpack
+from torchyard.package.zip.unpack import unpack_zip
 from torchyard.package.zip.writer import Member, ZipWriter, members_of, writing
 
 METADATA = """\
@@ -308,7 +308,7 @@ def test_unpacking_leaves_nothing_else(tmp_path: Path) -> None:
     (folder / "old/file").touch()
     with writing(archive) as writer:
         writer.add([Member("b/tool", b"1", executable=True), Member("a", b"2")])
-    unpack(archive, folder)
+    unpack_zip(archive, folder)
     found = {m.name: (m.executable, (folder / m.name).read_bytes()) for m in members_of(folder)}
     assert found == {"a": (False, b"2"), "b/tool": (True, b"1")}
     link = zipfile.ZipInfo("link")
@@ -316,10 +316,10 @@ def test_unpacking_leaves_nothing_else(tmp_path: Path) -> None:
     with zipfile.ZipFile(archive, "a") as zipped:
         zipped.writestr(link, "/etc")
     with pytest.raises(CheckError, match=r"some\.whl` has a link, `link`"):
-        unpack(archive, folder)
+        unpack_zip(archive, folder)
     archive.write_bytes(archive.read_bytes()[:-30])
     with pytest.raises(CheckError, match=r"some\.whl` can't be unpacked: the archive has no end"):
-        unpack(archive, folder)
+        unpack_zip(archive, folder)
 
 
 def test_files_get_second_names_and_are_never_replaced(tmp_path: Path) -> None:

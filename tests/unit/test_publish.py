@@ -217,7 +217,11 @@ def test_what_is_being_deleted_has_to_wait(tmp_path: Path, channel: Channel) -> 
     make_wheel(tmp_path / "dist")
     packages = staged(tmp_path / "dist")
     key = key_of(parse_part("simple/demo"), packages[0].entry)
-    edit(channel, "simple/demo", lambda state: msgspec.structs.replace(state, doomed=(key,)))
+    edit(
+        channel,
+        "simple/demo",
+        lambda state: msgspec.structs.replace(state, pending_deletion=(key,)),
+    )
     with pytest.raises(ElsewhereError, match="just being deleted"):
         send(channel, packages)
 
@@ -236,9 +240,9 @@ def test_what_is_deleted_while_it_is_published_is_sent_again(
     def prune(_sent: int) -> None:
         other = Channel.at(channel.url)
         replace = msgspec.structs.replace
-        edit(other, "simple/demo", lambda s: replace(s, hidden=(), doomed=tuple(keys)))
+        edit(other, "simple/demo", lambda s: replace(s, hidden=(), pending_deletion=tuple(keys)))
         other.objects.delete(keys)
-        edit(other, "simple/demo", lambda s: replace(s, doomed=()))
+        edit(other, "simple/demo", lambda s: replace(s, pending_deletion=()))
 
     publish(channel, channel.head(), packages, ChangeReason("test", LATER), prune)
     assert channel.objects.read(key) == packages[0].path.read_bytes()

@@ -16,7 +16,7 @@ from tests.made_elf import Made, make_elf
 from tests.made_zip import Made as Member
 from tests.made_zip import make_zip
 
-from torchyard.package.contents import Contents, FaultKind, File
+from torchyard.package.contents import Contents, FaultKind, PackageFile
 from torchyard.package.limits import Limits
 from torchyard.package.read import read_package
 from torchyard.package.tar_reader import Stream, TarError, tar_members
@@ -85,7 +85,9 @@ def test_a_good_package(tmp_path: Path, data: bytes, ending: str) -> None:
     binary = contents.files["lib/libx.so"].binary
     assert binary is not None
     assert binary.soname == "libx.so"
-    assert contents.files["lib/libx.so.1"] == File(name="lib/libx.so.1", size=0, link="libx.so")
+    assert contents.files["lib/libx.so.1"] == PackageFile(
+        name="lib/libx.so.1", size=0, link="libx.so"
+    )
     assert contents.files["bin/tool"].executable
     assert contents.files["bin/same"].digest == contents.files["bin/tool"].digest
     assert set(contents.texts) == {*INFO, "share/x/T.cmake"}

@@ -19,7 +19,7 @@ from torchyard.index.conda.read import (
     read_shard_index,
 )
 from torchyard.index.entry import State
-from torchyard.index.simple.read import Link, Listing, read_listing
+from torchyard.index.simple.read import FileLink, Listing, read_listing
 from torchyard.index.simple.write import ProjectIndex, root_pages
 from torchyard.package.zstd import compress
 
@@ -32,7 +32,7 @@ def html(body: str, head: str = "") -> Listing:
     return read_listing(text.encode(), URL, "text/html")
 
 
-def link(body: str, head: str = "") -> Link:
+def link(body: str, head: str = "") -> FileLink:
     listing = html(body, head)
     assert not listing.faults
     (found,) = listing.files
@@ -48,7 +48,7 @@ def test_a_link_with_everything() -> None:
         f'data-provenance="/p/{WHEEL}"',
     ]
     found = link(f"<a {' '.join(said)}>\n{WHEEL} </a>")
-    assert found == Link(
+    assert found == FileLink(
         file=WHEEL,
         url=f"https://example.org/files/{WHEEL}",
         written=f"../../files/{WHEEL}#sha256=AB12",

@@ -27,7 +27,7 @@ from torchyard.checks.rule import Severity
 from torchyard.checks.table import parse_rule_table
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
-from torchyard.package.contents import Binary, Contents, Fault, FaultKind, File
+from torchyard.package.contents import Binary, Contents, Fault, FaultKind, PackageFile
 from torchyard.package.wheel.dist_info import parse_record
 
 RECORD = f"{ABOUT}/RECORD"
@@ -177,7 +177,7 @@ def test_links_of_a_conda_package_have_no_digest_to_compare() -> None:
     row = {"_path": "lib/b", "path_type": "softlink", "sha256": "00", "size_in_bytes": 7}
     linked = msgspec.structs.replace(
         package,
-        files={**package.files, "lib/b": File(name="lib/b", size=0, link="a")},
+        files={**package.files, "lib/b": PackageFile(name="lib/b", size=0, link="a")},
         texts={
             **package.texts,
             "info/paths.json": msgspec.json.encode({"paths": [*listed, row]}),
@@ -399,7 +399,7 @@ def test_what_only_tells_how_a_package_was_built_is_a_note() -> None:
 
 
 def test_duplicate_file() -> None:
-    def package(*files: File) -> Contents:
+    def package(*files: PackageFile) -> Contents:
         return Contents(
             file_name=WHEEL_NAME, format="wheel", size=1, files={f.name: f for f in files}
         )

@@ -6,7 +6,7 @@ from tests.made import hits, library, package, subject_of
 from torchyard.checks.loader.companions import (
     distribution_of,
     is_vendors,
-    requirements_of,
+    requirements_by_name,
     siblings_of,
 )
 from torchyard.package.contents import Binary, Contents
@@ -150,7 +150,7 @@ def test_damaged_metadata_asks_for_nothing() -> None:
         msgspec.json.encode({**INDEX, "depends": ["", " "]}),
     ):
         contents = package({}, name="a-1-0.conda", kind="conda", texts={"info/index.json": index})
-        assert requirements_of(contents) == {}
+        assert requirements_by_name(contents) == {}
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from torchyard.checks.smoke.installation import (
     modules_in,
 )
 from torchyard.checks.smoke.known_failures import Known, judge, load_known, tell_unused
-from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
+from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import IMPORT, Level, Need, built_in, read_suite
 from torchyard.checks.smoke.surroundings import Environment, plain
@@ -119,11 +119,11 @@ def test_levels_include_those_before_them() -> None:
 
 # --------------------------------------------------------------------- known failures
 
-FAILED = Attempt(test="own/a.py", outcome=Outcome.FAILED, why="it broke")
+FAILED = SmokeAttempt(test="own/a.py", outcome=Outcome.FAILED, why="it broke")
 ROW = Known(test="own/*", reason="upstream#1", until=date(2027, 2, 1), package="torch-2.13.*")
 
 
-def judged(attempt: Attempt, row: Known = ROW, package: str = "torch-2.13.0") -> Attempt:
+def judged(attempt: SmokeAttempt, row: Known = ROW, package: str = "torch-2.13.0") -> SmokeAttempt:
     return judge(attempt, package, "clean", (row,), TODAY)
 
 
@@ -153,7 +153,7 @@ def told(*outcomes: Outcome) -> list[str]:
         Run(
             installer="uv",
             environment=environment,
-            attempts=(Attempt(test="own/a.py", outcome=outcome),),
+            attempts=(SmokeAttempt(test="own/a.py", outcome=outcome),),
         )
         for environment, outcome in zip(("clean", "hostile"), outcomes, strict=True)
     ]
@@ -174,10 +174,10 @@ def test_a_known_failure_that_passes_elsewhere_is_still_known() -> None:
 
 def test_other_packages_tests_and_environments_are_no_known_failures() -> None:
     assert judged(FAILED, package="torch-2.14.0") == FAILED
-    assert judged(Attempt(test="any/a.py", outcome=Outcome.FAILED)).outcome is Outcome.FAILED
+    assert judged(SmokeAttempt(test="any/a.py", outcome=Outcome.FAILED)).outcome is Outcome.FAILED
     hostile_only = Known(test="*", reason="x", until=date(2028, 1, 1), environment="hostile")
     assert judged(FAILED, hostile_only) == FAILED
-    idle = Attempt(test="own/a.py", outcome=Outcome.NOT_RUN, why="no GPU")
+    idle = SmokeAttempt(test="own/a.py", outcome=Outcome.NOT_RUN, why="no GPU")
     assert judged(idle) == idle
 
 
@@ -209,7 +209,7 @@ def verdict(*packages: dict[str, Outcome], kind: str = "wheel") -> str:
                 Run(
                     installer="uv",
                     environment="clean",
-                    attempts=tuple(Attempt(test=name, outcome=o) for name, o in tests.items()),
+                    attempts=tuple(SmokeAttempt(test=name, outcome=o) for name, o in tests.items()),
                 ),
             ),
         )

@@ -10,7 +10,7 @@ import msgspec
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.model.values import Reported
 from torchyard.package.conda.index import conda_index
-from torchyard.package.contents import Binary, Contents, File, VersionNeed, is_library
+from torchyard.package.contents import Binary, Contents, PackageFile, VersionNeed, is_library
 from torchyard.package.formats import format_of
 from torchyard.package.wheel.metadata import about_text, fields_of
 
@@ -173,9 +173,9 @@ def _unpacked(contents: Contents) -> int:
     return sum(file.size for file in contents.files.values())
 
 
-def _places(contents: Contents, roots: Sequence[str]) -> dict[str, File]:
+def _places(contents: Contents, roots: Sequence[str]) -> dict[str, PackageFile]:
     """The files by where they belong, whatever version and Python it is; and below these roots."""
-    places: dict[str, File] = {}
+    places: dict[str, PackageFile] = {}
     for file in contents.files.values():
         place = _SITE_PACKAGES.sub("", file.name) if roots else file.name
         place = _PYTHON_TAG.sub(r".\1-*", _METADATA_FOLDER.sub(r"*.\1/", place))

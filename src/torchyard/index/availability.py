@@ -13,7 +13,7 @@ from torchyard.model.identifier import parse
 from torchyard.model.values import Value
 
 
-class Offer(Value, kw_only=True):
+class PackageOffer(Value, kw_only=True):
     """The newest version of a package in one variant, and the platforms and Pythons it is for."""
 
     project: str
@@ -29,7 +29,7 @@ class Offer(Value, kw_only=True):
     """Of a conda package: the build strings of this variant, `cu130_mkl_*`."""
 
 
-def offers(part: str, entries: Iterable[Entry]) -> tuple[Offer, ...]:
+def offers(part: str, entries: Iterable[Entry]) -> tuple[PackageOffer, ...]:
     """The newest versions that nobody took back, by package and variant."""
     section, name = section_of(part), part.partition("/")[2]
     live = [entry for entry in entries if entry.yanked is None]
@@ -71,14 +71,14 @@ def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[li
         yield [entry for entry in files if entry.variant == variant]
 
 
-def _offer(part: str, name: str, entries: list[Entry]) -> Offer:
+def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
     """The offer of the files of one version."""
     newest = entries[0]
     pythons: dict[str, set[str]] = {}
     for entry in entries:
         for fit in fits_of(part, entry):
             pythons.setdefault(fit.platform, set()).add(fit.python)
-    return Offer(
+    return PackageOffer(
         project=_project(part, name, newest),
         name=name,
         variant=newest.variant,

@@ -69,8 +69,8 @@ class State(Value, kw_only=True):
     entries: tuple[Entry, ...] = ()
     """In the order of their file names, then of their variants."""
     hidden: tuple[Hidden, ...] = ()
-    doomed: tuple[str, ...] = ()
-    """Keys that are being deleted just now: nobody may publish them until that is done."""
+    pending_deletion: tuple[str, ...] = msgspec.field(name="doomed", default=())
+    """Keys that are being deleted: they can't be published until that is done."""
     serials: dict[str, int] = {}
     """For each view (variant, or `WHOLE`) the generation of the channel that changed it last."""
     shards: dict[str, str] = {}

@@ -13,7 +13,7 @@ from html import escape
 from string import Template
 
 from torchyard.host.files import read_data
-from torchyard.index.availability import Offer
+from torchyard.index.availability import PackageOffer
 from torchyard.index.page import Media, Page
 from torchyard.index.section import LandingRow
 from torchyard.index.sections import SECTIONS
@@ -24,7 +24,7 @@ _OPEN = 2
 """So many packages have their table open; the others show theirs on demand."""
 
 
-def landing_page(name: str, parts: Mapping[str, Sequence[Offer]], serial: int) -> Page:
+def landing_page(name: str, parts: Mapping[str, Sequence[PackageOffer]], serial: int) -> Page:
     """The page of a channel with the offers of its parts; `serial` tells equal pages apart."""
     rows = sorted({row for part, found in parts.items() for row in _rows(part, found)})
     by_project: dict[str, list[LandingRow]] = {}
@@ -47,7 +47,7 @@ def landing_page(name: str, parts: Mapping[str, Sequence[Offer]], serial: int) -
     return Page(LANDING, text.encode(), Media.HTML)
 
 
-def _rows(part: str, found: Sequence[Offer]) -> Iterator[LandingRow]:
+def _rows(part: str, found: Sequence[PackageOffer]) -> Iterator[LandingRow]:
     section = part.partition("/")[0]
     place = [*SECTIONS].index(section)
     for offer in found:

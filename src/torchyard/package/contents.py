@@ -82,7 +82,7 @@ class Binary(Value, kw_only=True):
     """The oldest macOS that a Mach-O file is for."""
 
 
-class File(Value, kw_only=True):
+class PackageFile(Value, kw_only=True):
     """A member of a package. Sizes are in bytes: as it is, and as it is stored.
 
     In a conda package, whose members are compressed together, there is no size as stored. A link
@@ -106,7 +106,7 @@ class Contents(Value, kw_only=True):
     format: str
     """Its name in `torchyard.package.formats`."""
     size: int
-    files: dict[str, File]
+    files: dict[str, PackageFile]
     texts: dict[str, bytes] = {}
     """The small files that speak of the package or of how to compile against it; see `is_kept`."""
     faults: tuple[Fault, ...] = ()

@@ -10,7 +10,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.package.contents import Contents
 from torchyard.package.limits import Limits
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 from torchyard.package.zip.inflate import Progress
 
 
@@ -57,7 +57,9 @@ class PackageFormat(Protocol):
     IN_ONE_FOLDER: bool
     """Whether nearly all files of a package are in one folder of it."""
 
-    def read(self, file: BinaryIO, name: str, limits: Limits, progress: Progress, /) -> Found:
+    def read(
+        self, file: BinaryIO, name: str, limits: Limits, progress: Progress, /
+    ) -> FoundMembers:
         """Read all members of a package."""
 
     def label(self, contents: Contents, /) -> Label:

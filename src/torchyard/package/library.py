@@ -6,16 +6,16 @@ from pathlib import Path
 from torchyard.errors import HostError
 from torchyard.package.contents import Binary
 from torchyard.package.limits import LIMITS, Faults
-from torchyard.package.members import Found, Member
+from torchyard.package.members import FoundMembers, MemberReader
 
 _PIECE = 1 << 20
 
 
 def read_library(path: Path) -> Binary:
     """Read a file as a member of a package would be."""
-    found = Found(LIMITS, Faults())
+    found = FoundMembers(LIMITS, Faults())
     try:
-        member = Member(found, path.name, path.stat().st_size)
+        member = MemberReader(found, path.name, path.stat().st_size)
         for piece in _pieces(path):
             member.feed(piece)
         binary = member.finish(lambda: _pieces(path))

@@ -9,7 +9,7 @@ import deflate
 import msgspec
 
 from torchyard.model.job_spec import ORDER
-from torchyard.package.contents import Binary, FaultKind, File
+from torchyard.package.contents import Binary, FaultKind, PackageFile
 from torchyard.package.device.scan import DeviceScan, is_likely_in, may_be_in
 from torchyard.package.elf.image import DAMAGED, MAGIC
 from torchyard.package.elf.stream import ElfStream, NotKept, Part
@@ -56,13 +56,13 @@ def is_plain(name: str, start: bytes | bytearray) -> bool:
     return not (start.startswith(MAGIC) or is_foreign(start) or is_kept(name))
 
 
-class Found:
+class FoundMembers:
     """Collects the members of a package, and what is wrong with it."""
 
     def __init__(self, limits: Limits, faults: Faults) -> None:
         self.limits = limits
         self.faults = faults
-        self.files: dict[str, File] = {}
+        self.files: dict[str, PackageFile] = {}
         self.texts: dict[str, bytes] = {}
         self._texts = self._tables = 0
 
@@ -127,12 +127,12 @@ def _widened(part: Part, number: int, size: int) -> Part:
     return max(0, part[0] - more), min(size, part[1] + more)
 
 
-class Member:
+class MemberReader:
     """A member that passes by in pieces: its digests, its text, and what kind of binary it is."""
 
     __slots__ = ("_found", "_hash", "_name", "_size", "_stream", "_text", "crc", "passed")
 
-    def __init__(self, found: Found, name: str, size: int) -> None:
+    def __init__(self, found: FoundMembers, name: str, size: int) -> None:
         self._found = found
         self._name = name
         self._size = size

@@ -11,10 +11,12 @@ from torchyard.errors import HostError, UsageError
 from torchyard.package.contents import Contents
 from torchyard.package.formats import format_named, suffixes
 from torchyard.package.limits import LIMITS, Limits
-from torchyard.package.zip.inflate import Progress, nobody
+from torchyard.package.zip.inflate import Progress, ignore_progress
 
 
-def read_package(path: Path, *, limits: Limits = LIMITS, progress: Progress = nobody) -> Contents:
+def read_package(
+    path: Path, *, limits: Limits = LIMITS, progress: Progress = ignore_progress
+) -> Contents:
     """Read all of a package. Raises only if there is no such file, or it can't be read."""
     if path.is_dir():
         msg = f"`{path}` is a directory, and no package"

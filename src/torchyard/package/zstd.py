@@ -36,18 +36,18 @@ __all__ = [
     "ZstdFile",
     "compress",
     "decompress",
-    "unpack",
+    "decompress_text",
 ]
 
 
-def unpack(data: bytes) -> bytearray:
+def decompress_text(data: bytes) -> bytearray:
     """Decompress a large text that was compressed at once, and so says how large it is.
 
     `decompress` collects pieces and then copies all of them, which takes twice the memory and time.
     """
     size = get_frame_info(data).decompressed_size or 0
     if size > LARGEST_TEXT:
-        msg = f"it says that it has {size} bytes, more than anybody could read"
+        msg = f"it says that it has {size} bytes, more than the limit of {LARGEST_TEXT}"
         raise ZstdError(msg)
     text, frame = bytearray(size), ZstdDecompressor()
     place, piece = 0, frame.decompress(data, _PIECE)

@@ -9,7 +9,7 @@ import msgspec
 from torchyard.errors import ElsewhereError, PublishError
 from torchyard.index.entry import SHARED, Entry, State, order_of
 from torchyard.index.sections import section_of
-from torchyard.package.zip.inflate import Progress, nobody
+from torchyard.package.zip.inflate import Progress, ignore_progress
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import AGAIN, ChangeReason, Edit
 from torchyard.publish.channel.head import Head
@@ -35,7 +35,7 @@ def publish(
     head: Head,
     packages: Sequence[Package],
     order: ChangeReason,
-    progress: Progress = nobody,
+    progress: Progress = ignore_progress,
 ) -> Published:
     """Publish packages that have passed all gates.
 
@@ -145,7 +145,7 @@ def add(part: PartName, state: State, entries: Sequence[Entry]) -> State:
     for entry in known.values():
         alike.setdefault(entry.file, []).append(entry)
     for entry in entries:
-        _refuse(part, entry, alike.get(entry.file, ()), state.doomed)
+        _refuse(part, entry, alike.get(entry.file, ()), state.pending_deletion)
     taken = {name_of(entry): _kept(entry, known.get(name_of(entry))) for entry in entries}
     others = (entry for entry in state.entries if name_of(entry) not in taken)
     return msgspec.structs.replace(

@@ -29,7 +29,7 @@ METADATA = ".metadata"
 _CHUNK = 1 << 20
 
 
-class Digests(NamedTuple):
+class FileDigests(NamedTuple):
     """Of the bytes of a file."""
 
     sha256: str
@@ -114,7 +114,7 @@ def find_packages(paths: Iterable[Path]) -> list[Path]:
     return list(found)
 
 
-def digests_of(path: Path) -> Digests:
+def digests_of(path: Path) -> FileDigests:
     """Read a file once."""
     sha256, md5 = hashlib.sha256(), hashlib.md5(usedforsecurity=False)
     size = 0
@@ -127,10 +127,10 @@ def digests_of(path: Path) -> Digests:
     except OSError as error:
         msg = f"`{path}` can't be read: {error.strerror}"
         raise HostError(msg, hint="check its name and your permissions") from error
-    return Digests(sha256.hexdigest(), md5.hexdigest(), size)
+    return FileDigests(sha256.hexdigest(), md5.hexdigest(), size)
 
 
-def _entry(contents: Contents, digests: Digests, grouping: Grouping, now: str) -> Entry:
+def _entry(contents: Contents, digests: FileDigests, grouping: Grouping, now: str) -> Entry:
     """What can be said of a package of any kind."""
     expected, order = expected_of(contents), order_in_package(contents)
     return Entry(

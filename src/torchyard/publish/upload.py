@@ -9,7 +9,7 @@ from typing import NamedTuple
 from torchyard.errors import PublishError
 from torchyard.index.page import Media
 from torchyard.model.quantity import show_size
-from torchyard.package.zip.inflate import Progress, nobody
+from torchyard.package.zip.inflate import Progress, ignore_progress
 from torchyard.publish.channel.layout import headers, key_of, parse_part
 from torchyard.publish.staged import METADATA, PROVENANCE, Package
 from torchyard.store.objects import CHUNK, LARGEST_COPY, Objects
@@ -50,7 +50,9 @@ class _Object(NamedTuple):
     media: Media
 
 
-def upload(objects: Objects, packages: Iterable[Package], progress: Progress = nobody) -> None:
+def upload(
+    objects: Objects, packages: Iterable[Package], progress: Progress = ignore_progress
+) -> None:
     """Send packages and their sidecars, several at once; what is there stays as it is."""
 
     def send(package: Package) -> None:

@@ -36,7 +36,7 @@ class Siblings:
         contents = subject.contents
         self.form = format_of(contents)
         self._split = is_split(contents)
-        self.requirements = requirements_of(contents, _environment(subject))
+        self.requirements = requirements_by_name(contents, _environment(subject))
         self.declared = frozenset((*self.requirements, *_toolkit_wheels(self.requirements)))
         self.given: dict[str, list[Contents]] = {}
         self._places: dict[str, set[str]] = {}
@@ -155,7 +155,7 @@ def distribution_of(contents: Contents) -> str:
     return format_of(contents).distribution(contents.file_name)
 
 
-def requirements_of(
+def requirements_by_name(
     contents: Contents, environment: Mapping[str, str] = _LINUX
 ) -> dict[str, Requirement]:
     """What a package asks for on Linux, by normalised names; extras are nobody's promise."""

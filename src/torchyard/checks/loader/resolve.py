@@ -53,7 +53,7 @@ NOT_FOUND = frozenset((How.UNDECLARED, How.ELSEWHERE, How.MISSING))
 _MISSING = How.MISSING, ""
 
 
-class Link(NamedTuple):
+class LibraryLink(NamedTuple):
     """That a file needs a library, and what comes of it.
 
     `where` is a path, or names of packages; `searched` the folders that the loader looks into. If
@@ -68,7 +68,7 @@ class Link(NamedTuple):
     process: str
 
 
-class Loaded(NamedTuple):
+class LoadedFile(NamedTuple):
     """A file in a process, and the folders of its RPATH, followed by those of who loaded it."""
 
     path: str
@@ -126,7 +126,7 @@ class Resolver:
         preloads = (n for n in self.by_name if any_match(n, layouts.preloads))
         self._preloads = [self.by_name[name] for name in sorted(preloads)]
 
-    def links(self) -> Iterator[Link]:
+    def links(self) -> Iterator[LibraryLink]:
         """What becomes of everything that is needed, one process after the other."""
         needed = {library for binary in self.binaries.values() for library in binary.needed}
         roots = [path for path in self.binaries if posixpath.basename(path) not in needed]
@@ -138,11 +138,11 @@ class Resolver:
                     seen.add(link.file)
                     yield link
 
-    def _process(self, root: str) -> Iterator[Link]:
+    def _process(self, root: str) -> Iterator[LibraryLink]:
         names: set[str] = set()
         before = [] if is_program(root) else [path for path in self._preloads if path != root]
         for start in (*before, root):
-            waiting = deque([Loaded(start, self._rpaths[start])])
+            waiting = deque([LoadedFile(start, self._rpaths[start])])
             names.update(self._names_of(start))
             while waiting:
                 user = waiting.popleft()
@@ -153,25 +153,25 @@ class Resolver:
                     if link.how is How.PACKAGE and link.where in self.binaries:
                         names.update(self._names_of(link.where))
                         inherited = dict.fromkeys((*self._rpaths[link.where], *user.inherited))
-                        waiting.append(Loaded(link.where, tuple(inherited)))
+                        waiting.append(LoadedFile(link.where, tuple(inherited)))
                     yield link
 
     def _names_of(self, path: str) -> tuple[str, ...]:
         return posixpath.basename(path), self.binaries[path].soname
 
-    def _link(self, user: Loaded, library: str, names: set[str], root: str) -> Link:
+    def _link(self, user: LoadedFile, library: str, names: set[str], root: str) -> LibraryLink:
         runpath = self.binaries[user.path].runpath
         searched = self._runpaths[user.path] if runpath else user.inherited
         process = "" if runpath or root == user.path else root
         if library in names:
-            return Link(user.path, library, How.LOADED, "", searched, process)
+            return LibraryLink(user.path, library, How.LOADED, "", searched, process)
         key = searched, library
         if key not in self._known:
             self._known[key] = self._find(searched, library)
         how, where = self._known[key]
         if how is How.ELSEWHERE and self._is_plugin(user.path, where):
             how, where = How.LOADED, ""
-        return Link(user.path, library, how, where, searched, process)
+        return LibraryLink(user.path, library, how, where, searched, process)
 
     def _is_plugin(self, path: str, owner: str) -> bool:
         """Whether only an extension module can have opened a library, which so is loaded."""
@@ -214,6 +214,6 @@ def resolver_of(subject: Subject) -> Resolver:
 
 
 @lru_cache(maxsize=1)
-def links_of(subject: Subject) -> tuple[Link, ...]:
+def links_of(subject: Subject) -> tuple[LibraryLink, ...]:
     """Everything that the package's files need, and what becomes of it, once for all rules."""
     return tuple(resolver_of(subject).links())

@@ -7,7 +7,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import load_rule_table
 from torchyard.model.quantity import parse_size, show_size
-from torchyard.package.contents import FaultKind, File
+from torchyard.package.contents import FaultKind, PackageFile
 from torchyard.package.formats import site_path
 from torchyard.package.versions import package_folder
 from torchyard.package.wheel.metadata import about_text, is_wheel
@@ -153,7 +153,7 @@ def duplicate_file(subject: Subject) -> Iterator[Hit]:
     `data/rules.toml`.
     """
     least = parse_size(load_rule_table().duplicate_least)
-    same: defaultdict[str, list[File]] = defaultdict(list)
+    same: defaultdict[str, list[PackageFile]] = defaultdict(list)
     for file in subject.contents.files.values():
         if file.size >= least and file.digest:
             same[file.digest].append(file)

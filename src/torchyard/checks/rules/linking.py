@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from torchyard.checks.loader.companions import siblings_of
 from torchyard.checks.loader.resolve import (
     How,
-    Link,
+    LibraryLink,
     Resolver,
     is_module,
     is_program,
@@ -82,7 +82,7 @@ def undeclared(subject: Subject) -> Iterator[Hit]:
 
 
 @rule("linking-environment", Severity.ERROR, "it works only with LD_LIBRARY_PATH, or by luck")
-def environment(subject: Subject) -> Iterator[Hit]:
+def linking_environment(subject: Subject) -> Iterator[Hit]:
     """A library is in the package, but not where the loader looks for it.
 
     The file has no directory in its RUNPATH or RPATH that leads to the library, and nothing that is
@@ -102,9 +102,9 @@ def environment(subject: Subject) -> Iterator[Hit]:
         )
 
 
-def _grouped(links: Iterable[Link], how: How) -> Iterator[tuple[Link, str]]:
+def _grouped(links: Iterable[LibraryLink], how: How) -> Iterator[tuple[LibraryLink, str]]:
     """The links that ended like this: one for each library and each list of folders."""
-    groups: dict[tuple[str, str, tuple[str, ...]], dict[str, Link]] = {}
+    groups: dict[tuple[str, str, tuple[str, ...]], dict[str, LibraryLink]] = {}
     for link in links:
         if link.how is how:
             groups.setdefault((link.library, link.where, link.searched), {})[link.file] = link
@@ -117,7 +117,7 @@ def and_others(count: int) -> str:
     return f"; so do {count} others" if count > 1 else "; so does 1 other" if count else ""
 
 
-def _failing(resolver: Resolver, link: Link) -> str:
+def _failing(resolver: Resolver, link: LibraryLink) -> str:
     """Say what can't be done without a library, if it is a module or a program that needs it."""
     path = link.process or link.file
     if is_program(path):
@@ -128,7 +128,7 @@ def _failing(resolver: Resolver, link: Link) -> str:
     return ""
 
 
-def _searched(link: Link) -> str:
+def _searched(link: LibraryLink) -> str:
     where = ", ".join(f"`{folder}`" for folder in link.searched)
     where = where or "any folder, as its rpath leads to none"
     return f"{where} (when `{link.process}` loads it)" if link.process else where

@@ -141,7 +141,7 @@ def _fields(contents: Contents, name: str) -> list[Field] | str:
 
 
 @rule("wheel-tags", Severity.ERROR, "a renamed wheel: its tags are not those of its name")
-def wheel_tags(subject: Subject) -> Iterator[Hit]:
+def wheel_file_tags(subject: Subject) -> Iterator[Hit]:
     """The tags in WHEEL are not those of the file's name.
 
     Installers choose a wheel by the tags in its name; tools that look at installed packages read

@@ -8,7 +8,7 @@ from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.errors import BuildError
 from torchyard.package.conda.index import PATHS, CondaPath, is_conda, parse_paths
-from torchyard.package.contents import Contents, File, is_torn
+from torchyard.package.contents import Contents, PackageFile, is_torn
 from torchyard.package.wheel.dist_info import Recorded, parse_record
 from torchyard.package.wheel.metadata import dist_info
 
@@ -27,7 +27,7 @@ def _parsed(text: bytes) -> tuple[list[Recorded], list[str]]:
     return parse_record(text.decode(errors="replace"))
 
 
-def _listable(contents: Contents) -> dict[str, File]:
+def _listable(contents: Contents) -> dict[str, PackageFile]:
     """The files that RECORD should list: not itself, nor signatures of it."""
     own = f"{dist_info(contents)}/RECORD"
     exempt = {own, f"{own}.jws", f"{own}.p7s"}
@@ -147,7 +147,7 @@ def conda_paths(subject: Subject) -> Iterator[Hit]:
         yield from _compare(row, installed.get(row.path))
 
 
-def _compare(row: CondaPath, file: File | None) -> Iterator[Hit]:
+def _compare(row: CondaPath, file: PackageFile | None) -> Iterator[Hit]:
     if row.path_type == "directory":
         return
     if file is None:

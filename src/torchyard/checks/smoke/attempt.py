@@ -6,7 +6,7 @@ import shutil
 from itertools import pairwise
 from pathlib import Path
 
-from torchyard.checks.smoke.outcome import Attempt, Outcome
+from torchyard.checks.smoke.outcome import Outcome, SmokeAttempt
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.suite import BUILD_FILE, Need, Test
 from torchyard.checks.smoke.surroundings import Surroundings
@@ -80,9 +80,9 @@ def _no_gpu(compute: str) -> str:
     return "no GPU is known to be for it" if platform.is_gpu else "this package is for no GPU"
 
 
-def not_run(test: Test, around: Surroundings, why: str) -> Attempt:
+def not_run(test: Test, around: Surroundings, why: str) -> SmokeAttempt:
     """A test that can't be run, or need not be."""
-    return Attempt(
+    return SmokeAttempt(
         test=test.name,
         about=test.about,
         variant=around.variant,
@@ -91,11 +91,15 @@ def not_run(test: Test, around: Surroundings, why: str) -> Attempt:
     )
 
 
-def attempt(test: Test, specimen: PackageUnderTest, around: Surroundings, folder: Path) -> Attempt:
+def attempt(
+    test: Test, specimen: PackageUnderTest, around: Surroundings, folder: Path
+) -> SmokeAttempt:
     """Run a test, or tell why not."""
 
-    def told(outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = "") -> Attempt:
-        return Attempt(
+    def told(
+        outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = ""
+    ) -> SmokeAttempt:
+        return SmokeAttempt(
             test=test.name,
             about=test.about,
             variant=around.variant,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.smoke.installation import Installer, dist_infos, recorded
+from torchyard.checks.smoke.installation import Installer, installed_dist_infos, recorded
 from torchyard.checks.smoke.overlay import make_overlay
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.surroundings import Environment, Surroundings
@@ -116,7 +116,7 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
     prefix = folder / "env"
     pure = prefix / "lib" / site.parent.name / "site-packages"
     compiled = prefix / "lib64" / site.parent.name / "site-packages"
-    for info in dist_infos(site).values():
+    for info in installed_dist_infos(site).values():
         about = (info / "WHEEL").read_text(encoding="utf-8")
         target = pure if "root-is-purelib: true" in about.lower() else compiled
         _link(site, target, recorded(info))

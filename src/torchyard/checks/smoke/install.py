@@ -11,7 +11,7 @@ from packaging.tags import compatible_tags, cpython_tags, platform_tags
 from torchyard.checks.smoke.installation import (
     Installation,
     Installer,
-    dist_infos,
+    installed_dist_infos,
     libraries_in,
     modules_in,
     recorded,
@@ -23,13 +23,13 @@ from torchyard.errors import HostError
 from torchyard.host.http import HttpClient
 from torchyard.host.machine import platform_name
 from torchyard.host.process import capture, own_program
-from torchyard.package.zip.unpack import unpack
+from torchyard.package.zip.unpack import unpack_zip
 from torchyard.toolchain.interpreters import Interpreter, ask, find_interpreters
 
 _UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 
 
-def variables() -> dict[str, str]:
+def installer_environment() -> dict[str, str]:
     """The caller's environment, by which installers find an index; without what leads astray."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(_UNWANTED)}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_NO_PROGRESS": "1"}
@@ -88,7 +88,7 @@ def install_wheel(
     wanted = _wanted(specimen, installer, others)
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
-        env = variables()
+        env = installer_environment()
         capture([interpreter.path, "-I", "-m", "venv", str(folder)], cwd=folder.parent, env=env)
         pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--no-compile"]
         capture([*pip, *wanted], cwd=folder.parent, env=env)
@@ -97,7 +97,7 @@ def install_wheel(
         uv(*words, cwd=folder.parent)
         uv("pip", "install", "--quiet", "--python", python, *wanted, cwd=folder.parent)
     site = site_of(folder)
-    files = recorded(dist_infos(site)[specimen.name])
+    files = recorded(installed_dist_infos(site)[specimen.name])
     return Installation(
         installer=installer,
         prefix=str(folder),
@@ -127,7 +127,7 @@ def _wanted(specimen: PackageUnderTest, installer: Installer, others: Sequence[s
 
 def uv(*words: str, cwd: Path) -> str:
     """Call the uv that came with torchyard."""
-    return capture([own_program("uv"), *words], cwd=cwd, env=variables())
+    return capture([own_program("uv"), *words], cwd=cwd, env=installer_environment())
 
 
 def unmet_requirements(installation: Installation) -> HostError | None:
@@ -145,7 +145,7 @@ def unzip(specimen: PackageUnderTest, folder: Path) -> Installation:
     if specimen.index:
         path = folder.with_name(specimen.file)
         _download(specimen.index, path)
-    unpack(path, folder)
+    unpack_zip(path, folder)
     inner = list(folder.iterdir())
     root = inner[0] if len(inner) == 1 else folder
     libraries = libraries_in(path.name for path in root.glob("lib/*"))

@@ -63,7 +63,7 @@ def site_of(prefix: Path) -> Path:
     return site
 
 
-def dist_infos(site: Path) -> dict[str, Path]:
+def installed_dist_infos(site: Path) -> dict[str, Path]:
     """The distributions of an environment, by their names."""
     found = sorted(site.glob("*.dist-info"))
     return {canonicalize_name(path.name.partition("-")[0]): path for path in found}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.smoke.outcome import Attempt, Outcome, Run
+from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt
 from torchyard.config.decode import decode_as
 from torchyard.config.document import Document
 from torchyard.errors import ConfigError, Diagnostic
@@ -28,7 +28,7 @@ class Known(Value, kw_only=True):
     """Against the name and version: `torch-2.13.*`."""
     environment: str = "*"
 
-    def is_about(self, attempt: Attempt, package: str, environment: str) -> bool:
+    def is_about(self, attempt: SmokeAttempt, package: str, environment: str) -> bool:
         return (
             matches(attempt.test, self.test)
             and matches(package, self.package)
@@ -64,8 +64,8 @@ def _read(path: Path) -> tuple[Known, ...]:
 
 
 def judge(
-    attempt: Attempt, package: str, environment: str, known: tuple[Known, ...], today: date
-) -> Attempt:
+    attempt: SmokeAttempt, package: str, environment: str, known: tuple[Known, ...], today: date
+) -> SmokeAttempt:
     """Let a known failure pass; of several rows about it, the one that holds longest counts."""
     fitting = [row for row in known if row.is_about(attempt, package, environment)]
     if not fitting or not attempt.outcome.is_bad:

@@ -21,7 +21,7 @@ class Outcome(StrEnum):
         return self in {Outcome.FAILED, Outcome.TIMED_OUT, Outcome.CRASHED}
 
 
-class Attempt(Value, kw_only=True):
+class SmokeAttempt(Value, kw_only=True):
     """A test, and what came out. `why` is one line; `output` is the end of what it printed."""
 
     test: str
@@ -40,7 +40,7 @@ class Run(Value, kw_only=True):
     installer: str
     environment: str
     python: str = ""
-    attempts: tuple[Attempt, ...]
+    attempts: tuple[SmokeAttempt, ...]
     applied: dict[str, str] = {}
     not_applied: dict[str, str] = {}
 

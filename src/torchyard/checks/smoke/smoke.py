@@ -13,7 +13,7 @@ from torchyard.checks.smoke.installation import Installation
 from torchyard.checks.smoke.installers import INSTALLERS
 from torchyard.checks.smoke.known_failures import judge, tell_unused
 from torchyard.checks.smoke.numpy import with_numpy
-from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
+from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
 from torchyard.checks.smoke.request import Request
 from torchyard.checks.smoke.suite import IMPORT, Need, Test, built_in
@@ -44,7 +44,7 @@ def smoke(
             install = ways.prepare(specimen, request, installer, beside)
         except UnfitError as error:
             tell(f"{specimen.file}: not run: {error}")
-            idle = Attempt(test="install", outcome=Outcome.NOT_RUN, why=str(error))
+            idle = SmokeAttempt(test="install", outcome=Outcome.NOT_RUN, why=str(error))
             first, *_ = request.environments
             runs.append(Run(installer=installer, environment=first, attempts=(idle,)))
             continue
@@ -72,13 +72,13 @@ def smoke(
 
 
 def _judged(
-    found: Attempt, specimen: PackageUnderTest, environment: Environment, request: Request
-) -> Attempt:
+    found: SmokeAttempt, specimen: PackageUnderTest, environment: Environment, request: Request
+) -> SmokeAttempt:
     """What came out of a test today, in view of the failures that are known."""
     return judge(found, specimen.title, environment, request.known, request.today)
 
 
-def _built_in(test: str, began: float, error: TorchyardError | None = None) -> Attempt:
+def _built_in(test: str, began: float, error: TorchyardError | None = None) -> SmokeAttempt:
     """What comes before all tests, and is told as one."""
     why = output = ""
     if error is not None:
@@ -86,7 +86,7 @@ def _built_in(test: str, began: float, error: TorchyardError | None = None) -> A
         output = said.what.strip()
         *_, why = output.splitlines()
         why = why.strip(" └├─│.") + (f"; {said.hint}" if said.hint else "")
-    return Attempt(
+    return SmokeAttempt(
         test=test,
         outcome=Outcome.FAILED if error else Outcome.PASSED,
         seconds=round(time.monotonic() - began, 2),
@@ -114,7 +114,7 @@ class _Trier:
         self._count = 0
         self._broken: set[str] = set()
 
-    def runs(self, installed: Attempt) -> Iterator[Run]:
+    def runs(self, installed: SmokeAttempt) -> Iterator[Run]:
         """Try it in each environment."""
         done = [installed]
         if FORMATS[self._specimen.format].IN_ENVIRONMENT:
@@ -143,7 +143,7 @@ class _Trier:
         around = plain(self._installation, place, environment)
         return hostile(around, self._specimen, place, conditions)
 
-    def _attempts(self, around: Surroundings) -> Iterator[Attempt]:
+    def _attempts(self, around: Surroundings) -> Iterator[SmokeAttempt]:
         suites = built_in("any") if around.installation.modules else ()
         suites += built_in("torch") if around.installation.is_torch else ()
         tests = [self._timed(one) for one in (*suites, *self._request.tests)]
@@ -165,7 +165,7 @@ class _Trier:
     def _timed(self, test: Test) -> Test:
         return msgspec.structs.replace(test, timeout=self._request.timeout or test.timeout)
 
-    def _attempt(self, test: Test, around: Surroundings) -> Attempt:
+    def _attempt(self, test: Test, around: Surroundings) -> SmokeAttempt:
         found = attempt(test, self._specimen, around, self._place())
         if found.outcome.is_bad and around.environment == Environment.CLEAN:
             self._broken.add(test.name)
@@ -175,7 +175,9 @@ class _Trier:
         self._report(found, around)
         return found
 
-    def _blame(self, test: Test, failed: Attempt, conditions: Collection[Condition]) -> Attempt:
+    def _blame(
+        self, test: Test, failed: SmokeAttempt, conditions: Collection[Condition]
+    ) -> SmokeAttempt:
         """Find out which condition alone makes a test fail that passes without any."""
         if self._fails(test, ()):
             return failed
@@ -195,7 +197,7 @@ class _Trier:
         self._count += 1
         return self._folder / str(self._count)
 
-    def _report(self, one: Attempt, around: Surroundings) -> None:
+    def _report(self, one: SmokeAttempt, around: Surroundings) -> None:
         name = f"{one.test} ({one.variant})" if one.variant else one.test
         why = f": {one.why}" if one.why else ""
         took = f" in {one.seconds:.1f} s" if one.seconds else ""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchyard.checks.smoke.install import uv, variables
+from torchyard.checks.smoke.install import installer_environment, uv
 from torchyard.host.process import capture
 from torchyard.toolchain.interpreters import Interpreter
 
@@ -15,13 +15,15 @@ def gather(wheels: Sequence[Path], interpreter: Interpreter, folder: Path, *, nu
         return
     maker = folder / "pip"
     folder.mkdir(parents=True, exist_ok=True)
-    capture([interpreter.path, "-I", "-m", "venv", str(maker)], cwd=folder, env=variables())
+    capture(
+        [interpreter.path, "-I", "-m", "venv", str(maker)], cwd=folder, env=installer_environment()
+    )
     wanted: list[Sequence[str]] = [[str(wheel)] for wheel in wheels]
     if numpy:
         wanted += [["numpy"], [_oldest_numpy(interpreter, folder)]]
     pip = [str(maker / "bin/python"), "-I", "-m", "pip", "download", "--quiet", "--no-input"]
     for words in wanted:
-        capture([*pip, "--dest", str(folder), *words], cwd=folder, env=variables())
+        capture([*pip, "--dest", str(folder), *words], cwd=folder, env=installer_environment())
     (folder / "complete").touch()
 
 

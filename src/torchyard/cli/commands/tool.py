@@ -149,7 +149,7 @@ def bind_command(core: str, build: str) -> None:
 def unpack_command(core: str, to: str, folder: str) -> None:
     """Take the wheel in a directory apart, if nothing of the core was made again for it."""
     from torchyard.package.wheel.name import SUFFIX
-    from torchyard.package.zip.unpack import unpack
+    from torchyard.package.zip.unpack import unpack_zip
     from torchyard.toolchain.ninja import Bound
 
     Bound(Path(core)).check(Path("build"))
@@ -157,7 +157,7 @@ def unpack_command(core: str, to: str, folder: str) -> None:
     if len(wheels) != 1:
         msg = f"the project's backend made {len(wheels)} wheels, and should make one"
         raise BuildError(msg, hint="look further up in the log for what it did")
-    unpack(wheels[0], Path(to))
+    unpack_zip(wheels[0], Path(to))
 
 
 @command.command("pack")

@@ -9,14 +9,14 @@ from urllib.parse import urljoin
 import msgspec
 
 from torchyard.index.entry import is_file_name
-from torchyard.index.simple.read import Link
+from torchyard.index.simple.read import FileLink
 from torchyard.model.values import Value
 
 
 class Zip(NamedTuple):
     """A file, and what a listing says that no simple index does."""
 
-    link: Link
+    link: FileLink
     version: str
     variant: str
 
@@ -59,11 +59,11 @@ def read_zips(data: bytes, url: str) -> Zips:
     return Zips(project=page.project, latest=page.latest, files=files)
 
 
-def _link(row: _Row, base: str) -> Link:
+def _link(row: _Row, base: str) -> FileLink:
     if not is_file_name(row.file):
         msg = f"`{row.file[:99]}` is no name for a file"
         raise ValueError(msg)
-    return Link(
+    return FileLink(
         file=row.file,
         url=urljoin(base, row.url),
         hashes={"sha256": row.sha256},

@@ -25,7 +25,7 @@ _DIGITS = re.compile(r"[0-9a-fA-F]+")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
-class Link(Value, kw_only=True):
+class FileLink(Value, kw_only=True):
     """A file, as a page tells of it."""
 
     file: str
@@ -44,7 +44,7 @@ class Link(Value, kw_only=True):
     """The absolute address of its attestations."""
 
 
-class Project(Value, kw_only=True):
+class ListedProject(Value, kw_only=True):
     """A project, as a list of projects tells of it."""
 
     name: str
@@ -58,8 +58,8 @@ class Listing(Value, kw_only=True):
     api: str = ""
     name: str = ""
     """Of the project; HTML does not say it."""
-    files: tuple[Link, ...] = ()
-    projects: tuple[Project, ...] = ()
+    files: tuple[FileLink, ...] = ()
+    projects: tuple[ListedProject, ...] = ()
     versions: tuple[str, ...] | None = None
     status: str = ""
     faults: tuple[str, ...] = ()
@@ -132,8 +132,8 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
         text = data.decode(errors="replace")
     parser = _parsed(text, faults)
     base = _join(url, parser.base, faults)
-    files: list[Link] = []
-    projects: list[Project] = []
+    files: list[FileLink] = []
+    projects: list[ListedProject] = []
     for anchor in parser.anchors:
         href = anchor.attributes.get("href")
         if not href:
@@ -143,7 +143,7 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
         elif not href.startswith(("#", "?")):
             target = _join(base, href, faults).partition("#")[0]
             if _is_project(anchor.text, target, base):
-                projects.append(Project(name=_last(target), url=target))
+                projects.append(ListedProject(name=_last(target), url=target))
     return Listing(
         kind="html",
         api=parser.meta.get("pypi:repository-version", ""),
@@ -169,7 +169,7 @@ def _parsed(text: str, faults: list[str]) -> _Parser:
     return parser
 
 
-def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> Link:
+def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> FileLink:
     said = anchor.attributes
     target, _, fragment = _join(base, href, faults).partition("#")
     name = _last(target)
@@ -177,7 +177,7 @@ def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> Link
         faults.append(f"the link to `{name}` is called `{anchor.text[:99]}`")
     metadata = said.get("data-core-metadata", said.get("data-dist-info-metadata", "false"))
     provenance = said.get("data-provenance")
-    return Link(
+    return FileLink(
         file=name,
         url=target,
         written=href,
@@ -251,7 +251,7 @@ def _read_json(data: bytes, url: str) -> Listing:
         return Listing(kind="json", faults=(fault,), readable=False)
     if not page.meta.api:
         faults.append("it does not say `meta.api-version`")
-    files: list[Link] = []
+    files: list[FileLink] = []
     for number, raw in enumerate(page.files):
         try:
             _add(_json_file(_ROW.decode(raw), url, faults), files, faults)
@@ -263,7 +263,7 @@ def _read_json(data: bytes, url: str) -> Listing:
         name=page.name,
         files=tuple(files),
         projects=tuple(
-            Project(name=name, url=_join(url, f"{name}/", faults))
+            ListedProject(name=name, url=_join(url, f"{name}/", faults))
             for name in (canonicalize_name(one.name) for one in page.projects)
         ),
         versions=page.versions,
@@ -272,9 +272,9 @@ def _read_json(data: bytes, url: str) -> Listing:
     )
 
 
-def _json_file(row: _Row, base: str, faults: list[str]) -> Link:
+def _json_file(row: _Row, base: str, faults: list[str]) -> FileLink:
     metadata = row.dist_info if row.core is None else row.core
-    return Link(
+    return FileLink(
         file=row.filename,
         url=_join(base, row.url, faults).partition("#")[0],
         written=row.url,
@@ -290,7 +290,7 @@ def _json_file(row: _Row, base: str, faults: list[str]) -> Link:
     )
 
 
-def _add(link: Link, files: list[Link], faults: list[str]) -> None:
+def _add(link: FileLink, files: list[FileLink], faults: list[str]) -> None:
     """Take a file, unless no file can have its name."""
     if is_file_name(link.file):
         files.append(link)

@@ -22,7 +22,7 @@ Files = Mapping[PurePosixPath, Elf]
 """What the loader will have to do with, by its path from the root of what is installed."""
 
 
-class Place(NamedTuple):
+class PackingPlace(NamedTuple):
     """Where a package is prepared: a tree for the package itself, and another for debuggers."""
 
     root: Path
@@ -42,9 +42,9 @@ class Prepared(NamedTuple):
     versions: frozenset[str]
 
 
-def empty_place(scratch: Path) -> Place:
+def empty_place(scratch: Path) -> PackingPlace:
     """Make room in a directory, in which an earlier try may have left something."""
-    place = Place(scratch / "image", scratch / "debug")
+    place = PackingPlace(scratch / "image", scratch / "debug")
     for folder in place:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
@@ -83,7 +83,7 @@ def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]
 
 
 def finish(
-    place: Place,
+    place: PackingPlace,
     files: Files,
     policy: Policy,
     *,

@@ -60,7 +60,7 @@ def find_vendored(
             known = library in found or policy.is_outside(library)
             if known or _is_inside(library, use.file, files, policy):
                 continue
-            source = find_library(library, vendors)
+            source = find_in_folders(library, vendors)
             elf = read_elf(source) if source else None
             if source is None or elf is None:
                 raise _missing(library, use.file, vendors)
@@ -71,7 +71,7 @@ def find_vendored(
     return tuple(found[library] for library in sorted(found))
 
 
-def find_library(name: str, folders: Iterable[Path]) -> Path | None:
+def find_in_folders(name: str, folders: Iterable[Path]) -> Path | None:
     """The file of this name in the first of some directories that has one."""
     return next((path for folder in folders if (path := folder / name).is_file()), None)
 

@@ -10,7 +10,7 @@ from torchyard.package.conda import index, name
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
 from torchyard.package.limits import Limits
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 from torchyard.package.zip.inflate import Progress
 
 _NAMED = re.compile(r"(?P<name>.+)-(?P<version>[^-]+)-(?P<build>[^-]+)\.(?:conda|tar\.bz2)")
@@ -35,7 +35,9 @@ class CondaFormat:
     IN_ENVIRONMENT = False
     IN_ONE_FOLDER = False
 
-    def read(self, file: BinaryIO, file_name: str, limits: Limits, progress: Progress) -> Found:
+    def read(
+        self, file: BinaryIO, file_name: str, limits: Limits, progress: Progress
+    ) -> FoundMembers:
         from torchyard.package.conda.read import (  # noqa: PLC0415 - with two more libraries
             read_conda,
         )

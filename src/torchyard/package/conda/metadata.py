@@ -18,7 +18,7 @@ from torchyard.errors import BuildError, PlanError
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.values import Value
 from torchyard.package.conda.name import SUFFIX
-from torchyard.package.conda.requirements import requirements_of
+from torchyard.package.conda.requirements import conda_requirements
 from torchyard.package.conda.table import Names, load_conda_table
 
 _SYSTEM = re.compile(r"(?P<kind>manylinux|macosx)_(?P<major>\d+)_(?P<minor>\d+)_")
@@ -135,7 +135,7 @@ def _package(build: CondaBuild, names: Names) -> CondaMetadata:
         if build.linalg_apart:
             depends.append(_any_linalg(build, names))
     python = load_tables().pythons[_tag(build)].version
-    depends += requirements_of(build.requires, build.name, python, build.subdir)
+    depends += conda_requirements(build.requires, build.name, python, build.subdir)
     return _metadata(
         build,
         names.package,

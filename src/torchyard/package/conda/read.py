@@ -10,13 +10,13 @@ import deflate
 import msgspec
 
 from torchyard.package.conda.name import SUFFIX
-from torchyard.package.contents import FaultKind, File
+from torchyard.package.contents import FaultKind, PackageFile
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found, Member, with_start
+from torchyard.package.members import FoundMembers, MemberReader, with_start
 from torchyard.package.tar_reader import Stream, TarError, TarMember, Type, tar_members
-from torchyard.package.zip.directory import STORED, Entry, read_directory
-from torchyard.package.zip.inflate import Progress, nobody
-from torchyard.package.zip.names import check_names
+from torchyard.package.zip.directory import STORED, ZipEntry, read_directory
+from torchyard.package.zip.inflate import Progress, ignore_progress
+from torchyard.package.zip.names import check_member_names
 from torchyard.package.zstd import ZstdDecompressor, ZstdError
 
 _IN = 128 << 10
@@ -26,11 +26,11 @@ Unpack = Callable[[Progress], Iterator[bytes]]
 """Gives what is inside of a compressed file, from its beginning."""
 
 
-def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
+def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> FoundMembers:
     """Read a package of either kind."""
     if name.endswith(SUFFIX):
         return _read_new(file, name, limits, progress)
-    found = Found(limits, Faults(limits.faults))
+    found = FoundMembers(limits, Faults(limits.faults))
     handle = file.fileno()
     length = os.fstat(handle).st_size
 
@@ -40,13 +40,13 @@ def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) ->
 
     inside: list[str] = []
     _read_tar(unpack, progress, "", found, inside)
-    check_names(inside, found.faults)
+    check_member_names(inside, found.faults)
     return found
 
 
-def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> Found:
+def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> FoundMembers:
     directory = read_directory(file, limits)
-    found = Found(limits, Faults(limits.faults, directory.faults))
+    found = FoundMembers(limits, Faults(limits.faults, directory.faults))
     handle = file.fileno()
     stem = name.removesuffix(SUFFIX)
     expected = {"metadata.json", f"info-{stem}.tar.zst", f"pkg-{stem}.tar.zst"}
@@ -67,11 +67,11 @@ def _read_new(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> 
         if entry.name.endswith(".tar.zst"):
             unpack = partial(_zstandard, handle, entry, limits)
             _read_tar(unpack, progress, entry.name, found, inside)
-    check_names(inside, found.faults)
+    check_member_names(inside, found.faults)
     return found
 
 
-def _check_sum(handle: int, entry: Entry, found: Found) -> None:
+def _check_sum(handle: int, entry: ZipEntry, found: FoundMembers) -> None:
     crc = 0
     for piece in _parts(handle, entry.data, entry.stored):
         crc = deflate.crc32(piece, crc)
@@ -79,7 +79,9 @@ def _check_sum(handle: int, entry: Entry, found: Found) -> None:
         found.faults.add(FaultKind.CONTENT, entry.name, "is not what was packed: its CRC differs")
 
 
-def _parts(handle: int, place: int, size: int, progress: Progress = nobody) -> Iterator[bytes]:
+def _parts(
+    handle: int, place: int, size: int, progress: Progress = ignore_progress
+) -> Iterator[bytes]:
     end = place + size
     while place < end:
         piece = os.pread(handle, min(_IN, end - place), place)
@@ -125,7 +127,7 @@ def _streams(new: Callable[[], _Decompressor], parts: Iterator[bytes]) -> Iterat
         raise TarError(msg)
 
 
-def _zstandard(handle: int, entry: Entry, limits: Limits, progress: Progress) -> Iterator[bytes]:
+def _zstandard(handle: int, entry: ZipEntry, limits: Limits, progress: Progress) -> Iterator[bytes]:
     parts = _parts(handle, entry.data, entry.stored, progress)
     return _unpacked(_streams(ZstdDecompressor, parts), entry.stored, limits)
 
@@ -163,7 +165,7 @@ def _bounded(unpack: Unpack, most: int) -> Unpack:
 
 
 def _read_tar(
-    unpack: Unpack, progress: Progress, archive: str, found: Found, names: list[str]
+    unpack: Unpack, progress: Progress, archive: str, found: FoundMembers, names: list[str]
 ) -> None:
     """Read all members, and add their names to those of the package's other archives."""
     unpack = _bounded(unpack, found.limits.total)
@@ -187,28 +189,30 @@ def _read_tar(
         found.faults.add(FaultKind.STRUCTURE, archive, f"is damaged: {error}")
 
 
-def _file(name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: Found) -> File:
+def _file(
+    name: str, tar: TarMember, stream: Stream, unpack: Unpack, found: FoundMembers
+) -> PackageFile:
     if tar.type is Type.LINK:
         found.check_link(name, tar.link)
-        return File(name=name, size=0, link=tar.link)
+        return PackageFile(name=name, size=0, link=tar.link)
     if tar.type is Type.SAME:
         other = found.files.get(tar.link.removeprefix("./"))
         if other is None:
             what = f"should be the same as `{tar.link}`, which is not there"
             found.faults.add(FaultKind.STRUCTURE, name, what)
-            return File(name=name, size=0)
+            return PackageFile(name=name, size=0)
         return msgspec.structs.replace(other, name=name)
-    member = Member(found, name, tar.size)
+    member = MemberReader(found, name, tar.size)
     for piece in with_start(stream.take(tar.size)):
         member.feed(piece)
 
     def again() -> Iterator[bytes]:
-        once_more = Stream(unpack(nobody))
+        once_more = Stream(unpack(ignore_progress))
         once_more.skip_to(tar.place)
         return with_start(once_more.take(tar.size))
 
     binary = member.finish(again)
     executable = bool(tar.mode & 0o111)
-    return File(
+    return PackageFile(
         name=name, size=tar.size, digest=member.digest, executable=executable, binary=binary
     )

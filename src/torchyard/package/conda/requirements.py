@@ -13,7 +13,7 @@ from torchyard.errors import BuildError
 from torchyard.package.conda.table import load_conda_table
 
 
-def requirements_of(
+def conda_requirements(
     requires: Iterable[str], project: str, python: str, subdir: str
 ) -> Iterator[str]:
     """Translate the `Requires-Dist` that count for a Python and a platform; no extra is asked for.

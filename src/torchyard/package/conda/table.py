@@ -36,7 +36,7 @@ class Offsets(Value, kw_only=True):
     magma: int
 
 
-class Needs(Value, kw_only=True):
+class CondaNeeds(Value, kw_only=True):
     """What packages must, or must not, be installed with."""
 
     depends: tuple[str, ...]
@@ -58,8 +58,8 @@ class CondaTable(Value, kw_only=True):
     names: dict[str, Names]
     linalg: Linalg
     offsets: Offsets
-    blas: dict[str, Needs]
-    tests: Needs
+    blas: dict[str, CondaNeeds]
+    tests: CondaNeeds
     markers: dict[str, Markers]
     distributions: dict[str, str]
 

@@ -12,7 +12,7 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError, HostError
 from torchyard.host.snapshot import EPOCH
 from torchyard.model.values import Value
-from torchyard.package.assemble.prepare import Place, dynamic_files, empty_place, finish
+from torchyard.package.assemble.prepare import PackingPlace, dynamic_files, empty_place, finish
 from torchyard.package.assemble.same_core import check_core
 from torchyard.package.assemble.vendor import Vendored, find_vendored
 from torchyard.package.conda.index import NAME
@@ -126,7 +126,9 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     )
 
 
-def _fill(kind: CondaKind, build: CondaBuild, place: Place, sources: Sources) -> frozenset[str]:
+def _fill(
+    kind: CondaKind, build: CondaBuild, place: PackingPlace, sources: Sources
+) -> frozenset[str]:
     """Fill a prefix with the files of one package; return the versions of symbols they need."""
     match kind:
         case CondaKind.PACKAGE:
@@ -147,7 +149,7 @@ def _fill(kind: CondaKind, build: CondaBuild, place: Place, sources: Sources) ->
 
 
 def _fill_package(
-    build: CondaBuild, place: Place, image: Path, core: Path | None
+    build: CondaBuild, place: PackingPlace, image: Path, core: Path | None
 ) -> frozenset[str]:
     package = package_folder(build.name)
     site = PurePosixPath("lib", _library_folder(build), "site-packages")
@@ -164,7 +166,7 @@ def _fill_package(
     return done.versions
 
 
-def _fill_libraries(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
+def _fill_libraries(build: CondaBuild, place: PackingPlace, core: Path) -> frozenset[str]:
     """What the plugin needs is here, too: it may have two packages, which would both have it."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
     lay_out_libraries(core / "install", place.root, without=without)
@@ -172,7 +174,7 @@ def _fill_libraries(build: CondaBuild, place: Place, core: Path) -> frozenset[st
     return finish(place, _laid_out(place), _policy(build), bring=bring).versions
 
 
-def _fill_linalg(build: CondaBuild, place: Place, core: Path) -> frozenset[str]:
+def _fill_linalg(build: CondaBuild, place: PackingPlace, core: Path) -> frozenset[str]:
     folder = core / "install" / "lib" if build.magma else core / _WITHOUT_MAGMA
     lay_out_linalg(folder, place.root, load_conda_table().linalg.library)
     known = _vendored(build, core)
@@ -191,7 +193,7 @@ def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
     return find_vendored(files, (core / "vendor",), _policy(build))
 
 
-def _laid_out(place: Place) -> dict[PurePosixPath, Elf]:
+def _laid_out(place: PackingPlace) -> dict[PurePosixPath, Elf]:
     own = (path for path in files_of(place.root) if not path.is_symlink())
     return dynamic_files(place.root, own)
 

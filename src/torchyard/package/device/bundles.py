@@ -22,7 +22,7 @@ class Short(Exception):  # noqa: N818 - no error: more bytes must come
     """The list is not whole yet."""
 
 
-class Bundle(NamedTuple):
+class CodeBundle(NamedTuple):
     """The programs of a bundle, and how many bytes it takes; none if it was not a bundle."""
 
     programs: tuple[DeviceCode, ...] = ()
@@ -35,7 +35,7 @@ def is_bundle(data: bytes, at: int) -> bool:
     return _PLAIN.startswith(head) or head.startswith(_PACKED) or _PACKED.startswith(head)
 
 
-def bundle_at(data: bytes, at: int) -> Bundle:
+def bundle_at(data: bytes, at: int) -> CodeBundle:
     """Read the bundle that begins there. Raises `Short` if that takes more bytes."""
     if data.startswith(_PLAIN, at):
         return _listed(data[at : at + _LONGEST_LIST], whole=len(data) - at >= _LONGEST_LIST)
@@ -44,16 +44,16 @@ def bundle_at(data: bytes, at: int) -> Bundle:
     raise Short
 
 
-def _listed(data: bytes, *, whole: bool) -> Bundle:
+def _listed(data: bytes, *, whole: bool) -> CodeBundle:
     try:
         return _list(data)
     except struct.error:
         if whole:
-            return Bundle()
+            return CodeBundle()
         raise Short from None
 
 
-def _list(data: bytes) -> Bundle:
+def _list(data: bytes) -> CodeBundle:
     (count,) = struct.unpack_from("<Q", data, len(_PLAIN))
     place = len(_PLAIN) + 8
     found: list[DeviceCode] = []
@@ -66,17 +66,17 @@ def _list(data: bytes) -> Bundle:
         if b"amdgcn" in target and size:
             arch = target.rpartition(b"--")[2].decode(errors="backslashreplace")
             found.append(DeviceCode("hsaco", arch, 1, size))
-    return Bundle(tuple(found), end)
+    return CodeBundle(tuple(found), end)
 
 
-def _unpacked(data: bytes, at: int) -> Bundle:
+def _unpacked(data: bytes, at: int) -> CodeBundle:
     """Unpack as much as it takes to see the list. Sizes are told as they are in the file."""
     if len(data) - at < 32:  # noqa: PLR2004 - the longest header
         raise Short
     version, method = struct.unpack_from("<HH", data, at + 4)
     sizes = {1: "<II", 2: "<II", 3: "<QQ"}.get(version)
     if sizes is None or method not in (_ZLIB, _ZSTD):
-        return Bundle()
+        return CodeBundle()
     stored, size = struct.unpack_from(sizes, data, at + 8)
     header = 8 + struct.calcsize(sizes) + 8
     if version == 1:
@@ -87,10 +87,10 @@ def _unpacked(data: bytes, at: int) -> Bundle:
     try:
         bundle = _listed(start, whole=True)
     except Short:
-        return Bundle()
+        return CodeBundle()
     share = stored / size if stored and size else 1
     programs = (code._replace(size=round(code.size * share)) for code in bundle.programs)
-    return Bundle(tuple(programs), stored)
+    return CodeBundle(tuple(programs), stored)
 
 
 def _inflated(data: bytes, method: int) -> bytes:

@@ -13,7 +13,7 @@ from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
 from torchyard.package.libtorch import write
 from torchyard.package.limits import Limits
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 from torchyard.package.versions import is_version, local_version, unquoted
 from torchyard.package.zip.inflate import Progress
 from torchyard.package.zip.members import read_zip
@@ -35,7 +35,7 @@ class LibtorchFormat:
     IN_ENVIRONMENT = False
     IN_ONE_FOLDER = True
 
-    def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> Found:
+    def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> FoundMembers:
         return read_zip(file, limits, progress, links=True)
 
     def label(self, contents: Contents) -> Label:

@@ -7,7 +7,7 @@ from typing import BinaryIO, NamedTuple
 from torchyard.errors import CheckError
 from torchyard.package.formats import format_named
 from torchyard.package.wheel.dist_info import updated_record
-from torchyard.package.zip.directory import Entry
+from torchyard.package.zip.directory import ZipEntry
 from torchyard.package.zip.raw_copy import Raw
 from torchyard.package.zip.unpack import content_of, sound_directory
 from torchyard.package.zip.writer import Member, writing
@@ -15,14 +15,14 @@ from torchyard.package.zip.writer import Member, writing
 _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 
-class Change(NamedTuple):
+class MemberChange(NamedTuple):
     """What was done to a member."""
 
     member: str
     what: str
 
 
-class Draft:
+class PackageDraft:
     """Changes to a zip archive, until it is written; one that is read in two ways is refused."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
@@ -38,7 +38,7 @@ class Draft:
         self.folders: dict[str, str] = {}
         self.removed: set[str] = set()
         self.added: list[Member] = []
-        self.changes: list[Change] = []
+        self.changes: list[MemberChange] = []
         self.notes: list[str] = []
         """What could not be done, or is left to do."""
 
@@ -57,13 +57,13 @@ class Draft:
         """Give a member another content, if it is another one."""
         if new != self.read(name):
             self.sources[name] = new
-            self.changes.append(Change(name, what))
+            self.changes.append(MemberChange(name, what))
 
     def rename(self, folder: str, new: str) -> None:
         """Give a folder another name, if it is there."""
         if any(name.startswith(folder) for name in self.entries):
             self.folders[folder] = new
-            self.changes.append(Change(folder, f"called {new}"))
+            self.changes.append(MemberChange(folder, f"called {new}"))
 
     def renamed(self, name: str) -> str | None:
         """What a member will be called; None if it will not be there."""
@@ -78,7 +78,7 @@ class Draft:
         """Leave a member out, if it is there."""
         if name in self.entries:
             self.removed.add(name)
-            self.changes.append(Change(name, f"left out: {why}"))
+            self.changes.append(MemberChange(name, f"left out: {why}"))
 
     def write(self, target: Path) -> None:
         """Write the package. If something is new, so is a wheel's RECORD, and it comes last."""
@@ -95,7 +95,7 @@ class Draft:
 
     def _items(self, record: str) -> Iterator[Member | Raw]:
         """All members in their order; new ones are in front of what a wheel says of itself."""
-        run: list[Entry] = []  # an archive without faults has nothing between its members
+        run: list[ZipEntry] = []  # an archive without faults has nothing between its members
         waiting = self.added
         for entry in self.entries.values():
             name = self.renamed(entry.name)

@@ -13,12 +13,12 @@ from torchyard.host.machine import processors
 from torchyard.model.matrix import any_match
 from torchyard.model.quantity import show_size
 from torchyard.package.assemble.prepare import bring_along
-from torchyard.package.assemble.vendor import Vendored, find_library, find_vendored, new_names
+from torchyard.package.assemble.vendor import Vendored, find_in_folders, find_vendored, new_names
 from torchyard.package.elf.edit import DEBUG_SUFFIX, Rewrite, rewrite, strip
 from torchyard.package.elf.file import Elf, read_elf
 from torchyard.package.elf.image import MAGIC
 from torchyard.package.policy import Policy, load_layouts, policy_for
-from torchyard.package.repair.draft import Change, Draft
+from torchyard.package.repair.draft import MemberChange, PackageDraft
 from torchyard.package.repair.operations import (
     EVERYWHERE,
     Bundle,
@@ -29,7 +29,7 @@ from torchyard.package.repair.operations import (
 )
 from torchyard.package.versions import package_folder, unquoted
 from torchyard.package.wheel.name import WheelName
-from torchyard.package.zip.directory import Entry
+from torchyard.package.zip.directory import ZipEntry
 from torchyard.package.zip.unpack import beginning_of, unpack_member
 from torchyard.package.zip.writer import Member
 
@@ -54,7 +54,7 @@ def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(glob for some in globs for glob in some))
 
 
-def relink(draft: Draft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
+def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
     """Change libraries of a package, which are unpacked for that.
 
     Debug information that is taken out goes to the folder `debug` of the scratch directory.
@@ -86,13 +86,13 @@ def relink(draft: Draft, operations: Sequence[Relink], scratch: Path, compute: s
         for library, told in zip(libraries, pool.map(change, libraries), strict=True):
             if told:
                 draft.sources[library.member] = library.path
-                draft.changes += [Change(library.member, what) for what in told]
+                draft.changes += [MemberChange(library.member, what) for what in told]
     if policy:
         for vendored in bring:
             name = f"{_root(draft)}{vendored.target}"
             path = bring_along(scratch / "added", vendored, policy, names)
             draft.added.append(Member(name, path, executable=True))
-            draft.changes.append(Change(name, f"brought along: {vendored.soname}"))
+            draft.changes.append(MemberChange(name, f"brought along: {vendored.soname}"))
 
 
 def _asks_policy(operation: Relink) -> bool:
@@ -101,7 +101,7 @@ def _asks_policy(operation: Relink) -> bool:
     )
 
 
-def _policy(draft: Draft, compute: str, libraries: Iterable[Library]) -> Policy:
+def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> Policy:
     """The rules for a package. Its version tells what it is compiled for, unless it is said.
 
     What needs nothing of a GPU is for CPUs.
@@ -124,7 +124,7 @@ def _needs_gpu(library: Library) -> bool:
     return any(any_match(name.partition(".so")[0], stems) for name in library.elf.needed)
 
 
-def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]:
+def _unpacked(draft: PackageDraft, globs: Sequence[str], folder: Path) -> list[Library]:
     """Unpack the members of some names that the loader has to do with."""
     root = _root(draft)
     found = [
@@ -133,7 +133,7 @@ def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]
         if any_match(entry.name, globs) and beginning_of(draft.file, entry, len(MAGIC)) == MAGIC
     ]
 
-    def unpack(entry: Entry) -> Library | None:
+    def unpack(entry: ZipEntry) -> Library | None:
         path = folder / entry.name
         unpack_member(draft.file, entry, path)
         elf = read_elf(path)
@@ -145,7 +145,7 @@ def _unpacked(draft: Draft, globs: Sequence[str], folder: Path) -> list[Library]
         return [library for library in pool.map(unpack, found) if library]
 
 
-def _root(draft: Draft) -> str:
+def _root(draft: PackageDraft) -> str:
     """The one folder of a zip that all is in, which stands for the root of what is installed."""
     top, *others = {name.partition("/")[:2] for name in draft.entries} or {("", "")}
     return "" if draft.home or others or not top[1] else f"{top[0]}/"
@@ -179,7 +179,7 @@ def _brought(
 
     def missing(library: Library) -> Iterator[str]:
         for name in library.elf.needed:
-            if find_library(name, folders) and not _reaches(library, name, known):
+            if find_in_folders(name, folders) and not _reaches(library, name, known):
                 yield name
 
     files = {lib.file: lib.elf._replace(needed=tuple(missing(lib))) for lib in libraries}
@@ -194,7 +194,7 @@ def _absences(
     known = {library.file.name for library in libraries}
     needed = dict.fromkeys(name for library in libraries for name in library.elf.needed)
     for name in needed if folders else ():
-        if not (name in known or policy.is_outside(name) or find_library(name, folders)):
+        if not (name in known or policy.is_outside(name) or find_in_folders(name, folders)):
             yield f"{name} is needed, and not in {', '.join(map(str, folders))}"
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from torchyard.errors import UsageError
 from torchyard.package.formats import format_named, suffixes
-from torchyard.package.repair.draft import Change, Draft
+from torchyard.package.repair.draft import MemberChange, PackageDraft
 from torchyard.package.repair.operations import Operation, Relink, Retag, Reversion
 from torchyard.package.repair.retag import (
     build_version_text,
@@ -38,7 +38,7 @@ class Repaired(NamedTuple):
     """
 
     path: Path
-    changed: tuple[Change, ...]
+    changed: tuple[MemberChange, ...]
     debug: Path | None = None
     notes: tuple[str, ...] = ()
 
@@ -66,7 +66,7 @@ def repair(
         msg = f"`{target}` would replace the package that it is made from"
         raise UsageError(msg, hint="write to another directory: --to DIR")
     with path.open("rb") as file, TemporaryDirectory(prefix="torchyard-repair-") as scratch:
-        draft = Draft(path, file)
+        draft = PackageDraft(path, file)
         if any(isinstance(operation, Retag) for operation in operations):
             _retag(draft, target.name)
         if any(isinstance(operation, Reversion) for operation in operations):
@@ -83,7 +83,7 @@ def repair(
         return Repaired(target, tuple(draft.changes), debug, tuple(draft.notes))
 
 
-def _retag(draft: Draft, new: str) -> None:
+def _retag(draft: PackageDraft, new: str) -> None:
     if not draft.home:
         msg = f"`{draft.path.name}` is no wheel, and has no tags"
         raise UsageError(msg, hint="leave the options for tags out")
@@ -92,7 +92,7 @@ def _retag(draft: Draft, new: str) -> None:
     draft.replace(member, wheel_text(draft.read(member), tag), f"tags {was} → {tag}")
 
 
-def _reversion(draft: Draft, operations: Iterable[Operation]) -> None:
+def _reversion(draft: PackageDraft, operations: Iterable[Operation]) -> None:
     """Change the version wherever the package tells it."""
     old = _old_version(draft)
     new = _version(old, operations)
@@ -112,7 +112,7 @@ def _reversion(draft: Draft, operations: Iterable[Operation]) -> None:
             draft.notes.append(f"the old version {old} is still in {name}")
 
 
-def _old_version(draft: Draft) -> str:
+def _old_version(draft: PackageDraft) -> str:
     if draft.home:
         return WheelName.parse(draft.path.name).version
     for name in draft.entries:

@@ -13,7 +13,7 @@ from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
 from torchyard.package.format import Label, PackageBuild
 from torchyard.package.limits import Limits
-from torchyard.package.members import Found
+from torchyard.package.members import FoundMembers
 from torchyard.package.versions import local_version, package_folder
 from torchyard.package.wheel import metadata
 from torchyard.package.wheel.name import SUFFIX, WheelName, split_tags
@@ -38,7 +38,7 @@ class WheelFormat:
     IN_ENVIRONMENT = True
     IN_ONE_FOLDER = True
 
-    def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> Found:
+    def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> FoundMembers:
         """Read all members. Links are something that wheels must not have."""
         return read_zip(file, limits, progress, links=False)
 

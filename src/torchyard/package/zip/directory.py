@@ -15,7 +15,7 @@ from torchyard.package.contents import Fault, FaultKind
 from torchyard.package.limits import LIMITS, Faults, Limits
 from torchyard.package.zip.end import End, find_end
 from torchyard.package.zip.extra import large_numbers
-from torchyard.package.zip.names import check_names, decoded
+from torchyard.package.zip.names import check_member_names, decoded
 
 STORED, DEFLATED = 0, 8
 
@@ -27,7 +27,7 @@ _ENCRYPTED = 0x1 | 0x40 | 0x2000
 _DESCRIPTOR, _PATCH = 0x8, 0x20
 
 
-class Entry(NamedTuple):
+class ZipEntry(NamedTuple):
     """A member: what the directory says of it, and where its bytes are.
 
     `header` is where its own header begins, `data` where its stored bytes do, and `end` where its
@@ -56,7 +56,7 @@ class Entry(NamedTuple):
 class Directory(NamedTuple):
     """All members in the order of the directory, the archive's comment, and what is wrong."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ZipEntry, ...]
     comment: bytes
     faults: tuple[Fault, ...]
 
@@ -78,7 +78,7 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
     if sum(entry.size for entry in entries) > limits.total:
         faults.add(FaultKind.BOMB, "", "its members are larger than any package")
         return Directory((), end.comment, faults.all())
-    check_names([entry.name for entry in entries], faults)
+    check_member_names([entry.name for entry in entries], faults)
     return Directory(_placed(entries, end, faults), end.comment, faults.all())
 
 
@@ -105,7 +105,7 @@ def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[byt
         faults.add(FaultKind.STRUCTURE, "", what)
 
 
-def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
+def _entry(handle: int, row: bytes, end: End, faults: Faults) -> ZipEntry:
     """Read a member's row, and compare it with the member's own header."""
     _, _, _, flags, method, _, _, crc, stored, size, *more = _CENTRAL.unpack_from(row)
     name_size, extra_size, _, disk, _, external, header = more
@@ -121,7 +121,7 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
     header += end.shift
     head = os.pread(handle, _LOCAL.size + name_size + 64, header) if header < end.start else b""
     begin = header + _LOCAL.size + name_size
-    entry = Entry(
+    entry = ZipEntry(
         name,
         raw_name,
         method,
@@ -144,7 +144,7 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> Entry:
     return _judged(handle, entry, end, faults)
 
 
-def _compared(handle: int, head: bytes, entry: Entry, faults: Faults) -> Entry:
+def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipEntry:
     """Tell in what a member's header differs from the directory, and where its data begin."""
     if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
         what = f"does not begin with a header of its own, at {entry.header}"
@@ -175,7 +175,7 @@ def _compared(handle: int, head: bytes, entry: Entry, faults: Faults) -> Entry:
     return entry._replace(data=data, end=data + entry.stored)
 
 
-def _judged(handle: int, entry: Entry, end: End, faults: Faults) -> Entry:
+def _judged(handle: int, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
     """Tell whether a member can be unpacked, and where its record ends."""
     what = ""
     if entry.flags & (_ENCRYPTED | _PATCH):
@@ -197,7 +197,7 @@ def _judged(handle: int, entry: Entry, end: End, faults: Faults) -> Entry:
     return entry
 
 
-def _descriptor(data: bytes, entry: Entry, faults: Faults) -> int:
+def _descriptor(data: bytes, entry: ZipEntry, faults: Faults) -> int:
     """Find out how long the numbers that follow a member's data are; all four ways are in use.
 
     The longer ones go first: nothing but an empty member's zeros fits both.
@@ -215,7 +215,7 @@ def _descriptor(data: bytes, entry: Entry, faults: Faults) -> int:
     return 0
 
 
-def _placed(entries: list[Entry], end: End, faults: Faults) -> tuple[Entry, ...]:
+def _placed(entries: list[ZipEntry], end: End, faults: Faults) -> tuple[ZipEntry, ...]:
     """Check that members lie one after another, in order, with nothing before, between or after.
 
     One that begins inside of another is not sound: read both, and few bytes give very many.

@@ -11,7 +11,7 @@ from typing import cast
 import deflate
 from isal import igzip_lib
 
-from torchyard.package.zip.directory import STORED, Entry
+from torchyard.package.zip.directory import STORED, ZipEntry
 
 SMALL = 1 << 20
 """Members up to this size are read in one go."""
@@ -24,15 +24,15 @@ Progress = Callable[[int], None]
 """Is told how many more bytes of the file have been read."""
 
 
-def nobody(_: int) -> None:
-    """Where nobody wants to know."""
+def ignore_progress(_: int) -> None:
+    """Ignore progress."""
 
 
 class BadDataError(Exception):
     """What is stored for a member is no stream of the kind that it should be."""
 
 
-def whole(handle: int, entry: Entry) -> bytes | bytearray:
+def whole(handle: int, entry: ZipEntry) -> bytes | bytearray:
     """All of a small member; at most one byte more than it should have."""
     data = os.pread(handle, entry.stored, entry.data)
     if len(data) < entry.stored:
@@ -46,7 +46,7 @@ def whole(handle: int, entry: Entry) -> bytes | bytearray:
     return b"".join(pieces(handle, entry))
 
 
-def pieces(handle: int, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
+def pieces(handle: int, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
     """A member piece by piece; at most one byte more than it should have."""
     if entry.method == STORED:
         for place in range(entry.data, entry.data + entry.stored, _OUT):

@@ -7,19 +7,26 @@ from typing import BinaryIO, NamedTuple
 
 import deflate
 
-from torchyard.package.contents import Binary, FaultKind, File
+from torchyard.package.contents import Binary, FaultKind, PackageFile
 from torchyard.package.limits import Faults, Limits
-from torchyard.package.members import Found, Member, is_plain, with_start
-from torchyard.package.zip.directory import Entry, read_directory
-from torchyard.package.zip.inflate import SMALL, BadDataError, Progress, nobody, pieces, whole
+from torchyard.package.members import FoundMembers, MemberReader, is_plain, with_start
+from torchyard.package.zip.directory import ZipEntry, read_directory
+from torchyard.package.zip.inflate import (
+    SMALL,
+    BadDataError,
+    Progress,
+    ignore_progress,
+    pieces,
+    whole,
+)
 
 _LONGEST_TARGET = 4096
 
 
-def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool) -> Found:
+def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool) -> FoundMembers:
     """Read all members; links are a fault where there should be none."""
     directory = read_directory(file, limits)
-    found = Found(limits, Faults(limits.faults, directory.faults))
+    found = FoundMembers(limits, Faults(limits.faults, directory.faults))
     reader = _Reader(file.fileno(), found, progress, links)
     for entry in sorted(directory.entries, key=lambda entry: entry.header):
         if not entry.name.endswith("/"):
@@ -41,16 +48,16 @@ class _Reader(NamedTuple):
     """Reads one member after another, and collects what is wrong with them."""
 
     handle: int
-    found: Found
+    found: FoundMembers
     progress: Progress
     links: bool
 
-    def file(self, entry: Entry) -> File:
+    def file(self, entry: ZipEntry) -> PackageFile:
         kind = stat.S_IFMT(entry.mode)
         if kind and kind != stat.S_IFREG:
             return self._special(entry, is_link=kind == stat.S_IFLNK)
         digest, binary = self._passed(entry)
-        return File(
+        return PackageFile(
             name=entry.name,
             size=entry.size,
             stored=entry.stored,
@@ -59,7 +66,7 @@ class _Reader(NamedTuple):
             binary=binary,
         )
 
-    def _special(self, entry: Entry, *, is_link: bool) -> File:
+    def _special(self, entry: ZipEntry, *, is_link: bool) -> PackageFile:
         """A link, whose target is its content; or something that no archive should have."""
         target = ""
         if not self.links or not is_link or entry.size > _LONGEST_TARGET:
@@ -67,9 +74,9 @@ class _Reader(NamedTuple):
         elif self._passed(entry) != NOTHING:
             target = whole(self.handle, entry).decode(errors="backslashreplace")
             self.found.check_link(entry.name, target)
-        return File(name=entry.name, size=entry.size, stored=entry.stored, link=target)
+        return PackageFile(name=entry.name, size=entry.size, stored=entry.stored, link=target)
 
-    def _passed(self, entry: Entry) -> Learnt:
+    def _passed(self, entry: ZipEntry) -> Learnt:
         """Let a member pass; nothing is learnt of one that is not what the archive says."""
         if not entry.sound or self._is_bomb(entry):
             return NOTHING
@@ -82,7 +89,7 @@ class _Reader(NamedTuple):
                 parts: Iterable[bytes | bytearray] = (data,)
             else:
                 parts = self._pieces(entry, self.progress)
-            member = Member(self.found, entry.name, entry.size)
+            member = MemberReader(self.found, entry.name, entry.size)
             for part in parts:
                 member.feed(part)
             if not self._is_right(entry, member.passed, member.crc):
@@ -92,13 +99,13 @@ class _Reader(NamedTuple):
             self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
             return NOTHING
 
-    def _plain(self, entry: Entry, data: bytes | bytearray) -> Learnt:
+    def _plain(self, entry: ZipEntry, data: bytes | bytearray) -> Learnt:
         """A small member that nobody looks into."""
         if not self._is_right(entry, len(data), deflate.crc32(data)):
             return NOTHING
         return Learnt(sha256(data).hexdigest())
 
-    def _is_right(self, entry: Entry, passed: int, crc: int) -> bool:
+    def _is_right(self, entry: ZipEntry, passed: int, crc: int) -> bool:
         """Whether what came out of a member is what was put in."""
         if passed > entry.size:
             self._fault(FaultKind.BOMB, entry, f"unpacks to more than {entry.size} bytes")
@@ -111,14 +118,14 @@ class _Reader(NamedTuple):
             return True
         return False
 
-    def _pieces(self, entry: Entry, progress: Progress = nobody) -> Iterator[bytes]:
+    def _pieces(self, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
         return with_start(pieces(self.handle, entry, progress))
 
-    def _is_bomb(self, entry: Entry) -> bool:
+    def _is_bomb(self, entry: ZipEntry) -> bool:
         if entry.size <= self.found.limits.most(entry.stored):
             return False
         self._fault(FaultKind.BOMB, entry, f"unpacks to {entry.size} bytes, from {entry.stored}")
         return True
 
-    def _fault(self, kind: FaultKind, entry: Entry, what: str) -> None:
+    def _fault(self, kind: FaultKind, entry: ZipEntry, what: str) -> None:
         self.found.faults.add(kind, entry.name, what)

@@ -24,7 +24,7 @@ def decoded(raw: bytes, flags: int, faults: Faults) -> str:
     return name
 
 
-def check_names(names: Sequence[str], faults: Faults) -> None:
+def check_member_names(names: Sequence[str], faults: Faults) -> None:
     """Find names that lead elsewhere, and those that would be one file on some system."""
     for name in names:
         what = wrong_with(name)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import BinaryIO, NamedTuple
 
 from torchyard.errors import HostError
-from torchyard.package.zip.directory import Entry
+from torchyard.package.zip.directory import ZipEntry
 
 _CHUNK = 1 << 20
 _MAX_32 = 0xFFFF_FFFF
@@ -28,7 +28,7 @@ class Raw(NamedTuple):
     """Members of another archive that lie one after the other; a new name is for a single one."""
 
     source: BinaryIO
-    entries: tuple[Entry, ...]
+    entries: tuple[ZipEntry, ...]
     name: str = ""
 
     @property
@@ -49,7 +49,7 @@ def copy_raw(raw: Raw, to: BinaryIO) -> Iterator[bytes]:
         yield _row(entry, raw.name or entry.name, place + entry.header - first.header)
 
 
-def _renamed(source: BinaryIO, entry: Entry, name: str) -> bytes:
+def _renamed(source: BinaryIO, entry: ZipEntry, name: str) -> bytes:
     """The header in front of a member, with another name in it."""
     head = os.pread(source.fileno(), entry.data - entry.header, entry.header)
     fields = list(_LOCAL.unpack_from(head))
@@ -58,7 +58,7 @@ def _renamed(source: BinaryIO, entry: Entry, name: str) -> bytes:
     return _LOCAL.pack(*fields) + name.encode() + extra
 
 
-def _flags(entry: Entry, name: str) -> int:
+def _flags(entry: ZipEntry, name: str) -> int:
     return entry.flags if name.isascii() else entry.flags | _UTF8_NAME
 
 
@@ -83,7 +83,7 @@ def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
         start += len(part)
 
 
-def _row(entry: Entry, name: str, offset: int) -> bytes:
+def _row(entry: ZipEntry, name: str, offset: int) -> bytes:
     """A row of the directory, the old one as far as possible."""
     row = entry.row
     if name == entry.name and not entry.extra and offset < _MAX_32:

@@ -14,7 +14,7 @@ from isal import igzip_lib
 from torchyard.errors import CheckError
 from torchyard.host.machine import processors
 from torchyard.package.limits import LIMITS
-from torchyard.package.zip.directory import STORED, Directory, Entry, read_directory
+from torchyard.package.zip.directory import STORED, Directory, ZipEntry, read_directory
 from torchyard.package.zip.inflate import BadDataError, IsalError, pieces
 
 _ENOUGH = 512
@@ -22,7 +22,7 @@ _ENOUGH = 512
 _PLAIN = (0, stat.S_IFREG, stat.S_IFDIR)
 
 
-def unpack(archive: Path, folder: Path) -> None:
+def unpack_zip(archive: Path, folder: Path) -> None:
     """Unpack an archive, with its files' modes; nothing else will be in the folder.
 
     An archive with links is refused: what is unpacked after one would be written where it leads.
@@ -36,7 +36,7 @@ def unpack(archive: Path, folder: Path) -> None:
                 msg = f"`{archive.name}` has a link, `{entry.name}`, or something that is no file"
                 raise CheckError(msg, hint="let the project's backend pack the file itself")
 
-        def write(entry: Entry) -> None:
+        def write(entry: ZipEntry) -> None:
             path = folder / entry.name
             if entry.name.endswith("/"):
                 path.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def sound_directory(name: str, file: BinaryIO) -> Directory:
     return directory
 
 
-def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:
+def beginning_of(file: BinaryIO, entry: ZipEntry, size: int) -> bytes:
     """The first few bytes of a member, at no more cost than theirs; fewer if it is damaged."""
     start = os.pread(file.fileno(), min(entry.stored, _ENOUGH), entry.data)
     if entry.method == STORED:
@@ -68,13 +68,13 @@ def beginning_of(file: BinaryIO, entry: Entry, size: int) -> bytes:
         return b""
 
 
-def content_of(file: BinaryIO, entry: Entry) -> bytes:
+def content_of(file: BinaryIO, entry: ZipEntry) -> bytes:
     """A member as a whole; one that is larger than any text is refused."""
     _refuse_more(entry, LIMITS.text)
     return b"".join(_sound_pieces(file, entry))
 
 
-def unpack_member(file: BinaryIO, entry: Entry, to: Path) -> None:
+def unpack_member(file: BinaryIO, entry: ZipEntry, to: Path) -> None:
     """Write a member to a file."""
     _refuse_more(entry, LIMITS.most(entry.stored))
     to.parent.mkdir(parents=True, exist_ok=True)
@@ -83,13 +83,13 @@ def unpack_member(file: BinaryIO, entry: Entry, to: Path) -> None:
             out.write(piece)
 
 
-def _refuse_more(entry: Entry, most: int) -> None:
+def _refuse_more(entry: ZipEntry, most: int) -> None:
     if entry.size > most:
         msg = f"`{entry.name}` unpacks to {entry.size} bytes, and {most} is the most"
         raise CheckError(msg, hint="no package needs that: find out who made it")
 
 
-def _sound_pieces(file: BinaryIO, entry: Entry) -> Iterator[bytes]:
+def _sound_pieces(file: BinaryIO, entry: ZipEntry) -> Iterator[bytes]:
     size = crc = 0
     try:
         for piece in pieces(file.fileno(), entry):

@@ -9,14 +9,14 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.errors import ElsewhereError
-from torchyard.index.availability import Offer, offers
+from torchyard.index.availability import PackageOffer, offers
 from torchyard.index.entry import SHARED, Entry, State, changed
 from torchyard.index.page import Page
 from torchyard.index.sections import is_in_variants, section_of
 from torchyard.index.simple.write import serial_of
 from torchyard.model.canonical import canonical_json
 from torchyard.package.zstd import LEVEL, compress
-from torchyard.publish.channel.head import HISTORY, Change, Head, Part
+from torchyard.publish.channel.head import HISTORY, Change, ChannelPart, Head
 from torchyard.publish.channel.layout import changed_views, companions, pages, parse_part, settle
 from torchyard.publish.channel.root_pages import changed_roots
 from torchyard.store.tags import content_tag
@@ -148,7 +148,7 @@ def _new(
         return None
     serials = {**state.serials, **dict.fromkeys(views, generation)}
     state, fixed = settle(part, msgspec.structs.replace(state, serials=serials), touched)
-    if {page.path for page in fixed}.intersection(state.doomed):
+    if {page.path for page in fixed}.intersection(state.pending_deletion):
         msg = f"objects that `{name}` needs are just being deleted"
         raise ElsewhereError(msg, hint=AGAIN, reason="busy")
     made = list(pages(part, state, views))
@@ -193,9 +193,9 @@ def _variants(head: Head, news: Mapping[str, State]) -> tuple[str, ...]:
     return tuple(sorted(simple.union(head.variants) - {SHARED}))
 
 
-def _part(name: str, new: _New, old: Part | None) -> Part:
+def _part(name: str, new: _New, old: ChannelPart | None) -> ChannelPart:
     variants = {entry.variant for entry in new.state.entries}
-    return Part(
+    return ChannelPart(
         state=new.digest,
         variants=tuple(sorted(variants - {SHARED})),
         shared=SHARED in variants,
@@ -203,7 +203,7 @@ def _part(name: str, new: _New, old: Part | None) -> Part:
     )
 
 
-def _offers(name: str, new: _New, old: Part | None) -> tuple[Offer, ...]:
+def _offers(name: str, new: _New, old: ChannelPart | None) -> tuple[PackageOffer, ...]:
     """What a part has to offer. A conda subdir has many names, few of which change at a time."""
     if new.state.status == "quarantined":
         return ()

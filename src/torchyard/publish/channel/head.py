@@ -11,7 +11,7 @@ libtorch/torch/cu130/      listings of libtorch zips
 from datetime import datetime
 from typing import Literal
 
-from torchyard.index.availability import Offer
+from torchyard.index.availability import PackageOffer
 from torchyard.index.entry import WHOLE
 from torchyard.index.sections import is_in_variants
 from torchyard.model.values import Value
@@ -21,7 +21,7 @@ HISTORY = 200
 """So many changes can be taken back."""
 
 
-class Part(Value, kw_only=True):
+class ChannelPart(Value, kw_only=True):
     """A project of the simple index, a subdir of the conda channel, or a listing."""
 
     state: str
@@ -29,7 +29,7 @@ class Part(Value, kw_only=True):
     variants: tuple[str, ...] = ()
     shared: bool = False
     """Whether it has files that are in every variant."""
-    offers: tuple[Offer, ...] = ()
+    offers: tuple[PackageOffer, ...] = ()
 
 
 class Change(Value, kw_only=True):
@@ -62,7 +62,7 @@ class Head(Value, kw_only=True):
     """What people call the channel: `nightly`."""
     grouping: Literal["compute", "compute-blas"] = "compute"
     """What a variant is called after."""
-    parts: dict[str, Part] = {}
+    parts: dict[str, ChannelPart] = {}
     """`simple/torch`, `conda/linux-64`, `libtorch/torch`."""
     serials: dict[str, int] = {}
     """For each view the generation that changed its list of projects last."""

@@ -7,14 +7,14 @@ import msgspec
 
 from torchyard.errors import StoreError
 from torchyard.index.entry import State
-from torchyard.package.zstd import ZstdError, unpack
+from torchyard.package.zstd import ZstdError, decompress_text
 from torchyard.publish.channel.head import HEAD, Head, state_key
 
 _HEAD = msgspec.json.Decoder(Head)
 _STATE = msgspec.json.Decoder(State)
 
 
-class Source(Protocol):
+class FileSource(Protocol):
     """Where the files of a channel are."""
 
     @property
@@ -27,7 +27,7 @@ class Source(Protocol):
 class ChannelReader:
     """A channel as all see it who can read its files."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FileSource) -> None:
         self._source = source
         self._states: dict[str, State] = {}
 
@@ -73,7 +73,7 @@ class ChannelReader:
             )
             raise StoreError(msg, hint=hint)
         try:
-            return _STATE.decode(unpack(data))
+            return _STATE.decode(decompress_text(data))
         except (msgspec.DecodeError, ZstdError) as error:
             msg = f"the state {digest} of `{self.url}` can't be read: {error}"
             raise StoreError(msg, hint="was it written by a newer torchyard?") from error

@@ -15,7 +15,7 @@ from torchyard.checks.rules import index as rules
 from torchyard.errors import BuildError, ElsewhereError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
-from torchyard.index.simple.read import Link
+from torchyard.index.simple.read import FileLink
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.metadata import values
 from torchyard.package.wheel.name import is_wheel_name
@@ -57,7 +57,7 @@ class FileAudit(NamedTuple):
     """The host of the index itself: if it is unreachable, the audit stops."""
     deep: bool
 
-    def look(self, link: Link) -> Looked:
+    def look(self, link: FileLink) -> Looked:
         """Compare the listing of a file with the file and its sidecar."""
         found = list(_hash_hits(link))
         try:
@@ -75,7 +75,7 @@ class FileAudit(NamedTuple):
         facts = None if text is None else _facts(text, link, found)
         return Looked(tuple(found), facts)
 
-    def _head(self, link: Link) -> Iterator[IndexHit]:
+    def _head(self, link: FileLink) -> Iterator[IndexHit]:
         answer = self.fetcher.head(link.url)
         if not answer.found:
             what = f"{redact_url(link.url)} answers {answer.status}"
@@ -84,12 +84,12 @@ class FileAudit(NamedTuple):
             what = f"it has {answer.size} bytes, and the page says {link.size}"
             yield IndexHit(rules.SIZE, link.file, what)
 
-    def _provenance(self, link: Link) -> Iterator[IndexHit]:
+    def _provenance(self, link: FileLink) -> Iterator[IndexHit]:
         if link.provenance and not (answer := self.fetcher.head(link.provenance)).found:
             what = f"its provenance, {redact_url(link.provenance)}, answers {answer.status}"
             yield IndexHit(rules.LINK_BROKEN, link.file, what)
 
-    def _sidecar(self, link: Link, found: list[IndexHit]) -> bytes | None:
+    def _sidecar(self, link: FileLink, found: list[IndexHit]) -> bytes | None:
         """Return the METADATA beside a wheel, or None if it is not what the page says."""
         if link.metadata is None:
             return None
@@ -105,7 +105,7 @@ class FileAudit(NamedTuple):
             return None
         return answer.data
 
-    def _read(self, link: Link, sidecar: bytes | None, found: list[IndexHit]) -> bytes | None:
+    def _read(self, link: FileLink, sidecar: bytes | None, found: list[IndexHit]) -> bytes | None:
         """Read all of a file; return its METADATA, or else that of its sidecar."""
         with TemporaryDirectory(prefix="torchyard-audit-") as folder:
             path = Path(folder, link.file)
@@ -127,7 +127,7 @@ class FileAudit(NamedTuple):
         return text or sidecar
 
 
-def _hash_hits(link: Link) -> Iterator[IndexHit]:
+def _hash_hits(link: FileLink) -> Iterator[IndexHit]:
     if weak := weakness(link.hashes):
         yield IndexHit(rules.HASH_MISSING, link.file, f"the page has {weak}")
     if link.metadata is not None and not link.metadata:
@@ -180,7 +180,7 @@ def wrong_hash(data: bytes, hashes: Mapping[str, str]) -> str:
     return ""
 
 
-def _facts(text: bytes, link: Link, found: list[IndexHit]) -> ResolverMetadata | None:
+def _facts(text: bytes, link: FileLink, found: list[IndexHit]) -> ResolverMetadata | None:
     try:
         fields, _ = parse_metadata(text.decode())
     except (UnicodeDecodeError, BuildError) as error:
@@ -195,7 +195,7 @@ def _facts(text: bytes, link: Link, found: list[IndexHit]) -> ResolverMetadata |
     )
 
 
-def _python_hits(link: Link, metadata: str) -> Iterator[IndexHit]:
+def _python_hits(link: FileLink, metadata: str) -> Iterator[IndexHit]:
     page = link.requires_python
     try:
         same = SpecifierSet(page) == SpecifierSet(metadata)

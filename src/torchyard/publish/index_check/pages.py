@@ -12,7 +12,7 @@ from torchyard.checks.rules import index as rules
 from torchyard.host.http import redact_url
 from torchyard.index.entry import Status
 from torchyard.index.filename import SDISTS, read_name
-from torchyard.index.simple.read import Link, Listing
+from torchyard.index.simple.read import FileLink, Listing
 from torchyard.model.values import Value
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.publish.index_check.files import ResolverMetadata
@@ -32,7 +32,7 @@ class Pages(Value, kw_only=True):
     json: Listing | None = None
 
     @property
-    def files(self) -> tuple[Link, ...]:
+    def files(self) -> tuple[FileLink, ...]:
         """The files, as listed by JSON if there is any, else by HTML."""
         readable = (page for page in (self.json, self.html) if page is not None and page.readable)
         return next((page.files for page in readable), ())
@@ -100,7 +100,7 @@ def _version(text: str) -> Version | str:
         return text
 
 
-def _differences(html: Iterable[Link], json: Iterable[Link]) -> Iterator[str]:
+def _differences(html: Iterable[FileLink], json: Iterable[FileLink]) -> Iterator[str]:
     ours, theirs = ({link.file: link for link in links} for links in (html, json))
     for file in ours.keys() - theirs.keys():
         yield f"only HTML has {file}"
@@ -112,7 +112,7 @@ def _differences(html: Iterable[Link], json: Iterable[Link]) -> Iterator[str]:
             yield f"{file} has another {', '.join(fields)} in JSON than in HTML"
 
 
-def _differing(html: Link, json: Link) -> list[str]:
+def _differing(html: FileLink, json: FileLink) -> list[str]:
     """Return the fields that differ; HTML has one hash of each thing at most."""
     pairs: dict[str, tuple[object, object]] = {
         "address": (html.url, json.url),

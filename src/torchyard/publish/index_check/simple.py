@@ -17,7 +17,7 @@ from torchyard.index.simple.read import (
     ACCEPT_HTML,
     ACCEPT_JSON,
     HTML_MEDIA,
-    Link,
+    FileLink,
     Listing,
     read_listing,
 )
@@ -188,7 +188,7 @@ class SimpleAudit:
         return self._fetcher.get(urljoin(view.url, f"{name}/"), ACCEPT_JSON).found
 
 
-def _key(link: Link) -> _Key:
+def _key(link: FileLink) -> _Key:
     """Return the address of a file, and what the page says that is compared with it."""
     said = (link.hashes, link.metadata, link.size, link.requires_python)
     return link.url, msgspec.json.encode(said, order="sorted")

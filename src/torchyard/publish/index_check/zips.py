@@ -9,7 +9,7 @@ from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import CONNECTIONS, FetchResult, redact_url
 from torchyard.index.entry import SHARED
 from torchyard.index.libtorch.read import Zip, Zips, read_zips
-from torchyard.index.simple.read import Link, read_listing
+from torchyard.index.simple.read import FileLink, read_listing
 from torchyard.publish.index_check.files import FileAudit
 from torchyard.publish.index_check.findings import IndexFindings, IndexHit
 from torchyard.publish.index_check.simple import Scope
@@ -47,7 +47,7 @@ class ZipAudit:
                 self._findings.add(looked.hits)
                 progress(1)
 
-    def _read(self, url: str) -> tuple[list[Link], list[IndexHit]]:
+    def _read(self, url: str) -> tuple[list[FileLink], list[IndexHit]]:
         """Return the files of the listings as listed, and what is wrong with the pages."""
         hits: list[IndexHit] = []
         whole = self._pages(url, hits)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from torchyard.errors import PublishError
 from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
-from torchyard.index.simple.read import Link
+from torchyard.index.simple.read import FileLink
 from torchyard.publish.index_check.files import strong_hash
 
 _CHUNK = 1 << 20
@@ -22,7 +22,9 @@ class Fetched(NamedTuple):
     size: int
 
 
-def fetch_link(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int], None]) -> Fetched:
+def fetch_link(
+    fetcher: Fetcher, link: FileLink, folder: Path, heard: Callable[[int], None]
+) -> Fetched:
     """Download a file into a folder of its own; resume if a part of it is there.
 
     If a resumed file turns out wrong, it is downloaded once more from its beginning.
@@ -43,7 +45,7 @@ def fetch_link(fetcher: Fetcher, link: Link, folder: Path, heard: Callable[[int]
 
 
 def _fetch(
-    fetcher: Fetcher, link: Link, path: Path, heard: Callable[[int], None]
+    fetcher: Fetcher, link: FileLink, path: Path, heard: Callable[[int], None]
 ) -> Fetched | None:
     """Download the rest of a file; remove it if it is wrong."""
     kind, digits = strong_hash(link.hashes) or ("sha256", "")

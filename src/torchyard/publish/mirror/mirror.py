@@ -19,7 +19,7 @@ from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.host.locks import locked
 from torchyard.index.entry import Entry, State, package_key
-from torchyard.index.simple.read import Link
+from torchyard.index.simple.read import FileLink
 from torchyard.index.simple.section import SimpleSection
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.metadata import fields_of, values
@@ -100,7 +100,7 @@ class Mirror:
         with ThreadPoolExecutor(FILES) as pool:
             return list(pool.map(partial(self._fate, known), chosen))
 
-    def _files(self, project: str) -> Sequence[Link]:
+    def _files(self, project: str) -> Sequence[FileLink]:
         pages = read_pages(self._reach, project, f"{self._source}{project}/")
         if pages.html is None and pages.json is None:
             msg = f"{redact_url(self._source)} has no project `{project}`"
@@ -240,7 +240,7 @@ def _part(project: str) -> str:
     return f"{SimpleSection.NAME}/{project}"
 
 
-def _requires_python(link: Link, metadata: bytes) -> str:
+def _requires_python(link: FileLink, metadata: bytes) -> str:
     """Return `Requires-Python` of a wheel's METADATA; for other files, that of the index."""
     if not metadata:
         return link.requires_python

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from torchyard.checks.expected import local_compute
 from torchyard.errors import UsageError
 from torchyard.index.filename import Named, read_name
-from torchyard.index.simple.read import Link
+from torchyard.index.simple.read import FileLink
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
 from torchyard.publish.channel.layout import TAKEN
@@ -38,7 +38,7 @@ class MirrorFile(NamedTuple):
     """A file to mirror."""
 
     project: str
-    link: Link
+    link: FileLink
     version: str
     variant: str
 
@@ -76,7 +76,10 @@ def check_variant(name: str) -> str:
 
 
 def choose_files(
-    project: str, files: Iterable[Link], requirements: Iterable[Requirement], wanted: MirrorRequest
+    project: str,
+    files: Iterable[FileLink],
+    requirements: Iterable[Requirement],
+    wanted: MirrorRequest,
 ) -> list[MirrorFile]:
     """Yield the files of a project to mirror; pre-releases only if there is nothing else."""
     named = [(link, one) for link, one in _named(project, files) if _fits(one, wanted)]
@@ -89,7 +92,7 @@ def choose_files(
     ]
 
 
-def _named(project: str, files: Iterable[Link]) -> Iterator[tuple[Link, Named]]:
+def _named(project: str, files: Iterable[FileLink]) -> Iterator[tuple[FileLink, Named]]:
     """Yield files whose names can be parsed; others cannot be installed."""
     for link in files:
         with suppress(ValueError):

@@ -60,7 +60,7 @@ class _Look(NamedTuple):
     name: str
     files: int
     outdated: list[Chosen]
-    doomed: dict[str, int]
+    pending_deletion: dict[str, int]
     """Keys that may be deleted, with their sizes."""
     lost: Collection[str]
     """Those among them that nothing led to."""
@@ -117,10 +117,10 @@ def prune(
     looks = [_spared(look) if mended.get(look.name) else look for look in found]
     pruned = Pruned([], [], 0, sum(look.left for look in looks), lost)
     if dry_run:
-        doomed = {key: size for look in looks for key, size in look.doomed.items()}
+        doomed = {key: size for look in looks for key, size in look.pending_deletion.items()}
         old = [one for look in looks for one in look.outdated]
         return pruned._replace(hidden=old, deleted=_files(doomed), freed=sum(doomed.values()))
-    for group in _groups(look for look in looks if look.outdated or look.doomed):
+    for group in _groups(look for look in looks if look.outdated or look.pending_deletion):
         pruned = _carry_out(run, group, pruned)
     states = _forget(run, max((look.unreachable for look in looks), default=0))
     channel.objects.delete([*map(state_key, states), *lost.states])
@@ -148,14 +148,14 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
     old = outdated(part, state.entries, run.keep, run.head.pins.values())
     sizes = {key_of(part, one.entry): one.entry.size for one in state.hidden}
     expired = sizes.keys() - _kept(part, state, run.head.pins.values(), run.born)
-    busy = expired.intersection(state.doomed)
+    busy = expired.intersection(state.pending_deletion)
     wanted = expired - busy
     protected, unreachable = _history(run, part, wanted)
     doomed = {key: sizes[key] for key in sorted(wanted - protected)} | dict(lost)
     abandoned: tuple[str, ...] = ()
-    if state.doomed and _is_abandoned(run, name):
-        abandoned = state.doomed
-        doomed |= {key: sizes.get(key, 0) for key in state.doomed}
+    if state.pending_deletion and _is_abandoned(run, name):
+        abandoned = state.pending_deletion
+        doomed |= {key: sizes.get(key, 0) for key in state.pending_deletion}
         doomed[f"{_MARK}{token_hex(8)}"] = 0
         busy = set()
     chosen = [Chosen(name, entry) for entry in old]
@@ -175,8 +175,8 @@ def _look(run: _Run, name: str, lost: Mapping[str, int]) -> _Look:
 
 def _spared(look: _Look) -> _Look:
     """Spare files that stale pages of a killed writer named until they were mended."""
-    left = look.left + len(look.doomed)
-    return look._replace(doomed={}, abandoned=(), left=left, unreachable=0)
+    left = look.left + len(look.pending_deletion)
+    return look._replace(pending_deletion={}, abandoned=(), left=left, unreachable=0)
 
 
 def _kept(part: PartName, state: State, pins: Iterable[Pin], born: datetime) -> set[str]:
@@ -240,7 +240,7 @@ def _carry_out(run: _Run, group: Sequence[_Look], before: Pruned) -> Pruned:
     """Hide and mark files of some parts, delete the marked ones, and remove the marks."""
     began = time.monotonic()
     hidden, doomed = _hide_and_doom(run, group)
-    sizes = {key: size for look in group for key, size in look.doomed.items()}
+    sizes = {key: size for look in group for key, size in look.pending_deletion.items()}
     deleted: set[str] = set()
     for key in (key for keys in doomed.values() for key in keys):
         if time.monotonic() - began < LEASE:
@@ -275,7 +275,11 @@ def _hide_and_doom(run: _Run, group: Sequence[_Look]) -> tuple[list[Chosen], dic
             needed = (page.path for page in settle(part, new, changed(state, new))[1])
             kept = _kept(part, state, pins.values(), run.born).union(needed)
             mine = doomed[look.name] = _mine(state, look, kept)
-            return replace(new, doomed=tuple(sorted({*state.doomed, *mine}))) if mine else new
+            return (
+                replace(new, pending_deletion=tuple(sorted({*state.pending_deletion, *mine})))
+                if mine
+                else new
+            )
 
         return edit
 
@@ -313,10 +317,10 @@ def _mine(state: State, look: _Look, kept: Collection[str]) -> list[str]:
     A run that takes over marked keys leaves a name among them, so that only one run succeeds.
     Unreferenced objects may be referenced again if pages have changed since.
     """
-    taken = set(look.abandoned) if look.abandoned == state.doomed else set()
+    taken = set(look.abandoned) if look.abandoned == state.pending_deletion else set()
     found = look.lost if look.serials != state.serials else ()
-    others = {*kept, *state.doomed, *look.abandoned, *found}
-    return [key for key in look.doomed if key in taken or key not in others]
+    others = {*kept, *state.pending_deletion, *look.abandoned, *found}
+    return [key for key in look.pending_deletion if key in taken or key not in others]
 
 
 def _with_sidecars(key: str) -> list[str]:
@@ -333,7 +337,7 @@ def _clear(part: PartName, doomed: Iterable[str], deleted: Collection[str]) -> E
         return replace(
             state,
             hidden=tuple(one for one in state.hidden if key_of(part, one.entry) not in deleted),
-            doomed=tuple(key for key in state.doomed if key not in ours),
+            pending_deletion=tuple(key for key in state.pending_deletion if key not in ours),
         )
 
     return edit

@@ -92,7 +92,7 @@ def restored(part: PartName, now: State, then: Iterable[Entry], at: str) -> Stat
     """
     shown = {_name(entry): entry for entry in now.entries}
     hidden = {_name(one.entry): one for one in now.hidden}
-    doomed = set(now.doomed)
+    doomed = set(now.pending_deletion)
     entries: list[Entry] = []
     gone: list[Entry] = []
     for entry in then:

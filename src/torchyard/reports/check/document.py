@@ -12,7 +12,7 @@ from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.checks.subject import Subject
-from torchyard.package.contents import Binary, Contents, File
+from torchyard.package.contents import Binary, Contents, PackageFile
 from torchyard.reports.document import JsonDocument
 from torchyard.version import __version__
 
@@ -185,7 +185,7 @@ def natural(arch: str) -> tuple[int, str]:
     return int(number[1]) + (arch[0] == "c") * 1000 if number else 0, arch
 
 
-def _library(file: File, binary: Binary) -> LibraryDocument:
+def _library(file: PackageFile, binary: Binary) -> LibraryDocument:
     needs: dict[str, list[str]] = {}
     for library, version in binary.needs:
         needs.setdefault(library, []).append(version)

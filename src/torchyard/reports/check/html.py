@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from torchyard.checks.rule import Finding, Rule, Severity
 from torchyard.model.quantity import show_count, show_size
-from torchyard.package.contents import Contents, File
+from torchyard.package.contents import Contents, PackageFile
 from torchyard.reports.check.document import (
     CheckDocument,
     LibraryDocument,
@@ -35,7 +35,7 @@ class _Article(NamedTuple):
 
     id: str
     package: PackageDocument
-    largest: list[File]
+    largest: list[PackageFile]
     maps: tuple[SvgPicture, ...]
     graphs: tuple[SvgPicture, ...]
 
@@ -77,7 +77,7 @@ def check_page(
     )
 
 
-def _article(identifier: str, package: PackageDocument, files: Sequence[File]) -> _Article:
+def _article(identifier: str, package: PackageDocument, files: Sequence[PackageFile]) -> _Article:
     maps = [treemap(files, *size) for size in (_WIDE, _NARROW) if files]
     graphs = [library_graph(package, width) for width, _ in (_WIDE, _NARROW) if package.libraries]
     largest = sorted(files, key=stored, reverse=True)[:_LARGEST]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from torchyard.model.quantity import show_count, show_size
-from torchyard.package.contents import File
+from torchyard.package.contents import PackageFile
 from torchyard.reports.check.picture import LETTER, LINE, PictureText, Rect, Shape, SvgPicture
 from torchyard.terminal.board import shorten
 
@@ -33,7 +33,7 @@ class Area(NamedTuple):
     parts: tuple["Area", ...] = ()
 
 
-def treemap(files: Iterable[File], width: int, height: int) -> SvgPicture:
+def treemap(files: Iterable[PackageFile], width: int, height: int) -> SvgPicture:
     """Draw all files, as large as they are stored."""
     whole = _tree("", [(file.name, file) for file in files])
     return SvgPicture(
@@ -47,20 +47,20 @@ def treemap(files: Iterable[File], width: int, height: int) -> SvgPicture:
     )
 
 
-def stored(file: File) -> int:
+def stored(file: PackageFile) -> int:
     """What a file takes in its package; members of conda packages are compressed together."""
     return file.stored or file.size
 
 
-def file_kind(file: File) -> str:
+def file_kind(file: PackageFile) -> str:
     if file.binary:
         return "library"
     return next((kind for kind, ends in _ENDINGS.items() if file.name.endswith(ends)), "other")
 
 
-def _tree(name: str, files: Sequence[tuple[str, File]]) -> Area:
+def _tree(name: str, files: Sequence[tuple[str, PackageFile]]) -> Area:
     """Make a tree of paths; a folder with nothing but one folder in it is one with that."""
-    folders: dict[str, list[tuple[str, File]]] = {}
+    folders: dict[str, list[tuple[str, PackageFile]]] = {}
     parts: list[Area] = []
     for path, file in files:
         head, slash, rest = path.partition("/")

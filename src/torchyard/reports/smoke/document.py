@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
-from torchyard.checks.smoke.outcome import Attempt, Outcome, Run, Smoked
+from torchyard.checks.smoke.outcome import Outcome, Run, SmokeAttempt, Smoked
 from torchyard.reports.document import JsonDocument
 
 
@@ -88,7 +88,7 @@ def _run(run: Run) -> SmokeRunDocument:
     )
 
 
-def _attempt(one: Attempt) -> AttemptDocument:
+def _attempt(one: SmokeAttempt) -> AttemptDocument:
     return AttemptDocument(
         test=one.test,
         about=one.about,
