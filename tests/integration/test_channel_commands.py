@@ -204,7 +204,7 @@ def test_a_pin_is_what_pip_takes(torchyard: Command, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "code", "what"),
     [
-        (("yank", "torch"), 2, "why should nobody take these files"),
+        (("yank", "torch"), 2, "a reason is missing"),
         (("yank", "torch", "--undo", "--reason", "x"), 2, "--undo needs no reason"),
         (("yank", "torhc", "--reason", "x"), 5, "did you mean `torch`?"),
         (("rollback",), 2, "where to?"),

@@ -65,6 +65,13 @@ def test_no_other_file_names_a_command_s_module() -> None:
         assert not used, path
 
 
+def test_the_plug_in_uses_only_options_and_groups_of_the_command_line() -> None:
+    shared = ("torchyard.cli.options.", "torchyard.cli.lazy_group.")
+    for path in (ROOT / "farm/src").rglob("*.py"):
+        used = {name for name in imports(path) if f"{name}.".startswith("torchyard.cli.")}
+        assert all(name.startswith(shared) for name in used), path
+
+
 def test_no_use_case_parses_or_prints() -> None:
     for path in (SOURCE / "app").rglob("*.py"):
         banned = {"click", "rich", "torchyard.cli", "torchyard.terminal.console"}

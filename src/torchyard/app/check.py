@@ -83,7 +83,7 @@ def refuse_errors(document: CheckDocument) -> None:
         bad = [p.file for p in document.packages if any(f.severity == "error" for f in p.findings)]
         rules = {f.rule for p in document.packages for f in p.findings if f.severity == "error"}
         msg = f"errors were found in {', '.join(bad)}"
-        raise CheckError(msg, hint=f"`torchyard explain rule {min(rules)}` tells more")
+        raise CheckError(msg, hint=f"`torchyard explain rule {min(rules)}` says more")
 
 
 def _only(globs: Sequence[str], policy: CheckPolicy) -> CheckPolicy:

@@ -7,15 +7,17 @@ from typing import ClassVar
 
 import click
 
-from torchyard.cli import commands
 from torchyard.errors import UsageError
 from torchyard.model.suggest import did_you_mean
+
+ROOM = "torchyard.cli.commands"
+"""The package that has a module for each command."""
 
 
 class LazyGroup(click.Group):
     """A group that imports a command's module only when that command is called."""
 
-    room: ClassVar[str] = commands.__name__
+    room: ClassVar[str] = ROOM
     lazy: ClassVar[Mapping[str, str]] = {}
     """The module of each command in the package `room`."""
 
@@ -44,7 +46,7 @@ class LazyGroup(click.Group):
 
 def command_modules(group: str = "") -> dict[str, str]:
     """Return the module of each command in a group, or of each top-level command."""
-    names = {module.name for module in pkgutil.iter_modules(commands.__path__)}
+    names = {module.name for module in pkgutil.iter_modules(import_module(ROOM).__path__)}
     if group:
         return {n.removeprefix(f"{group}_"): n for n in sorted(names) if n.startswith(f"{group}_")}
     return {name: name for name in sorted(names) if name.partition("_")[0] not in names - {name}}

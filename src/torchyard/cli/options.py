@@ -26,12 +26,12 @@ set_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for machines.")
 
-subset_option = click.option("--subset", metavar="NAME", help="Take a named part of the matrix.")
+subset_option = click.option("--subset", metavar="NAME", help="Use a named part of the matrix.")
 select_option = click.option(
     "--select",
     multiple=True,
     metavar="GLOB",
-    help="Take only these: a value (cu130, cp31*), a cell (*/cu130-*/*), a job (core:*).",
+    help="Select only these: a value (cu130, cp31*), a cell (*/cu130-*/*), a job (core:*).",
 )
 skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Leave these out.")
 
@@ -42,7 +42,7 @@ store_option = click.option(
     help="Store to use in place of the file's: file://…, s3://… or a directory.",
 )
 work_option = click.option(
-    "--work", metavar="DIR", help="Directory for the jobs' work, in place of .torchyard/work."
+    "--work", metavar="DIR", help="Work directory of jobs, in place of .torchyard/work."
 )
 
 
@@ -57,7 +57,7 @@ copies_option = click.option(
     "--copies",
     metavar="SIZE",
     callback=_size,
-    help="Keep up to so much of the store, such as '50 GB', in the directory for work.",
+    help="Cache up to this much of the store, such as '50 GB', in the work directory.",
 )
 sandbox_option = click.option(
     "--sandbox",
@@ -66,7 +66,7 @@ sandbox_option = click.option(
 )
 
 channel_argument = click.argument("channel", metavar="CHANNEL")
-"""A channel of the file, by its name, or any, by its address or directory."""
+"""A channel: its name in the file, its address or its directory."""
 
 selectors_argument = click.argument("selectors", nargs=-1, required=True, metavar="SELECTOR...")
 """Files of a channel, as requirements: `torch==2.14.0`."""
@@ -99,14 +99,14 @@ policy_option = click.option(
 
 
 def check_name(name: str, known: Collection[str], what: str) -> None:
-    """Refuse a name that no table has."""
+    """Refuse a name that is not in a table."""
     if name not in known:
         msg = f"there is no {what} `{name}`"
         raise UsageError(msg, hint=did_you_mean(name, known))
 
 
 def refuse_given(options: Mapping[str, object], why: str) -> None:
-    """Refuse options that were given, and would have no effect."""
+    """Refuse options that were given but have no effect."""
     for name, value in options.items():
         if value:
             msg = f"`{name}` {why}"
@@ -114,9 +114,9 @@ def refuse_given(options: Mapping[str, object], why: str) -> None:
 
 
 def refuse_options(ctx: click.Context) -> None:
-    """Options before a subcommand would have no effect; better to say so."""
+    """Refuse options before a subcommand, where they have no effect."""
     for name in ctx.params:
         if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             msg = f"options of `{ctx.command_path}` have no effect on its subcommands"
-            hint = f"write them behind: {ctx.command_path} {ctx.invoked_subcommand} … --option"
+            hint = f"write them after it: {ctx.command_path} {ctx.invoked_subcommand} … --option"
             raise UsageError(msg, hint=hint)

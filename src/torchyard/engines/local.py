@@ -31,7 +31,7 @@ class LocalEngine(Value, kw_only=True):
     work: Annotated[
         str | None,
         Meta(
-            description="Directory for the jobs' work, in place of .torchyard/work.",
+            description="Work directory of jobs, in place of .torchyard/work.",
             extra={"metavar": "DIR"},
         ),
     ] = None
@@ -39,11 +39,11 @@ class LocalEngine(Value, kw_only=True):
         SandboxKind | None, Meta(description="Use this sandbox, not the file's.")
     ] = None
     jobs: Annotated[
-        Count | None, Meta(description="Run so many jobs at once, at most one for each slot.")
+        Count | None, Meta(description="Maximum number of jobs at once, at most one for each slot.")
     ] = None
-    slots: Annotated[Count | None, Meta(description="Run so many compilers at once, in all.")] = (
-        None
-    )
+    slots: Annotated[
+        Count | None, Meta(description="Maximum number of compilers at once, in all jobs.")
+    ] = None
     any_platform: Annotated[bool, Meta(description="Build for other platforms than this one.")] = (
         False
     )

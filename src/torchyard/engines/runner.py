@@ -139,7 +139,7 @@ class Runner:
     def _is_taken_care_of(self, job: Job) -> bool:
         """Return whether another process has done a job meanwhile, or runs it now."""
         if self._store.has(job.fingerprint):
-            self._end(job.number, "cached", why="somebody else made it")
+            self._end(job.number, "cached", why="another process made it")
             return True
         holder = self._patience.holder(job.fingerprint)
         if holder is not None:

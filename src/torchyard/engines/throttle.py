@@ -53,7 +53,7 @@ class Pace:
         self._available = memory.available
         # Only working processes count here: others may wait for a paused one.
         working = [worker for worker in workers if not self._peaks.idles(worker)]
-        pause, resume = self._who_waits(room, soon, working, ours)
+        pause, resume = self._choose_paused(room, soon, working, ours)
         if pause:
             self._short = _CONVINCED
         growths = [self._peaks.of(worker) for worker in workers]
@@ -81,7 +81,7 @@ class Pace:
             fits, growth = fits + 1, growth.plus(another)
         return self.allowed + (fits > self.allowed)
 
-    def _who_waits(
+    def _choose_paused(
         self, room: int, soon: int, working: Sequence[LeafProcess], ours: Collection[int]
     ) -> tuple[Sequence[LeafProcess], Sequence[LeafProcess]]:
         """Return the processes to pause and to resume; older ones run first, the oldest always."""

@@ -45,7 +45,7 @@ def carried_order(package: Path) -> JobSpec:
             raise StoreError(msg, hint=hint) from error
     for _, member, what in contents.faults:
         msg = f"`{package}` can't be read as a package: {member or 'it'} {what}"
-        raise StoreError(msg, hint="`torchyard check` tells all that is wrong with it")
+        raise StoreError(msg, hint="`torchyard check` lists all that is wrong with it")
     msg = f"`{package}` does not say how it was made: there is no {ORDER} in it"
     raise StoreError(msg, hint=hint)
 

@@ -28,8 +28,12 @@ from torchyard.engines.registry import LOCAL, make_engine
     show_default=True,
     help="Where jobs run: on this machine, or where a plug-in runs them.",
 )
-@click.option("--keep-going", is_flag=True, help="After a failure do all that does not need it.")
-@click.option("--output", "-o", metavar="DIR", help="Put the packages there when all is done.")
+@click.option(
+    "--keep-going",
+    is_flag=True,
+    help="After a failure, continue with jobs that do not need the failed one.",
+)
+@click.option("--output", "-o", metavar="DIR", help="Copy the packages there when all are built.")
 @json_option
 def command(
     *,
@@ -47,9 +51,9 @@ def command(
 ) -> None:
     """Build the plan, or what SELECT names of it: a value (cu130), a cell or a job (core:*).
 
-    Results that the store has are not made again. All jobs share one pool of compile slots, as
+    Results that the store has are not built again. All jobs share one pool of compile slots, as
     many as there are processors, and fewer while memory is short. Ctrl-C stops cleanly, a second
-    one at once; the same command goes on later. With --json, events are printed as they happen.
+    one at once; the same command continues later. With --json, events are printed as they happen.
     """
     from torchyard.app.build import prepare_build
     from torchyard.app.plan import plan_packages

@@ -20,8 +20,8 @@ def command(
 ) -> None:
     """End a job that `torchyard run --detach` started on this machine, and all its processes.
 
-    Whoever follows it is told, with exit code 143. Its directory stays: the next run goes on behind
-    the last step that ended well. Nothing is done if it does not run.
+    Commands that follow it end with exit code 143. Its directory stays: the next run continues
+    after the last step that succeeded. Nothing is done if it does not run.
     """
     asked, _ = find_job_spec(job, order, file, changes)
     place = WorkDir(job_conditions(asked, file, work, None).work, asked)

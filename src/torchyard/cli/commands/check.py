@@ -1,4 +1,4 @@
-"""`torchyard check`: what is wrong with packages, wherever they come from."""
+"""`torchyard check`: check packages against rules."""
 
 import gc
 from pathlib import Path
@@ -19,9 +19,9 @@ from torchyard.terminal.progress import ProgressLine
     "globs",
     multiple=True,
     metavar="GLOB",
-    help="Check only these rules, also those that are off; `torchyard explain rule` lists them.",
+    help="Check only these rules, also if they are off; `torchyard explain rule` lists them.",
 )
-@click.option("--html", metavar="FILE", help="Write a page with pictures, too.")
+@click.option("--html", metavar="FILE", help="Write a page with diagrams, too.")
 @json_option
 def command(
     *,
@@ -31,7 +31,7 @@ def command(
     html: str | None,
     as_json: bool,
 ) -> None:
-    """Read wheels, conda packages and libtorch zips, and tell what is wrong with them.
+    """Read wheels, conda packages and libtorch zips, and report what is wrong with them.
 
     Packages that are named together are checked together: one may have what another needs.
     """

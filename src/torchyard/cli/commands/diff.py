@@ -1,4 +1,4 @@
-"""`torchyard diff`: what is different between two packages, and who would notice."""
+"""`torchyard diff`: what differs between two packages, and whether an extension still loads."""
 
 from pathlib import Path
 
@@ -20,14 +20,14 @@ from torchyard.terminal.progress import ProgressLine
     "--extension",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Tell whether this wheel or .so, built against BEFORE, loads with AFTER; 13 if not.",
+    help="Check that this wheel or .so, built against BEFORE, loads with AFTER; 13 if not.",
 )
 @click.option("--all", "everything", is_flag=True, help="List everything, however much it is.")
 @json_option
 def command(
     *, before: Path, after: Path, extension: Path | None, everything: bool, as_json: bool
 ) -> None:
-    """Show what is different between two packages: files, sizes, symbols, what they need.
+    """Show what differs between two packages: files, sizes, symbols, requirements.
 
     Packages may be of two kinds, such as a wheel and a libtorch zip.
     """
@@ -49,13 +49,13 @@ def command(
 
 
 def _whole(path: Path) -> Contents:
-    """Read a package; what is missing from one that is cut off would look as if it were removed."""
+    """Read a package; refuse a truncated one, whose missing files would look removed."""
     contents = read_metered(path, ProgressLine)
     for kind, member, what in contents.faults:
         if kind in {FaultKind.STRUCTURE, FaultKind.BOMB}:
             where = f"{member} " if member else ""
             msg = f"`{path.name}` can't be compared: {where}{what}"
-            raise CheckError(msg, hint="`torchyard check` tells all that is wrong with it")
+            raise CheckError(msg, hint="`torchyard check` lists all that is wrong with it")
     return contents
 
 

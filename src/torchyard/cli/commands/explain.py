@@ -39,7 +39,7 @@ def command(
     against: str | None,
     as_json: bool,
 ) -> None:
-    """Tell why a cell or job exists or not, what it shares, and what its fingerprint is made of.
+    """Explain why a cell or job exists or not, what it shares, and what its fingerprint contains.
 
     `explain rule` lists the rules of `torchyard check` and `torchyard index check`, and `explain
     rule RULE` says why one of them matters, and what to do about its findings. RULE may be a glob,
@@ -69,7 +69,7 @@ def command(
 
 
 def _parsed(text: str) -> Identifier:
-    """Parse an identifier; who gives the name of a rule is told how rules are explained."""
+    """Parse an identifier; the error for the name of a rule says how rules are explained."""
     try:
         return parse(text)
     except SelectionError as error:

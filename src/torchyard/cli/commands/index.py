@@ -1,4 +1,4 @@
-"""`torchyard index`: look at indexes, and at what has been done to a channel; mend its pages."""
+"""`torchyard index`: check indexes; show the log of a channel; rewrite its pages."""
 
 from typing import get_args
 
@@ -13,7 +13,7 @@ from torchyard.terminal.console import show, talk, write
 
 @click.group("index")
 def command() -> None:
-    """Look at indexes, our own and those of others, and look after a channel's pages."""
+    """Check any index, and look after the pages of a channel."""
 
 
 @command.command("check")
@@ -47,7 +47,7 @@ def check_index(
 ) -> None:
     """Audit a simple index or a conda channel, as an outsider.
 
-    It may be anybody's: an address with a list of projects, the page of one project, a conda
+    It may be any index: an address with a list of projects, the page of one project, a conda
     channel, or a channel of torchyard with all that is in it (wheels, conda packages and zips);
     on the web or in a directory.
     """
@@ -80,8 +80,8 @@ def check_index(
 @channel_argument
 @file_option
 @json_option
-def log(*, channel: str, file: str, as_json: bool) -> None:
-    """List what has been done to CHANNEL, the newest first.
+def show_log(*, channel: str, file: str, as_json: bool) -> None:
+    """List the changes of CHANNEL, the newest first.
 
     `torchyard rollback` goes back to any generation that is listed.
     """
@@ -102,11 +102,11 @@ def log(*, channel: str, file: str, as_json: bool) -> None:
 @click.argument("parts", nargs=-1, metavar="[PART]...")
 @file_option
 @json_option
-def mend(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool) -> None:
-    """Write pages of CHANNEL anew that are not what they should be.
+def mend_pages(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool) -> None:
+    """Rewrite pages of CHANNEL that are not what they should be.
 
     A publisher that was killed may leave some. PART is simple/torch, conda/linux-64 or
-    libtorch/torch; without any, all pages are looked at.
+    libtorch/torch; without any, all pages are checked.
     """
     from torchyard.model.suggest import did_you_mean
     from torchyard.publish.channel.draft import ROOTS
@@ -131,13 +131,15 @@ def mend(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool) -> N
 @channel_argument
 @click.argument("project")
 @click.argument("status", type=click.Choice(get_args(Status)))
-@click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason, which readers see.")
 @file_option
-def status(*, channel: str, project: str, status: Status, reason: str, file: str) -> None:
-    """Say of a PROJECT whether it gets new files, and whether it offers any (PEP 792).
+def set_project_status(
+    *, channel: str, project: str, status: Status, reason: str, file: str
+) -> None:
+    """Set the status of a PROJECT (PEP 792).
 
     An archived project takes no new files, a deprecated one is not to be used any more, and the
-    files of a quarantined one are shown to nobody until it is active again.
+    files of a quarantined one are hidden until it is active again.
     """
     from packaging.utils import canonicalize_name
 

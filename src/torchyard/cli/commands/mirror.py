@@ -29,11 +29,16 @@ from torchyard.terminal.console import show, write
     metavar="GLOB",
     help="Only for these: 'manylinux*_x86_64'.",
 )
-@click.option("--variant", metavar="NAME", help="Where files go, whatever their versions say.")
 @click.option(
-    "--allow-unhashed", "unhashed", is_flag=True, help="Take files that nobody can verify."
+    "--variant", metavar="NAME", help="Variant for all files, whatever their versions say."
 )
-@click.option("--dry-run", is_flag=True, help="Only tell what would be taken.")
+@click.option(
+    "--allow-unhashed",
+    "unhashed",
+    is_flag=True,
+    help="Take files without hashes, which can't be verified.",
+)
+@click.option("--dry-run", is_flag=True, help="Only print what would be taken.")
 @file_option
 @json_option
 def command(
@@ -51,8 +56,8 @@ def command(
 ) -> None:
     """Take a part of another simple index, SOURCE, into a channel.
 
-    SOURCE is an address or a directory. Files are verified by their hashes while they come; all are
-    published at once. A run that was interrupted goes on where it was.
+    SOURCE is an address or a directory. Files are verified by their hashes on arrival; all are
+    published at once. A run that was interrupted continues where it stopped.
     """
     from torchyard.host.fetcher import directory_url
     from torchyard.host.http import redact_url

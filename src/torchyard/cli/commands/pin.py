@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 @click.argument("selectors", nargs=-1, metavar="[VERSION | SELECTOR]...")
 @variant_option
 @only_option
-@click.option("--as", "name", metavar="NAME", help="What to call it, in place of its version.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for all who ask.")
+@click.option("--as", "name", metavar="NAME", help="Name of the pin, in place of its version.")
+@click.option("--reason", default="", metavar="TEXT", help="The reason, which readers see.")
 @click.option(
     "--to", "archive", metavar="CHANNEL", help="Bring the files into another channel, too."
 )
-@click.option("--remove", metavar="NAME", help="Let go of a pin.")
+@click.option("--remove", metavar="NAME", help="Remove a pin.")
 @file_option
 @json_option
 def command(

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     type=click.Choice(["keep", "drop"]),
     default="keep",
     show_default=True,
-    help="What becomes of +cu130 in versions of wheels and zips.",
+    help="Keep or drop +cu130 in versions of wheels and zips.",
 )
 @click.option("--partial", is_flag=True, help="Promote though packages of the plan are missing.")
 @click.option(
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     metavar="GLOB",
     help="Names that packages may require though the channel does not have them.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be promoted, or why not.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be promoted, or why not.")
 @file_option
 @set_option
 @json_option

@@ -13,7 +13,7 @@ from torchyard.model.quantity import parse_duration
 from torchyard.terminal.console import show, write
 
 _LONG = 36_500
-"""Days in which nobody will ask any more."""
+"""The longest period in days, about a century."""
 
 
 @click.command("prune")
@@ -27,9 +27,7 @@ _LONG = 36_500
     metavar="N",
     help="Keep versions with a file of the last N days.",
 )
-@click.option(
-    "--project", "projects", multiple=True, metavar="GLOB", help="Leave all others as they are."
-)
+@click.option("--project", "projects", multiple=True, metavar="GLOB", help="Only these projects.")
 @click.option(
     "--grace", default="7 d", show_default=True, help="Delete what has been hidden for longer."
 )
@@ -38,7 +36,7 @@ _LONG = 36_500
     is_flag=True,
     help="List everything, and delete what killed publishers left that is older than --grace.",
 )
-@click.option("--dry-run", is_flag=True, help="Only say what would be hidden or deleted.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be hidden or deleted.")
 @file_option
 @json_option
 def command(
@@ -57,7 +55,7 @@ def command(
 
     All variants of a version go together. The newest version of each project stays, and so do
     pinned ones. Without --keep and --keep-days, nothing more is hidden. Pages that a killed
-    publisher left are mended.
+    publisher left are rewritten.
     """
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.ops.prune import prune

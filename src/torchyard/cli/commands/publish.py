@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     help="What has an index of its own, in a channel that is new.",
 )
 @click.option("--policy", "policy_name", metavar="NAME|FILE", help="How strictly to check.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be published, or why not.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be published, or why not.")
 @file_option
 @set_option
 @store_option
@@ -49,9 +49,9 @@ def command(
 ) -> None:
     """Publish packages: RESULTS are files and directories; without any, all that was built.
 
-    Everything is looked at first: whether the plan's packages are all there, whether each is
+    Everything is checked first: whether the plan's packages are all there, whether each is
     proven, whether wheels of a version agree, and whether all that they require is in the channel
-    or declared external. Then one switch shows all of them to everybody.
+    or declared external. Then all of them become visible at once.
     """
     from torchyard.app.publish import publish_packages
     from torchyard.reports.document import encode

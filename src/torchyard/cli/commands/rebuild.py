@@ -20,16 +20,16 @@ from torchyard.terminal.events import printer
 @click.command("rebuild")
 @click.argument("package")
 @file_option
-@click.option("--store", "store_url", metavar="URL", help="Take what is there from this store.")
-@click.option("--work", metavar="DIR", help="Work there, and keep what was made.")
+@click.option("--store", "store_url", metavar="URL", help="Take inputs from this store.")
+@click.option("--work", metavar="DIR", help="Work there, and keep the new package.")
 @sandbox_option
 def command(
     *, package: str, file: str, store_url: str | None, work: str | None, sandbox: str | None
 ) -> None:
-    """Make a package again from the order that it carries, and compare the two.
+    """Build a package again from the order that it carries, and compare the two.
 
-    Everything is made anew, from the source on; with --store only what it does not have, and in any
-    case the package. A source that is a directory is looked for beside --file.
+    Everything is built again, from the source on; with --store only what it does not have, and
+    always the package. A source directory is looked for beside --file.
     """
     exit_on_sigterm()
     take_credentials()

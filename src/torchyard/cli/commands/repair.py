@@ -1,4 +1,4 @@
-"""`torchyard repair`: mend a package, and leave alone what is good."""
+"""`torchyard repair`: change tags, version or libraries of a package, and nothing else."""
 
 import gc
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,7 +40,7 @@ _POLICY = "policy"
     required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Directory for what is made; what has the same name there is replaced.",
+    help="Directory for the new packages; files of the same name are replaced.",
 )
 @click.option("--version", metavar="VERSION", help="A whole new version: 2.13.1, 2.13.0+cu130.")
 @click.option("--local", metavar="WORD", help="What follows the version's +: cu130; or none.")
@@ -136,7 +136,7 @@ def command(
 def _check(
     done: Sequence[tuple[Path, Repaired]], policy_name: str | None, *, as_json: bool
 ) -> None:
-    """Check what was made, if there is a policy, and tell."""
+    """Check the new packages, if there is a policy, and print the report."""
     from torchyard.app.check import check_packages, refuse_errors
     from torchyard.reports.document import encode
     from torchyard.reports.repair.document import repair_document
@@ -177,7 +177,7 @@ def _rpaths(rpath: str | None, globs: tuple[str, ...]) -> Iterator[Operation]:
 def _replaced(text: str, globs: tuple[str, ...]) -> Operation:
     old, equals, new = text.partition("=")
     if not equals or not (old or new):
-        msg = f"`--needed {text}` does not tell which library takes the place of which"
+        msg = f"`--needed {text}` does not say which library replaces which"
         raise UsageError(msg, hint="write OLD=NEW; OLD= to need it no longer, =NEW for one more")
     if not old and globs == EVERYWHERE:
         msg = f"`--needed {text}` would make every library need one more"

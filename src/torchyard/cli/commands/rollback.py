@@ -11,15 +11,17 @@ from torchyard.terminal.console import show, write
 
 @click.command("rollback")
 @channel_argument
-@click.option("--to", "generation", type=int, metavar="GENERATION", help="Where to go back to.")
-@click.option("--last", is_flag=True, help="Take the last change back.")
+@click.option(
+    "--to", "generation", type=int, metavar="GENERATION", help="Generation to go back to."
+)
+@click.option("--last", is_flag=True, help="Roll the last change back.")
 @file_option
 @json_option
 def command(*, channel: str, generation: int | None, last: bool, file: str, as_json: bool) -> None:
     """Show again what CHANNEL showed at an earlier generation.
 
-    That is a change like others, and can be taken back itself. Files that were published since are
-    hidden, and `torchyard prune` deletes them some day. Pins and projects' status stay.
+    That is a change like others, and can be rolled back itself. Files that were published since are
+    hidden, and `torchyard prune` deletes them later. Pins and the status of projects stay.
     """
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.ops.rollback import rollback

@@ -38,8 +38,10 @@ from torchyard.terminal.events import emit_event, printer
 @click.option("--cache", metavar="URL", help="Compile cache of jobs that use one.")
 @copies_option
 @click.option("--wait/--no-wait", default=True, help="Wait for another process on the same job.")
-@click.option("--keep", is_flag=True, help="Keep the work directory of a job that ended well.")
-@click.option("--detach", is_flag=True, help="Let it outlive this command, which only follows it.")
+@click.option("--keep", is_flag=True, help="Keep the work directory of a job that succeeded.")
+@click.option(
+    "--detach", is_flag=True, help="Let the job outlive this command, which only follows it."
+)
 @click.option("--secrets", is_flag=True, hidden=True, help="Read secrets from standard input.")
 @click.option(
     "--stages",
@@ -70,10 +72,10 @@ def command(
 ) -> None:
     """Run one job: fetch what it needs, run its steps, put its result into the store.
 
-    Nothing is done if the store has the result. A job that failed goes on behind the last step
-    that ended well. With --json, events are printed, one on each line.
+    Nothing is done if the store has the result. A job that failed continues after the last step
+    that succeeded. With --json, events are printed, one on each line.
 
-    With --detach, the job goes on if this command is killed; the same command then follows it
+    With --detach, the job continues if this command is killed; the same command then follows it
     again, from its beginning, and ends as it does. `torchyard cancel` ends the job.
     """
     exit_on_sigterm()

@@ -43,7 +43,7 @@ def command(
 ) -> None:
     """Enter the work directory of a job, with its inputs, its environment and its sandbox.
 
-    After a failure everything is as the failed step left it. A COMMAND is run in place of a shell.
+    After a failure everything is as the failed step left it. COMMAND is run instead of a shell.
     """
     order, config = find_job_spec(None if order_file else job, order_file, file, changes)
     if order.task.id != job:
@@ -59,9 +59,9 @@ def command(
 
 
 def _introduce(context: StepContext) -> dict[str, str]:
-    """Say where somebody is, what was done there and what comes next; return that one's variables.
+    """Print the directories and the next step; return the variables of that step.
 
-    So it can be repeated by hand.
+    With these it can be repeated by hand.
     """
     places = context.places()
     for name in places_of(context.place.order.task.stage):

@@ -1,4 +1,4 @@
-"""`torchyard smoke`: install packages, and try them."""
+"""`torchyard smoke`: install packages, and test them."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from torchyard.terminal.console import say, show, write
     "--from",
     "channel",
     metavar="CHANNEL",
-    help="Install from a channel, as users do; PACKAGE is what of it: torch==2.14.0.",
+    help="Install from a channel, as users do; PACKAGE is a requirement: torch==2.14.0.",
 )
 @click.option("--url", metavar="URL", help="Where users find that channel.")
 @click.option(
@@ -96,12 +96,12 @@ def command(
     timeout: int | None,
     as_json: bool,
 ) -> None:
-    """Install packages into fresh environments, and try whether they work.
+    """Install packages into fresh environments, and test whether they work.
 
     A wheel is installed by pip and by uv, a conda package into a prefix of its own, and a libtorch
     zip is unpacked; each with what it declares to need, and nothing else. Then tests are run: in a
     clean environment, and in one where all is wrong that users have met. A package for another
-    system, or for a Python that is not here, is told as not run.
+    system, or for a Python that is not installed, is reported as not run.
 
     With --from, the newest version of everything in a channel is tried, or what is named.
     """

@@ -1,4 +1,4 @@
-"""`torchyard status`: how a build is doing, seen from another terminal."""
+"""`torchyard status`: the progress of a build, from another terminal."""
 
 import time
 from contextlib import suppress
@@ -19,7 +19,7 @@ from torchyard.terminal.console import show, write
 @file_option
 @json_option
 def command(*, file: str, as_json: bool) -> None:
-    """Show the builds that go on, or else the last one: what runs, how long, and what is left.
+    """Show the builds that run, or else the last one: running jobs, times, and what is left.
 
     With --json, all their events so far are printed.
     """
@@ -39,7 +39,7 @@ def command(*, file: str, as_json: bool) -> None:
 
 
 def _show(record: RunRecord) -> None:
-    """Show a build as what it told so far, whole lines of which are there."""
+    """Show a build from its events so far; an incomplete last line is ignored."""
     from torchyard.terminal.board import Board, BoardView
 
     board, is_running = Board(), record.is_running()  # asked first, so that its last line is read
@@ -49,4 +49,4 @@ def _show(record: RunRecord) -> None:
     since = time.time() - record.written() if is_running else 0.0
     show(BoardView(board, board.now + max(0.0, since)))
     if not is_running and not board.finished:
-        write("its process is gone: the same `torchyard build` goes on from there\n")
+        write("its process is gone: the same `torchyard build` continues it\n")

@@ -1,4 +1,4 @@
-"""`torchyard store`: look at results, move them, and throw away what nobody needs."""
+"""`torchyard store`: inspect, copy and remove results."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -34,7 +34,7 @@ selectors_argument = click.argument("selectors", nargs=-1, metavar="[GLOB | FING
 
 @click.group("store")
 def command() -> None:
-    """Look at results, move them, and throw away what nobody needs.
+    """Inspect, copy and remove results.
 
     Results are chosen by globs over their jobs (core:*, */cu130-*/*) or by the first digits of
     their fingerprints.
@@ -100,7 +100,7 @@ def get(*, selectors: tuple[str, ...], file: str, store_url: str | None, folder:
 @file_option
 @store_option
 @json_option
-@click.option("--remove", is_flag=True, help="Take out what is wrong, so that it is made again.")
+@click.option("--remove", is_flag=True, help="Remove what is damaged, so that it is made again.")
 def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: bool) -> None:
     """Read everything again, and compare it with its digests."""
     store = open_store(store_url, file, make=False)
@@ -114,7 +114,7 @@ def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: boo
         talk(f"removed {len(verdict.damaged):,} blobs and {len(verdict.broken):,} results")
     elif not verdict.is_clean:
         msg = f"the store `{store.url}` is damaged"
-        raise StoreError(msg, hint="--remove takes out what is wrong, so that it is made again")
+        raise StoreError(msg, hint="--remove removes what is damaged, so that it is made again")
 
 
 @command.command("gc")
@@ -129,7 +129,7 @@ def verify_store(*, file: str, store_url: str | None, as_json: bool, remove: boo
     help="Keep what these configurations ask for, in place of that of --file.",
 )
 @click.option("--grace", default="24 h", show_default=True, help="Keep everything newer than this.")
-@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Only print what would be removed.")
 def collect_garbage(
     *,
     file: str,
@@ -190,7 +190,7 @@ def pin_results(*, name: str, selectors: tuple[str, ...], file: str, store_url: 
 @file_option
 @store_option
 def unpin_results(*, name: str, file: str, store_url: str | None) -> None:
-    """Let go of what a pin keeps."""
+    """Remove a pin."""
     remove_pin(open_store(store_url, file, make=False), name)
     talk(f"pin {name} is gone; what only it kept goes with the next `torchyard store gc`")
 

@@ -1,4 +1,4 @@
-"""`torchyard tool`: what the steps of recipes run, in a job's directory; not for people."""
+"""`torchyard tool`: the internal commands that steps of recipes run in a job's directory."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @click.group("tool", hidden=True)
 def command() -> None:
-    """What the steps of recipes run."""
+    """Internal commands of recipes' steps."""
 
 
 def _order(path: str) -> JobSpec:

@@ -49,7 +49,7 @@ def _gpu_options(function: FC) -> FC:
     type=click.Choice([section.PACKAGE for section in SECTIONS.values()]),
     default=next(iter(SECTIONS.values())).PACKAGE,
     show_default=True,
-    help="What sort of package.",
+    help="Format of the package.",
 )
 @click.option("--url", metavar="URL", help="Where readers find the channel, for the command.")
 @json_option
@@ -63,7 +63,7 @@ def command(
     as_json: bool,
     **facts: str | None,
 ) -> None:
-    """Tell which package of CHANNEL to install, how, and why none of the others.
+    """Find the package of CHANNEL to install, the command for it, and why no other one fits.
 
     Without options it is the package for this machine and the Python that runs torchyard.
     """

@@ -1,4 +1,4 @@
-"""`torchyard yank`: files that nobody should take any more."""
+"""`torchyard yank`: take files back."""
 
 import click
 
@@ -21,7 +21,9 @@ from torchyard.terminal.console import show, write
 @selectors_argument
 @variant_option
 @only_option
-@click.option("--reason", metavar="TEXT", help="Why, for all who ask; needed but for --undo.")
+@click.option(
+    "--reason", metavar="TEXT", help="The reason, which readers see; needed unless --undo is given."
+)
 @click.option("--undo", is_flag=True, help="Offer the files again.")
 @file_option
 @json_option
@@ -49,8 +51,13 @@ def command(
     from torchyard.reports.document import encode
 
     if undo == (reason is not None):
-        msg = "--undo needs no reason" if undo else "why should nobody take these files any more?"
-        raise UsageError(msg, hint="leave --reason out" if undo else "--reason tells all who ask")
+        msg = "--undo needs no reason" if undo else "a reason is missing"
+        raise UsageError(
+            msg,
+            hint="leave --reason out"
+            if undo
+            else "--reason TEXT says why, to all readers of the index",
+        )
     selection = parse_selection(selectors, variants, files)
     place = open_channel(channel, file)
     why = f"offer {selection} again" if undo else f"yank {selection}: {reason}"
