@@ -253,55 +253,63 @@ def _gaps(spec: FarmSpec, web: Address) -> Iterator[tuple[str, str]]:
         yield "shared", "`shared`: several masters need PostgreSQL as their `database`"
 
 
-def parse_farm(text: str) -> Farm:
-    """Parse `farm.toml`, or raise an error with everything that is wrong with it."""
-    document = Document(FILE, text)
-    spec = decode_as(document, FarmSpec)
-    faults: list[Diagnostic] = []
+class _Reader:
+    """Reads single values of a `farm.toml`, and collects what is wrong with it."""
 
-    def read(kind: Callable[[str], T], text: str, *path: str) -> T:
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self.faults: list[Diagnostic] = []
+
+    def read(self, kind: Callable[[str], T], text: str, *path: str) -> T:
         """Return a value; a wrong one is recorded, and replaced so that parsing can continue."""
         try:
             return kind(text)
         except ValueError as error:
-            faults.append(Diagnostic(f"`{'.'.join(path)}`: {error}", document.span(path)))
+            span = self._document.span(path)
+            self.faults.append(Diagnostic(f"`{'.'.join(path)}`: {error}", span))
             return kind(_EXAMPLES[kind])
 
-    machines = []
-    for name, worker in spec.worker.items():
-        faults += (
-            Diagnostic(what, document.span(("worker", name), at_key=True))
-            for what in _faults_of(name, worker)
-        )
+    def wrong_key(self, key: str, what: str) -> None:
+        self.faults.append(Diagnostic(what, self._document.span((key,))))
+
+    def wrong_table(self, table: str, name: str, what: str) -> None:
+        self.faults.append(Diagnostic(what, self._document.span((table, name), at_key=True)))
+
+    def machine(self, name: str, worker: WorkerSpec) -> FarmMachine:
+        for what in _faults_of(name, worker):
+            self.wrong_table("worker", name, what)
         if worker.copies is not None:
-            read(parse_size, worker.copies, "worker", name, "copies")
-        machines.append(
-            FarmMachine(
-                name=name,
-                platform=worker.platform,
-                memory=read(parse_size, worker.memory, "worker", name, "memory") // _GB,
-                disk=read(parse_size, worker.disk, "worker", name, "disk") // _GB,
-                copies=worker.copies,
-                slots=worker.slots,
-                capabilities=worker.capabilities,
-                publish=worker.publish,
-                start=worker.start,
-            )
+            self.read(parse_size, worker.copies, "worker", name, "copies")
+        return FarmMachine(
+            name=name,
+            platform=worker.platform,
+            memory=self.read(parse_size, worker.memory, "worker", name, "memory") // _GB,
+            disk=self.read(parse_size, worker.disk, "worker", name, "disk") // _GB,
+            copies=worker.copies,
+            slots=worker.slots,
+            capabilities=worker.capabilities,
+            publish=worker.publish,
+            start=worker.start,
         )
 
-    def wrong(table: str, name: str, what: str) -> None:
-        faults.append(Diagnostic(what, document.span((table, name), at_key=True)))
 
-    nightlies, dailies = read_schedules(spec.nightly, spec.daily, wrong)
+def parse_farm(text: str) -> Farm:
+    """Parse `farm.toml`, or raise an error with everything that is wrong with it."""
+    document = Document(FILE, text)
+    spec = decode_as(document, FarmSpec)
+    reader = _Reader(document)
+    machines = tuple(reader.machine(name, worker) for name, worker in spec.worker.items())
+    nightlies, dailies = read_schedules(spec.nightly, spec.daily, reader.wrong_table)
     for name, daily in spec.daily.items():
-        read(parse_index_url, daily.url, "daily", name, "url")
+        reader.read(parse_index_url, daily.url, "daily", name, "url")
         for url in daily.extra_index_urls:
-            read(parse_index_url, url, "daily", name, "extra_index_urls")
-    listen = read(parse_address, spec.listen, "listen")
-    web = read(parse_address, spec.web, "web")
-    faults += (Diagnostic(what, document.span((key,))) for key, what in _gaps(spec, web))
+            reader.read(parse_index_url, url, "daily", name, "extra_index_urls")
+    listen = reader.read(parse_address, spec.listen, "listen")
+    web = reader.read(parse_address, spec.web, "web")
+    for key, what in _gaps(spec, web):
+        reader.wrong_key(key, what)
     for name, what in invalid_users(spec.user, spec.worker):
-        wrong("user" if name in spec.user else "worker", name, what)
+        reader.wrong_table("user" if name in spec.user else "worker", name, what)
     farm = Farm(
         file=spec.file,
         database=spec.database,
@@ -313,18 +321,18 @@ def parse_farm(text: str) -> Farm:
         certificate=spec.certificate,
         key=spec.key,
         users=user_roles(spec.user),
-        heartbeat=read(parse_duration, spec.heartbeat, "heartbeat"),
-        patience=read(parse_duration, spec.patience, "patience"),
+        heartbeat=reader.read(parse_duration, spec.heartbeat, "heartbeat"),
+        patience=reader.read(parse_duration, spec.patience, "patience"),
         attempts=spec.attempts,
-        pause=read(parse_duration, spec.pause, "pause"),
-        keep=read(parse_duration, spec.keep, "keep"),
+        pause=reader.read(parse_duration, spec.pause, "pause"),
+        keep=reader.read(parse_duration, spec.keep, "keep"),
         shared=spec.shared,
-        machines=tuple(machines),
+        machines=machines,
         nightlies=nightlies,
         dailies=dailies,
     )
-    if faults:
-        raise ConfigError.of(faults)
+    if reader.faults:
+        raise ConfigError.of(reader.faults)
     return farm
 
 
