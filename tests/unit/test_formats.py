@@ -35,7 +35,7 @@ from torchyard.publish.publish import publish
 from torchyard.publish.resolve.compatibility import MachineFacts
 from torchyard.publish.resolve.resolve import find_package, install_commands
 from torchyard.publish.select import choose, parse_selection
-from torchyard.publish.smoke_targets import specimens
+from torchyard.publish.smoke_targets import packages_under_test
 from torchyard.publish.staged import read_staged
 
 SOURCES = Path(__file__).parents[2]
@@ -198,7 +198,7 @@ def test_a_new_format_goes_all_the_way_with_eight_files(package: Path, tmp_path:
     }
 
     chosen = choose(channel, channel.head(), parse_selection(["thing==1.0"]))
-    (target,) = specimens(chosen, (tmp_path / "channel").as_uri())
+    (target,) = packages_under_test(chosen, (tmp_path / "channel").as_uri())
     assert (target.format, target.name, target.version) == ("toy", "thing", "1.0")
     ways = INSTALLERS[target.format]
     install = ways.prepare(target, Request(today=date(2026, 11, 16)), Installer.UNZIP, ())

@@ -4,7 +4,7 @@ from msgspec import Raw
 
 from torchyard.index.entry import Entry
 from torchyard.publish.select import Chosen
-from torchyard.publish.smoke_targets import newest, specimens
+from torchyard.publish.smoke_targets import newest, packages_under_test
 
 
 def chosen(
@@ -65,7 +65,7 @@ def test_each_kind_is_found_where_its_users_look() -> None:
         chosen("conda/linux-64", "pytorch-2.9.0-cpu_0.conda", "2.9.0", record=record),
         chosen("libtorch/torch", "libtorch-2.9.0+cpu.zip", "2.9.0+cpu"),
     ]
-    found = list(specimens(files, "https://example.org/nightly"))
+    found = list(packages_under_test(files, "https://example.org/nightly"))
     digits = f"ab/{'ab' * 31}"
     assert [one.index.removeprefix("https://example.org/nightly/") for one in found] == [
         "cpu/",

@@ -104,12 +104,12 @@ def published_packages(
 ) -> list["PackageUnderTest"]:
     """Return packages of a channel; only the newest versions, unless `every` one is wanted."""
     from torchyard.publish.select import choose
-    from torchyard.publish.smoke_targets import newest, specimens
+    from torchyard.publish.smoke_targets import newest, packages_under_test
 
     address = _index_url(url or installer_url(channel_url(channel, file)))
     reader = read_channel(channel, file)
     chosen = choose(reader, reader.head(), selection)
-    return list(specimens(chosen if every else newest(chosen), address))
+    return list(packages_under_test(chosen if every else newest(chosen), address))
 
 
 def _index_url(url: str) -> str:

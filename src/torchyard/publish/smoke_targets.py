@@ -31,7 +31,7 @@ def _kin(one: Chosen) -> str:
     return entry.file.replace(entry.version.replace("-", "_"), "", 1)
 
 
-def specimens(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTest]:
+def packages_under_test(chosen: Iterable[Chosen], address: str) -> Iterator[PackageUnderTest]:
     """The same as packages to be tried; `address` is where readers find the channel."""
     for name, entry in chosen:
         part = parse_part(name)

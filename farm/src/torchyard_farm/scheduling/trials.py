@@ -20,7 +20,7 @@ from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import Setting
 from torchyard.publish.select import Chosen
-from torchyard.publish.smoke_targets import specimens
+from torchyard.publish.smoke_targets import packages_under_test
 from torchyard.recipes.proof import PUBLISHED
 from torchyard_farm.scheduling.job_classes import job_class
 from torchyard_farm.scheduling.plans import FarmPlan, PlannedJob, spell_plan_name
@@ -66,43 +66,43 @@ def trial_plan(
 
 
 def _tasks(trial: ChannelTrial, chosen: list[Chosen]) -> Iterator[Task]:
-    found = specimens(chosen, trial.daily.url)
-    for one, specimen in zip(chosen, found, strict=True):
-        cell = _cell(one, specimen)
+    found = packages_under_test(chosen, trial.daily.url)
+    for one, package in zip(chosen, found, strict=True):
+        cell = _cell(one, package)
         task = Task(
-            id=job_identifier(Stage.SMOKE, f"{specimen.name}-{specimen.version}", cell.path),
+            id=job_identifier(Stage.SMOKE, f"{package.name}-{package.version}", cell.path),
             stage=Stage.SMOKE,
             stage_revision=1,
             scope=cell.path,
             recipe=trial.config.project.recipe.name,
             fingerprint="",
-            settings=_settings(trial, one, specimen),
+            settings=_settings(trial, one, package),
             needs=trial.config.requirements.get(Stage.SMOKE, Needs()),
         )
         yield msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
 
 
-def _cell(one: Chosen, specimen: PackageUnderTest) -> Cell:
+def _cell(one: Chosen, package: PackageUnderTest) -> Cell:
     """Return the cell that a file was built for, or else what its name says."""
     cell = cell_of(one.entry)
     if cell is not None:
         return cell
     platform, python = next(iter(fits_of(one.part, one.entry)), (ANY_PLATFORM, ""))
-    compute, _, variant = (one.entry.variant or specimen.compute).partition("-")
-    return Cell(platform, compute or _ANY, variant or _ANY, python or ANY_PYTHON, specimen.format)
+    compute, _, variant = (one.entry.variant or package.compute).partition("-")
+    return Cell(platform, compute or _ANY, variant or _ANY, python or ANY_PYTHON, package.format)
 
 
-def _settings(trial: ChannelTrial, one: Chosen, specimen: PackageUnderTest) -> dict[str, Setting]:
+def _settings(trial: ChannelTrial, one: Chosen, package: PackageUnderTest) -> dict[str, Setting]:
     smoke = trial.config.smoke
     settings: dict[str, Setting] = {
-        PUBLISHED: msgspec.to_builtins(specimen),
+        PUBLISHED: msgspec.to_builtins(package),
         "due": trial.moment,
         "indexes": trial.daily.extra_index_urls,
         "level": smoke.level,
         "pass_env": _REACH,
         "torchyard": __version__,
     }
-    if load_tables().formats[specimen.format].channels and smoke.channels:
+    if load_tables().formats[package.format].channels and smoke.channels:
         settings["channels"] = smoke.channels
     if smoke.tests and one.entry.cell and _project(one.entry.cell) == trial.config.project.name:
         settings["tests"] = smoke.tests

@@ -35,19 +35,19 @@ target_link_libraries({name} PRIVATE ${{${{_package}}_LIBRARIES}})
 _ERROR = re.compile(r"\berror: |^CMake Error|undefined reference|^error")
 
 
-def facts(specimen: PackageUnderTest, around: Surroundings) -> dict[str, str]:
+def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
     """What a test may ask for, as variables; what is not known is empty."""
-    platform = platform_for(specimen.compute)
-    drivers = (name for row in specimen.rules for name in row.drivers)
+    platform = platform_for(package.compute)
+    drivers = (name for row in package.rules for name in row.drivers)
     known = {
-        "KIND": specimen.format,
-        "NAME": around.installation.distribution or specimen.name,
-        "VERSION": specimen.version,
-        "COMPUTE": specimen.compute,
+        "KIND": package.format,
+        "NAME": around.installation.distribution or package.name,
+        "VERSION": package.version,
+        "COMPUTE": package.compute,
         "DEVICE": platform.torch_device,
-        "TOOLKIT": " ".join((platform.torch_version, platform.version(specimen.compute))).strip(),
+        "TOOLKIT": " ".join((platform.torch_version, platform.version(package.compute))).strip(),
         "TOOLKITS": " ".join(filter(None, (one.torch_version for one in compute_platforms()))),
-        "COMMIT": specimen.commit,
+        "COMMIT": package.commit,
         "PYTHON": around.installation.version,
         "MODULES": " ".join(around.installation.modules),
         "SYSTEM": " ".join((*load_layouts().system, *drivers)),
@@ -56,7 +56,7 @@ def facts(specimen: PackageUnderTest, around: Surroundings) -> dict[str, str]:
     return {FACT + name: value for name, value in known.items()}
 
 
-def lacking(test: Test, specimen: PackageUnderTest, around: Surroundings) -> str:
+def lacking(test: Test, package: PackageUnderTest, around: Surroundings) -> str:
     """Why a test can't be run here, if so."""
     installation = around.installation
     if test.language == "python" and not installation.python:
@@ -68,7 +68,7 @@ def lacking(test: Test, specimen: PackageUnderTest, around: Surroundings) -> str
         return "there is no cmake here"
     if Need.HEADERS in test.needs and not installation.include:
         return "this Python has no headers"
-    if Need.GPU in test.needs and (why := _no_gpu(specimen.compute)):
+    if Need.GPU in test.needs and (why := _no_gpu(package.compute)):
         return why
     return next((why for need, why in around.without.items() if need in test.needs), "")
 
@@ -92,7 +92,7 @@ def not_run(test: Test, around: Surroundings, why: str) -> SmokeAttempt:
 
 
 def attempt(
-    test: Test, specimen: PackageUnderTest, around: Surroundings, folder: Path
+    test: Test, package: PackageUnderTest, around: Surroundings, folder: Path
 ) -> SmokeAttempt:
     """Run a test, or tell why not."""
 
@@ -114,12 +114,12 @@ def attempt(
         text = text.replace(str(folder), ".")
         return text.replace(around.installation.prefix, "<environment>")
 
-    why = lacking(test, specimen, around)
+    why = lacking(test, package, around)
     if why:
         return not_run(test, around, why)
     folder.mkdir(parents=True)
     seconds = 0.0
-    env = around.env | facts(specimen, around)
+    env = around.env | facts(package, around)
     for argv in _commands(test, around, folder):
         trial = run_with_timeout(
             argv,

@@ -85,7 +85,7 @@ def _child(*words: str) -> str:
 
 
 def install_conda(
-    specimen: PackageUnderTest,
+    package: PackageUnderTest,
     beside: Sequence[PackageUnderTest],
     channels: Sequence[str],
     folder: Path,
@@ -94,11 +94,11 @@ def install_conda(
 
     One that is published comes from its own channel.
     """
-    spec = f"{specimen.name} =={specimen.version} {specimen.build}"
-    first = specimen.index or _channel_of(beside, folder.with_name("channel"))
+    spec = f"{package.name} =={package.version} {package.build}"
+    first = package.index or _channel_of(beside, folder.with_name("channel"))
     sources = (first, *map(_address, channels))
-    solve(sources, [spec], folder, folder.with_name("cache"), _driver(specimen.compute))
-    return _installed(specimen, folder)
+    solve(sources, [spec], folder, folder.with_name("cache"), _driver(package.compute))
+    return _installed(package, folder)
 
 
 def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
@@ -123,9 +123,9 @@ def _driver(compute: str) -> dict[str, str]:
     return {driver: platform.version(compute)} if driver else {}
 
 
-def _installed(specimen: PackageUnderTest, prefix: Path) -> Installation:
+def _installed(package: PackageUnderTest, prefix: Path) -> Installation:
     """What a package left in a prefix."""
-    name = f"{specimen.name}-{specimen.version}-{specimen.build}.json"
+    name = f"{package.name}-{package.version}-{package.build}.json"
     record = msgspec.json.decode((prefix / "conda-meta" / name).read_bytes(), type=_Record)
     program = prefix / "bin/python"
     base = Installation(

@@ -58,7 +58,7 @@ def _problems(table: Hostility) -> Iterator[str]:
         yield "has libraries that are not in order"
 
 
-def conditions_of(environment: Environment, specimen: PackageUnderTest) -> frozenset[Condition]:
+def conditions_of(environment: Environment, package: PackageUnderTest) -> frozenset[Condition]:
     """What is wrong in an environment, such that a package can still work.
 
     A wheel that finds libraries in other wheels does so by RPATH, which goes before
@@ -67,7 +67,7 @@ def conditions_of(environment: Environment, specimen: PackageUnderTest) -> froze
     """
     if environment is Environment.CLEAN:
         return frozenset()
-    if not specimen.uses_other_wheels:
+    if not package.uses_other_wheels:
         return frozenset(Condition) if environment is Environment.HOSTILE else frozenset()
     other = Condition.PLATLIB if environment is Environment.HOSTILE else Condition.LIBRARIES
     return frozenset(Condition) - {other}
@@ -75,7 +75,7 @@ def conditions_of(environment: Environment, specimen: PackageUnderTest) -> froze
 
 def hostile(
     around: Surroundings,
-    specimen: PackageUnderTest,
+    package: PackageUnderTest,
     folder: Path,
     conditions: Collection[Condition],
 ) -> Surroundings:
@@ -93,7 +93,7 @@ def hostile(
         if condition not in conditions:
             continue
         try:
-            around, how = make(around, specimen, folder)
+            around, how = make(around, package, folder)
         except _ImpossibleError as error:
             missing = around.missing | {condition.value: str(error)}
             around = msgspec.structs.replace(around, missing=missing)
@@ -148,13 +148,13 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
 
 
 def _mislead(
-    around: Surroundings, specimen: PackageUnderTest, folder: Path
+    around: Surroundings, package: PackageUnderTest, folder: Path
 ) -> tuple[Surroundings, str]:
     """Put libraries with well-known names where the loader looks first, or nearly so."""
     names = load_hostility().libraries
-    if specimen.uses_other_wheels:
+    if package.uses_other_wheels:
         names += around.installation.libraries
-    elif platform_for(specimen.compute).is_gpu:
+    elif platform_for(package.compute).is_gpu:
         msg = "only packages for cpu, and wheels for CUDA, can be safe from LD_LIBRARY_PATH"
         raise _ImpossibleError(msg)
     compiler = shutil.which("cc")

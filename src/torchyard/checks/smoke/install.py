@@ -39,31 +39,31 @@ class UnfitError(Exception):
     """A package is for another Python or another system."""
 
 
-def interpreter_of(specimen: PackageUnderTest, wanted: Path | None) -> Interpreter:
+def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interpreter:
     """The Python that was asked for, or the newest of this machine that the wheel is for."""
     if wanted is not None:
         chosen = ask(wanted.absolute())
-        if not _fits(specimen, chosen):
+        if not _fits(package, chosen):
             msg = f"it is not for {wanted}, which is a {chosen.tag}"
             raise UnfitError(msg)
         return chosen
-    fitting = [one for one in find_interpreters() if _fits(specimen, one)]
+    fitting = [one for one in find_interpreters() if _fits(package, one)]
     if fitting:
         return min(fitting, key=lambda one: not one.headers)
-    tags = ", ".join(sorted(map(str, specimen.tags)))
+    tags = ", ".join(sorted(map(str, package.tags)))
     msg = f"it is for {tags}, and there is no such Python here, or the system is another one"
     raise UnfitError(msg)
 
 
-def refuse_other_subdirs(specimen: PackageUnderTest) -> None:
+def refuse_other_subdirs(package: PackageUnderTest) -> None:
     """Refuse a conda package that is for another system than this."""
     here = load_tables().platforms.get(platform_name())
-    if here and specimen.subdir not in {"noarch", here.conda_subdir}:
-        msg = f"it is for {specimen.subdir}, and this is {here.conda_subdir}"
+    if here and package.subdir not in {"noarch", here.conda_subdir}:
+        msg = f"it is for {package.subdir}, and this is {here.conda_subdir}"
         raise UnfitError(msg)
 
 
-def _fits(specimen: PackageUnderTest, one: Interpreter) -> bool:
+def _fits(package: PackageUnderTest, one: Interpreter) -> bool:
     major, minor, _ = map(int, one.version.split("."))
     platforms = list(platform_tags())
     abis = [one.tag] if one.free_threaded else None
@@ -71,11 +71,11 @@ def _fits(specimen: PackageUnderTest, one: Interpreter) -> bool:
         *cpython_tags((major, minor), abis, platforms),
         *compatible_tags((major, minor), one.tag, platforms),
     }
-    return not specimen.tags.isdisjoint(known)
+    return not package.tags.isdisjoint(known)
 
 
 def install_wheel(
-    specimen: PackageUnderTest,
+    package: PackageUnderTest,
     interpreter: Interpreter,
     installer: Installer,
     others: Sequence[str],
@@ -85,7 +85,7 @@ def install_wheel(
 
     One that is published comes from its index, and what that has not from the `others`.
     """
-    wanted = _wanted(specimen, installer, others)
+    wanted = _wanted(package, installer, others)
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
         env = installer_environment()
@@ -97,7 +97,7 @@ def install_wheel(
         uv(*words, cwd=folder.parent)
         uv("pip", "install", "--quiet", "--python", python, *wanted, cwd=folder.parent)
     site = site_of(folder)
-    files = recorded(installed_dist_infos(site)[specimen.name])
+    files = recorded(installed_dist_infos(site)[package.name])
     return Installation(
         installer=installer,
         prefix=str(folder),
@@ -105,24 +105,24 @@ def install_wheel(
         version=interpreter.version,
         include=interpreter.include if interpreter.headers else "",
         sites=(str(site),),
-        distribution=specimen.name,
+        distribution=package.name,
         modules=modules_in(files),
         libraries=libraries_in(files),
     )
 
 
-def _wanted(specimen: PackageUnderTest, installer: Installer, others: Sequence[str]) -> list[str]:
+def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[str]) -> list[str]:
     """What an installer is told to install: a file; or a version, without what it remembers."""
-    if not specimen.index:
-        return [specimen.path]
-    words = ["--index-url", specimen.index]
+    if not package.index:
+        return [package.path]
+    words = ["--index-url", package.index]
     for other in others:
         words += ["--extra-index-url", other]
     if installer == Installer.PIP:
         words += ["--no-cache-dir"]
     else:  # it would look for all versions in the first index that has any
         words += ["--no-cache", "--index-strategy", "unsafe-best-match"]
-    return [*words, f"{specimen.name}=={specimen.version}"]
+    return [*words, f"{package.name}=={package.version}"]
 
 
 def uv(*words: str, cwd: Path) -> str:
@@ -139,12 +139,12 @@ def unmet_requirements(installation: Installation) -> HostError | None:
     return None
 
 
-def unzip(specimen: PackageUnderTest, folder: Path) -> Installation:
+def unzip(package: PackageUnderTest, folder: Path) -> Installation:
     """Unpack a zip, whose files are in one folder or at the top."""
-    path = Path(specimen.path)
-    if specimen.index:
-        path = folder.with_name(specimen.file)
-        _download(specimen.index, path)
+    path = Path(package.path)
+    if package.index:
+        path = folder.with_name(package.file)
+        _download(package.index, path)
     unpack_zip(path, folder)
     inner = list(folder.iterdir())
     root = inner[0] if len(inner) == 1 else folder

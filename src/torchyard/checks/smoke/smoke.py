@@ -28,7 +28,7 @@ _ENDS = {Outcome.TIMED_OUT, Outcome.CRASHED}
 
 
 def smoke(
-    specimen: PackageUnderTest,
+    package: PackageUnderTest,
     request: Request,
     beside: Sequence[PackageUnderTest],
     folder: Path,
@@ -36,46 +36,46 @@ def smoke(
 ) -> Smoked:
     """Try one package; `beside` are all those that may be installed with it."""
     runs: list[Run] = []
-    ways = INSTALLERS[specimen.format]
+    ways = INSTALLERS[package.format]
     for installer in ways.installers(request):
         place = folder / installer
         place.mkdir(parents=True)
         try:
-            install = ways.prepare(specimen, request, installer, beside)
+            install = ways.prepare(package, request, installer, beside)
         except UnfitError as error:
-            tell(f"{specimen.file}: not run: {error}")
+            tell(f"{package.file}: not run: {error}")
             idle = SmokeAttempt(test="install", outcome=Outcome.NOT_RUN, why=str(error))
             first, *_ = request.environments
             runs.append(Run(installer=installer, environment=first, attempts=(idle,)))
             continue
-        tell(f"{specimen.file}: installing by {installer}")
+        tell(f"{package.file}: installing by {installer}")
         began = time.monotonic()
         try:
             installation = install(place / "installed")
         except (HostError, CheckError) as error:
             first, *_ = request.environments
-            failed = _judged(_built_in("install", began, error), specimen, first, request)
+            failed = _judged(_built_in("install", began, error), package, first, request)
             tell(f"  install {failed.outcome}: {failed.why}")
             runs.append(Run(installer=installer, environment=first, attempts=(failed,)))
             continue
         done = _built_in("install", began)
         tell(f"  installed in {done.seconds:.1f} s")
-        runs += _Trier(specimen, request, installation, place, tell).runs(done)
+        runs += _Trier(package, request, installation, place, tell).runs(done)
     return Smoked(
-        file=specimen.file,
-        kind=specimen.format,
-        name=specimen.name,
-        version=specimen.version,
-        compute=specimen.compute,
-        runs=tell_unused(runs, specimen.title, request.known),
+        file=package.file,
+        kind=package.format,
+        name=package.name,
+        version=package.version,
+        compute=package.compute,
+        runs=tell_unused(runs, package.title, request.known),
     )
 
 
 def _judged(
-    found: SmokeAttempt, specimen: PackageUnderTest, environment: Environment, request: Request
+    found: SmokeAttempt, package: PackageUnderTest, environment: Environment, request: Request
 ) -> SmokeAttempt:
     """What came out of a test today, in view of the failures that are known."""
-    return judge(found, specimen.title, environment, request.known, request.today)
+    return judge(found, package.title, environment, request.known, request.today)
 
 
 def _built_in(test: str, began: float, error: TorchyardError | None = None) -> SmokeAttempt:
@@ -100,13 +100,13 @@ class _Trier:
 
     def __init__(
         self,
-        specimen: PackageUnderTest,
+        package: PackageUnderTest,
         request: Request,
         installation: Installation,
         folder: Path,
         tell: Tell,
     ) -> None:
-        self._specimen = specimen
+        self._package = package
         self._request = request
         self._installation = installation
         self._folder = folder
@@ -117,12 +117,12 @@ class _Trier:
     def runs(self, installed: SmokeAttempt) -> Iterator[Run]:
         """Try it in each environment."""
         done = [installed]
-        if FORMATS[self._specimen.format].IN_ENVIRONMENT:
+        if FORMATS[self._package.format].IN_ENVIRONMENT:
             began = time.monotonic()
             met = _built_in("requirements", began, unmet_requirements(self._installation))
-            done.append(_judged(met, self._specimen, self._request.environments[0], self._request))
+            done.append(_judged(met, self._package, self._request.environments[0], self._request))
         environments = self._request.environments
-        if Environment.HOSTILE in environments and self._specimen.uses_other_wheels:
+        if Environment.HOSTILE in environments and self._package.uses_other_wheels:
             environments += (Environment.SPLIT,)
         for environment in environments:
             around = self._around(environment)
@@ -139,9 +139,9 @@ class _Trier:
 
     def _around(self, environment: Environment) -> Surroundings:
         place = self._folder / environment
-        conditions = conditions_of(environment, self._specimen)
+        conditions = conditions_of(environment, self._package)
         around = plain(self._installation, place, environment)
-        return hostile(around, self._specimen, place, conditions)
+        return hostile(around, self._package, place, conditions)
 
     def _attempts(self, around: Surroundings) -> Iterator[SmokeAttempt]:
         suites = built_in("any") if around.installation.modules else ()
@@ -166,12 +166,12 @@ class _Trier:
         return msgspec.structs.replace(test, timeout=self._request.timeout or test.timeout)
 
     def _attempt(self, test: Test, around: Surroundings) -> SmokeAttempt:
-        found = attempt(test, self._specimen, around, self._place())
+        found = attempt(test, self._package, around, self._place())
         if found.outcome.is_bad and around.environment == Environment.CLEAN:
             self._broken.add(test.name)
         elif found.outcome.is_bad and test.name not in self._broken and not around.variant:
-            found = self._blame(test, found, conditions_of(around.environment, self._specimen))
-        found = _judged(found, self._specimen, around.environment, self._request)
+            found = self._blame(test, found, conditions_of(around.environment, self._package))
+        found = _judged(found, self._package, around.environment, self._request)
         self._report(found, around)
         return found
 
@@ -189,8 +189,8 @@ class _Trier:
 
     def _fails(self, test: Test, conditions: tuple[Condition, ...]) -> bool:
         around = plain(self._installation, self._folder / "blame")
-        around = hostile(around, self._specimen, self._place(), conditions)
-        return attempt(test, self._specimen, around, self._place()).outcome.is_bad
+        around = hostile(around, self._package, self._place(), conditions)
+        return attempt(test, self._package, around, self._place()).outcome.is_bad
 
     def _place(self) -> Path:
         """A fresh name for a folder."""

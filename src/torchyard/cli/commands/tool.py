@@ -221,11 +221,11 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
     beside = pack_beside(
         Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
     )
-    specimens = [read_package_under_test(path) for path in _packages(folder)]
+    packages_under_test = [read_package_under_test(path) for path in _packages(folder)]
     _try_out(
         _order(order).task,
         channels,
-        specimens,
+        packages_under_test,
         to,
         [read_package_under_test(path) for path in beside],
     )
@@ -247,7 +247,7 @@ def visit_command(order: str, channels: tuple[str, ...], to: str) -> None:
 def _try_out(
     task: "Task",
     channels: tuple[str, ...],
-    specimens: Sequence["PackageUnderTest"],
+    packages_under_test: Sequence["PackageUnderTest"],
     to: str,
     beside: Sequence["PackageUnderTest"] = (),
 ) -> None:
@@ -264,7 +264,7 @@ def _try_out(
         level=task.text("level"), tests=tests, channels=channels, indexes=task.words("indexes")
     )
     exit_on_sigterm()
-    document = smoke_all(specimens, request, beside, on_line=say)
+    document = smoke_all(packages_under_test, request, beside, on_line=say)
     Path(to, "smoke.json").write_bytes(encode(document))
     show(smoke_report(document))
     refuse_failures(document, every=True)
