@@ -38,7 +38,7 @@ LIMITS = Limits()
 
 
 class Faults:
-    """Collects what is wrong; after so many, it is only told that there is more."""
+    """Collects faults up to a limit; beyond it only one more says that there are others."""
 
     def __init__(self, most: int = LIMITS.faults, known: Iterable[Fault] = ()) -> None:
         self._most = most

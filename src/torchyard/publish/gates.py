@@ -1,6 +1,6 @@
-"""What packages must be before anybody sees them in a channel.
+"""The conditions that packages must meet before they are published.
 
-Each gate tells all that it refuses: what, why, and what to do.
+Each gate reports everything it refuses: what, why, and what to do.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from torchyard.publish.publish import add, in_order, news
 from torchyard.publish.staged import METADATA, Package
 
 _SHOWN = 10
-"""So many of a kind are named; of the others only the number."""
+"""The number of names listed in a message; the others are counted."""
 
 _SAME = ("Requires-Dist", "Requires-Python", "Provides-Extra")
 """What resolvers read of one wheel and take for true of all others of its version."""
@@ -47,7 +47,7 @@ class Verdict(NamedTuple):
 def judge_all(
     channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
 ) -> Verdict:
-    """Ask all gates."""
+    """Apply all gates."""
     notes: list[str] = []
     refusals = [*unproven(packages), *clashing(packages)]
     refusals += squattable(channel, head, packages, demands.external)

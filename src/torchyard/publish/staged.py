@@ -60,7 +60,7 @@ class Package(NamedTuple):
 
 
 Judge = Callable[[str, Contents], Findings]
-"""Tells what is wrong with a package, given its sha256 and what is in it."""
+"""Returns the findings for a package, given its sha256 and its contents."""
 
 
 def trust(_sha256: str, _contents: Contents) -> Findings:

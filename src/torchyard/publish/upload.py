@@ -18,13 +18,13 @@ _SMALL = 8 << 20
 """Up to this size a file is sent at once, which costs one request whether it is there or not."""
 
 FILES = 4
-"""So many packages are on their way at a time."""
+"""The number of packages sent at a time."""
 
 
 class _Pieces:
     """The bytes of a file. They end in an error if they are not those that it once had.
 
-    So what somebody writes to meanwhile never gets a name that belongs to other bytes.
+    So a file that is modified meanwhile never gets a name that belongs to other bytes.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
@@ -39,7 +39,7 @@ class _Pieces:
                 yield piece
         if found.hexdigest() != self.digest:
             msg = f"`{self.path}` was changed while it was being published"
-            raise PublishError(msg, hint="publish it again when nobody writes to it")
+            raise PublishError(msg, hint="publish it again when no program writes to it")
 
 
 class _Object(NamedTuple):
@@ -67,7 +67,7 @@ def upload(
 
 
 def restore(objects: Objects, packages: Iterable[Package]) -> None:
-    """Send again what somebody has deleted since it was sent, or found to be there."""
+    """Send the objects again that were deleted since they were sent or found."""
 
     def send(one: _Object) -> None:
         if objects.head(one.key) is None:

@@ -34,11 +34,11 @@ from torchyard.publish.channel.root_pages import all_roots
 from torchyard.store.objects import Objects
 
 PATIENCE = 300.0
-"""Seconds after which a writer gives up who is overtaken again and again."""
+"""Give up after this many seconds of lost swaps."""
 
 
 class Channel(ChannelReader):
-    """Everything published at one address, to those who may change it."""
+    """A channel that can be changed."""
 
     def __init__(self, objects: Objects) -> None:
         super().__init__(objects)
@@ -113,10 +113,10 @@ class Channel(ChannelReader):
         return self.objects.swap(page.path, page.data, was, headers(page.media, "page"))
 
     def mend(self, parts: Iterable[str]) -> list[str]:
-        """Write pages anew that are not what they should be; tell which.
+        """Rewrite the pages that differ from what they should be, and return their paths.
 
-        The tag of a page is read before the head that the new page is made of. So a page that
-        somebody writes meanwhile, of a newer head, is never written over.
+        The tag of a page is read before the head that the new page is made of, so a page that is
+        written meanwhile from a newer head is never overwritten.
         """
         mended: dict[str, list[str]] = {}
         for part in parts:
@@ -165,7 +165,7 @@ class Channel(ChannelReader):
         return pages(name, state, views_of(name, state, head.variants))
 
     def _wait(self, began: float) -> None:
-        """Let others pass, for a while of random length, the longer the longer it has taken."""
+        """Back off for a random time that grows with the time already waited."""
         waited = time.monotonic() - began
         if waited > PATIENCE:
             msg = f"others change the channel `{self.url}` all the time"

@@ -22,10 +22,10 @@ from torchyard.publish.channel.root_pages import changed_roots
 from torchyard.store.tags import content_tag
 
 Edit = Callable[[State], State]
-"""What should become of a state. It is called again if somebody else was faster."""
+"""Returns the new state of a part. It is called again after a lost swap."""
 
 Amend = Callable[[Head], Head]
-"""What should become of the head, beside its parts."""
+"""Returns the head with changes beside those of its parts."""
 
 AGAIN = "try again in a minute; if a prune was killed, run `torchyard prune` two hours later"
 
@@ -162,8 +162,8 @@ def _new(
 def needs(head: Head, part: str, found: Mapping[str, bytes | None]) -> list[str]:
     """Parts to look after before pages of another one that are not what they should be.
 
-    Whoever should have written them may have died before. `found` is what is there instead: all
-    changes since are in question, and what they name first comes first.
+    The writer of these pages may have been killed before. `found` are the pages that exist: all
+    changes since theirs are in question, in the order in which they list their parts.
     """
     plain = (serial_of(data) for path, data in found.items() if not path.endswith(".zst"))
     since = min(plain, default=0)

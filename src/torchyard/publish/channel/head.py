@@ -1,6 +1,6 @@
 """The head of a channel: one small object that says which state each part of it is in.
 
-channel.json               the head; who replaces it, by compare-and-swap, has published
+channel.json               the head; replacing it by compare-and-swap is the act of publishing
 states/ab/ab12….json.zst   states of parts, by the sha256 of their bytes
 packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
 simple/, cu130/, …         simple indexes: of everything, and of each variant
@@ -18,7 +18,7 @@ from torchyard.model.values import Value
 
 HEAD = "channel.json"
 HISTORY = 200
-"""So many changes can be taken back."""
+"""The number of changes in the log, which can be rolled back."""
 
 
 class ChannelPart(Value, kw_only=True):

@@ -1,7 +1,7 @@
 """Which pages each sort of part has, in the order in which they are to be written.
 
-The last page of a part changes with all others: who finds it as its predecessor left it knows that
-the predecessor has written all of them.
+The last page of a part changes with all others: a writer that finds it as its predecessor left it
+knows that the predecessor has written all of them.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -102,5 +102,5 @@ _CACHE: Mapping[Lasting, str] = {
 
 
 def headers(media: str, lasting: Lasting) -> dict[str, str]:
-    """What a server should say of an object."""
+    """Return the HTTP headers that a server should send with an object."""
     return {"Content-Type": media, "Cache-Control": _CACHE[lasting]}
