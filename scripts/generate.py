@@ -285,7 +285,7 @@ def rules() -> str:
     introduction = (
         "The rules of `torchyard check`, and of `torchyard index check` (`index-*`).\n"
         "`torchyard explain rule ID` shows one of them. [Check a package]"
-        "(../guides/check-a-package.md#how-strict-to-be)\nsays how to allow what a rule finds, or "
+        "(../guides/check-a-package.md#policies)\nsays how to allow what a rule finds, or "
         "to change its severity.\n"
     )
     own = [RULES[name] for name in RULES if name in SHIPPED]
@@ -297,8 +297,8 @@ def rules() -> str:
     return "\n".join(parts)
 
 
-def installation(path: str) -> Callable[[], str]:
-    """Return what writes a page anew with its block that says how to install torchyard.
+def installation(path: str, *, short: bool) -> Callable[[], str]:
+    """Return a function that returns a page with a new block on how to install torchyard.
 
     `on-pypi` in pyproject.toml decides between the package index and a clone.
     """
@@ -307,7 +307,9 @@ def installation(path: str) -> Callable[[], str]:
         with (ROOT / "pyproject.toml").open("rb") as file:
             released = tomllib.load(file)["tool"]["torchyard"]["on-pypi"]
         text = (ROOT / path).read_text(encoding="utf-8")
-        return INSTALL.sub(lambda found: f"{found[1]}{INSTALLS[released]}{found[2]}", text)
+        paragraphs = INSTALLS[released].split("\n\n")
+        block = "\n\n".join(paragraphs[:2] if short else paragraphs).strip()
+        return INSTALL.sub(lambda found: f"{found[1]}\n{block}\n\n{found[2]}", text)
 
     return generate
 
@@ -315,6 +317,8 @@ def installation(path: str) -> Callable[[], str]:
 INSTALL = re.compile(r"(<!-- install: .*? -->\n).*?(<!-- /install -->)", re.DOTALL)
 INSTALLS = {
     True: """
+It needs Python 3.11 or newer:
+
 ```console
 $ pip install torchyard
 $ pip install 'torchyard[conda,cache]'    # with the optional parts
@@ -323,7 +327,7 @@ $ pip install torchyard-farm              # with the farm plug-in
 
 """,
     False: f"""
-Version {__version__} is not on PyPI yet. Install it from a clone of the repository:
+Version {__version__} is not on PyPI yet. Install it from a clone, with Python 3.11 or newer:
 
 ```console
 $ pip install .
@@ -353,7 +357,10 @@ GENERATED: dict[str, Callable[[], str]] = {
     f"{REFERENCE}/tables.md": tables,
     f"{REFERENCE}/failures.md": failures,
     f"{REFERENCE}/rules.md": rules,
-    "docs/getting-started/installation.md": installation("docs/getting-started/installation.md"),
+    "README.md": installation("README.md", short=True),
+    "docs/getting-started/installation.md": installation(
+        "docs/getting-started/installation.md", short=False
+    ),
 }
 
 

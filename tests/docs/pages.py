@@ -1,0 +1,143 @@
+"""Where each page of the documentation starts, and which of its commands no test runs, and why."""
+
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import NamedTuple, TypeVar
+
+from tests.docs.markdown import Typed, commands
+from tests.docs.prepare import Preparer
+from tests.docs.scene import Scene
+
+Value = TypeVar("Value")
+
+
+class Page(NamedTuple):
+    """How the commands of a page are run."""
+
+    prepare: Callable[[Preparer], Scene]
+    slow: bool = False
+    programs: tuple[str, ...] = ()
+    """What must be installed, besides torchyard, for its commands."""
+
+
+PAGES = {
+    "README.md": Page(Preparer.clone, programs=("cmake", "g++")),
+    "docs/getting-started/installation.md": Page(Preparer.checkout, slow=True),
+    "docs/getting-started/first-steps.md": Page(Preparer.clone, programs=("cmake", "g++")),
+    "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
+    "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
+    "docs/guides/review-a-change.md": Page(Preparer.clone),
+    "docs/guides/build-on-this-machine.md": Page(Preparer.torch),
+    "docs/guides/find-out-why-a-job-failed.md": Page(Preparer.small, programs=("cmake", "g++")),
+    "docs/guides/run-detached.md": Page(Preparer.torch),
+    "docs/guides/keep-results.md": Page(Preparer.torch),
+    "docs/guides/promote-a-release.md": Page(Preparer.torch),
+    "docs/guides/take-back-a-release.md": Page(Preparer.release),
+    "docs/guides/keep-nightlies-small.md": Page(Preparer.torch),
+    "docs/guides/pin-a-nightly.md": Page(Preparer.torch),
+    "docs/guides/see-what-is-missing.md": Page(Preparer.torch, programs=("jq",)),
+    "docs/guides/find-the-right-package.md": Page(Preparer.torch),
+    "docs/guides/publish-a-release.md": Page(Preparer.torch),
+    "docs/guides/serve-a-channel.md": Page(Preparer.serving),
+    "docs/guides/use-conda-and-zips.md": Page(Preparer.torch, programs=("curl", "jq", "unzip")),
+    "docs/guides/check-an-index.md": Page(Preparer.torch),
+    "docs/guides/mirror-an-index.md": Page(Preparer.torch),
+    "docs/guides/build-pytorch.md": Page(
+        Preparer.clone, slow=True, programs=("bwrap", "g++", "unzip", "zstd")
+    ),
+    "docs/guides/build-on-a-farm.md": Page(Preparer.farm, slow=True),
+    "docs/guides/secure-a-farm.md": Page(Preparer.farm_user, slow=True),
+    "docs/guides/check-a-package.md": Page(Preparer.torch),
+    "docs/guides/compare-two-packages.md": Page(Preparer.torch),
+    "docs/guides/repair-a-package.md": Page(Preparer.torch),
+    "docs/guides/smoke-a-package.md": Page(Preparer.small_wheels, programs=("cmake", "g++")),
+    "docs/guides/choose-what-compiles.md": Page(Preparer.torch, programs=("gcc", "jq")),
+}
+
+_NO_CONDA = (
+    "conda and pixi are not installed; tests/integration/test_channel_clients.py uses rattler"
+)
+_LARGE = "needs wheels of 731 MB; tests/integration/test_check_real.py reads them"
+
+_PYTORCH = "needs a checkout of PyTorch, and hours to compile it"
+
+_MACHINES = (
+    "needs other machines; farm/tests start workers of several masters on loopback, with TLS"
+)
+_SCHEDULED = "needs a farm of other machines; farm/tests/test_nightly.py and test_daily.py do it"
+
+NOT_RUN: dict[str, dict[str, str]] = {
+    "CONTRIBUTING.md": {"*": "for developers of torchyard: CI runs these, and they take hours"},
+    "farm/README.md": {"*": "docs/guides/build-on-a-farm.md has the same commands"},
+    "docs/evidence/README.md": {
+        "*": "needs wheels of 731 MB; tests/integration/test_check_real.py"
+    },
+    "docs/guides/build-on-a-farm.md": {"torchyard farm worker /srv/work *": _MACHINES},
+    "docs/guides/nightlies.md": {"*": _SCHEDULED},
+    "docs/guides/run-several-masters.md": {"*": _MACHINES},
+    "docs/guides/secure-a-farm.md": {
+        "scp *": _MACHINES,
+        "ssh *": _MACHINES,
+        "torchyard farm worker *": _MACHINES,
+        "torchyard farm stop farm; *": "docs/guides/build-on-a-farm.md starts and stops one",
+    },
+    "docs/guides/start-machines-on-demand.md": {"*": _MACHINES},
+    "README.md": {"pip install *": "docs/getting-started/installation.md has the same block"},
+    "docs/guides/build-pytorch.md": {
+        "torchyard toolchain": _PYTORCH,
+        "torchyard plan": _PYTORCH,
+        "torchyard build 'package:[*]' -o packages": _PYTORCH,
+        "uv pip compile *": _PYTORCH,
+    },
+    "docs/guides/check-a-package.md": {"torchyard check torch-2.15.0-*": _LARGE},
+    "docs/guides/compare-two-packages.md": {"torchyard diff torch-2.13.0*": _LARGE},
+    "docs/guides/smoke-a-package.md": {
+        "torchyard smoke torch-2.13.0*": "minutes; tests/integration/test_smoke.py does it",
+        "torchyard smoke pytorch-*.conda *": _NO_CONDA,
+    },
+    "docs/guides/serve-a-channel.md": {"conda install *": _NO_CONDA},
+    "docs/guides/use-conda-and-zips.md": {"conda install *": _NO_CONDA, "pixi *": _NO_CONDA},
+}
+"""Globs of commands that are not run, by page, each with the reason."""
+
+STATUS: dict[str, dict[str, int]] = {
+    "docs/guides/check-an-index.md": {"torchyard index check *": 16},
+    "docs/guides/describe-a-matrix.md": {"torchyard build source:*": 7},
+    "docs/guides/find-out-why-a-job-failed.md": {"torchyard build core:[*]": 9},
+    "docs/guides/review-a-change.md": {"*--fail-on-vanish*": 8},
+}
+"""Globs of commands that end with another exit status than 0, by page."""
+
+UNTIL: dict[str, dict[str, str]] = {
+    "docs/guides/build-on-a-farm.md": {"torchyard farm worker work *": "working for the master"},
+}
+"""Globs of commands that stay in the foreground, by page, and what they print once they work."""
+
+
+def reason_not_run(typed: Typed) -> str | None:
+    return _found(NOT_RUN, typed)
+
+
+def status_of(typed: Typed) -> int:
+    return _found(STATUS, typed) or 0
+
+
+def printed_once_ready(typed: Typed) -> str | None:
+    return _found(UNTIL, typed)
+
+
+def unused_globs() -> list[str]:
+    """Return the globs of the tables above that match no command of their page."""
+    tables = (NOT_RUN, STATUS, UNTIL)
+    return [
+        f"{page}: {glob}"
+        for table in tables
+        for page, globs in table.items()
+        for glob in globs
+        if not any(fnmatchcase(typed.words, glob) for typed in commands(page))
+    ]
+
+
+def _found(table: Mapping[str, Mapping[str, Value]], typed: Typed) -> Value | None:
+    globs = table.get(typed.page, {})
+    return next((globs[glob] for glob in globs if fnmatchcase(typed.words, glob)), None)

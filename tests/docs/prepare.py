@@ -1,0 +1,194 @@
+"""What the pages of the documentation start from: a clone, a project that was built, a channel."""
+
+import functools
+import http.server
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.docs.scene import Scene
+from tests.helpers import ROOT
+
+from torchyard.host.locks import locked
+
+_FOLDER = Path(__file__).parent
+_SKIPPED = shutil.ignore_patterns(".torchyard", "dist", "__pycache__")
+_NIGHTLIES = ("20261113", "20261114", "20261115")
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    """Serves files without a line for each."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+        """Drop the line."""
+
+
+def run(*argv: object, cwd: Path) -> None:
+    """Run a program that has to succeed, found beside this Python or on PATH."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path}
+    done = subprocess.run(
+        list(map(str, argv)), cwd=cwd, env=env, check=False, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def torchyard(*argv: object, cwd: Path) -> None:
+    run(sys.executable, "-m", "torchyard", *argv, cwd=cwd)
+
+
+def _commit(folder: Path) -> None:
+    """Make a repository of a directory, with one commit."""
+    git = ("git", "-c", "user.name=test", "-c", "user.email=test@example.org")
+    run(*git, "init", "--quiet", "--initial-branch=main", cwd=folder)
+    run(*git, "add", "--all", cwd=folder)
+    run(*git, "commit", "--quiet", "--message=all", cwd=folder)
+
+
+class Preparer:
+    """Makes the scenes of pages; what takes long is made once for all of them."""
+
+    def __init__(self, folder: Path, stack: ExitStack, factory: pytest.TempPathFactory) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._factory = factory
+
+    def _scene(self, start: Path) -> Scene:
+        """Return a scene with an environment that pip and uv install into."""
+        scene = Scene(folder=self._folder, start=start, stack=self._stack)
+        run("uv", "venv", "--quiet", "--python", sys.executable, self._folder / "env", cwd=start)
+        scene.env["VIRTUAL_ENV"] = str(self._folder / "env")
+        if (Path.home() / ".pyenv").is_dir():
+            scene.env["PYENV_ROOT"] = str(Path.home() / ".pyenv")
+        return scene
+
+    def empty(self) -> Scene:
+        """Return a scene in an empty directory."""
+        start = self._folder / "project"
+        start.mkdir()
+        return self._scene(start)
+
+    def repository(self) -> Scene:
+        """Return a scene in an empty directory, with a repository in place of PyTorch's."""
+        scene = self.empty()
+        code = self._folder / "pytorch"
+        shutil.copytree(ROOT / "examples/small/code", code, ignore=_SKIPPED)
+        _commit(code)
+        run("git", "tag", "v2.14.0", cwd=code)
+        scene.stand_ins["https://github.com/pytorch/pytorch"] = code.as_uri()
+        return scene
+
+    def clone(self) -> Scene:
+        """Return a scene in a clone of the repository, with the parts that pages use."""
+        start = self._folder / "torchyard"
+        for name in ("examples", "tests/projects/tinytorch"):
+            shutil.copytree(ROOT / name, start / name, ignore=_SKIPPED)
+        _commit(start)
+        return self._scene(start)
+
+    def checkout(self) -> Scene:
+        """Return a scene in a clone of the whole repository."""
+        start = self._folder / "torchyard"
+        run("git", "clone", "--quiet", ROOT, start, cwd=self._folder)
+        return self._scene(start)
+
+    def small(self) -> Scene:
+        """Return a scene in the small example, of which nothing has been built."""
+        start = self._folder / "small"
+        shutil.copytree(ROOT / "examples/small", start, ignore=_SKIPPED)
+        return self._scene(start)
+
+    def small_wheels(self) -> Scene:
+        """Return a scene in the small example, which has been built."""
+        start = self._folder / "small"
+        shutil.copytree(self._built("small", ROOT / "examples/small"), start)
+        return self._scene(start)
+
+    def torch(self) -> Scene:
+        """Return a scene in a project of made-up torch that was built and published."""
+        start = self._folder / "torch"
+        shutil.copytree(self._built("torch", _FOLDER / "torch"), start)
+        packages = self._folder / "srv/packages"
+        packages.parent.mkdir()
+        (start / "packages").rename(packages)
+        file = start / "torchyard.toml"
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace('"packages/', f'"{packages}/'), encoding="utf-8")
+        scene = self._scene(start)
+        scene.stand_ins["https://example.org"] = self._serve(packages)
+        scene.stand_ins["/srv/packages"] = str(packages)
+        scene.stand_ins["/srv/torch"] = str(start)
+        scene.stand_ins["/srv/other"] = str(self._folder / "other")
+        return scene
+
+    def release(self) -> Scene:
+        """Return the scene of a project whose channel `release` has something to take back."""
+        scene = self.torch()
+        torchyard("promote", "test", "release", "torch==2.14.0", cwd=scene.start)
+        return scene
+
+    def serving(self) -> Scene:
+        """Return the scene of a project with an empty directory that a web server serves."""
+        scene = self.torch()
+        channel = self._folder / "srv/channel"
+        channel.mkdir()
+        scene.stand_ins["http://packages.example.org"] = self._serve(channel)
+        scene.stand_ins["/srv/channel"] = str(channel)
+        scene.stand_ins["/srv/copy"] = str(self._folder / "srv/copy")
+        return scene
+
+    def farm(self) -> Scene:
+        """Return the scene of a project of which nothing was built, without a farm."""
+        start = self._folder / "torch"
+        shutil.copytree(_FOLDER / "torch", start, ignore=_SKIPPED)
+        stop = [sys.executable, "-m", "torchyard", "farm", "stop", "farm"]
+        self._stack.callback(subprocess.run, stop, cwd=start, check=False, capture_output=True)
+        return self._scene(start)
+
+    def farm_user(self) -> Scene:
+        """Return the scene of a farm that was made, but not started."""
+        scene = self.farm()
+        torchyard("farm", "init", "farm", cwd=scene.start)
+        return scene
+
+    def _built(self, name: str, project: Path) -> Path:
+        """Build a project once for all processes of a test run."""
+        place = self._factory.getbasetemp()
+        if "PYTEST_XDIST_WORKER" in os.environ:
+            place = place.parent
+        folder = place / f"docs-{name}"
+        with locked(place / f"docs-{name}.lock", wait=True):
+            if not (folder / "done").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+                shutil.copytree(project, folder, ignore=_SKIPPED)
+                torchyard("build", "-o", "dist", cwd=folder)
+                if name == "torch":
+                    self._publish_nightlies(folder)
+                (folder / "done").touch()
+        return folder
+
+    def _publish_nightlies(self, folder: Path) -> None:
+        """Publish what other nights made, oldest first."""
+        for day in _NIGHTLIES:
+            nightly = folder / "nights" / day
+            nightly.mkdir(parents=True)
+            for compute in ("cpu", "cu130"):
+                version = f"2.14.0.dev{day}+{compute}"
+                for python in ("cp311", "cp312"):
+                    argv = (version, python, "wheel", "-", nightly)
+                    run(sys.executable, folder / "code/make.py", *argv, cwd=folder)
+            torchyard("publish", nightly, "--to", "nightly", cwd=folder)
+
+    def _serve(self, folder: Path) -> str:
+        """Serve a directory on loopback, and return its address."""
+        handler = functools.partial(_Quiet, directory=str(folder))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        self._stack.callback(server.server_close)
+        self._stack.callback(server.shutdown)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_port}"
