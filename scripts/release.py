@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +26,9 @@ RELATIVE_LINK = re.compile(r"\]\((?!https?:|#)([^)]*)\)")
 
 
 def version_of(name: str) -> str:
-    text = (PROJECTS[name] / "src" / name / "__init__.py").read_text(encoding="utf-8")
+    with (PROJECTS[name] / "pyproject.toml").open("rb") as file:
+        path = tomllib.load(file)["tool"]["hatch"]["version"]["path"]
+    text = (PROJECTS[name] / path).read_text(encoding="utf-8")
     versions: list[str] = re.findall(r'^__version__ = "(.+)"$', text, re.MULTILINE)
     return versions[0]
 

@@ -49,7 +49,7 @@ class Shell:
     def __init__(self, scene: Scene) -> None:
         program = Path(sys.executable).parent
         plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-        env = {**plain, "HOME": str(scene.folder), "COLUMNS": "200", "NO_COLOR": "1"}
+        env = {**plain, "HOME": str(scene.folder), "COLUMNS": "500", "NO_COLOR": "1"}
         env |= {"PATH": f"{program}:{plain['PATH']}", **scene.env}
         env.pop("CI", None)
         self._scene = scene
