@@ -245,7 +245,7 @@ def test_nobody_hears_for_a_reader_that_is_gone(config: Config) -> None:
     program.stderr.close()
     config.let_go(well=False)
     assert program.wait(timeout=120) == 141
-    assert "nobody followed it" in config.detach().stderr
+    assert "ended while it was not followed" in config.detach().stderr
 
 
 def test_a_follower_ends_with_its_parent(config: Config) -> None:
@@ -259,7 +259,7 @@ def test_a_follower_ends_with_its_parent(config: Config) -> None:
     config.let_go(well=False)
     supervisor = config.supervisor()
     wait_until(lambda: is_gone(supervisor.pid))
-    assert "nobody followed it" in config.detach().stderr
+    assert "ended while it was not followed" in config.detach().stderr
 
 
 def test_of_several_at_once_one_starts_it(config: Config) -> None:
