@@ -32,7 +32,6 @@ RECIPE = Recipe(
     title="a benchmark",
     variant=Dimension.BLAS,
     stages=tuple(Stage),
-    packages=values(SIZES)[-1],
 )
 
 

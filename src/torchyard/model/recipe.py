@@ -49,9 +49,9 @@ class Recipe(Value, kw_only=True):
 
     A stage whose jobs give another result from the same inputs than they used to gets a new
     revision, which is part of the fingerprints of that stage. `packages` are the kinds of packages
-    that it can make. The compiling steps of a `provisioned` recipe are its own, and use a toolchain
-    that torchyard provides; of others the file gives the commands. `project` and `repository` are
-    what `torchyard init` proposes.
+    that it can make, all if it names none. The compiling steps of a `provisioned` recipe are its
+    own, and use a toolchain that torchyard provides; of others the file gives the commands.
+    `project` and `repository` are what `torchyard init` proposes.
     """
 
     name: str
@@ -59,10 +59,14 @@ class Recipe(Value, kw_only=True):
     variant: Dimension
     stages: tuple[Stage, ...]
     revisions: dict[Stage, int] = {}
-    packages: tuple[str, ...]
+    packages: tuple[str, ...] = ()
     provisioned: bool = False
     project: str = ""
     repository: str = ""
+
+    def makes(self, package: str) -> bool:
+        """Return whether it can make a kind of package."""
+        return not self.packages or package in self.packages
 
     def revision(self, stage: Stage) -> int:
         return self.revisions.get(stage, 1)

@@ -79,7 +79,7 @@ class Tables(Value, kw_only=True):
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
         """Every value that each dimension of a recipe could have."""
-        packages = (name for name in self.packages if name in recipe.packages)
+        packages = (name for name in self.packages if recipe.makes(name))
         values = {
             Dimension.PLATFORM: tuple(self.platforms),
             Dimension.COMPUTE: tuple(self.compute),

@@ -52,9 +52,9 @@ def command(
         msg = f"`explain` takes one identifier, and `{rule}` is a second one"
         raise UsageError(msg, hint="explain them one by one")
     parsed = _parsed(identifier)
-    tables = load_tables()
     others = [against] if against else []
     config = load_config(file, changes, others=others)
+    tables = load_tables()  # after the file, which may name a compute of a plug-in
     plan = make_plan_with(with_toolchain_id(config, file), tables, parsed)
     differences = None
     if against:

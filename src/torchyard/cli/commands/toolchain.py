@@ -7,13 +7,12 @@ import click
 
 from torchyard.app.locations import compile_cache_url, home_directory
 from torchyard.cli.options import check_name, json_option, refuse_options
-from torchyard.compute.registry import PLAIN, compute_platforms, platform_for
+from torchyard.compute.registry import PLAIN, compute_platforms, look_up, platform_for
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.host.files import exists
 from torchyard.host.machine import platform_name
-from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Toolchain
 from torchyard.plan.expand import expand
 from torchyard.run.sandbox import INSIDE
@@ -50,9 +49,9 @@ def command(ctx: click.Context, *, file: str | None, as_json: bool) -> None:
     from torchyard.toolchain.machine import look_around
 
     file = _existing(file)
-    tables, digests = load_tables(), _digests(file)
-    parts = _parts(file, tables, digests) if file else {}
-    document = toolchain_document(look_around(tables, compute_platforms(), digests), parts)
+    digests = _digests(file)
+    parts = _parts(file, digests) if file else {}
+    document = toolchain_document(look_around(load_tables(), compute_platforms(), digests), parts)
     if as_json:
         write(encode(document))
     else:
@@ -74,6 +73,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     from torchyard.toolchain.provision import find_tools, variables
     from torchyard.toolchain.variables import compose
 
+    look_up([compute])
     tables = load_tables()
     check_name(compute, tables.compute, "compute platform")
     check_name(blas, ("", *tables.blas), "BLAS")
@@ -103,11 +103,11 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items())))
 
 
-def _parts(file: str, tables: Tables, digests: Digests) -> dict[str, str | HostError]:
+def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:
     """What the blocks of a file that are for this machine would use."""
     from torchyard.toolchain.identity import survey
 
-    config = load_config(file)
+    config, tables = load_config(file), load_tables()
     cells = expand(config, tables).cells
     here = [cell for cell in cells if cell.platform == platform_name()]
     return survey(
