@@ -39,23 +39,15 @@ class Environment:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.python = folder / "env/bin/python"
-        uv = Path(sysconfig.get_path("scripts"), "uv")
-        made = [uv, "venv", "--quiet", "--offline", "--python", sys.executable, folder / "env"]
+        uv = str(Path(sysconfig.get_path("scripts"), "uv"))
+        made = [uv, "venv", "--quiet", "--offline", "--python", sys.executable, str(folder / "env")]
         subprocess.run(made, check=True)
         (site,) = (folder / "env").glob("lib/python3*/site-packages")
         parent = sysconfig.get_path("purelib")
         (site / "parent.pth").write_text(f"import site; site.addsitedir({parent!r})\n", "utf-8")
-        install = [
-            uv,
-            "pip",
-            "install",
-            "--quiet",
-            "--offline",
-            "--no-deps",
-            "--no-build-isolation",
-        ]
-        where = ["--python", self.python]
-        subprocess.run([*install, *where, ROOT / "examples/plug-in"], check=True)
+        install = [uv, "pip", "install", "--quiet", "--offline", "--python", str(self.python)]
+        install += ["--no-deps", "--no-build-isolation", str(ROOT / "examples/plug-in")]
+        subprocess.run(install, check=True)
         (folder / "project/src").mkdir(parents=True)
         (folder / "project/src/counting.py").write_text("ONE = 1\n", "utf-8")
         (folder / "project/torchyard.toml").write_text(FILE, "utf-8")
