@@ -24,10 +24,11 @@ ROOT = Path(__file__).resolve().parents[1]
 STAGED = ROOT / "build/docs"
 SITE = ROOT / "build/site"
 
-# Files at the top of the repository that are pages of the site, in its navigation.
-TOP = {
+# Pages that have another path on the site than below docs/.
+MOVED = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "docs/evidence/README.md": "evidence/findings.md",
     "SECURITY.md": "security.md",
 }
 LANGUAGES = {".conf": "nginx", ".json": "json", ".py": "python", ".service": "ini", ".toml": "toml"}
@@ -50,11 +51,10 @@ class SiteError(Exception):
 
 def site_path(path: str) -> str:
     """Return the path in the staged tree of a file, both relative to their roots."""
-    if path in TOP:
-        return TOP[path]
+    if path in MOVED:
+        return MOVED[path]
     if path.startswith("docs/"):
-        name = path.removeprefix("docs/")
-        return re.sub(r"(^|/)README\.md$", r"\1index.md", name)
+        return path.removeprefix("docs/")
     return f"files/{path}" if path.endswith(".md") else f"files/{path}.md"
 
 
@@ -90,7 +90,7 @@ def stage() -> None:
     """Write the tree that the site is built from."""
     shutil.rmtree(STAGED, ignore_errors=True)
     own = {str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*") if p.is_file()}
-    waiting = sorted(own | TOP.keys())
+    waiting = sorted(own | MOVED.keys())
     done = set(waiting)
     while waiting:
         path = waiting.pop()
@@ -122,7 +122,7 @@ def check_navigation() -> None:
     with (ROOT / "zensical.toml").open("rb") as file:
         named = list(entries(tomllib.load(file)["project"]["nav"]))
     pages = [site_path(str(p.relative_to(ROOT))) for p in (ROOT / "docs").rglob("*.md")]
-    wrong = sorted({*pages, *TOP.values()}.symmetric_difference(named))
+    wrong = sorted({*pages, *MOVED.values()}.symmetric_difference(named))
     wrong += sorted({page for page in named if named.count(page) > 1})
     if wrong:
         msg = f"zensical.toml: `nav` must name each page once; look at {', '.join(wrong)}"

@@ -24,7 +24,7 @@ Description-Content-Type: text/markdown
     ("path", "expected"),
     [
         ("docs/guides/check-a-package.md", "guides/check-a-package.md"),
-        ("docs/evidence/README.md", "evidence/index.md"),
+        ("docs/evidence/README.md", "evidence/findings.md"),
         ("SECURITY.md", "security.md"),
         ("examples/small/torchyard.toml", "files/examples/small/torchyard.toml.md"),
     ],
