@@ -62,12 +62,12 @@ def run(argv: list[str], cwd: Path, env: Mapping[str, str] | None = None) -> Non
 def measure_bare(folder: Path, units: int, seconds: dict[str, float]) -> None:
     """Compile each unit once, with the same tools, by hand."""
     from torchyard.config.load import load_config  # noqa: PLC0415 - ours is measured by itself
-    from torchyard.toolchain.cmake import ask, repoint  # noqa: PLC0415
+    from torchyard.toolchain.cmake import repoint, request_file_api  # noqa: PLC0415
     from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415
     from torchyard.toolchain.pypi import install, make_environment, read_lock  # noqa: PLC0415
 
     shutil.copytree(PROJECT, folder)
-    ask(folder / "build")
+    request_file_api(folder / "build")
     blas = folder.with_name("blas")
     install(read_lock("openblas"), blas, sys.executable)
     requires = load_config(str(PROJECT / "torchyard.toml")).build.requires

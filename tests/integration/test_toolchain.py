@@ -571,8 +571,8 @@ def test_a_cache_that_does_not_answer_is_of_no_use(tmp_path: Path) -> None:
 
 @needs_gcc
 def test_stopping_a_server_that_never_ran_is_no_error(tmp_path: Path) -> None:
-    cache.lay_out(tmp_path)
-    cache.stop(SYSTEM | cache.variables("/nowhere", tmp_path, str(tmp_path)), tmp_path)
+    cache.prepare_cache(tmp_path)
+    cache.stop(SYSTEM | cache.cache_variables("/nowhere", tmp_path, str(tmp_path)), tmp_path)
 
 
 # ---------------------------------------------------------------------- the command

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from torchyard.config.failures import check_failures, load_failures
-from torchyard.config.tables import dump, header_of, parse
+from torchyard.config.tables import dump, header_of, parse_data
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.failure import Failure, Kind, LineSeverity, literals
@@ -20,7 +20,7 @@ KNOWN = FailurePatterns(FAILURES)
 
 def test_round_trip() -> None:
     text = read_data("failures.toml")
-    assert dump(parse("failures", text, Failure), header_of(text)) == text
+    assert dump(parse_data("failures", text, Failure), header_of(text)) == text
 
 
 def test_names_are_unique_and_plain() -> None:

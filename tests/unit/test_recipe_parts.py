@@ -13,7 +13,14 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import BuildError
 from torchyard.package.assemble.collect import collect
 from torchyard.package.policy import policy_for
-from torchyard.toolchain.cmake import Configured, Fragment, Link, ask, install_script, repoint
+from torchyard.toolchain.cmake import (
+    Configured,
+    Fragment,
+    Link,
+    install_script,
+    repoint,
+    request_file_api,
+)
 from torchyard.toolchain.ninja import Bound, is_compiled, read_log
 from torchyard.toolchain.summary import Asked, check_summary
 
@@ -46,13 +53,13 @@ def recorded(folder: Path, cache: Mapping[str, str | None] | None = None) -> Con
 
 
 def test_cmake_is_asked_before_it_configures(tmp_path: Path) -> None:
-    ask(tmp_path / "build")
-    ask(tmp_path / "build")
+    request_file_api(tmp_path / "build")
+    request_file_api(tmp_path / "build")
     asked = (tmp_path / "build/.cmake/api/v1/query").iterdir()
     assert sorted(path.name for path in asked) == ["cache-v2", "codemodel-v2"]
     (tmp_path / "build/CMakeCache.txt").touch()
     with pytest.raises(BuildError, match="configured elsewhere before"):
-        ask(tmp_path / "build")
+        request_file_api(tmp_path / "build")
 
 
 def test_targets_of_the_core_are_those_that_python_has_no_part_in(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from torchyard.compute.cuda.table import CudaRow, cuda_table
 from torchyard.compute.platform import ComputePlatform
 from torchyard.compute.registry import compute_platforms, known_computes
 from torchyard.compute.table import ComputeTable, parse_compute_table
-from torchyard.config.tables import FILES, check, dump, header_of, load_tables, parse
+from torchyard.config.tables import FILES, check_tables, dump, header_of, load_tables, parse_data
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.tables import Tables
@@ -17,7 +17,7 @@ from torchyard.model.tables import Tables
 @pytest.mark.parametrize("name", FILES)
 def test_round_trip(name: str) -> None:
     text = read_data(f"{name}.toml")
-    assert dump(parse(name, text, FILES[name]), header_of(text)) == text
+    assert dump(parse_data(name, text, FILES[name]), header_of(text)) == text
 
 
 @pytest.mark.parametrize("platform", compute_platforms(), ids=lambda platform: platform.name)
@@ -108,4 +108,4 @@ def test_an_odd_table_of_a_compute_platform_is_refused(platform: OddCuda, messag
 )
 def test_a_contradiction_between_tables_is_refused(tables: Tables, message: str) -> None:
     with pytest.raises(DataError, match=message):
-        check(tables)
+        check_tables(tables)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError, PlanError
 from torchyard.toolchain import cache
 from torchyard.toolchain.atomic_dir import make_whole
-from torchyard.toolchain.blas import Blas, root_of, variables
+from torchyard.toolchain.blas import Blas, blas_variables, root_of
 from torchyard.toolchain.provision import compare
 from torchyard.toolchain.pypi import locks, parse_lock, read_lock
 from torchyard.toolchain.variables import LISTS, compose
@@ -92,11 +92,11 @@ def test_another_toolchain_is_refused() -> None:
     ],
 )
 def test_places_of_a_compile_cache(place: str, expected: dict[str, str]) -> None:
-    env = cache.variables(place, Path("/real/job"), "/mnt/job")
+    env = cache.cache_variables(place, Path("/real/job"), "/mnt/job")
     assert expected.items() <= env.items()
     assert env["CMAKE_CUDA_COMPILER_LAUNCHER"].startswith("/mnt/job/")
     assert env["SCCACHE_BASEDIRS"] == "/mnt/job"
-    other = cache.variables(place, Path("/real/other"), "/mnt/job")
+    other = cache.cache_variables(place, Path("/real/other"), "/mnt/job")
     assert other["SCCACHE_SERVER_UDS"] != env["SCCACHE_SERVER_UDS"]
 
 
@@ -115,7 +115,7 @@ def test_places_of_a_compile_cache(place: str, expected: dict[str, str]) -> None
 )
 def test_what_is_no_place_for_a_compile_cache(place: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        cache.variables(place, Path("/real"), "/mnt")
+        cache.cache_variables(place, Path("/real"), "/mnt")
     assert "secret" not in str(caught.value)
 
 
@@ -142,10 +142,13 @@ def test_a_folder_is_made_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_a_blas_is_told_by_the_names_that_pytorch_knows() -> None:
     generic = Blas(name="generic", version="", origin="system", digest="0")
-    assert variables(generic, "/job/blas") == {"BLAS": "Generic", "GENERIC_BLAS_LIBRARIES": "blas"}
+    assert blas_variables(generic, "/job/blas") == {
+        "BLAS": "Generic",
+        "GENERIC_BLAS_LIBRARIES": "blas",
+    }
     assert not root_of("generic", {"MKLROOT": "/mkl"})
     mkl = Blas(name="mkl", version="2026.2", origin="pypi", digest="0", root=".")
-    env = variables(mkl, "/job/blas")
+    env = blas_variables(mkl, "/job/blas")
     assert (env["MKLROOT"], env["INTEL_MKL_DIR"]) == ("/job/blas", "/job/blas")
     assert root_of("mkl", env) == "/job/blas"
     assert not root_of("openblas", env)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from torchyard.app.locations import channel_url, is_same
 from torchyard.errors import PublishError
-from torchyard.model.config import Channel, Config
+from torchyard.model.config import ChannelConfig, Config
 
 if TYPE_CHECKING:
     from torchyard.plan.graph import Plan
@@ -19,7 +19,7 @@ def load_if_present(file: str, changes: Sequence[str] = ()) -> Config | None:
     return load_config(file, tuple(changes)) if Path(file).exists() else None
 
 
-def channel_named(config: Config | None, place: str, file: str) -> Channel | None:
+def channel_named(config: Config | None, place: str, file: str) -> ChannelConfig | None:
     """Return the channel of the file that has a name or an address, or None."""
     url = channel_url(place, file)
     for channel in config.channels.values() if config else ():
@@ -28,7 +28,7 @@ def channel_named(config: Config | None, place: str, file: str) -> Channel | Non
     return None
 
 
-def check_origin(channel: Channel | None, source: str | None, file: str) -> None:
+def check_origin(channel: ChannelConfig | None, source: str | None, file: str) -> None:
     """Refuse packages for a channel that takes them only by promotion from another one."""
     wanted = channel.promote_from if channel else None
     if channel is None or not wanted:
@@ -39,14 +39,14 @@ def check_origin(channel: Channel | None, source: str | None, file: str) -> None
         raise PublishError(msg, hint=hint)
 
 
-def channel_subset(config: Config, channel: Channel | None) -> str | None:
+def channel_subset(config: Config, channel: ChannelConfig | None) -> str | None:
     """Return the subset that is published in a channel, or in the one it is promoted from."""
     while channel and channel.promote_from:
         channel = config.channels[channel.promote_from]
     return channel.subset if channel else None
 
 
-def plan_channel(config: Config, channel: Channel) -> "Plan":
+def plan_channel(config: Config, channel: ChannelConfig) -> "Plan":
     """Plan what belongs in a channel."""
     from torchyard.config.tables import load_tables
     from torchyard.plan.build import make_plan

@@ -17,7 +17,7 @@ from torchyard.app.channel_config import (
 from torchyard.app.locations import channel_url, filling, home_directory, open_store
 from torchyard.app.progress import Meter, no_meter, read_metered
 from torchyard.errors import PublishError, SelectionError, UsageError
-from torchyard.model.config import Channel, Config
+from torchyard.model.config import ChannelConfig, Config
 
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
@@ -173,7 +173,7 @@ def _policy(name: str | None, config: Config | None) -> "CheckPolicy":
 
 @contextmanager
 def _from_store(
-    config: Config, channel: Channel, file: str, store_url: str | None
+    config: Config, channel: ChannelConfig, file: str, store_url: str | None
 ) -> Iterator[Path]:
     """Lay out the packages that a plan has made, and the reports of their checks."""
     from torchyard.app.toolchain_id import with_toolchain_id

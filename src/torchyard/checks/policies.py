@@ -6,8 +6,9 @@ from functools import cache
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import RULES, SHIPPED
 from torchyard.config.decode import decode_as
-from torchyard.config.document import Document, Path
-from torchyard.config.tables import parse
+from torchyard.config.document import Document
+from torchyard.config.positions import Path
+from torchyard.config.tables import parse_data
 from torchyard.errors import ConfigError, DataError, Diagnostic, UsageError
 from torchyard.host.files import read_data, read_text
 from torchyard.model.canonical import fingerprint
@@ -63,7 +64,7 @@ def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
 @cache
 def load_policies() -> dict[str, CheckPolicy]:
     """Return the policies that are shipped, by name."""
-    policies = parse("policies", read_data("policies.toml"), CheckPolicy)
+    policies = parse_data("policies", read_data("policies.toml"), CheckPolicy)
     for name, policy in policies.items():
         for _, what, _ in _problems(policy):
             msg = f"the policy {name} in data/policies.toml is wrong: {what}"

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 
-from torchyard.config.tables import parse
+from torchyard.config.tables import parse_data
 from torchyard.host import secrets
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
@@ -18,7 +18,7 @@ class Credential(Value, kw_only=True):
 
 @cache
 def load_credentials() -> Mapping[str, Credential]:
-    return parse("credentials", read_data("credentials.toml"), Credential)
+    return parse_data("credentials", read_data("credentials.toml"), Credential)
 
 
 def take_credentials() -> None:

@@ -7,7 +7,8 @@ from typing import Annotated, TypeVar, get_args, get_origin
 
 import msgspec
 
-from torchyard.config.document import Document, Path, dotted
+from torchyard.config.document import Document, dotted
+from torchyard.config.positions import Path
 from torchyard.config.spec import FileSpec
 from torchyard.errors import ConfigError, Diagnostic
 from torchyard.model.suggest import did_you_mean, nearest

@@ -5,21 +5,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
+from torchyard.config.positions import Path, Place, locate
 from torchyard.errors import ConfigError, Span, UsageError
 from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
-
-Path = tuple[str | int, ...]
-"""Where a value stands in a document: keys of tables and indexes of lists."""
-
-
-class Place(NamedTuple):
-    """Offsets into a text: of a key if the value has one, and of the value itself."""
-
-    key: tuple[int, int] | None
-    value: tuple[int, int]
-
 
 Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML, before anybody has looked at it
 
@@ -64,8 +54,6 @@ class Document:
 
     @cached_property
     def _places(self) -> dict[Path, Place]:
-        from torchyard.config.positions import locate  # noqa: PLC0415 - only lines need it
-
         return locate(self.text)
 
     @cached_property

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 
 from torchyard.compute.registry import arch_hints, is_arch
-from torchyard.config.document import Document, Path
+from torchyard.config.document import Document
 from torchyard.config.matrix import MatrixReader, Problems, as_tuple
+from torchyard.config.positions import Path
 from torchyard.config.recipes import find_recipe, known_recipes
 from torchyard.config.spec import (
     BuildSpec,
@@ -25,7 +26,7 @@ from torchyard.config.spec import (
 )
 from torchyard.config.steps import check_names, read_steps
 from torchyard.errors import ConfigError
-from torchyard.model.config import Channel, Config, Project, Sandbox, Source, own_release
+from torchyard.model.config import ChannelConfig, Config, Project, Sandbox, Source, own_release
 from torchyard.model.identifier import Cell, fits_identifier
 from torchyard.model.matrix import Needs, Override, Pattern, Subset
 from torchyard.model.proof import Check, Smoke
@@ -138,7 +139,7 @@ def _cells(spec: SubsetSpec, problems: Problems, name: str) -> tuple[str, ...]:
 
 def _channels(
     specs: Mapping[str, ChannelSpec], subsets: Mapping[str, object], problems: Problems
-) -> dict[str, Channel]:
+) -> dict[str, ChannelConfig]:
     channels = {}
     for name, spec in specs.items():
         path: Path = ("channel", name)
@@ -168,7 +169,7 @@ def _channels(
         if "" in spec.external:
             index = spec.external.index("")
             problems.add((*path, "external", index), "no package has an empty name")
-        channels[name] = Channel(
+        channels[name] = ChannelConfig(
             name=name,
             url=spec.url,
             subset=spec.subset,

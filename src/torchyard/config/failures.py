@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from torchyard.config.tables import parse
+from torchyard.config.tables import parse_data
 from torchyard.errors import DataError
 from torchyard.host.files import read_data
 from torchyard.model.failure import Failure, LineSeverity, literals
@@ -16,7 +16,7 @@ SHORTEST_LITERAL = 4
 @cache
 def load_failures() -> Mapping[str, Failure]:
     """Read the table and check each row."""
-    failures = parse("failures", read_data("failures.toml"), Failure)
+    failures = parse_data("failures", read_data("failures.toml"), Failure)
     check_failures(failures)
     return failures
 

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from torchyard.config.document import Document, Path
+from torchyard.config.document import Document
+from torchyard.config.positions import Path
 from torchyard.config.spec import CellSpec, CoupleSpec, Globs, MatrixSpec, RuleSpec
 from torchyard.errors import Diagnostic
 from torchyard.model.identifier import ANY_PYTHON, Cell

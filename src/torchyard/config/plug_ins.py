@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from torchyard.config.tables import parse
+from torchyard.config.tables import parse_data
 from torchyard.host.files import read_data
 from torchyard.model.values import Value
 
@@ -16,7 +16,7 @@ class PlugIn(Value, kw_only=True):
 
 def install_hint(kind: Literal["commands", "engines"], name: str) -> str | None:
     """Return how to install the plug-in that brings a command or an engine, or None."""
-    for distribution, plug_in in parse("plug_ins", read_data("plug_ins.toml"), PlugIn).items():
+    for distribution, plug_in in parse_data("plug_ins", read_data("plug_ins.toml"), PlugIn).items():
         if name in getattr(plug_in, kind):
             return f"it comes with {distribution}: pip install {distribution}"
     return None

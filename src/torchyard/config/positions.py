@@ -7,8 +7,18 @@ each value. `tests/property/test_positions.py` holds it to finding exactly what 
 
 import re
 import tomllib
+from typing import NamedTuple
 
-from torchyard.config.document import Path, Place
+Path = tuple[str | int, ...]
+"""Where a value stands in a document: keys of tables and indexes of lists."""
+
+
+class Place(NamedTuple):
+    """Offsets into a text: of a key if the value has one, and of the value itself."""
+
+    key: tuple[int, int] | None
+    value: tuple[int, int]
+
 
 _TRIVIA = re.compile(r"(?:[ \t\r\n]+|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")

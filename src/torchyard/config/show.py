@@ -6,7 +6,8 @@ from typing import NamedTuple
 import msgspec
 
 from torchyard.config.decode import decode
-from torchyard.config.document import Document, Path, dotted
+from torchyard.config.document import Document, dotted
+from torchyard.config.positions import Path
 from torchyard.model.values import Origin
 
 

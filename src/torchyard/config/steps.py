@@ -2,8 +2,8 @@
 
 import re
 
-from torchyard.config.document import Path
 from torchyard.config.matrix import Problems, as_tuple
+from torchyard.config.positions import Path
 from torchyard.config.spec import StepSpec, StepsSpec
 from torchyard.model.recipe import Recipe, Stage
 from torchyard.model.step import SHELL, Step, places_of, words_in_braces

@@ -46,15 +46,15 @@ def _load_tables(computes: tuple[ComputePlatform, ...]) -> Tables:
         compute=known_computes(computes),
         releases=_load("releases", Release),
     )
-    check(tables)
+    check_tables(tables)
     return tables
 
 
 def _load(name: str, row: type[Row]) -> dict[str, Row]:
-    return parse(name, read_data(f"{name}.toml"), row)
+    return parse_data(name, read_data(f"{name}.toml"), row)
 
 
-def parse(name: str, text: str, row: type[Row]) -> dict[str, Row]:
+def parse_data(name: str, text: str, row: type[Row]) -> dict[str, Row]:
     """Read the text of one table."""
     try:
         return msgspec.convert(tomllib.loads(text), dict[str, row])  # type: ignore[valid-type]
@@ -63,7 +63,7 @@ def parse(name: str, text: str, row: type[Row]) -> dict[str, Row]:
         raise DataError(msg) from error
 
 
-def check(tables: Tables) -> None:
+def check_tables(tables: Tables) -> None:
     """Fail if a table names something that no other table knows."""
     for problem in _problems(tables):
         raise DataError(problem)

@@ -43,7 +43,7 @@ class Source(Value, kw_only=True):
     submodules: bool = True
 
 
-class Channel(Value, kw_only=True):
+class ChannelConfig(Value, kw_only=True):
     """A published place. It receives a subset of the matrix, or what another channel promotes."""
 
     name: str
@@ -81,7 +81,7 @@ class Config(Value, kw_only=True):
     overrides: tuple[Override, ...] = ()
     store: str = ""
     copies: str | None = None
-    channels: dict[str, Channel] = {}
+    channels: dict[str, ChannelConfig] = {}
     requirements: dict[Stage, Needs] = {}
     steps: dict[Stage, tuple[Step, ...]] = {}
     sandbox: Sandbox = Sandbox()

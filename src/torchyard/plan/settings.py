@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from torchyard.model.canonical import fingerprint
-from torchyard.model.config import Channel, Config
+from torchyard.model.config import ChannelConfig, Config
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Dimension, Stage
 from torchyard.model.step import Setting, Step
@@ -67,7 +67,7 @@ class SettingsMaker:
         draft.set("submodules", source.submodules, self.config.origin("source.submodules"))
         return draft.finish(self._all_overrides(Stage.SOURCE))
 
-    def of_publish(self, channel: Channel) -> Settings:
+    def of_publish(self, channel: ChannelConfig) -> Settings:
         draft = self._draft(Stage.PUBLISH)
         path = f"channel.{channel.name}"
         draft.set("channel", channel.name, self.config.origin(path))

@@ -68,13 +68,13 @@ def find_blas(
     return found
 
 
-def lay_out(blas: Blas, folder: Path, python: str) -> None:
+def install_blas(blas: Blas, folder: Path, python: str) -> None:
     """Install what comes from PyPI."""
     if blas.origin == "pypi":
         install(read_lock(blas.name), folder, python)
 
 
-def variables(blas: Blas, folder: str) -> dict[str, str]:
+def blas_variables(blas: Blas, folder: str) -> dict[str, str]:
     """What steps must see to use it, if it was laid out in a folder of this name."""
     env = {"BLAS": _CMAKE[blas.name]} | _NAMES.get(blas.name, {})
     if not blas.root:

@@ -48,14 +48,14 @@ class _Answer(msgspec.Struct):
     stats: _Stats
 
 
-def check(cache: str) -> None:
+def check_cache(cache: str) -> None:
     """Fail if no job of this machine could use such a cache."""
     _storage(cache)
     if shutil.which(own_program("sccache")) is None:
         raise _missing()
 
 
-def lay_out(folder: Path) -> None:
+def prepare_cache(folder: Path) -> None:
     """Put sccache into a job's folder."""
     if not bring_program("sccache", folder / PROGRAM):
         raise _missing()
@@ -66,7 +66,7 @@ def _missing() -> HostError:
     return HostError(msg, hint="pip install torchyard[cache]")
 
 
-def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
+def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
     """What steps must see to compile through the cache.
 
     The server listens on a name that is made from the job's folder, so no other job finds it.
@@ -84,12 +84,12 @@ def variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
 
 def is_usable(cache: str, folder: Path) -> bool:
     """Whether a job can use a cache; sccache compiles nothing at all if it can't reach its own."""
-    env = variables(cache, folder, str(folder))
+    env = cache_variables(cache, folder, str(folder))
     try:
         if "SCCACHE_DIR" in env:
             Path(env["SCCACHE_DIR"]).mkdir(parents=True, exist_ok=True)
             return os.access(env["SCCACHE_DIR"], os.W_OK)
-        lay_out(folder)
+        prepare_cache(folder)
         _sccache([], {"HOME": f"{folder}/home", **env, **_TRIAL}, folder)
     except (HostError, OSError):
         return False

@@ -103,7 +103,7 @@ class _Index(_Reply):
     reply: dict[str, msgspec.Raw]
 
 
-def ask(build: Path) -> None:
+def request_file_api(build: Path) -> None:
     """Leave the questions that the next configuration answers; it must be the first one."""
     if (build / "CMakeCache.txt").exists():
         msg = f"the source has a `{build}/CMakeCache.txt`: it was configured elsewhere before"

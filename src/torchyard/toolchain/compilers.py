@@ -40,7 +40,7 @@ class Compiler(Value, kw_only=True):
 
     def asked(self, *arguments: str) -> str:
         """What it prints when it is called like this."""
-        return ask(self.cc, *arguments)
+        return program_output(self.cc, *arguments)
 
     def library(self, name: str) -> Path | None:
         """A library that it would link by itself, such as `libblas.so`."""
@@ -53,7 +53,7 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
     for folder in filter(None, folders.split(":")):
         if Path(folder, name).exists():
             return Path(folder, name)
-    found = Path(ask(cc, f"-print-file-name={name}"))
+    found = Path(program_output(cc, f"-print-file-name={name}"))
     return found if found.is_absolute() else None
 
 
@@ -90,26 +90,26 @@ def programs_of(cc: str, kind: Kind) -> dict[str, Path]:
     """The files that decide what a compiler writes, by what they do."""
     programs = {"driver": Path(cc)}
     for part in _PARTS[kind]:
-        if found := shutil.which(ask(cc, f"-print-prog-name={part}"), path=SYSTEM_PATH):
+        if found := shutil.which(program_output(cc, f"-print-prog-name={part}"), path=SYSTEM_PATH):
             programs[part] = Path(found)
     if kind == "clang" and shutil.which("ldd"):  # where clang is small, LLVM is a library
-        libraries = re.findall(r"(lib(?:LLVM|clang-cpp)\S*) => (\S+)", ask("ldd", cc))
+        libraries = re.findall(r"(lib(?:LLVM|clang-cpp)\S*) => (\S+)", program_output("ldd", cc))
         programs |= {name: Path(path) for name, path in libraries}
     return programs
 
 
-def ask(program: str, *arguments: str) -> str:
+def program_output(program: str, *arguments: str) -> str:
     """What a program prints, without the end of the line."""
     env = os.environ | {"PATH": SYSTEM_PATH}  # a driver looks for its own programs there
     return capture([program, *arguments], cwd=Path("/"), env=env).strip()
 
 
 def _version(cc: str) -> tuple[Kind, str]:
-    said = ask(cc, "--version")
+    said = program_output(cc, "--version")
     if found := re.search(r"clang version (\d+[\d.]*)", said):
         return "clang", found[1]
     try:
-        return "gcc", ask(cc, "-dumpfullversion")
+        return "gcc", program_output(cc, "-dumpfullversion")
     except HostError as error:
         msg = f"`{cc}` is neither gcc nor clang: it says `{said.partition(chr(10))[0]}`"
         raise HostError(msg, hint="set `compiler` of [toolchain] to one of them") from error

@@ -138,7 +138,7 @@ def find_interpreters() -> tuple[Interpreter, ...]:
     return tuple(sorted(found.values(), key=lambda one: (*_oldness(one), _rank(one), one.path)))
 
 
-def ask(program: Path) -> Interpreter:
+def query_interpreter(program: Path) -> Interpreter:
     """What an interpreter says of itself."""
     said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
     return msgspec.json.decode(said, type=Interpreter)
@@ -147,7 +147,7 @@ def ask(program: Path) -> Interpreter:
 def _ask(program: Path, place: Place) -> Interpreter | None:
     """The same, or nothing if it is broken or older than 3.4."""
     try:
-        answer = ask(program)
+        answer = query_interpreter(program)
     except (HostError, OSError, msgspec.MsgspecError):
         return None
     return msgspec.structs.replace(answer, origin=place)

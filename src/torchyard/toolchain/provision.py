@@ -74,13 +74,13 @@ def equip(  # noqa: PLR0913 - a job has as many sides
         place = folder / _place(tools.kit)
         tools.kit.prepare(place, python=python, compiler=tools.compiler, archs=archs)
     if tools.blas:
-        blas_room.lay_out(tools.blas, folder / BLAS, python)
+        blas_room.install_blas(tools.blas, folder / BLAS, python)
     if interpreter:
         make_environment(interpreter, requires, folder / ENV)
-    env = variables(tools, archs, seen_as, platforms, python=interpreter is not None)
+    env = build_variables(tools, archs, seen_as, platforms, python=interpreter is not None)
     if toolchain.cache:
-        cache.lay_out(folder)
-        env |= cache.variables(toolchain.cache, folder, seen_as)
+        cache.prepare_cache(folder)
+        env |= cache.cache_variables(toolchain.cache, folder, seen_as)
         cache.stop(env, folder)  # a run that was killed may have left its server
     return env
 
@@ -122,7 +122,7 @@ def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
             raise ElsewhereError(msg, hint=hint)
 
 
-def variables(
+def build_variables(
     tools: Tools,
     archs: Sequence[str],
     seen_as: str,
@@ -153,7 +153,7 @@ def _pieces(tools: Tools, archs: Sequence[str], seen_as: str) -> list[dict[str, 
     pieces: list[tuple[bool, dict[str, str]]] = []
     if tools.blas:
         own = tools.blas.origin == "pypi"
-        pieces.append((own, blas_room.variables(tools.blas, f"{seen_as}/{BLAS}")))
+        pieces.append((own, blas_room.blas_variables(tools.blas, f"{seen_as}/{BLAS}")))
     if tools.kit:
         own = tools.kit.origin == "pypi"
         place = f"{seen_as}/{_place(tools.kit)}"

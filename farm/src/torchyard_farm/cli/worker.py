@@ -72,7 +72,7 @@ def command(
     """
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
-    from torchyard.toolchain.cache import check
+    from torchyard.toolchain.cache import check_cache
     from torchyard_farm.settings.farm import parse_address, worker_names
     from torchyard_farm.settings.tls import install_authorities
     from torchyard_farm.worker.commands import install_job_command
@@ -90,7 +90,7 @@ def command(
         raise UsageError(msg, hint="leave one of them out")
     if cache is not None:
         cache = cache if "://" in cache else str(Path(cache).absolute())
-        check(cache)
+        check_cache(cache)
     folder.mkdir(parents=True, exist_ok=True)
     authorities = None
     if ca is not None:

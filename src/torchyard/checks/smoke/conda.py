@@ -21,7 +21,7 @@ from torchyard.compute.registry import platform_for
 from torchyard.errors import HostError
 from torchyard.host.files import link_or_copy
 from torchyard.host.process import capture_done
-from torchyard.toolchain.interpreters import ask
+from torchyard.toolchain.interpreters import query_interpreter
 
 UNSOLVABLE = "unsolvable"
 """The reason of the error if no set of packages fulfils all that was asked for."""
@@ -133,7 +133,7 @@ def _installed(package: PackageUnderTest, prefix: Path) -> Installation:
     )
     if not program.exists():
         return base
-    python, site = ask(program), site_of(prefix)
+    python, site = query_interpreter(program), site_of(prefix)
     inside = f"{site.relative_to(prefix)}/"
     files = [file.removeprefix(inside) for file in record.files if file.startswith(inside)]
     infos = [file.partition("/")[0] for file in files if file.endswith(".dist-info/METADATA")]

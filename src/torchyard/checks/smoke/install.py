@@ -24,7 +24,7 @@ from torchyard.host.http import HttpClient
 from torchyard.host.machine import platform_name
 from torchyard.host.process import capture, own_program
 from torchyard.package.zip.unpack import unpack_zip
-from torchyard.toolchain.interpreters import Interpreter, ask, find_interpreters
+from torchyard.toolchain.interpreters import Interpreter, find_interpreters, query_interpreter
 
 _UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
 
@@ -42,7 +42,7 @@ class UnfitError(Exception):
 def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interpreter:
     """The Python that was asked for, or the newest of this machine that the wheel is for."""
     if wanted is not None:
-        chosen = ask(wanted.absolute())
+        chosen = query_interpreter(wanted.absolute())
         if not _fits(package, chosen):
             msg = f"it is not for {wanted}, which is a {chosen.tag}"
             raise UnfitError(msg)

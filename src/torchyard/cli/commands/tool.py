@@ -33,9 +33,9 @@ def _order(path: str) -> JobSpec:
 @click.argument("build")
 def ask_command(build: str) -> None:
     """Leave questions for CMake in a build directory."""
-    from torchyard.toolchain.cmake import ask
+    from torchyard.toolchain.cmake import request_file_api
 
-    ask(Path(build))
+    request_file_api(Path(build))
 
 
 @command.command("define")
@@ -122,10 +122,10 @@ def collect_command(order: str, to: str, install: str) -> None:
 def repoint_command(build: str) -> None:
     """Make CMake forget the Python that it knows, and take the environment's."""
     from torchyard.toolchain.cmake import repoint
-    from torchyard.toolchain.interpreters import ask
+    from torchyard.toolchain.interpreters import query_interpreter
 
     executable = Path(os.environ["VIRTUAL_ENV"], "bin/python")
-    python = ask(executable)
+    python = query_interpreter(executable)
     argv = repoint(Path(build), str(executable), python.include, python.prefix)
     click.echo("+ " + " ".join(argv), err=True)
     replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))

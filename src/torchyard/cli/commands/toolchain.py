@@ -70,7 +70,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
 
     Nothing is installed: what comes from PyPI would be in the job's folder.
     """
-    from torchyard.toolchain.provision import find_tools, variables
+    from torchyard.toolchain.provision import build_variables, find_tools
     from torchyard.toolchain.variables import compose
 
     look_up([compute])
@@ -88,7 +88,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
         tables=tables,
         digests=_digests(file),
     )
-    env = variables(
+    env = build_variables(
         tools,
         tables.compute[compute].archs.get(platform_name(), ()),
         folder,
@@ -98,7 +98,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
     if file and (place := compile_cache_url(file, config)):
         from torchyard.toolchain import cache
 
-        env |= cache.variables(place, Path(folder), folder)
+        env |= cache.cache_variables(place, Path(folder), folder)
     env = compose({"PATH": SYSTEM_PATH}, env)
     write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items())))
 

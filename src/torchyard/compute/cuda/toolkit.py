@@ -13,7 +13,7 @@ from torchyard.host.process import capture
 from torchyard.model.toolchain import Origin
 from torchyard.model.values import Value
 from torchyard.toolchain.atomic_dir import make_whole
-from torchyard.toolchain.compilers import Compiler, ask
+from torchyard.toolchain.compilers import Compiler, program_output
 from torchyard.toolchain.digests import Digests
 from torchyard.toolchain.pypi import Lock, locks, read_lock, unpack
 from torchyard.toolchain.variables import search
@@ -140,7 +140,7 @@ def _root_of(nvcc: Path) -> Path:
 
 
 def _version(root: Path) -> str:
-    said = ask(str(root / "bin/nvcc"), "--version")
+    said = program_output(str(root / "bin/nvcc"), "--version")
     version = re.search(r"release [\d.]+, V([\d.]+)", said)
     if version is None:
         msg = f"`{root}/bin/nvcc --version` names no version: {said}"
@@ -200,7 +200,7 @@ def _newest(row: CudaRow, compiler: Compiler) -> str:
 def check_cuda_archs(toolkit: CudaToolkit, folder: Path, archs: Sequence[str]) -> None:
     """Fail if the toolkit can't compile for one of the architectures, such as `9.0+PTX`."""
     nvcc = Path(folder, toolkit.root, "bin/nvcc")
-    known = re.findall(r"compute_(\d+)", ask(str(nvcc), "--list-gpu-arch"))
+    known = re.findall(r"compute_(\d+)", program_output(str(nvcc), "--list-gpu-arch"))
     bad = [arch for arch in archs if _number(arch) not in known]
     if bad:
         names = ", ".join(f"{number[:-1]}.{number[-1]}" for number in sorted(known, key=int))
