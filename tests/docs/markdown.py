@@ -32,7 +32,7 @@ class Typed(NamedTuple):
 def pages() -> Iterator[str]:
     """Yield the paths of all pages that people read; the reference is generated."""
     yield from ("README.md", "CONTRIBUTING.md", "farm/README.md")
-    for path in sorted((ROOT / "docs").rglob("*.md")):
+    for path in sorted([*(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]):
         name = path.relative_to(ROOT).as_posix()
         if not name.startswith("docs/reference/"):
             yield name

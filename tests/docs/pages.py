@@ -23,7 +23,9 @@ class Page(NamedTuple):
 PAGES = {
     "README.md": Page(Preparer.clone, programs=("cmake", "g++")),
     "docs/getting-started/installation.md": Page(Preparer.checkout, slow=True),
-    "docs/getting-started/first-steps.md": Page(Preparer.clone, programs=("cmake", "g++")),
+    "docs/getting-started/first-steps.md": Page(
+        Preparer.clone, slow=True, programs=("cmake", "g++")
+    ),
     "docs/guides/describe-a-matrix.md": Page(Preparer.repository),
     "docs/guides/see-a-plan.md": Page(Preparer.clone, programs=("jq",)),
     "docs/guides/review-a-change.md": Page(Preparer.clone),
@@ -50,7 +52,9 @@ PAGES = {
     "docs/guides/check-a-package.md": Page(Preparer.torch),
     "docs/guides/compare-two-packages.md": Page(Preparer.torch),
     "docs/guides/repair-a-package.md": Page(Preparer.torch),
-    "docs/guides/smoke-a-package.md": Page(Preparer.small_wheels, programs=("cmake", "g++")),
+    "docs/guides/smoke-a-package.md": Page(
+        Preparer.small_wheels, slow=True, programs=("cmake", "g++")
+    ),
     "docs/guides/choose-what-compiles.md": Page(Preparer.torch, programs=("gcc", "jq")),
 }
 
@@ -68,6 +72,7 @@ _SCHEDULED = "needs a farm of other machines; farm/tests/test_nightly.py and tes
 
 NOT_RUN: dict[str, dict[str, str]] = {
     "CONTRIBUTING.md": {"*": "for developers of torchyard: CI runs these, and they take hours"},
+    "examples/plug-in/README.md": {"*": "tests/integration/test_plug_in_example.py does it"},
     "farm/README.md": {"*": "docs/guides/build-on-a-farm.md has the same commands"},
     "docs/evidence/README.md": {
         "*": "needs wheels of 731 MB; tests/integration/test_check_real.py"
