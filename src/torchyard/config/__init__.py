@@ -1,1 +1,1 @@
-"""`torchyard.toml` and the shipped tables become models; every value remembers its origin."""
+"""Reads `torchyard.toml` and the shipped tables into models; every value records its origin."""

@@ -1,4 +1,4 @@
-"""The table of variables that say who publishes; few commands need it, and load it."""
+"""Environment variables with credentials for publishing; loaded only by commands that need them."""
 
 import os
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from torchyard.model.values import Value
 
 
 class Credential(Value, kw_only=True):
-    """A variable. A secret one is taken out of the environment, and never shown."""
+    """A variable. A secret one is removed from the environment, and redacted in all output."""
 
     secret: bool
 
@@ -22,12 +22,12 @@ def load_credentials() -> Mapping[str, Credential]:
 
 
 def take_credentials() -> None:
-    """From now on, no child inherits a secret, nobody sees one in `/proc`, and none is told."""
+    """Remove secrets from the environment and `/proc`; no child process inherits them."""
     secrets.take(_secret_names())
 
 
 def without_secrets(text: str) -> str:
-    """A text to be told, also by a command that leaves the environment as it is."""
+    """Return the text with secrets redacted, also those still in the environment."""
     return secrets.redact(text, [os.environ[n] for n in _secret_names() if n in os.environ])
 
 
@@ -36,6 +36,6 @@ def _secret_names() -> list[str]:
 
 
 def credentials() -> dict[str, str]:
-    """What publishing needs of the caller's environment, secrets and all."""
+    """Return the caller's variables that publishing needs, secrets included."""
     found = {**secrets.taken(), **os.environ}
     return {name: found[name] for name in load_credentials() if name in found}

@@ -1,4 +1,4 @@
-"""Raw TOML → spec. What does not fit is reported all at once, each with its place."""
+"""Decodes raw TOML into a spec; all mismatches are reported at once, each with its position."""
 
 from collections.abc import Iterator, Mapping
 from datetime import date
@@ -17,12 +17,12 @@ Spec = TypeVar("Spec", bound=msgspec.Struct)
 
 
 def decode(document: Document) -> FileSpec:
-    """Read the document as a spec."""
+    """Return the document decoded as a spec."""
     return decode_as(document, FileSpec)
 
 
 def decode_as(document: Document, kind: type[Spec]) -> Spec:
-    """Read the document as one kind. Only a failure pays for finding out what is wrong."""
+    """Return the document decoded as `kind`; problems are located only if decoding fails."""
     try:
         return msgspec.convert(document.raw, kind)
     except msgspec.ValidationError as error:
@@ -51,7 +51,7 @@ def _diagnose(
 
 
 def _list_in(expected: object) -> object | None:
-    """The kind of list that a union admits."""
+    """Return the list type among the members of a union, or None."""
     return next((kind for kind in get_args(expected) if get_origin(kind) is list), None)
 
 
@@ -76,7 +76,7 @@ def _diagnose_table(
 
 
 def _table_name(path: Path) -> str:
-    """Name a table as its header does."""
+    """Return the name of a table as its header spells it."""
     if not path:
         return "this file"
     return f"[[{dotted(path[:-1])}]]" if isinstance(path[-1], int) else f"[{dotted(path)}]"
@@ -100,7 +100,7 @@ def _diagnose_value(
 
 
 def _kind(expected: object) -> str:
-    """Say a type in plain words."""
+    """Return a readable name of a type."""
     options = [option for option in get_args(expected) if option is not NoneType]
     if get_origin(expected) is UnionType:
         return " or ".join(map(_kind, options))

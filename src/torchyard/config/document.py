@@ -1,4 +1,4 @@
-"""A `torchyard.toml` as read: its values, their places, and what the command line changed."""
+"""A `torchyard.toml` as read: its values, their positions, and the changes by `--set`."""
 
 import tomllib
 from bisect import bisect_right
@@ -15,7 +15,7 @@ Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML, before anybody has lo
 
 
 class Document:
-    """The raw stage of a configuration. `name` is what messages and origins call the file."""
+    """A configuration before decoding. `name` is the file's name in messages and origins."""
 
     def __init__(self, name: str, text: str, changes: Sequence[str] = ()) -> None:
         self.name = name
@@ -28,8 +28,8 @@ class Document:
     def _change(self, change: str) -> None:
         """Apply one `--set key=value`.
 
-        The value is TOML if it reads as a string, a truth value, a list or a table, as nothing
-        else is ever wanted: `project.version=2.14` means a string.
+        The value is parsed as TOML if that gives a string, a boolean, a list or a table; anything
+        else is a string, since no setting is a number: `project.version=2.14`.
         """
         key, equals, value = change.partition("=")
         names = _key_parts(key) if equals else ()
@@ -46,7 +46,7 @@ class Document:
         self._set[names] = change
 
     def _change_of(self, path: Path) -> str | None:
-        """The `--set` that a value comes from, if one set it or a table around it."""
+        """Return the `--set` that set a value or a table around it, or None."""
         if not self._set:
             return None
         lengths = range(len(path), 0, -1)
@@ -65,7 +65,7 @@ class Document:
         return list(accumulate((len(line) + 1 for line in self._lines), initial=0))
 
     def span(self, path: Path, *, at_key: bool = False) -> Span:
-        """The stretch of text to blame for a value, or for its key."""
+        """Return the span of a value, or of its key, for messages."""
         change = self._change_of(path)
         if change is not None:
             return Span("--set", 1, 1, len(change), change)
@@ -77,7 +77,7 @@ class Document:
         return Span(self.name, 1, 1, 1, self._lines[0])
 
     def _below(self, path: Path) -> Place | None:
-        """The first thing inside a table that has no header of its own, as `a` in `[a.b]`."""
+        """Return the first place inside a table without a header of its own, as `a` in `[a.b]`."""
         inside = (place for other, place in self._places.items() if other[: len(path)] == path)
         return next(inside, None)
 
@@ -88,21 +88,21 @@ class Document:
         return Span(self.name, line, column + 1, min(end - start, len(text) - column), text)
 
     def origin(self, path: Path) -> Origin:
-        """Where a value came from."""
+        """Return where a value came from."""
         if self._change_of(path) is not None:
             return COMMAND_LINE
         return Origin(self.name, partial(self._line, path)) if path in self._given else DEFAULT
 
     @cached_property
     def _given(self) -> dict[Path, None]:
-        """The paths of everything that has a value, in the order of the file."""
+        """Return the paths of all values that are given, in file order."""
         return dict.fromkeys(_paths(self.raw, ()))
 
     def _line(self, path: Path) -> int:
         return self.span(path).line
 
     def origins(self) -> dict[str, Origin]:
-        """The origin of everything that was written, by dotted path."""
+        """Return the origins of all values that are given, by dotted path."""
         return {dotted(path): self.origin(path) for path in self._given}
 
 
@@ -118,7 +118,7 @@ def _paths(value: object, path: Path) -> Iterator[Path]:
 
 
 def _key_parts(key: str) -> tuple[str, ...]:
-    """Read a dotted key as TOML does, quotes and all."""
+    """Return the parts of a dotted key, parsed as TOML, quotes included."""
     try:
         paths = list(_paths(tomllib.loads(f"{key} = true"), ()))
     except tomllib.TOMLDecodeError:
@@ -135,7 +135,7 @@ def _toml_value(text: str) -> object:
 
 
 def dotted(path: Path) -> str:
-    """Spell a path as people do: `matrix.exclude[2].python`."""
+    """Return a path in dotted form: `matrix.exclude[2].python`."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 

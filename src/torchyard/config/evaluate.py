@@ -1,4 +1,4 @@
-"""Spec → model: names resolved, units read, everything that can be checked without planning."""
+"""Evaluates a spec into a model: resolves names, parses units, checks all that needs no plan."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ _PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
-    """Turn a spec into a config, or tell everything that is wrong with it."""
+    """Return the config of a spec, or fail with everything that is wrong with it."""
     problems = Problems(document)
     project = _project(spec.project, problems, tables)
     reader = MatrixReader(problems, project.recipe, tables)
@@ -153,7 +153,7 @@ def _channels(
             hint = "file://…, s3://… or a directory"
             problems.add((*path, "url"), f"`{spec.url}` is no place to publish to", hint)
         if separator and "@" in spec.url.partition("://")[2].partition("/")[0]:
-            hint = "let AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY say who publishes"
+            hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment instead"
             problems.add((*path, "url"), "an address holds no name or password", hint)
         others = [other for other in specs if other != name]
         if spec.promote_from is not None and spec.promote_from not in others:
@@ -314,7 +314,7 @@ def _sandbox(spec: SandboxSpec, problems: Problems) -> Sandbox:
 
 
 def _by_number(arch: str) -> list[tuple[int, str]]:
-    """Sort 9.0 before 10.0; the order in which somebody lists architectures means nothing."""
+    """Return a sort key that puts 9.0 before 10.0; the order in the file has no meaning."""
     return [(int(word) if word.isdigit() else 0, word) for word in re.findall(r"\d+|\D+", arch)]
 
 

@@ -1,4 +1,4 @@
-"""Load the table of known failures. Only a failure pays for it: it is none of `load_tables`."""
+"""Loads the table of known failures; `load_tables` leaves it out, as only failed jobs need it."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -10,19 +10,19 @@ from torchyard.host.files import read_data
 from torchyard.model.failure import Failure, LineSeverity, literals
 
 SHORTEST_LITERAL = 4
-"""Each branch of a pattern needs a literal at least this long, or every line would be a suspect."""
+"""Minimum length of a literal in each branch of a pattern; shorter ones occur in too many lines."""
 
 
 @cache
 def load_failures() -> Mapping[str, Failure]:
-    """Read the table and check each row."""
+    """Return the table, with each row checked."""
     failures = parse_data("failures", read_data("failures.toml"), Failure)
     check_failures(failures)
     return failures
 
 
 def check_failures(failures: Mapping[str, Failure]) -> None:
-    """Fail if a row could never be found, or not cheaply."""
+    """Fail if a row could never match, or not at low cost."""
     for name, failure in failures.items():
         for problem in _problems(failure):
             msg = f"the failure `{name}` {problem}"

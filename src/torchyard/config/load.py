@@ -1,4 +1,4 @@
-"""From a file to a config."""
+"""Loads a config from a file."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,12 +26,12 @@ from torchyard.model.config import Config
 
 
 def read_document(path: str, changes: Sequence[str] = ()) -> Document:
-    """Read a file. Origins name it without its directory, so that a plan is the same anywhere."""
+    """Read a file. Origins omit its directory, so that plans do not depend on it."""
     return Document(basename(path), _read(path), changes)
 
 
 def load_config(path: str, changes: Sequence[str] = (), *, others: Sequence[str] = ()) -> Config:
-    """Read a file and evaluate it; it and the others are no part of its source directory."""
+    """Read and evaluate a file; it and `others` are excluded from its source directory."""
     return config_of(path, read_document(path, changes), others=others)
 
 
@@ -50,21 +50,21 @@ def _read(path: str) -> str:
 
 
 def _with_proof(config: Config, base: str) -> Config:
-    """Read what proves packages: tests of the project's own, and a policy if it is a file."""
+    """Return the config with the project's own tests read, and the policy if it is a file."""
     check, smoke = config.check, config.smoke
     if check.policy.endswith(".toml"):
         text = read_text(join(base, check.policy))
         check = msgspec.structs.replace(check, policy=basename(check.policy), text=text)
     if smoke.folder:
         folder = realpath(join(base, smoke.folder))
-        name = basename(folder)  # which tests are called after
+        name = basename(folder)  # tests are named after it
         tests = {f"{name}/{path}": text for path, text in read_folder(folder).items()}
         smoke = msgspec.structs.replace(smoke, tests=tests)
     return msgspec.structs.replace(config, check=check, smoke=smoke)
 
 
 def _named_computes(matrix: MatrixSpec) -> Iterator[str]:
-    """The computes that a matrix names; those of plug-ins are looked for if one is not ours."""
+    """Yield the computes that a matrix names; an unknown one makes the registry load plug-ins."""
     yield from matrix.compute or ()
     for couple in matrix.couple:
         yield from couple.compute or ()
@@ -73,7 +73,7 @@ def _named_computes(matrix: MatrixSpec) -> Iterator[str]:
 
 
 def config_of(path: str, document: Document, *, others: Sequence[str] = ()) -> Config:
-    """Evaluate what was read from a path; a source directory is relative to it."""
+    """Evaluate a document that was read from a path; its source directory is relative to it."""
     spec = decode(document)
     look_up(_named_computes(spec.matrix))
     config = _with_proof(evaluate(spec, document, load_tables()), dirname(path))

@@ -1,4 +1,4 @@
-"""The matrix of a spec → the matrix of the model: every name checked against the tables."""
+"""Evaluates the matrix of a spec; every name is checked against the tables."""
 
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +17,7 @@ from torchyard.model.values import Origin
 
 
 class Problems:
-    """What is wrong with a document, gathered so that all of it is told at once."""
+    """The problems of a document, collected so that all are reported at once."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -27,12 +27,12 @@ class Problems:
         self.found.append(Diagnostic(what, self.document.span(path, at_key=at_key), hint))
 
     def add_empty(self, path: Path) -> None:
-        """Refuse a list of globs without any, which might be taken to mean everything."""
+        """Refuse an empty list of globs, which could be mistaken for "everything"."""
         self.add(path, "an empty list matches nothing", "leave the key out to mean all of them")
 
 
 class MatrixReader:
-    """Reads everything that speaks of cells: the matrix, its rules, subsets and overrides."""
+    """Evaluates everything that selects cells: the matrix, its rules, subsets and overrides."""
 
     def __init__(self, problems: Problems, recipe: Recipe, tables: Tables) -> None:
         self.problems = problems
@@ -79,7 +79,7 @@ class MatrixReader:
         )
 
     def _given(self, spec: MatrixSpec | CoupleSpec, path: Path) -> dict[Dimension, tuple[str, ...]]:
-        """The values that a table lists, each of them known."""
+        """Return the values that a table lists; unknown ones are reported as problems."""
         given: dict[Dimension, tuple[str, ...]] = {}
         for dimension in Dimension:
             values: list[str] | None = getattr(spec, dimension)
@@ -94,7 +94,7 @@ class MatrixReader:
         return given
 
     def _has(self, dimension: Dimension, path: Path) -> bool:
-        """Complain if the recipe has no such dimension."""
+        """Return whether the recipe has a dimension; report a problem if not."""
         if dimension in self.known:
             return True
         what = f"recipe `{self.recipe.name}` has no dimension `{dimension}`"
@@ -107,9 +107,9 @@ class MatrixReader:
             self.problems.add(path, "a couple needs at least two dimensions")
         lengths = {dimension: len(column) for dimension, column in columns.items()}
         if len(set(lengths.values())) > 1:
-            told = ", ".join(f"{dimension} has {count}" for dimension, count in lengths.items())
+            counts = ", ".join(f"{dimension} has {count}" for dimension, count in lengths.items())
             hint = "the lists are read side by side, so they need one length"
-            self.problems.add(path, f"the lists of this couple differ in length: {told}", hint)
+            self.problems.add(path, f"the lists of this couple differ in length: {counts}", hint)
         return Couple(
             fields=tuple(self.recipe.dimensions.index(dimension) for dimension in columns),
             rows=tuple(zip(*columns.values(), strict=False)),
@@ -123,7 +123,7 @@ class MatrixReader:
         columns: Sequence[tuple[str, ...]],
         couples: Sequence[Couple],
     ) -> Inclusion:
-        """Write an inclusion out in plain values; only globs look into the matrix for them."""
+        """Return an inclusion with plain values; globs are expanded to the values of the matrix."""
         globs = self._rule_pattern(rule, path).globs
         plain = [
             tuple(v for v in known if v in wanted or (v in column and any_match(v, wanted)))
@@ -158,14 +158,14 @@ class MatrixReader:
         return self.problems.document.origin(path)
 
     def restriction(self, spec: CellSpec, path: Path) -> Pattern:
-        """Read a partial cell that keeps what matches; what has no Python is not asked for one."""
+        """Return the pattern of cells to keep; packages without a Python match any `python`."""
         pattern = self.pattern(spec, path)
         if not pattern.python:
             return pattern
         return msgspec.structs.replace(pattern, python=(*pattern.python, ANY_PYTHON))
 
     def pattern(self, spec: CellSpec, path: Path) -> Pattern:
-        """Read a partial cell; each of its globs has to match something that is known."""
+        """Return the pattern of a partial cell; each of its globs has to match a known value."""
         globs: dict[str, tuple[str, ...]] = {}
         for dimension in Dimension:
             written: Globs | None = getattr(spec, dimension)

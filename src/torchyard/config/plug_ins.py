@@ -1,4 +1,4 @@
-"""The table of known plug-ins: which distribution brings which command or engine."""
+"""The table of known plug-ins: which distribution provides which command or engine."""
 
 from typing import Literal
 
@@ -8,14 +8,14 @@ from torchyard.model.values import Value
 
 
 class PlugIn(Value, kw_only=True):
-    """What a distribution brings."""
+    """The commands and engines of one distribution."""
 
     commands: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
 
 
 def install_hint(kind: Literal["commands", "engines"], name: str) -> str | None:
-    """Return how to install the plug-in that brings a command or an engine, or None."""
+    """Return how to install the plug-in that provides a command or an engine, or None."""
     for distribution, plug_in in parse_data("plug_ins", read_data("plug_ins.toml"), PlugIn).items():
         if name in getattr(plug_in, kind):
             return f"it comes with {distribution}: pip install {distribution}"

@@ -1,8 +1,8 @@
-"""Where each key and value of a TOML text stands.
+"""Positions of the keys and values of a TOML text.
 
-`tomllib` reads TOML but does not say where anything was. This scanner does only the rest: it
+`tomllib` parses TOML but reports no positions. This scanner adds only these: it
 expects a text that `tomllib` has accepted, and walks it once to note the place of each key and
-each value. `tests/property/test_positions.py` holds it to finding exactly what `tomllib` finds.
+each value. `tests/property/test_positions.py` checks that it finds exactly what `tomllib` finds.
 """
 
 import re
@@ -10,7 +10,7 @@ import tomllib
 from typing import NamedTuple
 
 Path = tuple[str | int, ...]
-"""Where a value stands in a document: keys of tables and indexes of lists."""
+"""Path of a value in a document: keys of tables and indexes of lists."""
 
 
 class Place(NamedTuple):
@@ -35,7 +35,7 @@ _SCALAR = re.compile(
 
 
 def locate(text: str) -> dict[Path, Place]:
-    """Note the place of everything in a text that `tomllib` accepts."""
+    """Return the place of each value in a text that `tomllib` accepts."""
     scanner = _Scanner(text)
     scanner.document()
     return scanner.places
@@ -61,12 +61,12 @@ class _Scanner:
         return found[0]
 
     def at_end(self, bracket: str) -> bool:
-        """Skip what means nothing, and step over the closing bracket if it comes next."""
+        """Skip space and comments; consume the closing bracket and return True if it comes next."""
         self.skip(_TRIVIA)
         return self.skipped(bracket)
 
     def skipped(self, token: str) -> bool:
-        """Step over a token if it comes next."""
+        """Consume a token and return True if it comes next."""
         if self.text.startswith(token, self.at):
             self.at += len(token)
             return True
@@ -85,7 +85,7 @@ class _Scanner:
             self.skip(_TRIVIA)
 
     def header(self, *, array: bool) -> Path:
-        """Read the name of a table; a name of an array of tables means its newest entry."""
+        """Return the path in a table header; an array of tables stands for its last entry."""
         start = self.at
         names = self.keys()
         self.skip(_SPACE)
@@ -106,7 +106,7 @@ class _Scanner:
         return (*path, self.lengths[path] - 1) if path in self.lengths else path
 
     def keys(self) -> list[str]:
-        """Read a dotted key."""
+        """Return the parts of a dotted key."""
         names = []
         while True:
             self.skip(_SPACE)

@@ -1,8 +1,8 @@
-"""The shapes of recipes: a table in `data/recipes` for each of ours, and those of plug-ins.
+"""The shapes of recipes: a table in `data/recipes` for each built-in one, and those of plug-ins.
 
 A plug-in is an entry point of the group `torchyard.recipes`: a module with a `SHAPE`, and the steps
-that `torchyard.recipes.recipe` describes. Plug-ins are looked for once a recipe is asked for that
-is none of ours.
+that `torchyard.recipes.recipe` describes. Plug-ins are loaded only when a recipe is requested that
+is not built in.
 """
 
 import tomllib
@@ -20,7 +20,7 @@ DEFAULT_RECIPE = "pytorch"
 
 
 def known_recipes() -> dict[str, Recipe]:
-    """Return the shapes of all recipes, the default first; plug-ins once they were looked for."""
+    """Return the shapes of all recipes, the default first; plug-ins only if they were loaded."""
     return {**_ours(), **(_plug_ins() if _plug_ins.cache_info().currsize else {})}
 
 
@@ -37,7 +37,7 @@ def _ours() -> dict[str, Recipe]:
 
 
 def parse_recipe(name: str, text: str) -> Recipe:
-    """Read the table of a recipe."""
+    """Return the recipe that a table describes."""
     try:
         return msgspec.convert({"name": name, **tomllib.loads(text)}, Recipe)
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:

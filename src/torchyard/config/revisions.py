@@ -11,10 +11,10 @@ from torchyard.model.config import Config
 
 
 def load_yard_of(name: str, path: str, *, others: Sequence[str] = ()) -> Config:
-    """Read what `name` means: a file if there is one, else that git revision of `path`.
+    """Return the config of `name`: a file if it exists, else that git revision of `path`.
 
-    `REVISION:PATH` names a file that had another path. Origins say which of these it was, so that
-    old and new lines can be told apart. A source directory is always taken as it is now.
+    `REVISION:PATH` names a file that had another path. Origins include the revision, so that
+    old and new lines are distinguishable. A source directory is always read in its current state.
     """
     if not name:
         msg = "an empty name is neither a file nor a git revision"

@@ -13,7 +13,7 @@ Schema = dict[str, Any]  # type: ignore[explicit-any] # JSON
 
 
 def file_schema(tables: Tables) -> Schema:
-    """Describe the file; where only known values make sense, list them."""
+    """Return the schema of the file; closed sets of values are listed as enumerations."""
     schema = msgspec.json.schema(FileSpec)
     definitions = schema["$defs"]
     known = {

@@ -1,4 +1,4 @@
-"""Every value of a configuration, written or by default, with its origin."""
+"""Every value of a configuration, given or default, with its origin."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from torchyard.model.values import Origin
 
 
 class Setting(NamedTuple):
-    """One value, spelt as in the file."""
+    """One value, written as in the file."""
 
     key: str
     value: str
@@ -20,7 +20,7 @@ class Setting(NamedTuple):
 
 
 def settings(document: Document) -> Iterator[Setting]:
-    """Walk the spec in the order of the reference; what is unset and has no default is left out."""
+    """Yield all settings in the order of the reference, except unset ones without a default."""
     yield from _walk(document, decode(document), ())
 
 

@@ -1,7 +1,7 @@
-"""What `torchyard.toml` may say, as it is written: the first of the two stages.
+"""The contents of `torchyard.toml` as written, before evaluation.
 
 These classes are the single source for the JSON schema that editors use and for the
-configuration reference; each description is one line that a user reads there.
+configuration reference; each description is one line in both.
 """
 
 from typing import Annotated, Literal
@@ -22,7 +22,7 @@ class ProjectSpec(Value, kw_only=True):
     version: Annotated[str, Meta(description="Public version, without the `+cu130` part.")]
     nightly: Annotated[
         str | None,
-        Meta(description="Date of a day's build, such as `20261114`: it makes `.dev20261114`."),
+        Meta(description="Date of a nightly build: `20261114` adds `.dev20261114` to the version."),
     ] = None
     recipe: Annotated[
         str,
@@ -31,8 +31,8 @@ class ProjectSpec(Value, kw_only=True):
     release: Annotated[
         str | None,
         Meta(
-            description="Torch release to take library pins from, else the version's own; "
-            "`none`: the project has pins of its own."
+            description="Torch release to take library pins from; default: that of the version; "
+            "`none`: the project has its own pins."
         ),
     ] = None
 
@@ -44,16 +44,16 @@ class SourceSpec(Value, kw_only=True):
     rev: Annotated[str | None, Meta(description="Commit, tag or branch to take.")] = None
     commit: Annotated[
         str | None,
-        Meta(description="The 40 digits of the commit that `rev` means; it alone counts then."),
+        Meta(description="The 40 digits of the commit to take; `rev` is then only informative."),
     ] = None
     path: Annotated[
-        str | None, Meta(description="Directory, relative to this file; its content counts.")
+        str | None, Meta(description="Directory, relative to this file; identified by its content.")
     ] = None
-    submodules: Annotated[bool, Meta(description="Take git submodules along.")] = True
+    submodules: Annotated[bool, Meta(description="Include git submodules.")] = True
 
 
 class CellSpec(Value, kw_only=True):
-    """A partial cell: for each dimension a glob or a list of globs; unnamed ones admit all."""
+    """A partial cell: a glob or a list of globs for each dimension; omitted ones match all."""
 
     platform: Annotated[Globs | None, Meta(description="Globs over platforms.")] = None
     compute: Annotated[Globs | None, Meta(description="Globs over compute platforms.")] = None
@@ -64,13 +64,13 @@ class CellSpec(Value, kw_only=True):
 
 
 class RuleSpec(CellSpec, kw_only=True):
-    """A partial cell that the matrix leaves out, or takes in, and why."""
+    """A partial cell that the matrix excludes or includes, and why."""
 
-    reason: Annotated[str, Meta(description="Shown in every plan: why this rule exists.")]
+    reason: Annotated[str, Meta(description="Why this rule exists; shown in every plan.")]
 
 
 class CoupleSpec(Value, kw_only=True):
-    """Dimensions that vary together: lists of one length, read side by side (as zip_keys are)."""
+    """Dimensions that vary together: lists of equal length, zipped (like conda's zip_keys)."""
 
     platform: Annotated[list[str] | None, Meta(description="Platforms.")] = None
     compute: Annotated[list[str] | None, Meta(description="Compute platforms.")] = None
@@ -81,7 +81,7 @@ class CoupleSpec(Value, kw_only=True):
 
 
 class MatrixSpec(Value, kw_only=True):
-    """The values of each dimension; the product of all is what exists, less the rules."""
+    """The values of each dimension; the cells are their product, changed by the rules."""
 
     platform: Annotated[list[str] | None, Meta(description="Platforms to build for.")] = None
     compute: Annotated[list[str] | None, Meta(description="cpu, CUDA, ROCm, xpu.")] = None
@@ -94,12 +94,12 @@ class MatrixSpec(Value, kw_only=True):
     couple: Annotated[list[CoupleSpec], Meta(description="Dimensions that vary together.")] = field(
         default_factory=list
     )
-    exclude: Annotated[list[RuleSpec], Meta(description="Cells that are left out.")] = field(
+    exclude: Annotated[list[RuleSpec], Meta(description="Cells to leave out.")] = field(
         default_factory=list
     )
     include: Annotated[
         list[RuleSpec],
-        Meta(description="Cells that exist beyond the product or despite an exclusion."),
+        Meta(description="Cells to add to the product, also if an exclusion matches them."),
     ] = field(default_factory=list)
 
 
@@ -110,10 +110,10 @@ class SubsetSpec(CellSpec, kw_only=True):
 
 
 class NeedsSpec(Value, kw_only=True):
-    """What the jobs of a stage want from a machine."""
+    """What the jobs of a stage need from a machine."""
 
     memory: Annotated[str | None, Meta(description="Memory, such as `64 GB`.")] = None
-    disk: Annotated[str | None, Meta(description="Working disk, such as `80 GB`.")] = None
+    disk: Annotated[str | None, Meta(description="Disk space to work in, such as `80 GB`.")] = None
     time: Annotated[str | None, Meta(description="Usual duration, such as `90 min`.")] = None
     capabilities: Annotated[
         list[str], Meta(description="What the machine must offer, such as `cuda`.")
@@ -143,38 +143,39 @@ class OverrideSpec(CellSpec, kw_only=True):
         default_factory=dict
     )
     archs: Annotated[
-        list[str], Meta(description="Device architectures in place of the table's.")
+        list[str], Meta(description="Device architectures instead of the defaults.")
     ] = field(default_factory=list)
     pass_env: Annotated[
-        list[str], Meta(description="Variables that these jobs take from the caller; no secrets.")
+        list[str], Meta(description="Variables that these jobs inherit; no secrets.")
     ] = field(default_factory=list)
     backend: Annotated[
         Literal["setup.py", "scikit-build-core"] | None,
-        Meta(description="What makes these cores' wheels."),
+        Meta(description="Build backend of these cores."),
     ] = None
     cache: Annotated[
-        bool | None, Meta(description="Use the compile cache, or not, whatever is published where.")
+        bool | None,
+        Meta(description="Use the compile cache; by default, jobs of published packages do not."),
     ] = None
-    needs: Annotated[NeedsSpec, Meta(description="What these jobs want instead.")] = NeedsSpec()
+    needs: Annotated[NeedsSpec, Meta(description="What these jobs need instead.")] = NeedsSpec()
 
 
 class StepSpec(Value, kw_only=True):
     """One command of a job. Words in braces, such as `{source}` and `{out}`, are replaced."""
 
     run: Annotated[Globs, Meta(description="Program and arguments, or a line for the shell.")]
-    name: Annotated[str, Meta(description="What logs and boards call it.")] = ""
-    cwd: Annotated[str, Meta(description="Where it runs.")] = "{build}"
+    name: Annotated[str, Meta(description="Name in logs and progress displays.")] = ""
+    cwd: Annotated[str, Meta(description="Working directory.")] = "{build}"
     env: Annotated[dict[str, str], Meta(description="Environment variables of this step.")] = field(
         default_factory=dict
     )
     outputs: Annotated[
         list[str], Meta(description="Globs under `{out}` that must match a file afterwards.")
     ] = field(default_factory=list)
-    network: Annotated[bool, Meta(description="Needs the network, also in a sandbox.")] = False
+    network: Annotated[bool, Meta(description="Allow network access, also in a sandbox.")] = False
 
 
 class StepsSpec(Value, kw_only=True):
-    """Steps in place of the recipe's own; an empty list is a job with nothing to do."""
+    """Steps that replace the recipe's; with an empty list, the job does nothing."""
 
     source: Annotated[list[StepSpec] | None, Meta(description="Fetching the source.")] = None
     core: Annotated[list[StepSpec] | None, Meta(description="Compiling the C++ core.")] = None
@@ -186,33 +187,35 @@ class StepsSpec(Value, kw_only=True):
 
 
 class SandboxSpec(Value, kw_only=True):
-    """What keeps a job's steps from the machine."""
+    """How a job's steps are isolated from the machine."""
 
     kind: Annotated[
         Literal["none", "view", "bwrap"],
         Meta(
             description="`bwrap`: read-only root, no network, only the work directory writable; "
-            "`view`: only the work directory's path is the same everywhere."
+            "`view`: the work directory has the same path on every machine, nothing else changes."
         ),
     ] = "none"
     root: Annotated[
-        str | None, Meta(description="Directory tree to run in, as debootstrap makes them.")
+        str | None, Meta(description="Root file system to run in, such as one made by debootstrap.")
     ] = None
 
 
 class ToolchainSpec(Value, kw_only=True):
-    """What compiles. What is found of it on the machine that plans is in every fingerprint."""
+    """Compilers and libraries. Those of the planning machine are part of every fingerprint."""
 
     compiler: Annotated[
         str, Meta(description="gcc, gcc-12, clang-16 …, or the path of such a program.")
     ] = "gcc"
     cuda: Annotated[
         Literal["auto", "system", "pypi"],
-        Meta(description="Where CUDA comes from; `auto`: the system's if its version is right."),
+        Meta(
+            description="Where CUDA comes from; `auto`: the system if its version fits, else PyPI."
+        ),
     ] = "auto"
     blas: Annotated[
         Literal["auto", "system", "pypi"],
-        Meta(description="Where MKL and OpenBLAS come from; `auto`: PyPI's, whose pins we have."),
+        Meta(description="Where MKL and OpenBLAS come from; `auto`: PyPI, in pinned versions."),
     ] = "auto"
     cache: Annotated[
         str | None,
@@ -225,39 +228,39 @@ class BuildSpec(Value, kw_only=True):
 
     backend: Annotated[
         Literal["setup.py", "scikit-build-core"],
-        Meta(description="What makes the project's wheels, and runs CMake for it."),
+        Meta(description="Build backend, which runs CMake and makes the wheels."),
     ] = "setup.py"
     requires: Annotated[
         list[str], Meta(description="Build requirements, each pinned: `cmake==3.31.10`.")
     ] = field(default_factory=list)
     linalg: Annotated[
         str | None,
-        Meta(description="CMake target that is also built without MAGMA, for conda packages."),
+        Meta(description="CMake target to build a second time without MAGMA, for conda packages."),
     ] = None
 
 
 class CheckSpec(Value, kw_only=True):
-    """How strictly packages are looked at (stage check)."""
+    """How strictly packages are checked (stage check)."""
 
     policy: Annotated[
-        str, Meta(description="A policy of torchyard's, or a file of your own: `checks.toml`.")
+        str, Meta(description="Name of a built-in policy, or a policy file: `checks.toml`.")
     ] = "default"
 
 
 class SmokeSpec(Value, kw_only=True):
-    """How packages are tried (stage smoke)."""
+    """How packages are tested (stage smoke)."""
 
     level: Annotated[
-        Literal["import", "ops", "full"], Meta(description="How much of a package is tried.")
+        Literal["import", "ops", "full"], Meta(description="How much of a package is tested.")
     ] = "full"
     tests: Annotated[
         str | None,
-        Meta(description="Directory, relative to this file, with tests of the project's own."),
+        Meta(description="Directory with the project's own tests, relative to this file."),
     ] = None
     channels: Annotated[
         list[str],
         Meta(
-            description="Conda channels for what conda packages need, the best first: "
+            description="Conda channels for dependencies of conda packages, in order of priority: "
             "addresses, or directories relative to this file."
         ),
     ] = field(default_factory=list)
@@ -267,11 +270,11 @@ class StoreSpec(Value, kw_only=True):
     """Where results are kept."""
 
     url: Annotated[
-        str, Meta(description="`file://` or `s3://` address, or a directory beside this file.")
+        str, Meta(description="`file://` or `s3://` address, or a directory relative to this file.")
     ] = ".torchyard/store"
     copies: Annotated[
         str | None,
-        Meta(description="How much of it stays on a machine for its next jobs, such as `50 GB`."),
+        Meta(description="Size limit of the local cache on each machine, such as `50 GB`."),
     ] = None
 
 
@@ -280,23 +283,23 @@ class ChannelSpec(Value, kw_only=True):
 
     url: Annotated[str, Meta(description="`file://` or `s3://` address, or a directory.")]
     subset: Annotated[
-        str | None, Meta(description="Subset that is published here; the whole matrix if unnamed.")
+        str | None, Meta(description="Subset to publish here; default: the whole matrix.")
     ] = None
     promote_from: Annotated[
-        str | None, Meta(description="Takes packages from that channel, never from a build.")
+        str | None, Meta(description="The only channel to take packages from, by promotion.")
     ] = None
     external: Annotated[
         list[str],
-        Meta(description="Globs over names that packages may require and the channel has not."),
+        Meta(description="Globs over projects that packages may require from outside the channel."),
     ] = field(default_factory=list)
     variants: Annotated[
         Literal["compute", "compute-blas"],
-        Meta(description="What has an index of its own; a channel that is there keeps to it."),
+        Meta(description="What gets its own index; fixed once the channel exists."),
     ] = "compute"
 
 
 class FileSpec(Value, kw_only=True):
-    """torchyard.toml: one file that says which binaries should exist."""
+    """torchyard.toml: the one file that defines which binaries should exist."""
 
     project: Annotated[ProjectSpec, Meta(description="What is built.")]
     source: Annotated[SourceSpec, Meta(description="Where the code comes from.")]
@@ -307,22 +310,22 @@ class FileSpec(Value, kw_only=True):
     override: Annotated[list[OverrideSpec], Meta(description="Settings for some cells.")] = field(
         default_factory=list
     )
-    toolchain: Annotated[ToolchainSpec | None, Meta(description="What compiles.")] = None
+    toolchain: Annotated[ToolchainSpec | None, Meta(description="Compilers and libraries.")] = None
     build: Annotated[BuildSpec, Meta(description="How the project's own build is driven.")] = (
         BuildSpec()
     )
-    check: Annotated[CheckSpec, Meta(description="How strictly packages are looked at.")] = (
+    check: Annotated[CheckSpec, Meta(description="How strictly packages are checked.")] = (
         CheckSpec()
     )
-    smoke: Annotated[SmokeSpec, Meta(description="How packages are tried.")] = SmokeSpec()
+    smoke: Annotated[SmokeSpec, Meta(description="How packages are tested.")] = SmokeSpec()
     store: Annotated[StoreSpec, Meta(description="Where results are kept.")] = StoreSpec()
     channel: Annotated[
         dict[str, ChannelSpec], Meta(description="Where packages are published.")
     ] = field(default_factory=dict)
     requirements: Annotated[
-        RequirementsSpec, Meta(description="What each stage wants from a machine.")
+        RequirementsSpec, Meta(description="What each stage needs from a machine.")
     ] = RequirementsSpec()
-    steps: Annotated[
-        StepsSpec, Meta(description="Commands of your own, in place of a recipe's.")
-    ] = StepsSpec()
-    sandbox: Annotated[SandboxSpec, Meta(description="What jobs can reach.")] = SandboxSpec()
+    steps: Annotated[StepsSpec, Meta(description="Your own commands, instead of the recipe's.")] = (
+        StepsSpec()
+    )
+    sandbox: Annotated[SandboxSpec, Meta(description="How jobs are isolated.")] = SandboxSpec()

@@ -1,4 +1,4 @@
-"""A first `torchyard.toml`: small, commented, and right."""
+"""Writes a first `torchyard.toml`: small, commented and valid."""
 
 import tomllib
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from torchyard.model.values import Value
 
 
 class Answers(Value, kw_only=True):
-    """What somebody wants to begin with. The source is a repository, or else a directory."""
+    """The choices for a new file. The source is a repository, or else a directory."""
 
     recipe: str
     name: str
@@ -30,7 +30,7 @@ class Answers(Value, kw_only=True):
 
 
 def starter(answers: Answers, tables: Tables) -> str:
-    """Write the file."""
+    """Return the text of the file."""
     recipe = known_recipes()[answers.recipe]
     source = f"git = {_quoted(answers.git)}\nrev = {_quoted(answers.rev)}"
     if answers.path:
@@ -55,7 +55,7 @@ def starter(answers: Answers, tables: Tables) -> str:
 
 
 def _toolchain() -> str:
-    """What the steps of a provisioned recipe want to know."""
+    """Return the tables that the steps of a provisioned recipe need."""
     requires = msgspec.convert(tomllib.loads(read_data("starter.toml")), dict[str, list[str]])
     return _TOOLCHAIN.format(
         requires="".join(f"  {_quoted(pin)},\n" for pin in requires["requires"])
@@ -71,13 +71,13 @@ def _list(values: Sequence[str]) -> str:
 
 
 def _needs_release(answers: Answers) -> bool:
-    """Whether the version does not say itself which torch release to take the libraries of."""
+    """Return whether the torch release for library pins does not follow from the version."""
     is_torch = known_recipes()[answers.recipe].variant is not Dimension.TORCH
     return is_torch and own_release(answers.version) != answers.torch[0]
 
 
 def _dimensions(answers: Answers, tables: Tables) -> str:
-    """The platforms and what depends on the recipe, unless a couple gives them."""
+    """Return the dimensions that no couple lists."""
     if _couple(answers, tables):
         return ""
     dimension = known_recipes()[answers.recipe].variant
@@ -88,7 +88,7 @@ def _dimensions(answers: Answers, tables: Tables) -> str:
 
 
 def _couple(answers: Answers, tables: Tables) -> str:
-    """Several platforms want a BLAS each."""
+    """Return a couple of platforms and BLAS, or nothing if all platforms use the same BLAS."""
     blas = _blas(answers, tables)
     if known_recipes()[answers.recipe].variant is not Dimension.BLAS or len(set(blas)) == 1:
         return ""
@@ -99,7 +99,7 @@ def _couple(answers: Answers, tables: Tables) -> str:
 
 
 def _blas(answers: Answers, tables: Tables) -> Sequence[str]:
-    """The usual BLAS of each platform."""
+    """Return the usual BLAS of each platform."""
     return [tables.platforms[name].blas[0] for name in answers.platform]
 
 

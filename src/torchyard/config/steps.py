@@ -1,4 +1,4 @@
-"""Steps and the environment of a spec → the model's."""
+"""Evaluates the steps and the environment of a spec."""
 
 import re
 
@@ -18,7 +18,7 @@ _COMPOSED = ("PATH", "HOME", "TMPDIR", "MAKEFLAGS", "LANG", "LC_ALL", "TZ", "SOU
 def read_steps(
     spec: StepsSpec, recipe: Recipe, problems: Problems
 ) -> dict[Stage, tuple[Step, ...]]:
-    """Read the steps of each stage that has some of its own."""
+    """Return the steps of each stage for which the file gives some."""
     steps = {}
     for stage in Stage:
         given: list[StepSpec] | None = getattr(spec, stage)
@@ -59,7 +59,7 @@ def _step(spec: StepSpec, stage: Stage, recipe: Recipe, problems: Problems, path
 
 
 def _hint(name: str, stage: Stage, recipe: Recipe) -> str:
-    """What to write in place of a word that a stage does not know."""
+    """Return a hint for a word in braces that a stage does not have."""
     stages = recipe.stages
     others = [other.value for other in stages if name in places_of(other, stages)]
     if others:
@@ -69,12 +69,12 @@ def _hint(name: str, stage: Stage, recipe: Recipe) -> str:
 
 
 def check_names(names: list[str], problems: Problems, path: Path) -> None:
-    """Refuse what can't be a variable, and what should never reach a build."""
+    """Refuse invalid names of variables, and secrets, which must never reach a build."""
     for index, name in enumerate(names):
         if not name.isidentifier():
             problems.add((*path, index), f"`{name}` can't be an environment variable")
         elif name in _COMPOSED:
             problems.add((*path, index), f"`{name}` is the job's own, and not the caller's")
-        elif _SECRET.search(name) and name != "SSH_AUTH_SOCK":  # no secret, only who keeps them
+        elif _SECRET.search(name) and name != "SSH_AUTH_SOCK":  # an agent's socket, not a secret
             what = f"`{name}` looks like a secret, and no build gets to see one"
             problems.add((*path, index), what, "only publish jobs reach a channel's credentials")

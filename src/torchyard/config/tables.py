@@ -1,6 +1,6 @@
-"""Load the shipped tables, and prove on the way that they make sense together.
+"""Loads the shipped tables and checks that they are consistent.
 
-`dump(name, load...)` gives the file back byte for byte, so that a program may edit them.
+`dump(name, load...)` reproduces the file byte for byte, so that programs can edit tables.
 """
 
 import tomllib
@@ -31,13 +31,13 @@ FILES: Mapping[str, type[Value]] = {
 
 
 def load_tables() -> Tables:
-    """Read every table and check each against the others."""
+    """Return all tables, each checked against the others."""
     return _load_tables(compute_platforms())
 
 
 @cache
 def _load_tables(computes: tuple[ComputePlatform, ...]) -> Tables:
-    """Read the tables once, and once more if plug-ins have brought compute platforms."""
+    """Return the tables, cached for each set of compute platforms."""
     tables = Tables(
         platforms=_load("platforms", Platform),
         pythons=_load("pythons", Python),
@@ -55,7 +55,7 @@ def _load(name: str, row: type[Row]) -> dict[str, Row]:
 
 
 def parse_data(name: str, text: str, row: type[Row]) -> dict[str, Row]:
-    """Read the text of one table."""
+    """Return the rows of one table."""
     try:
         return msgspec.convert(tomllib.loads(text), dict[str, row])  # type: ignore[valid-type]
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
@@ -64,7 +64,7 @@ def parse_data(name: str, text: str, row: type[Row]) -> dict[str, Row]:
 
 
 def check_tables(tables: Tables) -> None:
-    """Fail if a table names something that no other table knows."""
+    """Fail if a table refers to a name that no other table defines."""
     for problem in _problems(tables):
         raise DataError(problem)
 
@@ -79,7 +79,7 @@ def _problems(tables: Tables) -> Iterator[str]:
 
 
 def _unknown_names(tables: Tables) -> Iterator[str]:
-    """Rows that speak of something which no table has."""
+    """Yield references to names that no table defines."""
     for name, release in tables.releases.items():
         for compute in (*release.libraries, *release.triton):
             if compute not in tables.compute:
@@ -106,7 +106,7 @@ def _unknown_columns(tables: Tables) -> Iterator[str]:
 
 
 def _bad_names(tables: Tables) -> Iterator[str]:
-    """Names that an identifier could not hold."""
+    """Yield names that cannot be part of an identifier."""
     for name in (*tables.platforms, *tables.pythons, *tables.packages):
         if not fits_identifier(name):
             yield f"`{name}` can't be part of an identifier"
@@ -118,13 +118,13 @@ def _bad_names(tables: Tables) -> Iterator[str]:
 
 
 def dump(rows: Mapping[str, object], header: str) -> str:
-    """Write a table as it is committed: its header, then a section for each row."""
+    """Return the text of a table as it is committed: its header, then a section for each row."""
     plain = msgspec.to_builtins(rows)
     return header + "\n".join(_section((name,), row) for name, row in plain.items())
 
 
 def header_of(text: str) -> str:
-    """The comment that opens a table, which :func:`dump` wants back."""
+    """Return the comment at the top of a table, the `header` of :func:`dump`."""
     head, _, _ = text.partition("\n[")
     return head + "\n"
 
