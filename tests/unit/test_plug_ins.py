@@ -63,6 +63,17 @@ def test_one_that_cannot_be_loaded_is_told(plug_in: Path) -> None:
     assert "comes from digger, which can't be loaded: No module named" in ended.stderr
 
 
+def test_a_broken_engine_leaves_the_help_of_build(plug_in: Path) -> None:
+    (plug_in / "digger.py").write_text("", encoding="utf-8")
+    shown = run(plug_in, "build", "--help")
+    assert shown.returncode == 0
+    assert "--keep-going" in shown.stdout
+    assert "which can't be loaded: module 'digger' has no" in " ".join(shown.stdout.split())
+    refused = run(plug_in, "build", "--engine", "dig")
+    assert refused.returncode == 7
+    assert "install it anew: pip install digger" in refused.stderr
+
+
 def test_an_engine_of_another_distribution_builds(plug_in: Path) -> None:
     file = str(make_project(plug_in / "project"))
     built = run(plug_in, "build", "-f", file, "--engine", "dig")

@@ -7,7 +7,7 @@ from msgspec import NODEFAULT, inspect
 
 from torchyard.engines.engine import Engine
 from torchyard.engines.registry import LOCAL, engine_names, find_engine
-from torchyard.errors import UsageError
+from torchyard.errors import HostError, UsageError
 
 _NAME = "--engine"
 
@@ -37,8 +37,13 @@ class EngineCommand(click.Command):
         """Write the options, and below them those of other engines that are installed."""
         super().format_options(ctx, formatter)
         for name in engine_names():
-            records = [o.get_help_record(ctx) for o in engine_options(find_engine(name))]
-            if name != ctx.meta.get(_NAME, LOCAL) and records:
+            if name == ctx.meta.get(_NAME, LOCAL):
+                continue
+            try:
+                records = [o.get_help_record(ctx) for o in engine_options(find_engine(name))]
+            except HostError as error:  # a broken plug-in must not take the help away
+                records = [(f"{_NAME} {name}", str(error))]
+            if records:
                 with formatter.section(f"Options of {_NAME} {name}"):
                     formatter.write_dl([record for record in records if record])
 

@@ -33,7 +33,7 @@ class _Commands(LazyGroup):
     lazy: ClassVar[Mapping[str, str]] = _in_help_order(command_modules())
 
     @cached_property
-    def entry_points_in(self) -> "dict[str, EntryPoint]":
+    def plug_ins(self) -> "dict[str, EntryPoint]":
         """Commands of plug-ins; looked for only if a name is none of ours, and for help."""
         from torchyard.host.entry_points import entry_points_in
 
@@ -41,14 +41,14 @@ class _Commands(LazyGroup):
         return {name: point for name, point in found.items() if name not in self.lazy}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *self.entry_points_in]
+        return [*super().list_commands(ctx), *self.plug_ins]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in self.lazy or cmd_name not in self.entry_points_in:
+        if cmd_name in self.lazy or cmd_name not in self.plug_ins:
             return super().get_command(ctx, cmd_name)
         from torchyard.host.entry_points import load
 
-        return cast("click.Command", load(self.entry_points_in[cmd_name], f"torchyard {cmd_name}"))
+        return cast("click.Command", load(self.plug_ins[cmd_name], f"torchyard {cmd_name}"))
 
     def hint(self, ctx: click.Context, name: str) -> str | None:
         from torchyard.config.plug_ins import install_hint

@@ -1,4 +1,4 @@
-"""What other distributions bring: commands and engines, found by their entry points."""
+"""Entry points: the commands, engines, recipes, rules and compute platforms of plug-ins."""
 
 from importlib.metadata import EntryPoint, entry_points
 
@@ -15,7 +15,7 @@ def load(point: EntryPoint, what: str) -> object:
     """Import the object of an entry point; raise HostError if that fails."""
     try:
         return point.load()
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         origin = point.dist.name if point.dist else point.value
         msg = f"`{what}` comes from {origin}, which can't be loaded: {error}"
         raise HostError(msg, hint=f"install it anew: pip install {origin}") from error
