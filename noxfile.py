@@ -1,7 +1,7 @@
-"""The tasks of development, each in an environment made from the lock file.
+"""Development tasks, each in an environment made from the lock file.
 
-What a check consists of is written once, in `.ci/run`; the sessions here add the choice of
-Python, and the tasks that change files.
+The checks are defined once, in `.ci/run`; the sessions here add the choice of Python, and the
+tasks that change files.
 """
 
 import nox
@@ -21,7 +21,7 @@ def install(session: nox.Session) -> None:
 
 
 def check(session: nox.Session, *sections: str) -> None:
-    """Runs sections of `.ci/run` in the session's environment."""
+    """Run sections of `.ci/run` in the session's environment."""
     install(session)
     session.run("bash", ".ci/run", "--active", *sections, external=True)
 
@@ -34,7 +34,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The tests; arguments after `--` replace CI's choice of tests: nox -s tests -- -m slow."""
+    """Run the tests; arguments after `--` replace CI's selection: nox -s tests -- -m slow."""
     if session.posargs:
         install(session)
         session.run("pytest", *session.posargs)
@@ -44,7 +44,7 @@ def tests(session: nox.Session) -> None:
 
 @nox.session(python=PYTHONS[0], venv_backend="uv")
 def minimums(session: nox.Session) -> None:
-    """The tests with the oldest runtime dependencies that pyproject.toml allows."""
+    """Run the tests with the oldest runtime dependencies that pyproject.toml allows."""
     install(session)
     session.install("--upgrade", "--resolution=lowest-direct", "--editable", ".")
     session.run("bash", ".ci/run", "--active", "tests", external=True)
@@ -52,47 +52,47 @@ def minimums(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The links and the site of the documentation, and whether its generated parts are current."""
+    """Check the links, the site and the generated parts of the documentation."""
     check(session, "docs", "generated")
 
 
 @nox.session
 def build(session: nox.Session) -> None:
-    """The sdist and the wheel, into dist/."""
+    """Build the sdist and the wheel into dist/."""
     check(session, "package")
 
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """Both distributions, built, checked and listed; `-- --upload` uploads them to PyPI."""
+    """Build, check and list both distributions; `-- --upload` uploads them to PyPI."""
     check(session, "package")
     session.run("python", "scripts/release.py", *session.posargs)
 
 
 @nox.session
 def site(session: nox.Session) -> None:
-    """The documentation site, into build/site/; `-- --serve` serves it on loopback."""
+    """Build the documentation site into build/site/; `-- --serve` serves it on loopback."""
     install(session)
     session.run("python", "scripts/site.py", *session.posargs)
 
 
 @nox.session
 def pictures(session: nox.Session) -> None:
-    """Takes the pictures of the documentation site anew, with Chromium."""
+    """Retake the screenshots of the documentation site with Chromium."""
     install(session)
     session.run("python", "-m", "scripts.site_pictures")
 
 
 @nox.session
 def gen(session: nox.Session) -> None:
-    """Writes the generated files anew."""
+    """Regenerate the generated files."""
     install(session)
     session.run("python", "scripts/generate.py", *session.posargs)
 
 
 @nox.session(python=PYTHONS[0], venv_backend="uv")
 def bench(session: nox.Session) -> None:
-    """The benchmarks, in an environment as a user has it, with the programs it is compared to."""
+    """Run the benchmarks in a user's environment, with the programs to compare with."""
     peers = ("auditwheel", "dumb-pypi", "pip", "wheel")
     ours = ("--reinstall-package=torchyard", ".[conda]")
     session.install("--compile-bytecode", "-c", LOCK, *ours, *peers)
@@ -101,14 +101,14 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def load(session: nox.Session) -> None:
-    """Many short jobs through a farm, against Buildbot alone: nox -s load -- --jobs 1000."""
+    """Run many short jobs on a farm and on Buildbot alone: nox -s load -- --jobs 1000."""
     install(session)
     session.run("python", "-m", "farm.benchmarks.load", *session.posargs)
 
 
 @nox.session
 def update(session: nox.Session) -> None:
-    """Resolves the lock file anew; `-- --upgrade-package NAME` moves only that package."""
+    """Update the lock file; `-- --upgrade-package NAME` upgrades only that package."""
     session.install("uv")
     session.run(
         *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),

@@ -1,7 +1,7 @@
 """Every performance limit, most of them as a ratio to a baseline measured in the same minute.
 
-Prints a table and fails if a promise is not kept. Machines are noisy, so both sides run in turn,
-several times, in processes of their own, and the best of each counts.
+Prints a table and fails if a limit is exceeded. Machines are noisy, so both sides alternate several
+times, in separate processes, and the best run of each counts.
 """
 
 import json
@@ -26,7 +26,7 @@ LIBRARY = "torch/lib/libtorch_python.so"
 
 
 class Result(NamedTuple):
-    """One limit: what was measured, its unit, and the largest value that is allowed."""
+    """One limit: the measured value, its unit, and the largest allowed value."""
 
     promise: str
     measured: float
@@ -50,7 +50,7 @@ def start_up(rounds: int = 40) -> list[Result]:
 
 
 def large_plan(rounds: int = 5) -> list[Result]:
-    """A plan of 100,000 jobs; the largest matrix that the tables allow has about 11,000."""
+    """Plan 100,000 jobs; the largest matrix that the tables allow has about 11,000."""
     runs = [_large_plan() for _ in range(rounds)]
     jobs = runs[0]["jobs"]
     if jobs < 10**5:
@@ -66,7 +66,7 @@ def large_plan(rounds: int = 5) -> list[Result]:
 
 
 def finished_build(rounds: int = 8) -> list[Result]:
-    """A build that finds everything done, against listing what there is."""
+    """Run a build with all results in the store, against listing these results."""
     with TemporaryDirectory() as folder:
         command = [sys.executable, str(HERE / "builds.py")]
         store = str(Path(folder, "store"))
@@ -98,7 +98,7 @@ run = ["true"]
 
 
 def empty_jobs(rounds: int = 2) -> list[Result]:
-    """Jobs that do nothing, against the same processes under xargs, stage after stage."""
+    """Run jobs that do nothing, against the same processes under xargs, stage by stage."""
     with TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "code").mkdir()
@@ -129,10 +129,10 @@ def empty_jobs(rounds: int = 2) -> list[Result]:
 
 
 def core_once(units: int = 90) -> list[Result]:
-    """A matrix of packages, against compiling each unit once, and against a build for each wheel.
+    """Build a matrix of packages, against compiling each unit once and a build for each wheel.
 
-    The units are few for a project of PyTorch's kind (it has 1,331, of 11 CPU seconds), and what a
-    job costs besides is the same: with more of them the first ratio only gets better.
+    PyTorch has far more units (1,331, of 11 CPU seconds each). The overhead of a job does not
+    depend on their number, so the first ratio only improves with more of them.
     """
     command = [sys.executable, str(HERE / "recipe.py"), str(units)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
@@ -172,7 +172,7 @@ with zipfile.ZipFile("plain.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=6) as
 
 
 def write_wheel(rounds: int = 3, size: int = 100 * MEGABYTE) -> list[Result]:
-    """The archive of a wheel with real libraries, against zipfile and zlib at the same level."""
+    """Write a wheel with real libraries, against zipfile and zlib at the same level."""
     with TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "files").mkdir()
@@ -199,7 +199,7 @@ def write_wheel(rounds: int = 3, size: int = 100 * MEGABYTE) -> list[Result]:
 
 
 def torch_wheel() -> Path:
-    """The wheel of `TORCHYARD_BENCH_WHEEL`, or torch 2.13.0 as pip finds it, downloaded once."""
+    """Return the wheel of `TORCHYARD_BENCH_WHEEL`, or torch 2.13.0, downloaded once by pip."""
     given = os.environ.get("TORCHYARD_BENCH_WHEEL")
     if given:
         return Path(given)
@@ -213,7 +213,7 @@ def torch_wheel() -> Path:
 
 
 def retag(rounds: int = 5) -> list[Result]:
-    """Other labels for a real wheel, against unpacking it and packing it again."""
+    """Retag a real wheel, against unpacking it and packing it again."""
     wheel = torch_wheel()
     bare = [sys.executable, str(HERE / "wheels.py"), "repack", str(wheel), "out"]
     ours = [str(TORCHYARD), "repair", str(wheel), "--to", "out", "--no-check"]
@@ -233,7 +233,7 @@ def retag(rounds: int = 5) -> list[Result]:
 
 
 def repair(rounds: int = 7) -> list[Result]:
-    """One library of a real wheel, against `cp` and what must be done to that library."""
+    """Repair one library of a real wheel, against `cp` and the work on that library alone."""
     wheel = torch_wheel()
     change = ("--rpath", "$ORIGIN:$ORIGIN/x", "--members", LIBRARY, "--no-check")
     commands = {
@@ -246,7 +246,7 @@ def repair(rounds: int = 7) -> list[Result]:
 
 
 def check(rounds: int = 5) -> list[Result]:
-    """All rules over a real wheel, against reading it bare, and against what others do."""
+    """Run all rules over a real wheel, against only reading it, and against other programs."""
     wheel = str(torch_wheel())
     commands = {
         "ours": [str(TORCHYARD), "check", wheel],
@@ -283,7 +283,7 @@ PAGES = [sys.executable, str(HERE / "pages.py")]
 
 
 def full_index(rounds: int = 3, files: int = 10**6) -> list[Result]:
-    """All pages of a channel from its states, against a loop that writes the same bytes."""
+    """Write all pages of a channel from its states, against a loop that writes the same bytes."""
     with TemporaryDirectory() as folder:
         channel, out = str(Path(folder, "channel")), str(Path(folder, "bare"))
         subprocess.run([*PAGES, "make", channel, str(files)], check=True)
@@ -305,7 +305,7 @@ def full_index(rounds: int = 3, files: int = 10**6) -> list[Result]:
 
 
 def dumb_index(rounds: int = 7, files: int = 10**5) -> list[Result]:
-    """The same index as another program makes it; it makes none for each variant."""
+    """Write the same index, against dumb-pypi, which has no index for each variant."""
     with TemporaryDirectory() as folder:
         channel, listed = str(Path(folder, "channel")), Path(folder, "files.json")
         subprocess.run([*PAGES, "make", channel, str(files)], check=True)
@@ -326,7 +326,7 @@ def dumb_index(rounds: int = 7, files: int = 10**5) -> list[Result]:
 
 
 def one_file(rounds: int = 7, files: int = 10**6) -> list[Result]:
-    """One more file in a channel, against a program that writes just its project's pages."""
+    """Publish one more file, against a program that writes only its project's pages."""
     with TemporaryDirectory() as folder:
         channel, out = str(Path(folder, "channel")), str(Path(folder, "bare"))
         subprocess.run([*PAGES, "make", channel, str(files)], check=True)
@@ -348,7 +348,7 @@ def _check_same_files(folder: Path, other: Path) -> None:
 
 
 def conda(rounds: int = 5, count: int = 10_000) -> list[Result]:
-    """One more package into a conda channel of many, against what others take for that."""
+    """Publish one more package in a large conda channel, against other indexers."""
     with TemporaryDirectory() as folder:
         program = [sys.executable, str(HERE / "conda.py")]
         first, ours = Path(folder, "rattler"), Path(folder, "ours")
@@ -380,16 +380,16 @@ def conda(rounds: int = 5, count: int = 10_000) -> list[Result]:
 
 
 class Used(NamedTuple):
-    """Processor seconds of a process and its children, and the most memory that one had."""
+    """CPU seconds of a process and its children, and the largest peak memory of one."""
 
     seconds: float
     memory: int
 
 
 def _used(command: list[str]) -> Used:
-    """Run a command with an empty directory `out`; what it found wrong does not matter here.
+    """Run a command with an empty directory `out`; findings in its output do not matter here.
 
-    Programs may keep their bytecode, as those do that are installed.
+    Programs may cache their bytecode, as installed programs do.
     """
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with TemporaryDirectory() as folder:

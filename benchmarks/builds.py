@@ -1,4 +1,4 @@
-"""Builds whose jobs do nothing, which leaves the cost of torchyard itself.
+"""Builds whose jobs do nothing, to measure the overhead of torchyard itself.
 
     python builds.py make FOLDER     a store with a result of every job of a large plan
     python builds.py list FOLDER     lists those results, and does nothing else
@@ -17,7 +17,7 @@ SIZES = (2, 25, 2, 6, 6)
 
 
 def list_results(folder: Path) -> int:
-    """What the quickest program could do that wants to know which results there are."""
+    """List the results in the store with as little work as possible, as the baseline."""
     import obstore  # noqa: PLC0415 - its import belongs to what is measured
     from obstore.store import LocalStore  # noqa: PLC0415
 

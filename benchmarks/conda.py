@@ -1,4 +1,4 @@
-"""Conda channels of many packages, and how each indexer gets one more into them.
+"""Large conda channels, and one more package added to them by each indexer.
 
 python conda.py make FOLDER COUNT         a channel of packages without an index
 python conda.py more FOLDER NUMBER        one more package
@@ -42,7 +42,7 @@ _STAND_IN = {
 
 
 def make_package(folder: Path, number: int) -> Path:
-    """A package that says as much of itself as PyTorch's, and has no files."""
+    """Make a package with as much metadata as PyTorch's, and no files."""
     name, build = f"package{number % NAMES}", f"cpu_mkl_py312_h{number:07x}_100"
     version = f"2.{number // NAMES}.0"
     stem = f"{name}-{version}-{build}"
@@ -89,7 +89,7 @@ def make(folder: Path, count: int) -> None:
 
 
 def add(url: str, packages: Iterable[Path]) -> None:
-    """Publish packages: all that their bytes and the index need, and nothing of checks."""
+    """Publish packages without checks: upload their bytes and update the index."""
     channel = Channel.at(url, make=True)
     entries = [_publish_bytes(channel, package) for package in packages]
     order = ChangeReason(f"add {len(entries)} packages", AT)
@@ -119,7 +119,7 @@ def _publish_bytes(channel: Channel, package: Path) -> Entry:
 
 
 def _index_of(data: bytes) -> bytes:
-    """The `info/index.json` of a package of ours: the first member of its tar archive."""
+    """Return the `info/index.json` of our package: the first member of its tar archive."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         (info,) = (name for name in archive.namelist() if name.startswith("info-"))
         inside = decompress(archive.read(info))
@@ -143,7 +143,7 @@ def rattler(folder: Path) -> None:
 
 
 def conda_index(folder: Path) -> None:
-    """Become conda-index, installed once, to write the same files as the others."""
+    """Exec conda-index, installed once, to write the same files as the others."""
     import subprocess  # noqa: PLC0415 - only here, as it takes a while
     from tempfile import gettempdir  # noqa: PLC0415
 

@@ -29,7 +29,7 @@ AT = "2026-11-15T14:20:00Z"
 
 
 def fields(project: str, variant: str, day: int, python: str) -> list[object]:
-    """What is known of a wheel, as nightlies have it, in the order of an entry."""
+    """Return the metadata of a nightly wheel, in the field order of an entry."""
     version = f"2.14.0.dev{20250101 + day}+{variant}"
     name = project.replace("-", "_")
     file = f"{name}-{version}-{python}-{python}-{PLATFORM}.whl"
@@ -43,7 +43,7 @@ def fields(project: str, variant: str, day: int, python: str) -> list[object]:
 
 
 def files(project: str, count: int) -> Iterator[list[object]]:
-    """The files of a project in a channel of so many."""
+    """Yield the files of a project in a channel with this number of files."""
     for day in range(count // (len(PROJECTS) * len(VARIANTS) * len(PYTHONS))):
         for variant in VARIANTS:
             for python in PYTHONS:
@@ -88,7 +88,7 @@ def add_one(url: str, number: int) -> None:
     entry = msgspec.convert(one_more(number), Entry)
     with TemporaryDirectory() as folder:
         path = Path(folder, entry.file)
-        path.write_text(entry.file)  # a small one: the bytes of packages cost the same anywhere
+        path.write_text(entry.file)  # a small one: uploading bytes costs the same for every program
         package = Package(
             path=path,
             part=f"simple/{GROWING}",
@@ -103,7 +103,7 @@ def add_one(url: str, number: int) -> None:
 
 
 class BareEntry(msgspec.Struct, array_like=True):
-    """What pages contain about a file; none of these is yanked."""
+    """The data of a file on its pages; no file is yanked."""
 
     file: str
     version: str
@@ -116,20 +116,20 @@ class BareEntry(msgspec.Struct, array_like=True):
 
 
 class BareState(msgspec.Struct):
-    """What pages are made of."""
+    """The files of a project, from which its pages are rendered."""
 
     entries: list[BareEntry]
     serials: dict[str, int]
 
 
 class BarePart(msgspec.Struct):
-    """Where a project's state is."""
+    """The reference to a project's state."""
 
     state: str
 
 
 class BareHead(msgspec.Struct):
-    """Where all states are."""
+    """The references to all states."""
 
     generation: int
     parts: dict[str, BarePart]

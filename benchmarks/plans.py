@@ -60,7 +60,7 @@ def tables(sizes: tuple[int, ...]) -> Tables:
 
 
 def config(sizes: tuple[int, ...], *, rules: bool) -> Config:
-    """Return a config of these sizes, on request with exclusions and an override."""
+    """Return a config of these sizes, optionally with exclusions and an override."""
     origin = Origin("benchmark")
     patterns = (
         Pattern(platform=("platform1",), python=("cp1?",)),

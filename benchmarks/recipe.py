@@ -1,4 +1,4 @@
-"""What a matrix of packages costs in CPU seconds, against compiling and nothing else.
+"""CPU seconds of a build of a matrix of packages, against compiling alone.
 
     python recipe.py UNITS      prints the seconds as JSON
 
@@ -44,7 +44,7 @@ def main() -> None:
 
 @contextmanager
 def counting(seconds: dict[str, float], *names: str) -> Iterator[None]:
-    """Add what child processes use to some sums."""
+    """Add the CPU time of child processes to the totals."""
     before = getrusage(RUSAGE_CHILDREN)
     yield
     after = getrusage(RUSAGE_CHILDREN)

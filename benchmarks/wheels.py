@@ -1,4 +1,4 @@
-"""The bare work that checks and repairs of a wheel are compared with.
+"""Baselines for the benchmarks of checking, repairing and retagging wheels.
 
 python wheels.py inflate WHEEL              unpack every member, and take its SHA-256
 python wheels.py repack WHEEL OUT           unpack it and pack it again
@@ -21,7 +21,7 @@ _IN, _OUT = 64 << 10, 256 << 10
 
 
 def inflate(wheel: Path) -> None:
-    """Unpack every member with the quickest library, and take its SHA-256; compare nothing."""
+    """Unpack every member with the fastest library, and compute its SHA-256; compare nothing."""
     with zipfile.ZipFile(wheel) as archive:
         entries = archive.infolist()
     with wheel.open("rb") as file:

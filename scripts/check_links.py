@@ -1,4 +1,4 @@
-"""Checks that the relative links in the repository's Markdown files lead somewhere.
+"""Check that the relative links in the repository's Markdown files have targets.
 
 A link must name a file or folder of the repository, and its `#fragment`, if any, a heading of
 the Markdown file that it names. Links to other sites are not followed.
@@ -29,7 +29,7 @@ ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
 
 
 def markdown_files() -> list[Path]:
-    """The files that git tracks or would track."""
+    """Return the Markdown files that git tracks or would track."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
     listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return [path for name in listed.stdout.split("\0") if name and (path := ROOT / name).is_file()]
@@ -37,7 +37,7 @@ def markdown_files() -> list[Path]:
 
 @cache
 def anchors(path: Path) -> frozenset[str]:
-    """The fragments of a file's headings, made as the usual Markdown hosts make them."""
+    """Return the fragments of a file's headings, as the usual Markdown hosts make them."""
     found: set[str] = set()
     seen: Counter[str] = Counter()
     for heading in HEADING.findall(FENCE.sub("", path.read_text())):

@@ -1,9 +1,9 @@
-"""Checks that a public name means one thing over the whole tree.
+"""Check that a public name has one meaning in the whole tree.
 
 Lists module-level classes and functions, and fails if one is defined in two modules and has no
 reason in `REASONS`, or if a reason there is no longer needed: a search for a name should find one
-definition. Modules behind a Protocol (formats, sections, recipes) define what it asks for under the
-same names; these are not counted.
+definition. Modules that implement a Protocol (formats, sections, recipes) share its member names;
+these are not counted.
 """
 
 import ast
@@ -30,7 +30,7 @@ REASONS: Mapping[str, str] = {
 
 
 def public_names(path: Path) -> Iterator[str]:
-    """Yield the names of the classes and functions that a module defines for others."""
+    """Yield the names of a module's public classes and functions."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         match node:
             case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
@@ -41,7 +41,7 @@ def public_names(path: Path) -> Iterator[str]:
 
 
 def protocol_members() -> dict[Path, set[str]]:
-    """Return the names that each module behind a Protocol must define."""
+    """Return the names that each module that implements a Protocol must define."""
     members: dict[Path, set[str]] = defaultdict(set)
     for file, protocol, modules in PROTOCOLS:
         for node in ast.parse((ROOT / file).read_text(encoding="utf-8")).body:

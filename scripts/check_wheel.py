@@ -1,4 +1,4 @@
-"""Checks that a wheel holds its licence and every file of a source directory, data among them.
+"""Check that a wheel contains its licence and every file of a source directory, including data.
 
 python scripts/check_wheel.py WHEEL [SOURCE]
 """

@@ -1,6 +1,6 @@
-"""Write the files that are made from the code: schemas and the reference.
+"""Write the files that are generated from the code: schemas and the reference.
 
-`--check` writes nothing and fails if a committed file is not what would be written.
+`--check` writes nothing and fails if a committed file is out of date.
 """
 
 import argparse
@@ -69,7 +69,7 @@ def exit_codes() -> str:
 
 
 def commands() -> str:
-    # Plug-ins that are installed here have no part in the reference.
+    # The reference does not include plug-ins that are installed here.
     with patch("torchyard.host.entry_points.entry_points_in", return_value={}):
         return "\n".join([f"{NOTICE}# Commands\n", *helps(torchyard, top())])
 
@@ -85,7 +85,7 @@ def top() -> click.Context:
 
 
 def helps(command: click.Command, context: click.Context) -> Iterator[str]:
-    """What a command and all below it say with --help."""
+    """Return the help texts of a command and all its subcommands."""
     for found in walk(command, context):
         formatter = click.HelpFormatter(width=88)
         found.command.format_help(found, formatter)
@@ -103,7 +103,7 @@ def walk(command: click.Command, context: click.Context) -> Iterator[click.Conte
 
 def configuration() -> str:
     introduction = (
-        "Unknown keys and values are errors, told with their place and the nearest valid name.\n"
+        "Unknown keys and values are errors; messages give the location and nearest valid name.\n"
         "Editors complete and check the file with its schema, which `torchyard config schema`\n"
         "prints: put `#:schema PATH` on the first line.\n\n"
         "A **glob** is a word in which `*`, `?` and `[…]` stand for others, as in a shell.\n"
@@ -136,7 +136,7 @@ def configuration() -> str:
 def farm_configuration() -> str:
     introduction = (
         "It is in the directory of a master, where `torchyard farm init` writes it. Unknown keys\n"
-        "and wrong values are errors, told with their place.\n"
+        "and wrong values are errors; messages give their location.\n"
     )
     parts = [f"{NOTICE}# Configuration of a farm: `farm.toml`\n\n{introduction}"]
     definitions = msgspec.json.schema(FarmSpec)["$defs"]
@@ -149,7 +149,7 @@ def farm_configuration() -> str:
 
 
 def keys(title: str, definition: Schema) -> str:
-    """A table of the file: its keys, with all that is known of them."""
+    """Return a table of the file as Markdown: its keys, with types, defaults and descriptions."""
     required = definition.get("required", ())
     rows = (
         (
@@ -165,7 +165,7 @@ def keys(title: str, definition: Schema) -> str:
 
 
 def kind(described: dict[str, object]) -> str:  # noqa: PLR0911 - one for each kind
-    """Say a schema's type in a word or two."""
+    """Return a schema's type in a word or two."""
     match described:
         case {"$ref": _} | {"allOf": _}:
             return "table"
@@ -242,9 +242,10 @@ def compute_table(platform: ComputePlatform) -> str:
 
 def failures() -> str:
     introduction = (
-        "When a step fails, these are looked for in its log; the one with the highest priority is\n"
-        "told with its cause and fix. Only the kind `build` is the fault of what is built. After\n"
-        "the others a job may be tried on another machine; after `network` only if it had one.\n"
+        "When a step fails, its log is searched for these; the one with the highest priority is\n"
+        "reported with its cause and fix. Only the kind `build` is a fault of the project. After\n"
+        "the others a job may be retried on another machine; after `network` only if it had\n"
+        "network access.\n"
     )
     parts = [f"{NOTICE}# Known failures\n\n{introduction}"]
     known = load_failures()
@@ -260,7 +261,7 @@ def failures() -> str:
 
 
 def told(failure: Failure) -> Iterator[str]:
-    """What is known of a failure, as the lines of a table's cell."""
+    """Return the details of a failure as lines of a table's cell."""
     yield f"**{cell(failure.title)}**"
     yield cell(failure.cause)
     yield f"*Fix:* {cell(failure.fix)}"
@@ -269,12 +270,12 @@ def told(failure: Failure) -> Iterator[str]:
 
 
 def cell(text: str) -> str:
-    """Plain text as Markdown shows it, inside a table."""
+    """Return plain text escaped for a cell of a Markdown table."""
     return re.sub(r"([\\`*_{}\[\]<>#|~])", r"\\\1", text)
 
 
 def reference(ref: str) -> str:
-    """A link to an issue, or to a file of a repository."""
+    """Return a link to an issue, or to a file of a repository."""
     if "#" in ref:
         return f"[{ref}](https://github.com/{ref.replace('#', '/issues/')})"
     repository, _, path = ref.partition(":")

@@ -52,7 +52,7 @@ def metadata_of(path: Path) -> bytes:
 
 
 def faults_of(path: Path) -> Iterator[str]:
-    """Yield what PyPI would reject, or show wrongly."""
+    """Yield the faults that PyPI would reject or display wrongly."""
     if not path.is_file():
         yield "is missing"
         return

@@ -1,8 +1,8 @@
-"""Take the pictures of the documentation site anew: `python -m scripts.site_pictures`.
+"""Retake the screenshots of the documentation site: `python -m scripts.site_pictures`.
 
 Builds the site, opens it in headless Chromium at the widths of a desktop and a phone, and writes
-docs/images/site-*.png. Needs chromium and chromedriver. Fails if a page asks for anything from
-another host. Those that are committed were reduced to 64 colours afterwards, with Pillow.
+docs/images/site-*.png. Needs chromium and chromedriver. Fails if a page requests anything from
+another host. The committed ones were reduced to 64 colours with Pillow.
 """
 
 import functools
@@ -27,14 +27,14 @@ _OTHERS = """return performance.getEntriesByType('resource').map(entry => entry.
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each."""
+    """Serves files without logging requests."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Drop the line."""
 
 
 class Picture(NamedTuple):
-    """A page, how wide and in which scheme to look at it, and what to search for there."""
+    """A page, the width and colour scheme of its screenshot, and a text to search for."""
 
     name: str
     page: str
