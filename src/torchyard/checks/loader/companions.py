@@ -1,4 +1,4 @@
-"""The packages that lie beside a package once it is installed, and what they bring."""
+"""The packages that are installed beside a package, and the libraries they bring."""
 
 import posixpath
 import re
@@ -17,20 +17,20 @@ from torchyard.package.formats import format_of, installed_paths, is_split
 from torchyard.package.policy import ImportedRow, load_layouts
 
 _DIGEST = re.compile(r"-[0-9a-f]{8}(?=\.so)")
-"""What is added to the name of a library that a package brings along."""
+"""The digest in the file name of a vendored library."""
 
 _LINUX = {"os_name": "posix", "platform_system": "Linux", "sys_platform": "linux", "extra": ""}
 
 
 class Brought(NamedTuple):
-    """A library that other packages bring: the names of those, any of which will do."""
+    """A library that other packages bring: their names, any of which suffices."""
 
     distributions: tuple[str, ...]
     declared: bool
 
 
 class Siblings:
-    """What a package may rely on: what it declares, the tables, and packages given with it."""
+    """What a package may rely on: its requirements, the tables, and packages checked with it."""
 
     def __init__(self, subject: Subject) -> None:
         contents = subject.contents
@@ -49,13 +49,13 @@ class Siblings:
         self._imported: list[ImportedRow] = []
         if self.form.IN_ENVIRONMENT:
             own = distribution_of(contents)
-            known = {*self.given, own}  # what they have need not be looked up
+            known = {*self.given, own}  # their files are known, so the tables are not needed
             layouts = load_layouts()
             self._rows = [row for row in layouts.wheels if row.distribution not in known]
             self._imported = [r for r in layouts.imported if r.distribution != own]
 
     def at(self, folder: str, library: str) -> Brought | None:
-        """Who brings a library to a folder."""
+        """Return the packages that bring a library to a folder, or None."""
         names = [name for name in self.given if self._is_given(name, f"{folder}/{library}")]
         names += [
             row.distribution
@@ -69,7 +69,7 @@ class Siblings:
         return self._brought(names)
 
     def _owner(self, folder: str) -> str:
-        """A required wheel of which nothing is known but that a folder has its name."""
+        """Return the required wheel whose name a folder has, if its files are unknown; else ""."""
         if not self.form.IN_ENVIRONMENT:
             return ""
         name = canonicalize_name(folder.partition("/")[0])
@@ -78,7 +78,7 @@ class Siblings:
         return name if name in self.requirements and name not in known else ""
 
     def imported(self, library: str) -> Brought | None:
-        """Who has loaded a library before anybody can ask for it."""
+        """Return the packages whose import has already loaded a library, or None."""
         own = self._brought([r.distribution for r in self._imported if self._has(r, library)])
         needed = self._brought([r.distribution for r in self._imported if self._needs(r, library)])
         return own or (needed if needed and needed.declared else None)
@@ -89,7 +89,7 @@ class Siblings:
         return any_match(library, row.libraries)
 
     def _needs(self, row: ImportedRow, library: str) -> bool:
-        """Whether a wheel has loaded what it needs of others, too."""
+        """Return whether importing a wheel also loads a library as one of its dependencies."""
         binaries = (
             f.binary for c in self.given.get(row.distribution, ()) for f in c.files.values()
         )
@@ -98,16 +98,16 @@ class Siblings:
         return any_match(library, row.needed)
 
     def _is_given(self, name: str, path: str) -> bool:
-        """Whether one of the packages of a name that are given together has a file."""
+        """Return whether one of the packages of this name that are checked together has a file."""
         return path in self._places[name]
 
     def anywhere(self, library: str) -> list[WheelRow]:
-        """The wheels of the tables that have a library, wherever it is looked for."""
+        """Return the wheels of the tables that have a library, in any folder."""
         return [row for row in self._rows if any_match(library, row.libraries)]
 
     @cached_property
     def libraries(self) -> dict[str, Binary]:
-        """The libraries of required packages that are given together, by their file names."""
+        """The libraries of required packages that are checked together, by file name."""
         return {
             posixpath.basename(name): file.binary
             for distribution, packages in self.given.items()
@@ -119,9 +119,9 @@ class Siblings:
 
     @property
     def trusts_dependencies(self) -> bool:
-        """Whether a conda package's dependencies may bring anything, as not all of them are here.
+        """Whether unchecked dependencies of a conda package may bring further libraries.
 
-        Python itself brings nothing that others are linked with.
+        Python itself brings none that other packages link to.
         """
         return bool(self.requirements.keys() - self.given.keys() - {"python", "python-abi"})
 
@@ -134,31 +134,31 @@ class Siblings:
 
 @lru_cache(maxsize=1)
 def siblings_of(subject: Subject) -> Siblings:
-    """Look around once for all rules about a package."""
+    """Return the siblings of a package, computed once for all rules."""
     return Siblings(subject)
 
 
 def without_digest(library: str) -> str:
-    """The name of a library that a package brings along, without the digest in it."""
+    """Return the name of a vendored library without its digest."""
     return _DIGEST.sub("", library)
 
 
 @cache
 def is_vendors(library: str) -> bool:
-    """Whether a library is one of a vendor's wheels, wherever it is and however it was renamed."""
+    """Return whether a library is one of a vendor's wheels, in any folder and also when renamed."""
     plain = without_digest(library)
     return any(any_match(plain, row.libraries) for row in load_layouts().wheels)
 
 
 def distribution_of(contents: Contents) -> str:
-    """The normalised name of a package, by the name of its file."""
+    """Return the normalised name of a package, by its file name."""
     return format_of(contents).distribution(contents.file_name)
 
 
 def requirements_by_name(
     contents: Contents, environment: Mapping[str, str] = _LINUX
 ) -> dict[str, Requirement]:
-    """What a package asks for on Linux, by normalised names; extras are nobody's promise."""
+    """Return what a package requires on Linux, by normalised names; extras are left out."""
     found: dict[str, Requirement] = {}
     for line in format_of(contents).requirements(contents):
         try:
@@ -166,14 +166,14 @@ def requirements_by_name(
             marker = requirement.marker
             holds = marker is None or marker.evaluate(dict(environment))
         except (ValueError, RecursionError):
-            continue  # what METADATA may say is for another rule
+            continue  # another rule reports malformed METADATA
         if holds:
             found[canonicalize_name(requirement.name)] = requirement
     return found
 
 
 def _environment(subject: Subject) -> dict[str, str]:
-    """The markers' values where the package is made to be installed, as far as it tells."""
+    """Return marker values for the environment that the package is for, as far as it is known."""
     environment = dict(_LINUX)
     python = subject.expected.python
     if python.startswith("cp") and python[2:3] == "3" and python[3:].isdigit():
@@ -186,7 +186,7 @@ def _environment(subject: Subject) -> dict[str, str]:
 
 
 def _toolkit_wheels(requirements: Mapping[str, Requirement]) -> Iterator[str]:
-    """The wheels that are required through extras of a vendor's metapackage."""
+    """Yield the wheels that are required through extras of a vendor's metapackage."""
     for rules in load_layouts().compute.values():
         toolkit = requirements.get(rules.toolkit)
         extras = toolkit.extras if toolkit else ()

@@ -1,12 +1,12 @@
-"""Which file each library that a package needs comes from, as the loader would find it.
+"""Resolving the libraries that a package needs to files, as the dynamic loader would.
 
-Every program of a package is a process, and so is every extension module and every library that is
-opened by name, after what Python code loads before it. In a process the loader takes, for each
-library that is needed,
+Every program of a package is simulated as a process, and so is every extension module and every
+library that is opened by name, after the libraries that Python code loads before it. For each
+needed library, the loader takes
 
 - one of that name that is in the process already; so is an extension module that a plugin needs,
 - a file in the directories of the one that needs it: its RUNPATH, or, if it has none, its RPATH
-  and those of whoever loaded it,
+   and those of the files that loaded it,
 - what the system has.
 """
 
@@ -29,10 +29,10 @@ from torchyard.package.wheel.format import PREFIX
 _MODULE = re.compile(r"\.(?:abi3|cpython-[\w-]+)\.so$")
 _ORIGIN = re.compile(r"\$ORIGIN\b|\$\{ORIGIN\}")
 _LIB = re.compile(r"^\.\./\.\.(?=$|/(?!\.\.))")
-"""The environment's `lib`, from site-packages, which has this name and a longer one."""
+"""The environment's `lib`, relative to site-packages; its normal form is `PREFIX/lib`."""
 
 _LINKS = 8
-"""How many links in a row are followed."""
+"""Maximum length of a chain of links."""
 
 
 class How(StrEnum):
@@ -43,9 +43,9 @@ class How(StrEnum):
     SIBLING = "sibling"
     SYSTEM = "system"
     UNDECLARED = "undeclared"
-    """In a package that is not asked for."""
+    """In a package that is not required."""
     ELSEWHERE = "elsewhere"
-    """In the package, where nobody looks."""
+    """In the package, in a folder that is not searched."""
     MISSING = "missing"
 
 
@@ -54,10 +54,11 @@ _MISSING = How.MISSING, ""
 
 
 class LibraryLink(NamedTuple):
-    """That a file needs a library, and what comes of it.
+    """A library that a file needs, and how the loader resolves it.
 
-    `where` is a path, or names of packages; `searched` the folders that the loader looks into. If
-    these depend on who has loaded the file, `process` is what it began with.
+    `where` is a path, or names of packages; `searched` are the folders that the loader searches. If
+    these depend on the files that loaded this one, `process` is the file that the process began
+    with.
     """
 
     file: str
@@ -69,7 +70,7 @@ class LibraryLink(NamedTuple):
 
 
 class LoadedFile(NamedTuple):
-    """A file in a process, and the folders of its RPATH, followed by those of who loaded it."""
+    """A file in a process, and the folders of its RPATH, followed by those of its loaders."""
 
     path: str
     inherited: tuple[str, ...]
@@ -80,16 +81,16 @@ def is_program(path: str) -> bool:
 
 
 def is_module(path: str, binary: Binary) -> bool:
-    """Whether Python can import a file."""
+    """Return whether Python can import a file."""
     name = posixpath.basename(path)
     named = _MODULE.search(name) or (".so" in name and not name.startswith("lib"))
     return bool(named) or b"PyInit_" in binary.exports
 
 
 def folders(path: str, directories: str) -> tuple[str, ...]:
-    """The folders that a list of directories stands for, for a file that is installed at a path.
+    """Return the folders of a list of directories, for a file that is installed at a path.
 
-    What does not begin where the file lies can't be in a package.
+    Directories that do not begin with `$ORIGIN` can't be in a package, and are left out.
     """
     here = posixpath.dirname(path) or "."
     found = (
@@ -101,7 +102,7 @@ def folders(path: str, directories: str) -> tuple[str, ...]:
 
 
 class Resolver:
-    """The loader, for one package."""
+    """Simulates the dynamic loader for one package."""
 
     def __init__(self, subject: Subject, siblings: Siblings) -> None:
         layouts = load_layouts()
@@ -127,7 +128,7 @@ class Resolver:
         self._preloads = [self.by_name[name] for name in sorted(preloads)]
 
     def links(self) -> Iterator[LibraryLink]:
-        """What becomes of everything that is needed, one process after the other."""
+        """Yield how each needed library is resolved, one process after the other."""
         needed = {library for binary in self.binaries.values() for library in binary.needed}
         roots = [path for path in self.binaries if posixpath.basename(path) not in needed]
         others = [path for path in self.binaries if posixpath.basename(path) in needed]
@@ -174,7 +175,7 @@ class Resolver:
         return LibraryLink(user.path, library, how, where, searched, process)
 
     def _is_plugin(self, path: str, owner: str) -> bool:
-        """Whether only an extension module can have opened a library, which so is loaded."""
+        """Return whether a library is opened only by an extension module, which is then loaded."""
         is_used_alone = is_program(path) or is_module(path, self.binaries[path])
         return not is_used_alone and is_module(owner, self.binaries[owner])
 
@@ -198,7 +199,7 @@ class Resolver:
         return (How.UNDECLARED, " or ".join(undeclared.distributions)) if undeclared else _MISSING
 
     def _followed(self, path: str) -> str:
-        """Where a path leads to, if it is a link; maybe to where another package has a file."""
+        """Return the target of a path that is a link; it may be in another package."""
         for _ in range(_LINKS):
             name = self.names.get(path)
             link = self.files[name].link if name else ""
@@ -215,5 +216,5 @@ def resolver_of(subject: Subject) -> Resolver:
 
 @lru_cache(maxsize=1)
 def links_of(subject: Subject) -> tuple[LibraryLink, ...]:
-    """Everything that the package's files need, and what becomes of it, once for all rules."""
+    """Return how all libraries that the package needs are resolved, computed once for all rules."""
     return tuple(resolver_of(subject).links())

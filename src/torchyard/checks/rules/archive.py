@@ -26,8 +26,8 @@ def archive_structure(subject: Subject) -> Iterator[Hit]:
     """The archive is cut off, or contradicts itself.
 
     A zip says most things twice: in front of each member, and in a directory at its end. Where the
-    two differ, or bytes lie where neither says, one program installs something else than another
-    one has checked. Package indexes refuse such files.
+    two differ, or the archive has bytes that neither describes, one program may install something
+    other than what another has checked. Package indexes refuse such files.
 
     Download the package again. If it is the same, write it anew with an ordinary zip writer.
     """
@@ -38,8 +38,8 @@ def archive_structure(subject: Subject) -> Iterator[Hit]:
 def archive_names(subject: Subject) -> Iterator[Hit]:
     """A member would be written over another one, or outside of where the package is unpacked.
 
-    Names that are there twice, absolute paths and `..` let a package replace what it does not own.
-    On systems where `A` and `a` are one file, so do names that differ in nothing else.
+    Duplicate names, absolute paths and `..` let a package replace files that it does not own. On
+    case-insensitive file systems, so do names that differ only in case.
 
     Find out which tool added the member, and give it a plain relative name of its own.
     """
@@ -48,10 +48,10 @@ def archive_names(subject: Subject) -> Iterator[Hit]:
 
 @rule("archive-bomb", Severity.ERROR, "unpacking would fill the disk")
 def archive_bomb(subject: Subject) -> Iterator[Hit]:
-    """Far more comes out of the archive than went in, or more than it said.
+    """The archive unpacks to far more than its size allows, or to more than it declares.
 
-    Such a file fills the disk or the memory of whoever unpacks it. Real libraries and headers
-    shrink to a third or a tenth, not to a thousandth.
+    Unpacking such a file fills the disk or the memory. Real libraries and headers shrink to a third
+    or a tenth, not to a thousandth.
 
     Do not unpack it, and do not publish it. If it is yours, find the member that is all zeros.
     """
@@ -60,9 +60,9 @@ def archive_bomb(subject: Subject) -> Iterator[Hit]:
 
 @rule("archive-content", Severity.ERROR, "a file is not what was packed")
 def archive_content(subject: Subject) -> Iterator[Hit]:
-    """What comes out of a member is not what was put in: its checksum or its size is another.
+    """A member's unpacked content does not have the checksum or the size that the archive records.
 
-    The package was damaged on its way, or changed by somebody who did not know about checksums.
+    The package was damaged in transfer, or changed by a tool that did not update the checksums.
     Installers stop half-way, or install the damaged file.
 
     Download the package again, or build it again.
@@ -72,12 +72,12 @@ def archive_content(subject: Subject) -> Iterator[Hit]:
 
 @rule("archive-binary", Severity.ERROR, "a library that no loader can read")
 def archive_binary(subject: Subject) -> Iterator[Hit]:
-    """A member begins like a program or a library, and is none.
+    """A member begins like a program or a library, but cannot be parsed as one.
 
-    Loaders refuse it when it is first needed, which may be long after it was installed. Mostly a
-    build ran out of disk, or a tool that rewrites libraries broke one.
+    Loaders refuse it when it is first needed, which may be long after the installation. Common
+    causes are a full disk during the build, and tools that rewrite libraries.
 
-    Build the library again, and look at what was done to it after it was linked.
+    Build the library again, and check the steps that change it after linking.
     """
     return _faults(subject, FaultKind.BINARY)
 
@@ -92,11 +92,12 @@ def _faults(subject: Subject, kind: FaultKind) -> Iterator[Hit]:
 def top_level(subject: Subject) -> Iterator[Hit]:
     """A wheel has files or folders at its root that are not its own packages.
 
-    All that is at the root of a wheel is installed into site-packages. A folder `tests` or a file
-    `LICENSE` there belongs to every project and to none: the next wheel overwrites it, removing one
-    package removes the other's files, and `import tests` finds a stranger's.
+    Everything at the root of a wheel is installed into site-packages. A folder `tests` or a file
+    `LICENSE` there collides with those of other projects: the next wheel overwrites it,
+    uninstalling one package removes files of another, and `import tests` may find another
+    project's.
 
-    Move the files into the package, or tell the build backend to leave them out.
+    Move the files into the package, or exclude them in the build backend's settings.
     """
     if not is_wheel(subject.contents):
         return
@@ -117,7 +118,7 @@ def top_level(subject: Subject) -> Iterator[Hit]:
         if top.endswith(_ABOUT) or top.lower() == own:
             continue
         if top in table.stray_folders:
-            yield Hit(f"the folder `{top}` is nobody's in particular", f"{top}/", _MOVE)
+            yield Hit(f"the folder `{top}` is not specific to this project", f"{top}/", _MOVE)
         elif not is_importable and top not in listed:
             yield Hit(f"the folder `{top}` has nothing to import", f"{top}/", _MOVE)
 
@@ -129,12 +130,13 @@ _MOVE = "move it into the package, or leave it out of the wheel"
 def pth_file(subject: Subject) -> Iterator[Hit]:
     """The package installs a `.pth` file into site-packages.
 
-    Python reads these when it starts, whatever program it starts for, and runs each line that
-    begins with `import`. It slows down all of them, breaks all of them if it fails, and is a known
-    way to hide what should not be there. A `.pth` inside a package, such as a file with weights, is
-    not read, and not meant here.
+    Every Python process reads these files at startup and executes each line that begins with
+    `import`. That slows down every start, breaks every program if a line fails, and is a known way
+    to hide malicious code. A `.pth` file inside a package, such as one with model weights, is not
+    read at startup and not reported.
 
-    Do what it does when the package is imported. If there is no other way, allow it in the policy.
+    Run this code when the package is imported instead. If there is no other way, allow it in the
+    policy.
     """
     for member in filter(lambda name: name.endswith(".pth"), subject.contents.files):
         path = site_path(subject.contents, member)
@@ -142,15 +144,15 @@ def pth_file(subject: Subject) -> Iterator[Hit]:
             yield Hit("this file is run by every Python that starts", member)
 
 
-@rule("duplicate-file", Severity.WARNING, "everybody downloads and stores the same bytes twice")
+@rule("duplicate-file", Severity.WARNING, "users download and store the same bytes twice")
 def duplicate_file(subject: Subject) -> Iterator[Hit]:
     """Two large files of the package are the same, byte for byte.
 
-    Wheels can't hold links: what is a link in the build directory becomes a copy in the wheel, such
-    as `protoc` and `protoc-3.21.12.0`. Libraries that are there twice may also be loaded twice.
+    Wheels cannot contain links: a link in the build directory becomes a copy in the wheel, such as
+    `protoc` and `protoc-3.21.12.0`. A library with two copies may also be loaded twice.
 
-    Leave out the copy that nobody asks for. The least size of files that count is in
-    `data/rules.toml`.
+    Leave out the copy that is not used. `data/rules.toml` sets the minimum size of files to
+    compare.
     """
     least = parse_size(load_rule_table().duplicate_least)
     same: defaultdict[str, list[PackageFile]] = defaultdict(list)
@@ -167,11 +169,11 @@ def duplicate_file(subject: Subject) -> Iterator[Hit]:
 def size_budget(subject: Subject) -> Iterator[Hit]:
     """The package is larger than the budget of the policy.
 
-    Indexes have limits, and so have the disks and the patience of those who install it. A package
-    mostly grows unseen, by an architecture or a static library that nobody meant to add.
+    Indexes limit the size of files, and large packages cost users disk space and download time.
+    Packages usually grow unnoticed, by an architecture or a static library added by mistake.
 
     Look at the largest members, and compare them with those of the last release: `torchyard diff`.
-    Then remove something, or raise `budget` in the policy on purpose.
+    Then remove files, or raise `budget` in the policy.
     """
     contents, budget = subject.contents, subject.policy.budget
     if not budget or contents.size <= parse_size(budget):

@@ -1,4 +1,4 @@
-"""Rules about GPUs: which of them there is code for, and which libraries are asked for."""
+"""Rules about GPUs: the architectures that have code, and the GPU libraries that are required."""
 
 import posixpath
 import re
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\.so\.(\d+(?:\.\d+)*)$")
 
 
 def architectures(contents: Contents) -> dict[str, dict[str, int]]:
-    """The architectures that there is code for, and the bytes it takes in each file."""
+    """Return the architectures that have device code, with its size in bytes per file."""
     found: dict[str, dict[str, int]] = {}
     for name, file in contents.files.items():
         for code in file.binary.device if file.binary else ():
@@ -35,12 +35,11 @@ def archs(subject: Subject) -> Iterator[Hit]:
     """A library's code is not for the GPUs that the package should be for.
 
     Each library with code for GPUs must have it for every architecture of the order, and for no
-    other: what is missing fails on that GPU with "no kernel image is available", or is compiled
-    from PTX for minutes at the first use; what is too much makes the package larger by hundreds of
-    megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is asked for, or
-    `gfx90a:xnack+` where gfx90a is) may be there as well, and libraries of NVIDIA's are not
-    measured. Packages without an order promise
-    nothing.
+    other: a missing architecture fails on that GPU with "no kernel image is available", or is
+    compiled from PTX for minutes at the first use; an extra one makes the package larger by
+    hundreds of megabytes. Code for an architecture's own features (`sm_90a` where 9.0 is requested,
+    or `gfx90a:xnack+` where gfx90a is) is accepted. NVIDIA's own libraries, and packages that carry
+    no order, are not checked.
 
     Compile with the right list: TORCH_CUDA_ARCH_LIST, or PYTORCH_ROCM_ARCH.
     """
@@ -64,14 +63,14 @@ def archs(subject: Subject) -> Iterator[Hit]:
 
 
 def _plain(code: str) -> str:
-    """The code of the plain architecture, without features of its own."""
+    """Return the plain architecture of device code, without feature suffixes."""
     for platform in compute_platforms():
         code = platform.without_features(code)
     return code
 
 
 def _is_whole(subject: Subject) -> bool:
-    """Whether all libraries of a project are in one package; conda packages are parts of it."""
+    """Return whether a package has all libraries of its project; conda packages have only some."""
     return bool(resolver_of(subject).binaries) and not is_split(subject.contents)
 
 
@@ -80,11 +79,11 @@ def versions(subject: Subject) -> Iterator[Hit]:
     """The versions of CUDA's libraries are not those of the table.
 
     A torch release is made and tested with one version of cuDNN, NCCL and the others. A wheel that
-    carries its order must require exactly these, and libraries that it brings along must be of
+    carries its order must require exactly these versions, and libraries that it bundles must have
     them. The version of `cuda-toolkit` must be that of the compute platform: 13.0 for cu130; and
-    wheels that are for another one (`nvidia-cudnn-cu12`) must not be required at all.
+    wheels for another one (`nvidia-cudnn-cu12`) must not be required.
 
-    Mend the requirements, or the table that the release was planned with.
+    Correct the requirements, or the table that the release was planned with.
     """
     required = siblings_of(subject).requirements
     pins = subject.expected.pins
@@ -95,9 +94,9 @@ def versions(subject: Subject) -> Iterator[Hit]:
             what = f"requires `{requirement}`, but {row.pin} {pin} is in the table"
             yield Hit(what, "", f"require {row.distribution}=={pin}")
         for name, path in resolver_of(subject).by_name.items() if pin else ():
-            told = _VERSION.search(name)
-            if told and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{told[1]}."):
-                what = f"is version {told[1]}, but {row.pin} {pin} is in the table"
+            said = _VERSION.search(name)
+            if said and any_match(name, row.libraries) and not f"{pin}.".startswith(f"{said[1]}."):
+                what = f"is version {said[1]}, but {row.pin} {pin} is in the table"
                 yield Hit(what, resolver_of(subject).names[path], f"bring along {row.pin} {pin}")
     for name in sorted(required.keys() & _wheels_of_others(subject.expected.compute)):
         what = f"requires `{required[name]}`, but is for {subject.expected.compute}"
@@ -111,7 +110,7 @@ def versions(subject: Subject) -> Iterator[Hit]:
 
 
 def _wheels_of_others(compute: str) -> set[str]:
-    """Wheels with libraries that no package for a compute platform needs, if it is known."""
+    """Return the wheels of all other compute platforms; none if this one is unknown."""
     rows = load_layouts().compute.values()
     own = [row for row in rows if any_match(compute, row.names)]
     wheels = {wheel.distribution for wheel in load_layouts().wheels} if own else set()
@@ -123,7 +122,7 @@ def _is_pinned(requirement: Requirement, version: str) -> bool:
 
 
 def _is_toolkit(specifier: SpecifierSet, version: str) -> bool:
-    """Whether all versions that are asked for are releases of one toolkit."""
+    """Return whether all versions that a specifier allows are releases of one toolkit."""
     return any(
         each.operator in ("==", "===", "~=") and f"{each.version}.".startswith(f"{version}.")
         for each in specifier
@@ -132,14 +131,15 @@ def _is_toolkit(specifier: SpecifierSet, version: str) -> bool:
 
 @rule("label-compute", Severity.ERROR, "the package is not for the GPUs that its label says")
 def label(subject: Subject) -> Iterator[Hit]:
-    """What the package is made of does not fit its compute platform.
+    """The package's libraries or device code do not match its compute platform.
 
     A package for the CPU needs no library of CUDA or ROCm and has no code for GPUs. One for cu130
     needs the runtime of CUDA 13, or has it linked in, and no other; one for ROCm needs AMD's
     runtime and none of CUDA's. The compute platform is that of the version (`2.13.0+cu130`), or of
     the order that the package carries.
 
-    Give it the right label: `torchyard repair --local`; or find out what got mixed up.
+    Give it the right label: `torchyard repair --local`; or find out which build inputs were mixed
+    up.
     """
     compute = subject.expected.compute
     resolver = resolver_of(subject)
@@ -153,7 +153,7 @@ def label(subject: Subject) -> Iterator[Hit]:
 
 
 def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
-    """What a file has or needs that packages for a compute platform should not."""
+    """Yield what a file contains or needs that packages for a compute platform must not."""
     own = platform_for(compute)
     for library in (posixpath.basename(path), *binary.needed):
         if own.is_wrong_runtime(library, compute):
@@ -164,7 +164,7 @@ def _unfit(compute: str, path: str, binary: Binary) -> Iterator[str]:
 
 
 def platforms_of(path: str, binary: Binary) -> dict[str, str]:
-    """The compute platforms that a file is for, by name, each with what shows it."""
+    """Return the compute platforms that a file is for, by name, each with the evidence for it."""
     found: dict[str, str] = {}
     for library in (posixpath.basename(path), *binary.needed):
         for platform in compute_platforms():

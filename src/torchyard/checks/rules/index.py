@@ -264,7 +264,7 @@ YANKED = index_rule(
 UNRESOLVED = index_rule(
     "index-unresolved",
     Severity.ERROR,
-    "whoever registers that name on another index gets installed",
+    "a stranger's package of that name may get installed",
     """
     A package requires a name that the index does not have, be it for an extra only.
 

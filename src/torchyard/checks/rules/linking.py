@@ -1,4 +1,4 @@
-"""Rules about how the libraries of a package find each other, and those of others."""
+"""Rules about how the libraries of a package find each other, and libraries outside of it."""
 
 import posixpath
 from collections.abc import Iterable, Iterator
@@ -21,30 +21,30 @@ from torchyard.package.formats import is_split
 from torchyard.package.policy import load_layouts
 
 _OPENMP = (b"GOMP_parallel\0", b"__kmpc_fork_call\0")
-"""What an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
+"""Symbols that an OpenMP runtime defines: gcc's, and LLVM's or Intel's."""
 
 
 @rule("linking-unresolved", Severity.ERROR, "what needs it can't be imported or started")
 def unresolved(subject: Subject) -> Iterator[Hit]:
-    """A library that a file needs is nowhere to be found.
+    """A library that a file needs cannot be found.
 
     The loader looks for each library that a file needs in the directories of the file's RUNPATH or
-    RPATH, and then where the system has its own. It is found if it is in the package; in a package
-    that this one requires and that is known to bring it (NVIDIA's wheels, `torch`), that is checked
-    together with this one, or that is not, and whose folder the file looks into; or if every system
-    has it: glibc and the others of the manylinux lists (musl and zlib for a wheel with a musllinux
-    tag), the GPU's driver, and what the policy adds under `system`. A library of the same name that
-    is in the process already will do, too: one that was loaded on the way from the same program or
-    extension module, or before it by Python code: the package's own, as torch does with
-    `libtorch_global_deps.so`, or by importing a `torch` that it requires. The files of a conda
-    package's dependencies are not known: unless all of them are checked together with it, they are
-    trusted to bring what is looked for in `lib`.
+    RPATH, and then where the system has its own. It is found if it is in the package; in a required
+    package that is known to bring it (NVIDIA's wheels, `torch`), that is checked together with this
+    one, or whose folder the file searches; or if every system has it: glibc and the others of the
+    manylinux lists (musl and zlib for a wheel with a musllinux tag), the GPU's driver, and what the
+    policy adds under `system`. A library of the same name that is already loaded is accepted as
+    well: one that the same program or extension module has loaded before, or that Python code has
+    loaded: the package's own code, as torch does with `libtorch_global_deps.so`, or the import of a
+    required `torch`. The files of a conda package's dependencies are not known: unless all of them
+    are checked together with it, they are assumed to bring the libraries that are searched for in
+    `lib`.
 
-    Whoever imports the module, or starts the program, gets "cannot open shared object file". That
-    is not always the whole package: a module may be one that is only tried.
+    Importing the module, or starting the program, fails with "cannot open shared object file". The
+    rest of the package may still work, if the module is optional.
 
     Put the library into the package (`torchyard repair --bundle`), require the package that has it,
-    or do not link with it.
+    or do not link to it.
     """
     layouts = load_layouts()
     for link, others in _grouped(links_of(subject), How.MISSING):
@@ -68,8 +68,8 @@ def undeclared(subject: Subject) -> Iterator[Hit]:
     """A library comes with another wheel, which the package does not require.
 
     The directories in the file lead to where another wheel puts the library, but no Requires-Dist
-    names that wheel (for CUDA 13, an extra of `cuda-toolkit` does as well). It works only for those
-    who happen to have it.
+    names that wheel (for CUDA 13, an extra of `cuda-toolkit` does as well). The package works only
+    where that wheel is installed by chance.
 
     Add the wheel to the requirements of the package.
     """
@@ -81,14 +81,14 @@ def undeclared(subject: Subject) -> Iterator[Hit]:
         )
 
 
-@rule("linking-environment", Severity.ERROR, "it works only with LD_LIBRARY_PATH, or by luck")
+@rule("linking-environment", Severity.ERROR, "it works only with LD_LIBRARY_PATH, or by chance")
 def linking_environment(subject: Subject) -> Iterator[Hit]:
     """A library is in the package, but not where the loader looks for it.
 
     The file has no directory in its RUNPATH or RPATH that leads to the library, and nothing that is
     certain to be loaded before brings it into the process. So it works only if LD_LIBRARY_PATH
     leads there, or if something else happens to be imported first. A plugin that needs an extension
-    module is not meant: only that module opens it.
+    module is not reported: only that module opens it.
 
     Give the file an rpath that leads to the library, such as `$ORIGIN/lib`: `torchyard repair
     --rpath` does it.
@@ -103,7 +103,7 @@ def linking_environment(subject: Subject) -> Iterator[Hit]:
 
 
 def _grouped(links: Iterable[LibraryLink], how: How) -> Iterator[tuple[LibraryLink, str]]:
-    """The links that ended like this: one for each library and each list of folders."""
+    """Yield the links with this outcome: one for each library and each list of folders."""
     groups: dict[tuple[str, str, tuple[str, ...]], dict[str, LibraryLink]] = {}
     for link in links:
         if link.how is how:
@@ -113,12 +113,12 @@ def _grouped(links: Iterable[LibraryLink], how: How) -> Iterator[tuple[LibraryLi
 
 
 def and_others(count: int) -> str:
-    """Say that a finding is about more files than the one that it names."""
+    """Return a suffix that counts the further files with the same finding."""
     return f"; so do {count} others" if count > 1 else "; so does 1 other" if count else ""
 
 
 def _failing(resolver: Resolver, link: LibraryLink) -> str:
-    """Say what can't be done without a library, if it is a module or a program that needs it."""
+    """Return what fails without a library, if a module or a program needs it."""
     path = link.process or link.file
     if is_program(path):
         return f"; starting `{path}` would fail"
@@ -141,15 +141,14 @@ def _searched(link: LibraryLink) -> str:
     own=Severity.WARNING,
 )
 def orphan(subject: Subject) -> Iterator[Hit]:
-    """A shared library is in the package that nothing in it needs or is known to open.
+    """A shared library is in the package, but nothing in the package needs or is known to open it.
 
-    Either Python code or another library opens it by name, which can't be seen from outside; or it
-    was brought along by mistake, or for something that is not linked with it any more. Then all who
-    install the package pay for it, and its own defects go unnoticed, as nobody ever loads it.
-    Extension modules and programs are not meant, nor a library that needs others of the package:
-    that is one of the project's own, for those who link with it or open it. Some libraries that
-    others open by name are listed in torchyard's `layouts.toml`. In a package with libraries alone,
-    all are there for others.
+    Either Python code or another library opens it by name, which a static check cannot see; or it
+    was bundled by mistake, or for a file that no longer links to it. Then it only makes the package
+    larger, and its own defects go unnoticed, as it is never loaded. Extension modules and programs
+    are not reported, nor libraries that need others of the package: these are the project's own,
+    for programs that link to them or open them. Some libraries that others open by name are listed
+    in torchyard's `layouts.toml`. Packages without programs and extension modules are not checked.
 
     Look for its name in the sources. If nothing opens it, remove it.
     """
@@ -181,10 +180,10 @@ def opened(subject: Subject) -> Iterator[Hit]:
 
     Some libraries open others by name when they are first needed: cuDNN its parts, NVRTC its
     built-in functions, torch its linear algebra for CUDA. No rpath or list of needed libraries
-    shows it; torchyard knows those of its `layouts.toml`. Importing works, and the first
-    convolution fails. A conda package's dependencies are trusted to bring them.
+    shows it; torchyard checks those listed in its `layouts.toml`. Importing works, and the first
+    convolution fails. A conda package's dependencies are assumed to bring them.
 
-    Bring them along, too, or take both from the wheel that has both.
+    Bundle them as well, or require the wheel that has all of them.
     """
     layouts = load_layouts()
     resolver = resolver_of(subject)
@@ -201,10 +200,11 @@ def opened(subject: Subject) -> Iterator[Hit]:
 def openmp(subject: Subject) -> Iterator[Hit]:
     """The package brings more than one OpenMP runtime into a process.
 
-    Each has its own threads: they fight for the processors, settings reach only one of them, and
+    Each has its own threads: they compete for the processors, settings reach only one of them, and
     with fork or nested regions the process hangs. It happens if two runtimes are in the package; if
     libraries need them under different names (`libgomp.so.1` and the `libgomp-a34b3233.so.1` that
-    auditwheel makes of it); or if one is linked into a library that shows its functions to all.
+    auditwheel makes of it); or if one is linked statically into a library that exports its
+    functions.
 
     Let all libraries use one runtime, under one name.
     """
@@ -219,8 +219,8 @@ def openmp(subject: Subject) -> Iterator[Hit]:
         if not any_match(name, globs) and _defines_openmp(binary.exports):
             users.setdefault(f"the one inside {name}", path)
     if len(users) > 1:
-        told = ", ".join(f"`{name}` ({path})" for name, path in sorted(users.items()))
-        yield Hit(f"there are {len(users)} OpenMP runtimes: {told}", "", "let all use one of them")
+        uses = ", ".join(f"`{name}` ({path})" for name, path in sorted(users.items()))
+        yield Hit(f"there are {len(users)} OpenMP runtimes: {uses}", "", "let all use one of them")
 
 
 def _defines_openmp(exports: bytes) -> bool:
@@ -228,6 +228,6 @@ def _defines_openmp(exports: bytes) -> bool:
 
 
 def _loaded_as(resolver: Resolver, library: str) -> str:
-    """What a library is known as in a process: its soname, if it has one."""
+    """Return the name of a library in a process: its soname, if it has one."""
     path = resolver.by_name.get(library)
     return (resolver.binaries[path].soname if path else "") or library

@@ -1,4 +1,4 @@
-"""Rules about what a wheel says of itself: WHEEL, METADATA, and the folder they are in."""
+"""Rules about a wheel's own metadata: WHEEL, METADATA, and the folder that contains them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -38,10 +38,11 @@ _BEFORE_LICENSES = frozenset(("1.0", "1.1", "1.2", "2.1", "2.2", "2.3"))
 
 @rule("dist-info", Severity.ERROR, "installers don't know which package this is")
 def dist_info_folder(subject: Subject) -> Iterator[Hit]:
-    """A wheel should have one folder `.dist-info`, with the name and version of the file's name.
+    """A wheel must have one folder `.dist-info`, with the name and version of the file's name.
 
-    Installers take what they know about a package from it. Two of them are mostly the remains of an
-    earlier build; one of another name or version is a wheel that was renamed and not rewritten.
+    Installers read the package's metadata from it. A second folder is usually left over from an
+    earlier build; a folder of another name or version means that the wheel was renamed without
+    being rewritten.
 
     Build in a clean directory. To rename or retag a wheel use `torchyard repair`.
     """
@@ -50,7 +51,7 @@ def dist_info_folder(subject: Subject) -> Iterator[Hit]:
         return
     found = dist_infos(contents)
     if not found and is_torn(contents):
-        return  # archive-structure tells why
+        return  # archive-structure reports why
     if len(found) != 1:
         names = ", ".join(found) or "none"
         yield Hit(f"the wheel should have one folder *.dist-info, and has {names}")
@@ -78,7 +79,7 @@ def _is_version(version: str, other: str) -> bool:
 def wheel_file(subject: Subject) -> Iterator[Hit]:
     """WHEEL, the file about the format of a wheel, is missing or wrong.
 
-    It must have a `Wheel-Version` of 1, and say once of `Root-Is-Purelib` whether it is true.
+    It must have a `Wheel-Version` of 1, and exactly one `Root-Is-Purelib`, true or false.
 
     Build the wheel with a backend that follows the specification.
     """
@@ -106,12 +107,12 @@ def wheel_file(subject: Subject) -> Iterator[Hit]:
     own=Severity.ERROR,
 )
 def wheel_purelib(subject: Subject) -> Iterator[Hit]:
-    """A wheel with libraries or programs says that it has nothing but Python files.
+    """A wheel with libraries or programs declares that it contains only Python files.
 
     `Root-Is-Purelib: true` lets installers put all of it into the folder for Python files, which
     some systems keep apart from the one for libraries and share between machines. On most systems
     both are one folder, so it goes unnoticed. Windows' launchers (`.exe`), which installers copy,
-    do not count, nor wheels whose tag is `any`: these `label-any` tells.
+    do not count, nor wheels whose tag is `any`: `label-any` reports these.
 
     Build the wheel with a backend that knows it has extension modules.
     """
@@ -128,7 +129,7 @@ def wheel_purelib(subject: Subject) -> Iterator[Hit]:
 
 
 def _fields(contents: Contents, name: str) -> list[Field] | str:
-    """The fields of WHEEL or METADATA, or why there are none."""
+    """Return the fields of WHEEL or METADATA, or why they cannot be read."""
     text = about_text(contents, name)
     if text is None:
         return f"the wheel has no {name} that can be read"
@@ -145,16 +146,16 @@ def wheel_file_tags(subject: Subject) -> Iterator[Hit]:
     """The tags in WHEEL are not those of the file's name.
 
     Installers choose a wheel by the tags in its name; tools that look at installed packages read
-    those in WHEEL. They differ when somebody renamed the file, for instance to claim an older
-    Linux than the libraries were built for.
+    those in WHEEL. They differ if the file was renamed, for instance to claim an older Linux than
+    the libraries were built for.
 
-    Use `torchyard repair`, which writes both; it also checks that the new tag is true.
+    Use `torchyard repair`, which writes both, and checks that the libraries satisfy the new tag.
     """
     text = about_text(subject.contents, "WHEEL")
     try:
         _, _, _, promised = parse_wheel_filename(subject.contents.file_name)
     except ValueError:
-        return  # which metadata-name tells
+        return  # metadata-name reports it
     if text is None:
         return
     member = f"{dist_info(subject.contents)}/WHEEL"
@@ -176,7 +177,7 @@ def wheel_file_tags(subject: Subject) -> Iterator[Hit]:
 
 
 def _breadth(tag: str) -> int:
-    """How many tags one with dots stands for; three long lists stand for billions."""
+    """Return how many tags a compressed tag expands to; three long lists may give billions."""
     return prod(part.count(".") + 1 for part in tag.split("-"))
 
 
@@ -184,11 +185,11 @@ def _breadth(tag: str) -> int:
 def metadata_valid(subject: Subject) -> Iterator[Hit]:
     """METADATA is missing, or does not follow the specification of core metadata.
 
-    Package indexes refuse such a wheel, and installers ignore what they can't read, such as a
-    requirement with a mistake in it. The specification is at
+    Package indexes refuse such a wheel, and installers ignore fields that they cannot read, such as
+    a malformed requirement. The specification is at
     https://packaging.python.org/specifications/core-metadata/
 
-    Mend what the build backend takes it from, mostly `pyproject.toml`.
+    Correct the source from which the build backend generates it, usually `pyproject.toml`.
     """
     folder = dist_info(subject.contents)
     if not folder:
@@ -209,9 +210,9 @@ def metadata_valid(subject: Subject) -> Iterator[Hit]:
 
 
 def _is_early(error: Exception, fields: list[Field]) -> bool:
-    """Whether it is about License-File, which setuptools wrote for years before it was specified.
+    """Return whether an error is about License-File, which setuptools wrote before it was standard.
 
-    All indexes and installers take it.
+    All indexes and installers accept it.
     """
     is_license = isinstance(error, InvalidMetadata) and error.field == "license-file"
     return is_license and any(
@@ -223,11 +224,12 @@ def _is_early(error: Exception, fields: list[Field]) -> bool:
 def metadata_name(subject: Subject) -> Iterator[Hit]:
     """The name or the version in METADATA is not that of the file's name.
 
-    Installers download by the file's name and remember what METADATA says: they install the same
+    Installers download by the file's name and record what METADATA says: they install the same
     package over and over, or refuse it. It comes from renaming a file, or from a version that was
-    computed twice. A file whose name is not NAME-VERSION-PYTHON-ABI-PLATFORM.whl is told, too.
+    computed twice. A file whose name is not NAME-VERSION-PYTHON-ABI-PLATFORM.whl is reported as
+    well.
 
-    Use `torchyard repair` to change a version; it rewrites all places.
+    Use `torchyard repair` to change a version; it rewrites all occurrences.
     """
     contents, expected = subject.contents, subject.expected
     if not is_wheel(contents):
@@ -252,11 +254,12 @@ def metadata_name(subject: Subject) -> Iterator[Hit]:
 def metadata_siblings(subject: Subject) -> Iterator[Hit]:
     """Wheels of the same name and version have different METADATA.
 
-    Resolvers such as those of uv and Poetry read the metadata of one wheel and believe it for all
-    wheels of that version. What only some of them need is then missing, or is installed everywhere.
-    Wheels are compared with those that are checked together with them; the odd one is told.
+    Resolvers such as those of uv and Poetry read the metadata of one wheel and apply it to all
+    wheels of that version. A requirement that only some of them have is then missing, or is
+    installed everywhere. Wheels are compared with those that are checked together with them; the
+    one that differs is reported.
 
-    Write requirements that are for some systems or Pythons only with a marker, in all wheels.
+    Declare requirements for some systems or Pythons in all wheels, with environment markers.
     """
     contents = subject.contents
     ours = metadata_fields(contents)
@@ -281,7 +284,7 @@ def _is_sibling(subject: Subject, other: Contents) -> bool:
 
 
 def _said(contents: Contents) -> frozenset[tuple[str, tuple[str, ...]]]:
-    """Every field with its values, and the text below them, whatever their order."""
+    """Return every field with its values, and the description, regardless of their order."""
     text = (about_text(contents, "METADATA") or b"").decode(errors="replace")
     fields, description = parse_metadata(text)
     names = {field.name.title() for field in fields}
@@ -289,12 +292,12 @@ def _said(contents: Contents) -> frozenset[tuple[str, tuple[str, ...]]]:
     return frozenset(said | {("Description", (description.strip(),))})
 
 
-@rule("sbom-missing", Severity.NOTE, "nobody can tell which libraries of others are inside")
+@rule("sbom-missing", Severity.NOTE, "scanners cannot see which libraries are bundled")
 def sbom_missing(subject: Subject) -> Iterator[Hit]:
-    """A wheel brings libraries of others along, and has no list of them.
+    """A wheel bundles third-party libraries without a software bill of materials.
 
-    Who looks for packages with a vulnerable library can't see it in a wheel. PEP 770 keeps a place
-    for a bill of materials in any format: the folder `sboms` in `.dist-info`.
+    Vulnerability scanners cannot see which libraries a wheel contains. PEP 770 reserves a place for
+    a bill of materials in any format: the folder `sboms` in `.dist-info`.
 
     Let the tool that bundles the libraries write one; auditwheel 6.4 and newer does.
     """

@@ -1,4 +1,4 @@
-"""A rule about paths of the machine on which a package was built."""
+"""Rules about paths of the machine on which a package was built."""
 
 import re
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ _FLAGS = frozenset((b"-I", b"-L"))
 def leaked_path(subject: Subject) -> Iterator[Hit]:
     """A file that tools read, such as a CMake package, names a path of the build machine.
 
-    Who compiles against the package gets an include directory that does not exist or, worse, one
-    that somebody else could create. The package also differs from one build to the next. Which
-    directories belong to build machines, and which files are looked at, is in `data/rules.toml`.
+    Compiling against the package then uses an include directory that does not exist or, worse, one
+    that another user could create. The package also differs from one build to the next.
+    `data/rules.toml` lists the directories of build machines and the files that are searched.
 
     Write paths relative to the file: `${CMAKE_CURRENT_LIST_DIR}` in CMake, `${pcfiledir}` in
     pkg-config.
@@ -33,14 +33,15 @@ def leaked_path(subject: Subject) -> Iterator[Hit]:
             yield Hit(what, member, "write it relative to the file")
 
 
-@rule("leaked-config", Severity.NOTE, "it tells where the package was built")
+@rule("leaked-config", Severity.NOTE, "it discloses where the package was built")
 def leaked_config(subject: Subject) -> Iterator[Hit]:
-    """A file that tells how the package was built names paths of the build machine.
+    """A file that records how the package was built names paths of the build machine.
 
-    `numpy.show_config()` prints such a file, and nothing reads the paths in it: they do no harm,
-    but the package differs from one build to the next, and tells the names of users and folders.
+    `numpy.show_config()` prints such a file, and nothing reads the paths in it. They do no harm,
+    but the package differs from one build to the next, and discloses the names of users and
+    folders.
 
-    Leave the paths out, if somebody should be able to build the same package again.
+    Leave the paths out if the build should be reproducible.
     """
     for member, lines in _leaks(subject, load_rule_table().config_texts):
         path, numbers = next(iter(lines.items()))
@@ -49,7 +50,7 @@ def leaked_config(subject: Subject) -> Iterator[Hit]:
 
 
 def _leaks(subject: Subject, globs: tuple[str, ...]) -> Iterator[tuple[str, dict[str, list[int]]]]:
-    """The texts that have paths of build machines, and the lines of each path."""
+    """Yield the texts that contain paths of build machines, and the line numbers of each path."""
     for member, text in subject.contents.texts.items():
         lines: dict[str, list[int]] = {}
         for path, line in _paths(text) if any_match(member, globs) else ():
@@ -59,10 +60,10 @@ def _leaks(subject: Subject, globs: tuple[str, ...]) -> Iterator[tuple[str, dict
 
 
 def _paths(text: bytes) -> Iterator[tuple[bytes, int]]:
-    """Absolute paths below the roots, and the lines they are in.
+    """Yield absolute paths below the roots, and the numbers of their lines.
 
-    What stands before must not make it relative to something else: `${PREFIX}/tmp`, `a/tmp`, nor
-    be the letter of a drive. Only flags such as `-I/tmp` are written without a gap.
+    The text in front of a match must not make it relative to something else (`${PREFIX}/tmp`,
+    `a/tmp`), nor be a drive letter. Only flags such as `-I/tmp` may directly precede it.
     """
     for pattern in _patterns():
         line, seen = 1, 0
@@ -77,7 +78,7 @@ def _paths(text: bytes) -> Iterator[tuple[bytes, int]]:
 
 @cache
 def _patterns() -> tuple[re.Pattern[bytes], ...]:
-    """One for each way to begin, which is quicker by far."""
+    """Return a pattern for Unix and one for Windows, which is much faster than one for both."""
     roots = load_rule_table().build_roots
     unix = "|".join(re.escape(root[1:]) for root in roots if root.startswith("/"))
     windows = "|".join(re.escape(root[3:]) for root in roots if root.startswith("?:/"))

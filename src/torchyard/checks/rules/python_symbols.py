@@ -1,4 +1,4 @@
-"""Rules about the functions of Python that a package uses."""
+"""Rules about the functions of the Python C API that a package uses."""
 
 import posixpath
 import re
@@ -25,7 +25,7 @@ _SHOWN = 4
 
 @cache
 def stable_abi() -> dict[str, int]:
-    """The names of the stable ABI, with the minor version of Python 3 that each arrived in."""
+    """Return the names of the stable ABI, each with the minor version of Python 3 that added it."""
     found: dict[str, int] = {}
     for line in read_data("stable_abi.txt").splitlines():
         if line.startswith("#"):
@@ -39,7 +39,7 @@ def stable_abi() -> dict[str, int]:
 
 
 def python_names(binary: Binary) -> set[str]:
-    """The names of Python's that a file needs."""
+    """Return the names of the Python C API that a file needs."""
     if b"Py" not in binary.imports:
         return set()
     return {name.decode(errors="replace") for name in _PYTHON.findall(b"\0" + binary.imports)}
@@ -77,11 +77,11 @@ def python(subject: Subject) -> Iterator[Hit]:
 
 @rule("symbols-python-unsure", Severity.WARNING, "it may not load in the Python of its tag")
 def python_unsure(subject: Subject) -> Iterator[Hit]:
-    """A file of the stable ABI uses functions that are not in it, and may be another library's.
+    """A file for the stable ABI uses functions outside of it, which may be another library's.
 
-    Their names begin like those of Python, but the file also needs a library that is not at hand
-    and may define them: `libshiboken6` has functions called `Py…`. If it does not, this is what
-    `symbols-python` tells.
+    Their names begin like those of Python, but the file also needs a library that was not checked
+    and may define them: `libshiboken6` has functions called `Py…`. If it does not, `symbols-python`
+    applies.
 
     Check the package together with the one that has the library.
     """
@@ -98,7 +98,7 @@ def _is_stable(subject: Subject, path: str) -> bool:
 
 
 def _stranger(subject: Subject, binary: Binary) -> str:
-    """A library that a file needs and of which nothing is known; empty if there is none."""
+    """Return a library that a file needs and whose symbols are unknown, or ""."""
     resolver, siblings = resolver_of(subject), siblings_of(subject)
     for library in binary.needed:
         is_known = (
@@ -127,13 +127,13 @@ def _unstable(subject: Subject, member: str, names: set[str]) -> Iterator[Hit]:
     ]
     if foreign:
         more = f" and {len(foreign) - _SHOWN} more" if len(foreign) > _SHOWN else ""
-        told = ", ".join(foreign[:_SHOWN])
-        what = f"uses {told}{more}, not in the stable ABI of Python 3.{oldest}"
+        listed = ", ".join(foreign[:_SHOWN])
+        what = f"uses {listed}{more}, not in the stable ABI of Python 3.{oldest}"
         yield Hit(what, member, "define Py_LIMITED_API, or do not promise abi3")
 
 
 def _other_kind(abi: str, member: str, names: set[str]) -> Iterator[Hit]:
-    """Tell what was compiled for another kind of CPython than the abi tag says."""
+    """Yield files that were compiled for another kind of CPython than the ABI tag says."""
     if not _INTERPRETER.fullmatch(abi):
         return
     hints = load_symbols().python
@@ -153,9 +153,9 @@ def _other_kind(abi: str, member: str, names: set[str]) -> Iterator[Hit]:
 
 @rule("symbols-python-core", Severity.WARNING, "the library can't be used without Python")
 def python_core(subject: Subject) -> Iterator[Hit]:
-    """A library that should not know of Python uses its functions.
+    """A library that should be independent of Python uses its functions.
 
-    Libraries that are neither extension modules nor called after Python (`libtorch_python.so`,
+    Libraries that are neither extension modules nor named after Python (`libtorch_python.so`,
     `libpyside6.abi3.so.6.9`) are for C++ programs as well, and the same for every version of
     Python. One that needs functions of Python can be loaded only by an interpreter, and has to be
     compiled for each of them.

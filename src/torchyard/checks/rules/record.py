@@ -17,18 +17,18 @@ _REWRITE = "write RECORD last, when no file changes any more"
 
 
 def _record(contents: Contents) -> tuple[list[Recorded], list[str]]:
-    """The rows of a wheel's RECORD, and what is wrong with those that are none."""
+    """Return the rows of a wheel's RECORD, and what is wrong with the malformed ones."""
     return _parsed(contents.texts.get(f"{dist_info(contents)}/RECORD", b""))
 
 
 @lru_cache(maxsize=1)
 def _parsed(text: bytes) -> tuple[list[Recorded], list[str]]:
-    """Three rules want the same, and a list of 13,000 files takes a while to read."""
+    """Parse RECORD, once for the three rules that need it: 13,000 rows take a while."""
     return parse_record(text.decode(errors="replace"))
 
 
 def _listable(contents: Contents) -> dict[str, PackageFile]:
-    """The files that RECORD should list: not itself, nor signatures of it."""
+    """Return the files that RECORD must list: all but itself and its signatures."""
     own = f"{dist_info(contents)}/RECORD"
     exempt = {own, f"{own}.jws", f"{own}.p7s"}
     files = contents.files.items()
@@ -37,13 +37,13 @@ def _listable(contents: Contents) -> dict[str, PackageFile]:
 
 @rule("record-missing", Severity.ERROR, "installers refuse a wheel without a list of its files")
 def record_missing(subject: Subject) -> Iterator[Hit]:
-    """RECORD, the list of a wheel's files, is not there or can't be read.
+    """RECORD, the list of a wheel's files, is missing or cannot be read.
 
     It is a file of comma-separated values in the folder `.dist-info`: a path, a digest such as
-    `sha256=…`, and a size in each row. Without it installers refuse the wheel, or can't remove what
-    they have installed.
+    `sha256=…`, and a size in each row. Without it installers refuse the wheel, or cannot uninstall
+    it.
 
-    Write it with the tool that makes the wheel, and never by hand.
+    Generate it with the tool that writes the wheel, never by hand.
     """
     contents = subject.contents
     folder = dist_info(contents)
@@ -63,7 +63,7 @@ def record_missing(subject: Subject) -> Iterator[Hit]:
             yield Hit(problem, member, _REWRITE)
 
 
-@rule("record-complete", Severity.ERROR, "files are installed that nobody listed, or the reverse")
+@rule("record-complete", Severity.ERROR, "unlisted files are installed, or listed ones are missing")
 def record_complete(subject: Subject) -> Iterator[Hit]:
     """RECORD does not list exactly the files of the wheel.
 
@@ -71,7 +71,7 @@ def record_complete(subject: Subject) -> Iterator[Hit]:
     A row without a file means that something was lost after RECORD had been written. Only RECORD
     itself and its signatures need no row.
 
-    Write RECORD last, when no file changes any more.
+    Write RECORD last, after all changes to files.
     """
     contents = subject.contents
     if f"{dist_info(contents)}/RECORD" not in contents.texts:
@@ -91,11 +91,11 @@ def record_complete(subject: Subject) -> Iterator[Hit]:
 def record_digest(subject: Subject) -> Iterator[Hit]:
     """A digest or a size in RECORD is not that of the file, or there is no strong digest.
 
-    Somebody changed the file after RECORD had been written, mostly a tool that rewrites libraries.
-    Installers that verify refuse the wheel; those that don't install what nobody vouches for.
-    Digests must be SHA-256 or better; those of SHA-384 and SHA-512 are taken on trust here.
+    The file was changed after RECORD had been written, usually by a tool that rewrites libraries.
+    Installers that verify digests refuse the wheel; others install an unverified file. Digests must
+    be SHA-256 or better; SHA-384 and SHA-512 digests are accepted without being compared.
 
-    Write RECORD last, when no file changes any more.
+    Write RECORD last, after all changes to files.
     """
     contents = subject.contents
     files = _listable(contents)
@@ -116,11 +116,11 @@ def record_digest(subject: Subject) -> Iterator[Hit]:
 
 @rule("conda-paths", Severity.ERROR, "installed files would not be those that were listed")
 def conda_paths(subject: Subject) -> Iterator[Hit]:
-    """`info/paths.json` does not list exactly the files of a conda package, or not as they are.
+    """`info/paths.json` does not match the files of a conda package.
 
-    Installers create what it lists, and verify it by its digests and sizes. A file that is missing
-    from it is not installed; one that differs stops the installation. An archive that is cut off
-    is told by `archive-structure` alone.
+    Installers create the files that it lists, and verify them by digest and size. A file that is
+    missing from it is not installed; one that differs stops the installation. A truncated archive
+    is reported by `archive-structure` only.
 
     Build the package again, and change no file afterwards.
     """

@@ -1,4 +1,4 @@
-"""Rules about the directories that libraries look into: their rpaths."""
+"""Rules about rpaths, the directories in which files search for libraries."""
 
 from collections.abc import Callable, Iterator
 from pathlib import PurePosixPath
@@ -16,18 +16,18 @@ from torchyard.package.policy import Policy, load_layouts, policy_for
 from torchyard.package.wheel.format import PREFIX
 
 _MOST_ENTRIES = 3
-"""How many entries of an rpath are told before the others are only counted."""
+"""How many entries of an rpath are shown; further ones are only counted."""
 
 
 class Wanted(NamedTuple):
-    """The policy that a package was made by, and the folder that all its paths begin with."""
+    """The policy by which a package was made, and the folder that all its paths begin with."""
 
     policy: Policy
     root: str
 
 
 def wanted_of(subject: Subject) -> Wanted | None:
-    """The policy of a package that torchyard made: it carries its order; None for all others."""
+    """Return the policy of a package that carries its order, as torchyard's do; None for others."""
     contents, expected = subject.contents, subject.expected
     order = order_in_package(contents)
     if order is None:
@@ -46,19 +46,19 @@ def _written(binary: Binary) -> str:
     return binary.runpath or binary.rpath
 
 
-@rule("linking-rpath-outside", Severity.ERROR, "it may load a stranger's library, or none")
+@rule("linking-rpath-outside", Severity.ERROR, "it may load an untrusted library, or none")
 def outside(subject: Subject) -> Iterator[Hit]:
-    """A file looks for libraries in a directory that has nothing to do with where it lies.
+    """A file searches for libraries in a directory that is not relative to its own location.
 
-    An rpath should begin with `$ORIGIN`, the folder of the file. An absolute directory is one of
-    the machine that compiled it: elsewhere it does not exist, or holds something else, and whoever
-    can write to it decides what is loaded. An empty entry, and one without `$ORIGIN`, means
-    whatever directory the program was started in.
+    An rpath should begin with `$ORIGIN`, the folder of the file. An absolute directory belongs to
+    the machine that compiled the file: elsewhere it does not exist, or has other content, and any
+    user with write access to it controls what is loaded. An empty entry, and a relative one without
+    `$ORIGIN`, refer to the current directory of the process.
 
     Remove the entry: `torchyard repair --rpath` writes a new list.
     """
-    for told, member, others in _entries(subject, _outside):
-        what = f"looks for libraries in {told}, outside of what is installed{others}"
+    for listed, member, others in _entries(subject, _outside):
+        what = f"looks for libraries in {listed}, outside of what is installed{others}"
         yield Hit(what, member, "let every entry begin with $ORIGIN")
 
 
@@ -69,12 +69,12 @@ def outside(subject: Subject) -> Iterator[Hit]:
     own=Severity.ERROR,
 )
 def above(subject: Subject) -> Iterator[Hit]:
-    """A file looks for libraries above the folder that packages are installed into.
+    """A file searches for libraries above the folder that packages are installed into.
 
     An rpath that begins with `$ORIGIN` should stay inside of site-packages, or lead to the
     environment's `lib`, where wheels such as Intel's put their libraries; in a conda package it
-    should stay inside of the prefix. What lies above is not the package's: mostly the directory
-    does not exist, as there is one `..` too many, and what is looked for there is found elsewhere
+    should stay inside of the prefix. Directories above do not belong to the package. Usually the
+    entry has one `..` too many and the directory does not exist, so the library is found elsewhere
     or not at all.
 
     Correct the entry, or remove it: `torchyard repair --rpath` writes a new list.
@@ -88,15 +88,15 @@ def above(subject: Subject) -> Iterator[Hit]:
         is_up = bool(place) and place[0].startswith("..") and place[0] != lib
         return is_up and not path.startswith("..")
 
-    for told, member, others in _entries(subject, leads_up):
-        what = f"looks for libraries in {told}, above {root}{others}"
+    for listed, member, others in _entries(subject, leads_up):
+        what = f"looks for libraries in {listed}, above {root}{others}"
         yield Hit(what, member, "take away a `..`, or remove the entry")
 
 
 def _entries(
     subject: Subject, choose: Callable[[str, str], bool]
 ) -> Iterator[tuple[str, str, str]]:
-    """The entries of rpaths that are chosen, a file that has them, and how many others have."""
+    """Yield the chosen rpath entries, a file that has each, and how many others have it."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for path, binary in resolver_of(subject).binaries.items():
         written = _written(binary)
@@ -106,12 +106,12 @@ def _entries(
     for entries, paths in groups.items():
         shown = [_shown(paths[0], entry) for entry in entries[:_MOST_ENTRIES]]
         more = len(entries) - _MOST_ENTRIES
-        told = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
-        yield told, resolver_of(subject).names[paths[0]], and_others(len(paths) - 1)
+        listed = ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+        yield listed, resolver_of(subject).names[paths[0]], and_others(len(paths) - 1)
 
 
 def _shown(path: str, entry: str) -> str:
-    """An entry, and where it leads to."""
+    """Return an entry for messages, with the folder that it leads to."""
     if not entry:
         return "the current directory (an empty entry)"
     place = folders(path, entry)
@@ -124,13 +124,13 @@ def _outside(path: str, entry: str) -> bool:
 
 @rule("linking-rpath", Severity.ERROR, "it is not what packages of this kind look for")
 def rpath(subject: Subject) -> Iterator[Hit]:
-    """A file of a package made by torchyard does not have the rpath that its layout asks for.
+    """A file of a package made by torchyard does not have the rpath of its layout.
 
-    For each kind of package it is known where its own libraries are, and where those of the wheels
-    that it requires; `layouts.toml` has it, and every file gets exactly these directories, in this
-    order. Another list means that something changed the file afterwards. Packages from elsewhere
-    are not measured by it: for them `linking-unresolved`, `linking-environment`,
-    `linking-rpath-outside` and `linking-rpath-above` say what is wrong.
+    `layouts.toml` defines, for each kind of package, the folders of its own libraries and of those
+    of required wheels. Every file gets exactly these directories, in this order; another list means
+    that the file was changed afterwards. Packages from elsewhere are not checked by this rule: for
+    them `linking-unresolved`, `linking-environment`, `linking-rpath-outside` and
+    `linking-rpath-above` apply.
 
     `torchyard repair --rpath` writes the right list.
     """
@@ -152,12 +152,12 @@ def rpath(subject: Subject) -> Iterator[Hit]:
 def kind(subject: Subject) -> Iterator[Hit]:
     """Files have an RPATH where a RUNPATH is wanted, or the other way round.
 
-    Directories in an RPATH go before those of LD_LIBRARY_PATH and also hold for libraries that are
-    loaded further on; those in a RUNPATH come after it and hold for the file alone. A package whose
-    libraries come with NVIDIA's wheels wants an RPATH, or an LD_LIBRARY_PATH that leads to another
-    CUDA breaks it (pytorch#111469); all others want a RUNPATH. A file that has both ignores its
-    RPATH, and a package whose libraries have some this and some that behaves differently depending
-    on what is loaded first. Packages from elsewhere may have either, but all libraries the same.
+    Directories in an RPATH are searched before LD_LIBRARY_PATH and also apply to libraries that the
+    file loads in turn; those in a RUNPATH are searched after it and apply to the file alone. A
+    package whose libraries come with NVIDIA's wheels wants an RPATH, or an LD_LIBRARY_PATH that
+    leads to another CUDA breaks it (pytorch#111469); all others want a RUNPATH. A file that has
+    both ignores its RPATH, and a package that mixes both behaves differently depending on what is
+    loaded first. Packages from elsewhere may use either, but the same for all libraries.
 
     Link with `-Wl,--disable-new-dtags` for an RPATH, or let `torchyard repair` write it.
     """
@@ -186,6 +186,6 @@ def kind(subject: Subject) -> Iterator[Hit]:
 
 
 def _leads_to_wheel(subject: Subject, path: str) -> bool:
-    """Whether a file looks for libraries in the folder of a wheel that the tables know."""
+    """Return whether a file's rpath leads to the folder of a wheel that the tables list."""
     there = {row.folder for row in load_layouts().wheels}
     return not there.isdisjoint(folders(path, _written(resolver_of(subject).binaries[path])))

@@ -1,7 +1,7 @@
-"""Rules about symbols: what libraries ask the system for, and what they show to others.
+"""Rules about symbols: what libraries require of the system, and what they export.
 
-The names of a library are in one block of bytes, a zero after each, and there may be 200,000: so
-they are searched with regular expressions, never one by one.
+The names of a library are one block of zero-terminated bytes. There may be 200,000, so they are
+searched with regular expressions, never one by one.
 """
 
 import posixpath
@@ -33,7 +33,7 @@ _LABEL = re.compile(rb"_GLIBCXX_USE_CXX11_ABI=([01])")
 
 
 class Export(Value, kw_only=True):
-    """Names that a library should not show to others, and why."""
+    """Names that a library should not export, and why."""
 
     name: str
     pattern: str
@@ -42,7 +42,7 @@ class Export(Value, kw_only=True):
 
 
 class PythonHints(Value, kw_only=True):
-    """Functions that tell for which kind of CPython something was compiled."""
+    """Functions that show for which kind of CPython a file was compiled."""
 
     free_threaded: tuple[str, ...]
     locked: tuple[str, ...]
@@ -81,13 +81,13 @@ def _problems(table: SymbolTable) -> Iterator[str]:
 def ceiling(subject: Subject) -> Iterator[Hit]:
     """A file needs a newer glibc, libstdc++ or libgcc than the wheel's platform tag promises.
 
-    `manylinux_2_28` says that the wheel works wherever there is glibc 2.28 or newer, and
-    `manylinux2014` stands for 2.17. For each there is a list of the versions of symbols that such
-    systems have. With a newer one, installing succeeds and importing fails: "version GLIBC_2.34
-    not found". Versions of a library that is in the package itself do not count, and without a
-    manylinux tag nothing is promised.
+    `manylinux_2_28` promises that the wheel works with glibc 2.28 or newer; `manylinux2014` stands
+    for 2.17. For each there is a list of the symbol versions that such systems have. If a file
+    needs a newer one, installing succeeds and importing fails: "version GLIBC_2.34 not found".
+    Versions of a library that is in the package itself do not count, and wheels without a manylinux
+    tag are not checked.
 
-    Compile on an older system, or give the wheel the tag that it deserves: `torchyard repair
+    Compile on an older system, or give the wheel a tag that is true: `torchyard repair
     --platform-tag`.
     """
     resolver = resolver_of(subject)
@@ -106,7 +106,7 @@ def ceiling(subject: Subject) -> Iterator[Hit]:
 
 
 def highest(versions: Iterable[str]) -> list[str]:
-    """The highest version of each library: of GLIBC_2.29 and GLIBC_2.34, the second one."""
+    """Return the highest version of each library: of GLIBC_2.29 and GLIBC_2.34, the second one."""
     newest: dict[str, str] = {}
     for version in sorted(versions, key=_numbers):
         newest[version.rpartition("_")[0]] = version
@@ -114,19 +114,19 @@ def highest(versions: Iterable[str]) -> list[str]:
 
 
 def _numbers(version: str) -> list[tuple[int, str]]:
-    """A key that sorts numbers by their size: as text they are longer if they are larger."""
+    """Return a key that sorts versions by number, so that 10 comes after 9."""
     return [(len(part), part) for part in version.rpartition("_")[2].split(".")]
 
 
 class Strings(NamedTuple):
-    """How many names, beside the standard library's own, use each of the two std::string."""
+    """The names that use the old std::string ABI, and whether any uses the new one."""
 
     old: list[bytes]
     new: bool
 
 
 def strings_in(block: bytes) -> Strings:
-    """Look for both kinds of std::string and std::list in names; of the new ones, for any."""
+    """Search exported or imported names, except the standard library's own, for both ABIs."""
     old = [name for name in _names_with(_OLD, block) if _uses_old(name)]
     return Strings(old, any(not _OF_STD.match(name) for name in _names_with(_NEW, block)))
 
@@ -140,7 +140,7 @@ def _names_with(pattern: re.Pattern[bytes], block: bytes) -> Iterator[bytes]:
 
 
 def _uses_old(name: bytes) -> bool:
-    """Whether a mangled name has the old std::string, and not only a word that looks like it."""
+    """Return whether a mangled name uses the old std::string, not just a similar word."""
     if not name.startswith(b"_Z") or _OF_STD.match(name):
         return False
     place = 2
@@ -153,13 +153,13 @@ def _uses_old(name: bytes) -> bool:
 
 @rule("symbols-abi", Severity.ERROR, "libraries compiled the other way can't be linked with it")
 def abi(subject: Subject) -> Iterator[Hit]:
-    """Libraries of the package do not agree about std::string.
+    """Libraries of the package were compiled with different std::string ABIs.
 
-    Since gcc 5 there are two: with `_GLIBCXX_USE_CXX11_ABI=1`, the default, functions have names
-    with `__cxx11`; with `=0` they have the old ones. Functions that take a string can only be
-    called by code that was compiled the same way. So all libraries of a package must be of one
-    kind, the one that its CMake files or its name (`cxx11-abi`) tell others to use. What NVIDIA's
-    libraries show is their own affair, and libstdc++ has both kinds.
+    Since gcc 5 there are two ABIs: with `_GLIBCXX_USE_CXX11_ABI=1`, the default, functions have
+    names with `__cxx11`; with `=0` they have the old ones. Functions that take a string can only be
+    called by code that was compiled the same way. So all libraries of a package must use the same
+    ABI, the one that its CMake files or its name (`cxx11-abi`) declare. NVIDIA's libraries are not
+    checked, nor is libstdc++, which has both.
 
     Compile everything with the same setting.
     """
@@ -193,7 +193,7 @@ def abi(subject: Subject) -> Iterator[Hit]:
 
 
 def _label(subject: Subject) -> str:
-    """Which of the two those who compile against the package are told to use."""
+    """Return the std::string ABI that the package declares to dependent builds."""
     if "cxx11-abi" in subject.contents.file_name:
         return "1"
     for name, text in subject.contents.texts.items():
@@ -204,33 +204,33 @@ def _label(subject: Subject) -> str:
 
 @rule("symbols-forbidden", Severity.ERROR, "it takes over functions of other libraries")
 def forbidden(subject: Subject) -> Iterator[Hit]:
-    """A library shows functions that belong to another one.
+    """A library exports functions that belong to another one.
 
     The loader takes the first definition of a name that it meets, for all libraries in the process.
-    A library with a C++ runtime linked into it, and visible, so replaces parts of everybody's:
-    exceptions are not caught any more, streams are never set up, memory is freed by the wrong
-    allocator.
+    A library that exports a statically linked C++ runtime replaces parts of the runtime of all
+    others: exceptions are no longer caught, streams are never initialised, memory is freed by the
+    wrong allocator.
 
-    Link with the shared library, or hide what is linked in.
+    Link with the shared library, or hide the symbols of static libraries.
     """
     yield from _exports(subject, load_symbols().forbidden)
 
 
 @rule("symbols-leaked", Severity.WARNING, "it may clash with other libraries in the process")
 def leaked(subject: Subject) -> Iterator[Hit]:
-    """A library shows functions of something that was linked into it.
+    """A library exports functions of a static library that was linked into it.
 
-    They may take the place of another library's, which is of another version. Torch's own wheels
-    show `std::filesystem` (pytorch#133437) and protobuf, so it is not always fatal; but programs
-    have crashed of it.
+    They may replace those of another library in another version. PyTorch's own wheels export
+    `std::filesystem` (pytorch#133437) and protobuf, so it is not always fatal, but it has caused
+    crashes.
 
-    Hide what is linked in.
+    Hide the symbols of static libraries.
     """
     yield from _exports(subject, load_symbols().leaked)
 
 
 def _is_runtime(path: str, binary: Binary) -> bool:
-    """Whether a library is the one that the functions belong to, by its name or its soname."""
+    """Return whether a library is the runtime itself, by its file name or soname."""
     exceptions = load_symbols().exceptions
     return any(any_match(name, exceptions) for name in (posixpath.basename(path), binary.soname))
 
@@ -251,11 +251,11 @@ def _exports(subject: Subject, rows: Iterable[Export]) -> Iterator[Hit]:
 
 @rule("symbols-stack", Severity.ERROR, "a mistake in it can be used to run anything")
 def stack(subject: Subject) -> Iterator[Hit]:
-    """A file asks for a stack that programs can be run from.
+    """A file requires an executable stack.
 
-    The loader then makes the whole process's stack executable; hardened systems, and glibc 2.41
-    for libraries that are loaded later, refuse to load it. Nearly always it comes from an assembler
-    file without a note about its stack.
+    The loader then makes the whole process's stack executable; hardened systems, and glibc 2.41 for
+    libraries that are loaded later, refuse to load it. The usual cause is an assembler file without
+    a `.note.GNU-stack` section.
 
     Add `.section .note.GNU-stack,"",@progbits` to that file, or link with `-Wl,-z,noexecstack`.
     """
@@ -265,10 +265,10 @@ def stack(subject: Subject) -> Iterator[Hit]:
 
 @rule("symbols-textrel", Severity.ERROR, "it is slow to load, or refused")
 def textrel(subject: Subject) -> Iterator[Hit]:
-    """The loader has to change the program text of a file.
+    """A file has relocations in its program text (TEXTREL).
 
-    The pages can't be shared between processes, they must be writable for a while, and SELinux
-    forbids it. Something was compiled without `-fPIC`.
+    The loader has to modify these pages: they cannot be shared between processes, must be writable
+    during relocation, and SELinux forbids that. Some object was compiled without `-fPIC`.
 
     Compile it with `-fPIC`; `-Wl,-z,text` makes the linker say where.
     """
@@ -281,7 +281,8 @@ def gnu_hash(subject: Subject) -> Iterator[Hit]:
     """A file has no GNU hash table of its symbols.
 
     The loader then uses the older table, which is several times slower, or, if there is none
-    either, can't find symbols. It is what linkers did before 2006, or a tool that damaged the file.
+    either, can't find symbols. Such a file comes from a linker older than 2006, or was damaged by a
+    tool.
 
     Link with `-Wl,--hash-style=gnu`.
     """
@@ -294,7 +295,7 @@ def build_id(subject: Subject) -> Iterator[Hit]:
     """A file has no build id.
 
     It is the name by which debuggers, profilers and crash reports find the symbols that were
-    stripped from a file. Without one nobody can tell two builds apart.
+    stripped from a file. Without one, two builds cannot be told apart.
 
     Link with `-Wl,--build-id`.
     """

@@ -1,4 +1,4 @@
-"""Rules about the label: what a package's name promises is what is inside."""
+"""Rules about labels: a package contains what its name and tags promise."""
 
 import re
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _GIT = re.compile(rb"^git_version\s*(?::[^=\n]*)?=\s*(?P<text>[^#\n]*)", re.MULT
 _HASH = re.compile(rb"['\"]?[0-9a-f]{7,64}['\"]?")
 _SUBDIR = re.compile(r"noarch|[a-z]+-[a-z0-9]+")
 _SAME = {"arm64": "aarch64", "amd64": "x86_64", "x86-64": "x86_64", "i386": "i686", "x86": "i686"}
-"""Machines that other systems name differently."""
+"""Canonical names of machines, by the names that other systems use."""
 
 _FORMATS = {"elf": "an ELF", "mach-o": "a Mach-O", "pe": "a PE"}
 
@@ -40,9 +40,9 @@ def label_platform(subject: Subject) -> Iterator[Hit]:
     """A library or program is not for the platform of the package's label.
 
     Installers choose by the label, and the loader refuses the file afterwards. On macOS, no file
-    may want a newer system than the label. Code for GPUs does not count.
+    may require a newer system than the label names. Code for GPUs does not count.
 
-    Build for the platform of the label, or retag the package with what it really is.
+    Build for the platform of the label, or retag the package for its actual platform.
     """
     rows = [(tag, load_rule_table().platform(tag)) for tag in subject.expected.platforms]
     for member, binary in _programs(subject):
@@ -60,12 +60,11 @@ def label_platform(subject: Subject) -> Iterator[Hit]:
 def label_any(subject: Subject) -> Iterator[Hit]:
     """A package for any platform has libraries or programs, which are for one.
 
-    Who installs it on another machine gets files that can't be loaded there. That is all right if
-    the package brings one for each system, or does without: debuggers do so with the helpers by
-    which they attach to a process. Windows' launchers (`.exe`), which installers copy, and code for
-    GPUs do not count.
+    On other machines, these files cannot be loaded. That is acceptable if the package brings one
+    for each system, or works without them, as debuggers do with the helpers that attach to a
+    process. Windows' launchers (`.exe`), which installers copy, and code for GPUs do not count.
 
-    Give the package the platform that it is for, unless its code chooses among them.
+    Tag the package with its platform, unless its code chooses among several.
     """
     if _is_for_any(subject):
         launchers = load_rule_table().launchers
@@ -81,7 +80,7 @@ def _is_for_any(subject: Subject) -> bool:
 
 
 def _programs(subject: Subject) -> Iterator[tuple[str, Binary]]:
-    """The files that are for a machine, not for its GPU."""
+    """Yield the binaries for a CPU, without GPU code objects."""
     devices = load_rule_table().devices
     for member, file in subject.contents.files.items():
         if file.binary is not None and file.binary.machine not in devices:
@@ -89,7 +88,7 @@ def _programs(subject: Subject) -> Iterator[tuple[str, Binary]]:
 
 
 def _misfit(binary: Binary, tag: str, row: PlatformPrograms) -> str:
-    """Why a file does not belong into a package with a tag; empty if it does."""
+    """Return why a file does not belong in a package with this tag, or ""."""
     machines = {_SAME.get(name.lower(), name) for name in binary.machine.split(",")}
     if binary.format != row.format or not machines.issuperset(row.machines):
         wanted = " and ".join(row.machines)
@@ -110,15 +109,15 @@ def _numbers(version: str) -> tuple[int, int]:
 
 @rule("label-python", Severity.ERROR, "modules that the promised Python can't import")
 def label_python(subject: Subject) -> Iterator[Hit]:
-    """An extension module is for another Python than the label says.
+    """An extension module is for another Python than the label names.
 
     `_C.cpython-311-x86_64-linux-gnu.so` is seen by CPython 3.11 only, `_C.cpython-313t-…` by its
     free-threaded build only, and `_C.abi3.so` by all newer ones but free-threaded. Any other Python
     does not find it: `import` fails with "No module named". A wheel whose tags belong to different
-    Pythons, such as `cp311-cp312`, is installed by none.
+    Pythons, such as `cp311-cp312`, cannot be installed by any.
 
     Build the module with the Python of the label. A package with modules of the stable ABI has the
-    tag `abi3`. Modules in a package for any platform are told by `label-any`.
+    tag `abi3`. Modules in a package for any platform are reported by `label-any`.
     """
     expected = subject.expected
     if not expected.abi or _is_for_any(subject):
@@ -133,7 +132,7 @@ def label_python(subject: Subject) -> Iterator[Hit]:
 
 
 def _is_of_one_python(pythons: list[str], abis: list[str]) -> bool:
-    """Whether some Python has one of the tags and of the ABIs; told for CPython's own ABIs only."""
+    """Return whether one Python has one of the tags and ABIs; only CPython's ABIs are compared."""
     own = [_CPYTHON.match(abi) for abi in abis]
     return any(match is None or match[0] in pythons for match in own)
 
@@ -143,22 +142,22 @@ def _spell(module: re.Match[str]) -> str:
 
 
 def _fits(module: re.Match[str], abis: set[str]) -> bool:
-    """Whether some ABI of the label sees a module; a CPython also sees those of the stable ABI."""
+    """Return whether an ABI of the label can import a module, stable-ABI modules included."""
     if not module["stable"]:
         return _spell(module) in abis
     threads = module["stable"].endswith("t")
     return any(abi.endswith("t") <= threads and abi != "none" for abi in abis)
 
 
-@rule("label-version", Severity.ERROR, "the package tells its users another version")
+@rule("label-version", Severity.ERROR, "the package reports another version than its label")
 def label_version(subject: Subject) -> Iterator[Hit]:
-    """The version that the package itself tells is not the one that it is sold as.
+    """The version inside the package differs from the version of its label.
 
     `torch.__version__`, or the file `build-version` of a libtorch zip, should be the version of the
-    metadata. A wheel whose label has no local part, as PyPI wants it, may say more inside:
+    metadata. A wheel whose label has no local part, as PyPI requires, may have one inside:
     `2.13.0+cu130`. If there is a `git_version`, it should be the hash of a commit.
 
-    Take all of them from one place, and build from a checkout that knows its commit.
+    Generate all of them from one source, and build from a git checkout.
     """
     contents = subject.contents
     label = _label(subject)
@@ -166,12 +165,12 @@ def label_version(subject: Subject) -> Iterator[Hit]:
         if _is_version_file(subject, member):
             said = _VERSION.search(text)
             if said and label and not _agree(said["text"].decode(errors="replace"), label):
-                told = said["text"].decode(errors="replace")
-                yield Hit(f"`__version__` is {told}, and the package is {label}", member)
+                value = said["text"].decode(errors="replace")
+                yield Hit(f"`__version__` is {value}, and the package is {label}", member)
             git = _GIT.search(text)
             if git and not _HASH.fullmatch(git["text"].strip()):
-                told = git["text"].strip().decode(errors="replace")
-                yield Hit(f"`git_version` is no commit: {told}", member)
+                value = git["text"].strip().decode(errors="replace")
+                yield Hit(f"`git_version` is no commit: {value}", member)
         elif is_libtorch(contents) and member.count("/") == 1:
             yield from _in_zip(member, text.strip(), label)
 
@@ -185,7 +184,7 @@ def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:
 
 
 def _label(subject: Subject) -> str:
-    """The version by the metadata; a zip has only its name."""
+    """Return the version by the metadata; a zip has only its name."""
     contents = subject.contents
     index = conda_index(contents)
     if index is not None:
@@ -195,9 +194,9 @@ def _label(subject: Subject) -> str:
 
 
 def _is_version_file(subject: Subject, member: str) -> bool:
-    """Whether a file is `version.py` of the package's own Python package.
+    """Return whether a file is `version.py` of the package's own Python package.
 
-    A conda package may be called otherwise than the folder, and has one folder mostly.
+    A conda package may have another name than the folder, and usually has one folder.
     """
     path = site_path(subject.contents, member)
     folder, _, name = (path or "").partition("/")
@@ -220,8 +219,8 @@ def label_name(subject: Subject) -> Iterator[Hit]:
     """The file name of a conda package is not what `info/index.json` says.
 
     A channel lists packages by their file names, and installers unpack them by what is inside. The
-    name is NAME-VERSION-BUILD, and a subdir such as `linux-64` must be said. An archive that is cut
-    off is told by `archive-structure` alone.
+    name is NAME-VERSION-BUILD, and a subdir such as `linux-64` is required. A truncated archive is
+    reported by `archive-structure` only.
 
     Do not rename conda packages; build them again.
     """
@@ -242,13 +241,13 @@ def label_name(subject: Subject) -> Iterator[Hit]:
 
 @rule("label-zip", Severity.WARNING, "this is no libtorch, so there was hardly anything to check")
 def label_zip(subject: Subject) -> Iterator[Hit]:
-    """A zip is taken for a libtorch, and nothing in it tells that it is one.
+    """A zip is treated as a libtorch archive, but contains nothing that identifies it as one.
 
-    A libtorch zip has libraries in a folder `lib`, or a file `build-version`. Of any other zip it
-    is not known what should be in it, so that no findings mean nothing. A wheel that was renamed to
-    `.zip` is told, too: it is not checked as a wheel.
+    A libtorch zip has libraries in a folder `lib`, or a file `build-version`. For any other zip the
+    expected content is unknown, so the absence of findings means nothing. A wheel that was renamed
+    to `.zip` is reported as well: it is not checked as a wheel.
 
-    Give the file the name that it had: `….whl` for a wheel, `….conda` for a conda package.
+    Restore the file's original suffix: `….whl` for a wheel, `….conda` for a conda package.
     """
     contents = subject.contents
     if not is_libtorch(contents) or is_torn(contents):

@@ -1,1 +1,1 @@
-"""Trying a package out: installed into fresh environments, and put to plain test files."""
+"""Smoke tests: install a package into fresh environments, and run plain test files in them."""

@@ -1,4 +1,4 @@
-"""Running one test: a process of its own, in a fresh folder, with its time measured and limited."""
+"""Running one test: in a process of its own and a fresh folder, with a time limit."""
 
 import os
 import re
@@ -17,10 +17,10 @@ from torchyard.package.policy import load_layouts
 from torchyard.toolchain.variables import SYSTEM_PATH
 
 FACT = "TORCHYARD_SMOKE_"
-"""How the variables begin by which tests learn what is expected."""
+"""Prefix of the environment variables that describe the package to tests."""
 
 _SHOWN = 60
-"""How many of the last lines of a test are told."""
+"""How many of the last lines of a test's output are reported."""
 
 _PROJECT = """\
 cmake_minimum_required(VERSION 3.18)
@@ -36,7 +36,7 @@ _ERROR = re.compile(r"\berror: |^CMake Error|undefined reference|^error")
 
 
 def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
-    """What a test may ask for, as variables; what is not known is empty."""
+    """Return what tests may need to know, as environment variables; unknown values are empty."""
     platform = platform_for(package.compute)
     drivers = (name for row in package.rules for name in row.drivers)
     known = {
@@ -57,7 +57,7 @@ def facts(package: PackageUnderTest, around: Surroundings) -> dict[str, str]:
 
 
 def lacking(test: Test, package: PackageUnderTest, around: Surroundings) -> str:
-    """Why a test can't be run here, if so."""
+    """Return why a test can't be run here, or ""."""
     installation = around.installation
     if test.language == "python" and not installation.python:
         return "there is no Python in this environment"
@@ -81,7 +81,7 @@ def _no_gpu(compute: str) -> str:
 
 
 def not_run(test: Test, around: Surroundings, why: str) -> SmokeAttempt:
-    """A test that can't be run, or need not be."""
+    """Return the outcome of a test that can't be run, or is not needed."""
     return SmokeAttempt(
         test=test.name,
         about=test.about,
@@ -94,9 +94,9 @@ def not_run(test: Test, around: Surroundings, why: str) -> SmokeAttempt:
 def attempt(
     test: Test, package: PackageUnderTest, around: Surroundings, folder: Path
 ) -> SmokeAttempt:
-    """Run a test, or tell why not."""
+    """Run a test, and return its outcome, or why it was not run."""
 
-    def told(
+    def result(
         outcome: Outcome, why: str = "", seconds: float = 0.0, output: str = ""
     ) -> SmokeAttempt:
         return SmokeAttempt(
@@ -110,7 +110,7 @@ def attempt(
         )
 
     def short(text: str) -> str:
-        """Without the names of folders that will be gone, and are others each time."""
+        """Return a text without the names of temporary folders, which differ in each run."""
         text = text.replace(str(folder), ".")
         return text.replace(around.installation.prefix, "<environment>")
 
@@ -133,13 +133,13 @@ def attempt(
         if trial.late or trial.code:
             outcome, why = _verdict(trial, test)
             lines = "\n".join(trial.lines[-_SHOWN:])
-            return told(outcome, short(why), seconds, short(lines))
+            return result(outcome, short(why), seconds, short(lines))
     shutil.rmtree(folder, ignore_errors=True)
-    return told(Outcome.PASSED, seconds=seconds)
+    return result(Outcome.PASSED, seconds=seconds)
 
 
 def _wrapped(around: Surroundings, folder: Path) -> list[str]:
-    """The command that shuts a test in, in the test's folder."""
+    """Return the sandbox command for a test, run in the test's folder."""
     return [*around.wrapper, "--chdir", str(folder), "--"] if around.wrapper else []
 
 
@@ -174,7 +174,7 @@ def _verdict(trial: TimedRun, test: Test) -> tuple[Outcome, str]:
 
 
 def _reason(trial: TimedRun, test: Test) -> str:
-    """The line that says most: the last one, or a compiler's, linker's or CMake's first error."""
+    """Return the most useful line: the last, or the first error of a compiler, linker or CMake."""
     said = [line.strip() for line in trial.lines if line.strip()]
     if test.language != "python":
         for line, after in pairwise([*said, ""]):

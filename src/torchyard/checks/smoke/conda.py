@@ -24,7 +24,7 @@ from torchyard.host.process import capture_done
 from torchyard.toolchain.interpreters import query_interpreter
 
 UNSOLVABLE = "unsolvable"
-"""The reason of the error if no set of packages fulfils all that was asked for."""
+"""The reason of the error if no set of packages satisfies the request."""
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -57,7 +57,7 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
 ) -> dict[str, str]:
     """Choose packages and install them into a prefix, if one is given; return builds by name.
 
-    `system` are virtual packages that are there besides the machine's own, or if `exact`, instead.
+    `system` are virtual packages in addition to the machine's own or, if `exact`, in place of them.
     """
     asked = {
         "channels": list(channels),
@@ -90,9 +90,9 @@ def install_conda(
     channels: Sequence[str],
     folder: Path,
 ) -> Installation:
-    """Install a package from a channel made of all that were given, and others' channels.
+    """Install a package from a channel of all given packages, and from other channels.
 
-    One that is published comes from its own channel.
+    A published package is installed from its own channel.
     """
     spec = f"{package.name} =={package.version} {package.build}"
     first = package.index or _channel_of(beside, folder.with_name("channel"))
@@ -112,19 +112,19 @@ def _channel_of(beside: Sequence[PackageUnderTest], channel: Path) -> str:
 
 
 def _address(channel: str) -> str:
-    """The address of a channel, which may be given as a directory."""
+    """Return the address of a channel, which may be given as a directory."""
     return channel if "://" in channel else Path(channel).absolute().as_uri()
 
 
 def _driver(compute: str) -> dict[str, str]:
-    """As if the GPU's driver were there: packages may depend on it, and can be tried without."""
+    """Return the virtual package of the GPU's driver, so that packages can be solved without it."""
     platform = platform_for(compute)
     driver = platform.conda_virtual_package
     return {driver: platform.version(compute)} if driver else {}
 
 
 def _installed(package: PackageUnderTest, prefix: Path) -> Installation:
-    """What a package left in a prefix."""
+    """Return the installation of a package in a prefix."""
     name = f"{package.name}-{package.version}-{package.build}.json"
     record = msgspec.json.decode((prefix / "conda-meta" / name).read_bytes(), type=_Record)
     program = prefix / "bin/python"

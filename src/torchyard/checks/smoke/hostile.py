@@ -1,6 +1,6 @@
-"""Surroundings as bad as they have been for somebody; a package has to work nevertheless.
+"""Hostile environments, modelled on real failures; a package has to work in them.
 
-What can't be done on a machine is told with its reason, and never passed over.
+A condition that can't be created on a machine is reported with the reason, never skipped silently.
 """
 
 import os
@@ -26,7 +26,7 @@ from torchyard.package.tables import parse_table
 
 
 class Condition(StrEnum):
-    """One thing that is wrong around a package."""
+    """One fault in the environment of a package."""
 
     LIBRARIES = "wrong libraries"
     LIBGOMP = "other libgomp"
@@ -44,7 +44,7 @@ class Hostility(Value, kw_only=True):
 
 
 class _ImpossibleError(Exception):
-    """Why a condition can't be made here."""
+    """A condition can't be created here, and why."""
 
 
 @cache
@@ -59,11 +59,11 @@ def _problems(table: Hostility) -> Iterator[str]:
 
 
 def conditions_of(environment: Environment, package: PackageUnderTest) -> frozenset[Condition]:
-    """What is wrong in an environment, such that a package can still work.
+    """Return the conditions of an environment under which a package can still work.
 
     A wheel that finds libraries in other wheels does so by RPATH, which goes before
-    LD_LIBRARY_PATH, or by asking Python where these are, if site-packages is split. Nothing helps
-    against both at once: these have an environment each.
+    LD_LIBRARY_PATH, or by asking Python where these are, if site-packages is split. No wheel can
+    cope with both at once, so each has its own environment.
     """
     if environment is Environment.CLEAN:
         return frozenset()
@@ -79,7 +79,7 @@ def hostile(
     folder: Path,
     conditions: Collection[Condition],
 ) -> Surroundings:
-    """Make some of what is around an installation wrong."""
+    """Return the surroundings with some conditions applied."""
     makers: dict[Condition, _Make] = {
         Condition.PLATLIB: _split,
         Condition.LIBRARIES: _mislead,
@@ -107,7 +107,7 @@ _Make = Callable[[Surroundings, PackageUnderTest, Path], tuple[Surroundings, str
 
 
 def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
-    """Pure distributions in one folder, compiled ones in another, as where lib64 is not lib."""
+    """Put pure distributions into one folder, compiled ones into another, as with lib and lib64."""
     installation = around.installation
     if installation.installer not in {Installer.PIP, Installer.UV}:
         msg = f"{installation.installer} has one folder for modules, or none"
@@ -130,7 +130,7 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
 
 
 def _link(site: Path, target: Path, files: list[str]) -> None:
-    """Give a distribution's files second names, with what Python has compiled of them."""
+    """Link or copy a distribution's files, with the bytecode that Python compiled from them."""
     folders = set()
     for name in files:
         if name.startswith(("../", "/")) or "__pycache__" in name:
@@ -150,7 +150,7 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
 def _mislead(
     around: Surroundings, package: PackageUnderTest, folder: Path
 ) -> tuple[Surroundings, str]:
-    """Put libraries with well-known names where the loader looks first, or nearly so."""
+    """Put libraries with well-known names where the loader looks first, or almost first."""
     names = load_hostility().libraries
     if package.uses_other_wheels:
         names += around.installation.libraries
@@ -181,7 +181,7 @@ def _preload(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surro
 
 
 def _evict(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Surroundings, str]:
-    """Take the home away, and not only its name: else the caller's own would be found and used."""
+    """Hide the home directory, not just HOME: else the caller's own would be found and used."""
     env = {name: value for name, value in around.env.items() if name != "HOME"}
     around = msgspec.structs.replace(around, env=env)
     users = folder / "passwd"
@@ -203,7 +203,7 @@ def _cut_off(around: Surroundings, _: PackageUnderTest, __: Path) -> tuple[Surro
 
 
 def _shut_in(around: Surroundings, *words: str) -> Surroundings:
-    """Add to what bwrap does, if it can do that here."""
+    """Return the surroundings with more bwrap options, if bwrap works here."""
     bwrap = shutil.which("bwrap")
     if bwrap is None:
         msg = "there is no bwrap here"

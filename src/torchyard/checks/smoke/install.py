@@ -1,4 +1,4 @@
-"""Installing a package into a fresh environment, with its declared requirements and no more."""
+"""Installing a package into a fresh environment, with its declared requirements only."""
 
 import os
 import shutil
@@ -30,7 +30,7 @@ _UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX
 
 
 def installer_environment() -> dict[str, str]:
-    """The caller's environment, by which installers find an index; without what leads astray."""
+    """Return the caller's environment, with its index settings but no misleading variables."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith(_UNWANTED)}
     return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_NO_PROGRESS": "1"}
 
@@ -40,7 +40,7 @@ class UnfitError(Exception):
 
 
 def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interpreter:
-    """The Python that was asked for, or the newest of this machine that the wheel is for."""
+    """Return the requested Python, or the newest of this machine that the wheel supports."""
     if wanted is not None:
         chosen = query_interpreter(wanted.absolute())
         if not _fits(package, chosen):
@@ -56,7 +56,7 @@ def interpreter_of(package: PackageUnderTest, wanted: Path | None) -> Interprete
 
 
 def refuse_other_subdirs(package: PackageUnderTest) -> None:
-    """Refuse a conda package that is for another system than this."""
+    """Refuse a conda package for another system than this one."""
     here = load_tables().platforms.get(platform_name())
     if here and package.subdir not in {"noarch", here.conda_subdir}:
         msg = f"it is for {package.subdir}, and this is {here.conda_subdir}"
@@ -83,7 +83,7 @@ def install_wheel(
 ) -> Installation:
     """Make an environment with `venv` and pip, or with uv, and install the wheel into it.
 
-    One that is published comes from its index, and what that has not from the `others`.
+    A published wheel is installed from its index, and packages missing there from the `others`.
     """
     wanted = _wanted(package, installer, others)
     python = str(folder / "bin/python")
@@ -112,7 +112,7 @@ def install_wheel(
 
 
 def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[str]) -> list[str]:
-    """What an installer is told to install: a file; or a version, without what it remembers."""
+    """Return the installer's arguments: a file; or a published version, without using caches."""
     if not package.index:
         return [package.path]
     words = ["--index-url", package.index]
@@ -131,7 +131,7 @@ def uv(*words: str, cwd: Path) -> str:
 
 
 def unmet_requirements(installation: Installation) -> HostError | None:
-    """What is installed and does not fit together, as `pip check` would tell."""
+    """Return the conflicts among installed distributions, as `pip check` would, or None."""
     try:
         uv("pip", "check", "--python", installation.python, cwd=Path(installation.prefix))
     except HostError as error:
@@ -140,7 +140,7 @@ def unmet_requirements(installation: Installation) -> HostError | None:
 
 
 def unzip(package: PackageUnderTest, folder: Path) -> Installation:
-    """Unpack a zip, whose files are in one folder or at the top."""
+    """Unpack a zip whose files are in one folder or at the top."""
     path = Path(package.path)
     if package.index:
         path = folder.with_name(package.file)

@@ -1,4 +1,4 @@
-"""A package that is installed: where it is, and what it brought."""
+"""An installed package: its location, modules and libraries."""
 
 import csv
 import re
@@ -15,7 +15,7 @@ _LIBRARY = re.compile(r"lib[^/]*\.so(\.[\d.]+)?")
 
 
 class Installer(StrEnum):
-    """What installs a package; each kind of package has its own."""
+    """A program that installs packages; each format has its own."""
 
     PIP = "pip"
     UV = "uv"
@@ -24,59 +24,59 @@ class Installer(StrEnum):
 
 
 class Installation(Value, kw_only=True):
-    """Where a package is, once it is installed."""
+    """The location and contents of an installed package."""
 
     installer: Installer
     prefix: str
     python: str = ""
     """The environment's interpreter; empty if it has none."""
     version: str = ""
-    """Of that Python."""
+    """The version of that Python."""
     include: str = ""
-    """Its headers, if they are there."""
+    """The folder of its headers, if they are installed."""
     sites: tuple[str, ...] = ()
-    """The folders of modules."""
+    """The folders of modules (site-packages)."""
     distribution: str = ""
-    """What the package is called among Python's distributions, if it is one of them."""
+    """The package's name as a Python distribution, if it is one."""
     modules: tuple[str, ...] = ()
-    """What can be imported from the package itself."""
+    """The importable modules of the package itself."""
     libraries: tuple[str, ...] = ()
     """The names of its own shared libraries."""
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """Where CMake finds what the package says about itself."""
+        """The folders in which CMake finds the package's configuration."""
         folders = [Path(self.prefix)]
         folders += [Path(site, name) for site in self.sites for name in self.modules]
         return tuple(str(folder) for folder in folders if (folder / "share/cmake").is_dir())
 
     @property
     def is_torch(self) -> bool:
-        """Whether it has what the tests for torch try."""
+        """Whether the package has what the torch tests use."""
         configured = (Path(root, "share/cmake/Torch/TorchConfig.cmake") for root in self.roots)
         return "torch" in self.modules or any(path.is_file() for path in configured)
 
 
 def site_of(prefix: Path) -> Path:
-    """The folder of an environment's modules."""
+    """Return the site-packages folder of an environment."""
     (site,) = prefix.glob("lib/python3*/site-packages")
     return site
 
 
 def installed_dist_infos(site: Path) -> dict[str, Path]:
-    """The distributions of an environment, by their names."""
+    """Return the distributions of an environment, by name."""
     found = sorted(site.glob("*.dist-info"))
     return {canonicalize_name(path.name.partition("-")[0]): path for path in found}
 
 
 def recorded(dist_info: Path) -> list[str]:
-    """The files of a distribution, by its own list."""
+    """Return the files of a distribution, by its RECORD."""
     with (dist_info / "RECORD").open(encoding="utf-8", newline="") as file:
         return [row[0] for row in csv.reader(file) if row]
 
 
 def modules_in(files: Iterable[str]) -> tuple[str, ...]:
-    """What can be imported, of files named from a folder of modules."""
+    """Return the importable modules among files, which are named relative to site-packages."""
     return tuple(sorted(set(_modules_in(files))))
 
 
@@ -92,6 +92,6 @@ def _modules_in(files: Iterable[str]) -> Iterator[str]:
 
 
 def libraries_in(files: Iterable[str]) -> tuple[str, ...]:
-    """The names of the shared libraries among files."""
+    """Return the names of the shared libraries among files."""
     names = (PurePosixPath(name).name for name in files)
     return tuple(sorted({name for name in names if _LIBRARY.fullmatch(name)}))

@@ -1,4 +1,4 @@
-"""Which programs install the packages of each format in a smoke test."""
+"""The installers for the packages of each format in a smoke test."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,9 +23,9 @@ Install = Callable[[Path], Installation]
 """Installs a package into a folder."""
 
 Prepare = Callable[[PackageUnderTest, Request, Installer, Sequence[PackageUnderTest]], Install]
-"""Chooses what a package is installed by; the last argument are packages given with it.
+"""Prepares the installation of a package; the last argument are packages given with it.
 
-Raises UnfitError if it is not for this machine, or for no Python of it.
+Raises UnfitError if the package is not for this machine, or for none of its Pythons.
 """
 
 

@@ -1,4 +1,4 @@
-"""Failures that are known and accepted for a time: tables with a reason and a last day."""
+"""Known failures that are accepted for a limited time: tables with a reason and an end date."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -18,14 +18,14 @@ FILE = "known.toml"
 
 
 class Known(Value, kw_only=True):
-    """A test that is known to fail; all but the reason and the day are globs."""
+    """A test that is known to fail; all fields but the reason and the date are globs."""
 
     test: str
     reason: str
     until: date
     """The last day on which it may fail."""
     package: str = "*"
-    """Against the name and version: `torch-2.13.*`."""
+    """Compared with the name and version: `torch-2.13.*`."""
     environment: str = "*"
 
     def is_about(self, attempt: SmokeAttempt, package: str, environment: str) -> bool:
@@ -41,7 +41,7 @@ class _Table(Value, kw_only=True):
 
 
 def load_known(tests: Path | None) -> tuple[Known, ...]:
-    """What torchyard knows, and what a folder of tests says in its own table."""
+    """Return torchyard's known failures, and those of a folder of tests."""
     own = tests / FILE if tests else None
     rows = _read(Path(data_path(f"smoke/{FILE}")))
     return rows + (_read(own) if own and own.exists() else ())
@@ -50,7 +50,7 @@ def load_known(tests: Path | None) -> tuple[Known, ...]:
 def _read(path: Path) -> tuple[Known, ...]:
     document = Document(str(path), read_text(str(path)))
     rows = decode_as(document, _Table).known
-    hint = "say why this is accepted, for those who read the report"
+    hint = "say why this is accepted: the report shows it"
     wrong = [
         Diagnostic(
             "a known failure needs a reason", document.span(("known", index, "reason")), hint
@@ -66,7 +66,7 @@ def _read(path: Path) -> tuple[Known, ...]:
 def judge(
     attempt: SmokeAttempt, package: str, environment: str, known: tuple[Known, ...], today: date
 ) -> SmokeAttempt:
-    """Let a known failure pass; of several rows about it, the one that holds longest counts."""
+    """Mark a failure as known if a row matches; of several rows, the one that ends last counts."""
     fitting = [row for row in known if row.is_about(attempt, package, environment)]
     if not fitting or not attempt.outcome.is_bad:
         return attempt
@@ -79,19 +79,19 @@ def judge(
 
 
 def tell_unused(runs: Sequence[Run], package: str, known: tuple[Known, ...]) -> tuple[Run, ...]:
-    """Tell once of each row that all it is about passes now."""
-    told = list(runs)
+    """Add a note for each row whose tests all pass now."""
+    noted = list(runs)
     for row in known:
         about = [
             (index, place)
-            for index, run in enumerate(told)
+            for index, run in enumerate(noted)
             for place, one in enumerate(run.attempts)
             if one.outcome is not Outcome.NOT_RUN and row.is_about(one, package, run.environment)
         ]
-        if about and all(told[i].attempts[p].outcome is Outcome.PASSED for i, p in about):
+        if about and all(noted[i].attempts[p].outcome is Outcome.PASSED for i, p in about):
             index, place = about[0]
-            attempts = list(told[index].attempts)
+            attempts = list(noted[index].attempts)
             why = f"passes now: remove it from the known failures ({row.reason})"
             attempts[place] = msgspec.structs.replace(attempts[place], why=why)
-            told[index] = msgspec.structs.replace(told[index], attempts=tuple(attempts))
-    return tuple(told)
+            noted[index] = msgspec.structs.replace(noted[index], attempts=tuple(attempts))
+    return tuple(noted)

@@ -1,4 +1,4 @@
-"""The oldest and the newest numpy that there is for a Python, each beside the same package."""
+"""The oldest and the newest numpy that supports a Python, each tested with the same package."""
 
 from pathlib import Path
 
@@ -15,9 +15,9 @@ _RESOLUTIONS = {"oldest": "lowest", "newest": "highest"}
 
 
 def with_numpy(around: Surroundings, folder: Path) -> list[Surroundings]:
-    """The same surroundings, each with another numpy; or once without any, and why.
+    """Return the surroundings once per numpy; or once without numpy, and why.
 
-    A conda environment has the numpy that its packages asked for, or none.
+    A conda environment has the numpy that its packages require, or none.
     """
     installation = around.installation
     if installation.installer == Installer.CONDA:

@@ -1,4 +1,4 @@
-"""What came out of trying a package, as plain values."""
+"""The results of smoke tests, as plain values."""
 
 from enum import StrEnum
 
@@ -14,7 +14,7 @@ class Outcome(StrEnum):
     CRASHED = "crashed"
     NOT_RUN = "not run"
     KNOWN = "known"
-    """It failed, as the table of known failures says it would."""
+    """It failed, and is in the table of known failures."""
 
     @property
     def is_bad(self) -> bool:
@@ -22,20 +22,20 @@ class Outcome(StrEnum):
 
 
 class SmokeAttempt(Value, kw_only=True):
-    """A test, and what came out. `why` is one line; `output` is the end of what it printed."""
+    """A test and its outcome. `why` is one line; `output` is the end of its output."""
 
     test: str
     outcome: Outcome
     seconds: float = 0.0
     about: str = ""
     variant: str = ""
-    """What was there besides: `numpy 1.23.2`."""
+    """What else was installed: `numpy 1.23.2`."""
     why: str = ""
     output: str = ""
 
 
 class Run(Value, kw_only=True):
-    """All tests in one environment, and what was done to it, or could not be."""
+    """All tests in one environment, and the conditions that were applied, or could not be."""
 
     installer: str
     environment: str
@@ -57,11 +57,11 @@ class Smoked(Value, kw_only=True):
 
     @property
     def tried(self) -> bool:
-        """Whether anything could be done with it here."""
+        """Whether any test could be run here."""
         attempts = (one for run in self.runs for one in run.attempts)
         return any(one.outcome is not Outcome.NOT_RUN for one in attempts)
 
     @property
     def bad(self) -> int:
-        """How many tests did not end well."""
+        """The number of tests with a bad outcome."""
         return sum(one.outcome.is_bad for run in self.runs for one in run.attempts)

@@ -1,4 +1,4 @@
-"""A second environment over an installed one: the same files, found in another way."""
+"""A second environment on top of an installed one: the same files, found in another way."""
 
 import os
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torchyard.checks.smoke.installation import Installation
 
 
 def make_overlay(installation: Installation, folder: Path, sites: Sequence[Path]) -> Installation:
-    """An environment that has nothing itself, and looks for modules in other folders."""
+    """Create an empty environment that finds its modules in other folders."""
     name = f"python{'.'.join(installation.version.split('.')[:2])}"
     own = folder / "lib" / name / "site-packages"
     for place in (own, folder / "bin"):

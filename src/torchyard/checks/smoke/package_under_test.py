@@ -1,4 +1,4 @@
-"""A package to be tried: what its file says, before anything is installed."""
+"""A package under test, as described by its file before anything is installed."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from torchyard.package.read import read_package
 
 
 class PackageUnderTest(Value, kw_only=True):
-    """A package, by its name and what it says about itself; empty where nothing tells."""
+    """A package, by its name and metadata; fields are empty where these don't say."""
 
     path: str
     format: str = msgspec.field(name="kind")
@@ -28,12 +28,12 @@ class PackageUnderTest(Value, kw_only=True):
     compute: str = ""
     """cpu, cu130, rocm7.2 …"""
     commit: str = ""
-    """What it was made from, if it carries its order."""
+    """The commit that it was built from, if it carries its order."""
     build: str = ""
     subdir: str = ""
-    """Of a conda package."""
+    """The subdir of a conda package."""
     index: str = ""
-    """Where its users find it, if it is published: an index, a conda channel, or the file."""
+    """The location of a published package: an index, a conda channel, or the file's address."""
 
     @property
     def file(self) -> str:
@@ -41,35 +41,35 @@ class PackageUnderTest(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For tables of known failures: `torch-2.13.0+cpu`."""
+        """The name and version, for tables of known failures: `torch-2.13.0+cpu`."""
         return f"{self.name}-{self.version}" if self.version else self.name
 
     @property
     def rules(self) -> tuple[LibraryRules, ...]:
-        """What is known about libraries of its compute platform; hardly ever more than one."""
+        """The library rules of its compute platform; rarely more than one."""
         rows = platform_for(self.compute).libraries().values()
         return tuple(row for row in rows if any_match(self.compute, row.names))
 
     @property
     def uses_other_wheels(self) -> bool:
-        """Whether its libraries may be in other wheels, and are to be found before all else."""
+        """Whether its libraries may be in other wheels, which must take precedence."""
         forced = any(row.wheels and row.force_rpath for row in self.rules)
         return FORMATS[self.format].IN_ENVIRONMENT and forced
 
     @property
     def tags(self) -> frozenset[Tag]:
-        """Which Pythons and systems a wheel is for."""
+        """The Pythons and systems that a wheel supports."""
         return parse_wheel_filename(self.file)[3]
 
 
 def read_package_under_test(path: Path) -> PackageUnderTest:
-    """See what a package is; everything in it is read, and nothing unpacked."""
+    """Read a package completely, without unpacking it."""
     contents = read_package(path)
     try:
         label = format_of(contents).install_label(contents)
     except ValueError as error:
         msg = f"`{path}` can't be installed: {error}"
-        raise HostError(msg, hint="`torchyard check` tells what is wrong with it") from error
+        raise HostError(msg, hint="`torchyard check` reports what is wrong with it") from error
     return PackageUnderTest(
         path=str(path.absolute()),
         format=contents.format,

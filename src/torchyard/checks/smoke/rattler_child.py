@@ -1,6 +1,6 @@
-"""A program of its own that calls py-rattler, which may crash when its process ends.
+"""A separate program that calls py-rattler, which may crash at exit.
 
-Its output counts, not its exit code: when all is done, its last line is `done`.
+The caller reads its output and ignores its exit code: after success, the last line is `done`.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How packages are to be tried."""
+"""The options of a smoke test."""
 
 from datetime import date
 
@@ -10,18 +10,18 @@ from torchyard.model.values import Value
 
 
 class Request(Value, kw_only=True):
-    """How packages are to be tried. Installers are for wheels; the others have only one each."""
+    """The options of a smoke test. Installers are for wheels; other formats have only one each."""
 
     level: Level = Level.OPS
     environments: tuple[Environment, ...] = (Environment.CLEAN, Environment.HOSTILE)
     installers: tuple[Installer, ...] = (Installer.PIP, Installer.UV)
     channels: tuple[str, ...] = ()
     indexes: tuple[str, ...] = ()
-    """Where published wheels find what their own index has not."""
+    """Indexes for requirements that a published wheel's own index does not have."""
     python: str = ""
     tests: tuple[Test, ...] = ()
     today: date
-    """After which day some of what is known to fail fails again."""
+    """The date that is compared with the end dates of known failures."""
     known: tuple[Known, ...] = ()
     timeout: int | None = None
-    """Seconds for each test, in place of its own."""
+    """Seconds for each test, overriding its own limit."""

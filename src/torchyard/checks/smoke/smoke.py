@@ -1,4 +1,4 @@
-"""Trying packages: install each, and run all tests that fit, in each environment."""
+"""Smoke-testing packages: install each, and run all applicable tests in each environment."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -24,7 +24,7 @@ from torchyard.package.formats import FORMATS
 Tell = Callable[[str], None]
 
 _ENDS = {Outcome.TIMED_OUT, Outcome.CRASHED}
-"""Where this becomes of an import, no other test has a chance, and each would take its time."""
+"""After such an outcome of the import test, all others would fail, each after its time limit."""
 
 
 def smoke(
@@ -34,7 +34,7 @@ def smoke(
     folder: Path,
     tell: Tell,
 ) -> Smoked:
-    """Try one package; `beside` are all those that may be installed with it."""
+    """Test one package; `beside` are all those that may be installed with it."""
     runs: list[Run] = []
     ways = INSTALLERS[package.format]
     for installer in ways.installers(request):
@@ -74,12 +74,12 @@ def smoke(
 def _judged(
     found: SmokeAttempt, package: PackageUnderTest, environment: Environment, request: Request
 ) -> SmokeAttempt:
-    """What came out of a test today, in view of the failures that are known."""
+    """Return the outcome of a test, with today's known failures applied."""
     return judge(found, package.title, environment, request.known, request.today)
 
 
 def _built_in(test: str, began: float, error: TorchyardError | None = None) -> SmokeAttempt:
-    """What comes before all tests, and is told as one."""
+    """Return a step that precedes all tests, reported like a test."""
     why = output = ""
     if error is not None:
         said = error.diagnostics[0]
@@ -96,7 +96,7 @@ def _built_in(test: str, began: float, error: TorchyardError | None = None) -> S
 
 
 class _Trier:
-    """One package, once it is installed, and a folder for all that is made to try it."""
+    """An installed package, and a folder for everything that its tests create."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class _Trier:
         self._broken: set[str] = set()
 
     def runs(self, installed: SmokeAttempt) -> Iterator[Run]:
-        """Try it in each environment."""
+        """Run the tests in each environment."""
         done = [installed]
         if FORMATS[self._package.format].IN_ENVIRONMENT:
             began = time.monotonic()
@@ -178,7 +178,7 @@ class _Trier:
     def _blame(
         self, test: Test, failed: SmokeAttempt, conditions: Collection[Condition]
     ) -> SmokeAttempt:
-        """Find out which condition alone makes a test fail that passes without any."""
+        """Find the single condition that makes a test fail that passes without any."""
         if self._fails(test, ()):
             return failed
         for condition in sorted(conditions):
@@ -193,7 +193,7 @@ class _Trier:
         return attempt(test, self._package, around, self._place()).outcome.is_bad
 
     def _place(self) -> Path:
-        """A fresh name for a folder."""
+        """Return a fresh path for a folder."""
         self._count += 1
         return self._folder / str(self._count)
 

@@ -1,8 +1,8 @@
-"""Tests: plain files, each with a header of comments that says what it is.
+"""Tests: plain files, each with a header of comments that describes it.
 
 A Python file begins with lines such as `# level: ops`; a C++ file with `// level: ops`. A folder
-with a `CMakeLists.txt` is a test, too: a project that uses the package. The header ends at the
-first line that is no comment, and each of its lines is `key: value`.
+with a `CMakeLists.txt` is a test as well: a project that uses the package. The header ends at the
+first line that is not a comment, and each of its lines is `key: value`.
 """
 
 import re
@@ -20,16 +20,16 @@ from torchyard.model.values import Value
 
 BUILD_FILE = "CMakeLists.txt"
 IMPORT = "any/import.py"
-"""The test without which no other makes sense."""
+"""The test on which all others depend."""
 
 TIMEOUT = 120
-"""Seconds that a test has if it does not say otherwise."""
+"""The default time limit of a test, in seconds."""
 
 _PAIR = re.compile(r"([a-z]+):\s*(.*)")
 
 
 class Level(StrEnum):
-    """How much is tried: each level has the tests of those before it."""
+    """How thorough the tests are: each level includes the tests of the levels before it."""
 
     IMPORT = "import"
     OPS = "ops"
@@ -41,7 +41,7 @@ class Level(StrEnum):
 
 
 class Need(StrEnum):
-    """What a test needs besides the package."""
+    """What a test needs in addition to the package."""
 
     COMPILER = "compiler"
     HEADERS = "headers"
@@ -64,7 +64,7 @@ class Test(Value, kw_only=True):
     needs: tuple[Need, ...] = ()
     timeout: int = TIMEOUT
     package: str = ""
-    """What a C++ file finds by `find_package`."""
+    """The package that a C++ file finds by `find_package`."""
 
 
 class _Header(Value, kw_only=True):
@@ -76,12 +76,12 @@ class _Header(Value, kw_only=True):
 
 
 def built_in(folder: str) -> tuple[Test, ...]:
-    """A suite that is shipped with torchyard: `any` or `torch`."""
+    """Return a suite that is shipped with torchyard: `any` or `torch`."""
     return read_suite(Path(data_path(f"smoke/{folder}")), prefix=folder)
 
 
 def read_suite(folder: Path, prefix: str = "") -> tuple[Test, ...]:
-    """All tests of a folder, by level and name."""
+    """Return all tests of a folder, by level and name."""
     if not folder.is_dir():
         msg = f"there is no folder `{folder}` with tests"
         raise UsageError(msg)

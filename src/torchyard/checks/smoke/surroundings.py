@@ -1,4 +1,4 @@
-"""What a test finds around it: an environment composed from nothing, or a hostile one."""
+"""The environment of a test: composed from scratch, or hostile."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,9 +10,9 @@ from torchyard.toolchain.variables import SYSTEM_PATH
 
 
 class Environment(StrEnum):
-    """Whether everything is as it should be, or as bad as it was for somebody.
+    """Whether the environment is in order or hostile.
 
-    `split` is hostile, too: for wheels whose libraries are in other wheels.
+    `split` is hostile as well: for wheels whose libraries are in other wheels.
     """
 
     CLEAN = "clean"
@@ -21,18 +21,18 @@ class Environment(StrEnum):
 
 
 class Surroundings(Value, kw_only=True):
-    """An installation, the variables around it, and the command that shuts a test in.
+    """An installation, its environment variables, and the sandbox command for tests.
 
-    `applied` and `missing` say what was done to it, and what could not be and why.
+    `applied` are the conditions that were created; `missing` those that could not be, and why.
     """
 
     environment: Environment
     installation: Installation
     env: dict[str, str]
     variant: str = ""
-    """What is there besides: `numpy 1.23.2`."""
+    """What else is installed: `numpy 1.23.2`."""
     without: dict[Need, str] = {}
-    """What could not be had here, and why."""
+    """Needs that could not be met here, and why."""
     wrapper: tuple[str, ...] = ()
     applied: dict[str, str] = {}
     missing: dict[str, str] = {}
@@ -41,7 +41,7 @@ class Surroundings(Value, kw_only=True):
 def plain(
     installation: Installation, folder: Path, environment: Environment = Environment.CLEAN
 ) -> Surroundings:
-    """The system's programs, a home of its own, and nothing of the caller's."""
+    """Return surroundings with the system's programs and a fresh home; nothing is the caller's."""
     for name in ("home", "tmp"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     env = {

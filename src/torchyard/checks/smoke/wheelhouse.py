@@ -1,4 +1,4 @@
-"""What wheels require, downloaded beforehand: so they can be tried where there is no network."""
+"""The requirements of wheels, downloaded beforehand for tests without a network."""
 
 import json
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from torchyard.toolchain.interpreters import Interpreter
 
 
 def gather(wheels: Sequence[Path], interpreter: Interpreter, folder: Path, *, numpy: bool) -> None:
-    """Download what wheels require, and the oldest and newest numpy, if tests want one."""
+    """Download the requirements of wheels, and the oldest and newest numpy, if tests need one."""
     if (folder / "complete").exists():
         return
     maker = folder / "pip"
@@ -28,7 +28,7 @@ def gather(wheels: Sequence[Path], interpreter: Interpreter, folder: Path, *, nu
 
 
 def _oldest_numpy(interpreter: Interpreter, folder: Path) -> str:
-    """The oldest numpy that there is a wheel of: `numpy==1.23.2`."""
+    """Return the oldest numpy with a wheel for a Python: `numpy==1.23.2`."""
     asked = folder / "numpy.in"
     asked.write_text("numpy\n")
     words = ("--resolution", "lowest", "--only-binary", ":all:", "--no-header", "--no-annotate")
@@ -38,7 +38,7 @@ def _oldest_numpy(interpreter: Interpreter, folder: Path) -> str:
 
 
 def offline(folder: Path, seen_as: str) -> dict[str, str]:
-    """What lets pip and uv take everything from such a folder; uv has no variable for it."""
+    """Write uv's settings, and return variables that let pip and uv install from such a folder."""
     settings = f"no-index = true\nfind-links = [{json.dumps(seen_as)}]\n"
     (folder / "uv.toml").write_text(settings, encoding="utf-8")
     return {
