@@ -1,4 +1,4 @@
-"""A real browser for tests: Chromium, led through chromedriver's W3C WebDriver protocol."""
+"""A real browser for tests: Chromium, driven by chromedriver's W3C WebDriver protocol."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _START_SECONDS = 600
 
 
 def _port(log: Path) -> int:
-    """The port that a driver took, once it listens there."""
+    """Return the port of a driver, once it listens there."""
     began = time.monotonic()
     while not (told := re.search(r"started successfully on port (\d+)", log.read_text("utf-8"))):
         assert time.monotonic() - began < _START_SECONDS, log.read_text("utf-8")
@@ -29,7 +29,7 @@ def _port(log: Path) -> int:
 
 
 class Browser:
-    """A headless browser with one window and a profile of its own."""
+    """A headless browser with one window and its own profile."""
 
     def __init__(self, log: Path, *, width: int = 1280, height: int = 900) -> None:
         if not (shutil.which("chromedriver") and shutil.which("chromium")):
@@ -97,7 +97,7 @@ class Browser:
         self.tell("url", {"url": url})
 
     def run(self, script: str, *args: object) -> object:
-        """Run the body of a function in the page; promises are waited for."""
+        """Run the body of a function in the page; promises are awaited."""
         return self.tell("execute/sync", {"script": script, "args": args})
 
     def press(self, *keys: str) -> None:
@@ -112,7 +112,7 @@ class Browser:
         self.tell(f"element/{found[_ELEMENT]}/click", {})
 
     def until(self, script: str, *args: object, seconds: float = _START_SECONDS) -> object:
-        """Run a script until what it returns is true, and give that."""
+        """Run a script until it returns a true value, and return that."""
         began = time.monotonic()
         while not (value := self.run(script, *args)):
             assert time.monotonic() - began < seconds, script
@@ -123,7 +123,7 @@ class Browser:
         return self.tell("goog/cdp/execute", {"cmd": command, "params": values})
 
     def width(self, pixels: int, *, scale: float = 1) -> None:
-        """Look at pages as a screen of this width does."""
+        """Set the width of the screen."""
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
             width=pixels,
@@ -133,11 +133,11 @@ class Browser:
         )
 
     def picture(self) -> bytes:
-        """The whole page as a PNG."""
+        """Return the whole page as a PNG."""
         return self._shot(beyond=True)
 
     def screen(self) -> bytes:
-        """The part of the page that a screen shows, as a PNG."""
+        """Return the visible part of the page as a PNG."""
         return self._shot(beyond=False)
 
     def _shot(self, *, beyond: bool) -> bytes:
@@ -146,7 +146,7 @@ class Browser:
         return b64decode(str(shot["data"]))
 
     def complaints(self) -> list[str]:
-        """What the browser's console has said since it was asked last."""
+        """Return the messages of the browser's console since the last call."""
         said = self.tell("se/log", {"type": "browser"})
         assert isinstance(said, list)
         return [str(entry["message"]) for entry in said]

@@ -1,4 +1,4 @@
-"""What is done to channels in processes that are killed, stopped, or in each other's way."""
+"""Operations on channels, for processes that are killed, stopped, or run concurrently."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -44,7 +44,7 @@ Do = Callable[[Place, Place], object]
 
 
 def order(day: int) -> ChangeReason:
-    """Long after whatever a test writes: then nobody is thought to be at work still."""
+    """Return a reason dated long after any write of a test: no writer counts as active."""
     return ChangeReason("a test", f"2099-01-{day:02}T00:00:00Z")
 
 
@@ -53,7 +53,7 @@ def _publish_later(url: Place, _other: Place) -> None:
 
 
 def _publish_large(url: Place, _other: Place) -> None:
-    """Publish a wheel that buckets get in parts."""
+    """Publish a wheel that is large enough for a multipart upload."""
     put(Channel.at(url), wheel("torch", "3.0", "cpu", size=9 << 20), at=order(2).at)
 
 
@@ -62,7 +62,7 @@ def _yank(url: Place, _other: Place) -> None:
 
 
 def _prune(url: Place, _other: Place) -> None:
-    """Hide all but the newest, and delete it later: not the first time, if pages were stale."""
+    """Hide all but the newest, and delete them later: not at once, if pages were stale."""
     for day in (4, 14, 15):
         prune(Channel.at(url), Keep(versions=1, grace=timedelta(days=2)), order(day))
 
@@ -79,7 +79,7 @@ def _promote(url: Place, other: Place) -> None:
 
 
 def _compete(url: Place, name: str) -> None:
-    """Publish one version after the other of a project that all have, and of one of our own."""
+    """Publish version after version of a shared project, and of one of its own."""
     channel = Channel.at(url, make=True)
     for number in range(ROUNDS):
         put(channel, *round_of(name, number))
@@ -93,7 +93,7 @@ def round_of(name: str, number: int) -> tuple[Made, ...]:
 
 
 def _insist(url: Place, _name: str) -> None:
-    """Publish the same versions again and again, also those that others hide or delete."""
+    """Publish the same versions repeatedly, also those that others hide or delete."""
     channel = Channel.at(url)
     for number in range(40):
         version = f"1.{number % 4}"
@@ -103,7 +103,7 @@ def _insist(url: Place, _name: str) -> None:
 
 
 def _sweep(url: Place, _name: str) -> None:
-    """Hide all but the newest version, and delete what was hidden, without any grace."""
+    """Hide all but the newest version, and delete hidden files without a grace period."""
     channel = Channel.at(url)
     for day in range(1, 29):
         with suppress(*IN_THE_WAY):

@@ -1,4 +1,4 @@
-"""Somebody who reads a channel, follows every link, and remembers what was there."""
+"""A reader of channels that follows every link, and remembers what it has seen."""
 
 import re
 import threading
@@ -38,9 +38,9 @@ class _File(NamedTuple):
 
 
 class Reader:
-    """Somebody who follows every link of a page, and compares what is there with its hash.
+    """Follows every link of a page, and compares the target with its hash.
 
-    A page may be missing; one that was there may not be, nor may an older one come back.
+    A page may be missing, but a page once seen must not vanish or become older.
     """
 
     def __init__(self, fetch: Fetch) -> None:
@@ -50,16 +50,16 @@ class Reader:
         self._serials: dict[str, int] = {}
 
     def glance(self, path: str) -> None:
-        """Look at a page that names no file."""
+        """Read a page that lists no files."""
         self._get(path)
 
     def project(self, view: str, name: str) -> frozenset[str]:
-        """The files of a project, which the HTML or the JSON tells; both are looked at."""
+        """Return the files of a project from its HTML or JSON; both are read."""
         html = self._page(f"{view}/{name}/index.html", _html_files)
         return html | self._page(f"{view}/{name}/index.json", _json_files)
 
     def projects(self, view: str) -> set[str]:
-        """The projects of a view; each has pages."""
+        """Return the projects of a view; each has pages."""
         found: set[str] = set()
         for file in ("index.html", "index.json"):
             page = self._get(f"{view}/{file}")
@@ -75,7 +75,7 @@ class Reader:
         return found
 
     def subdir(self, name: str) -> frozenset[str]:
-        """The packages of a conda subdir: what each form of its index tells is there."""
+        """Return the packages of a conda subdir, from each form of its index."""
         folder = f"conda/{name}"
         found = {
             file: self._conda(folder, file, msgspec.json.decode)
@@ -106,7 +106,7 @@ class Reader:
         return set(told)
 
     def listing(self, project: str, view: str) -> frozenset[str]:
-        """The zips of a project in a view; the HTML names no others."""
+        """Return the zips of a project in a view; the HTML lists no others."""
         folder = f"libtorch/{project}" if view == WHOLE else f"libtorch/{project}/{view}"
         found = {
             name: self._page(f"{folder}/{name}", _listed)
@@ -147,7 +147,7 @@ class Reader:
 
 
 def _serial(path: str, page: bytes) -> int:
-    """The serial that a page tells, however it is packed."""
+    """Return the serial of a page, in any compression."""
     if path.endswith(SHARDS):
         found: int = msgspec.msgpack.decode(decompress(page))["info"]["serial"]
         return found
@@ -164,7 +164,7 @@ def _html_files(page: bytes) -> list[_File]:
 
 
 def _listed(page: bytes) -> list[_File]:
-    """Files of a listing, whose HTML tells no hashes with its links."""
+    """Return the files of a listing, whose HTML links have no hashes."""
     if page.startswith(b"<"):
         return _html_files(page)
     files = msgspec.json.decode(page)["files"]
@@ -184,7 +184,7 @@ def _json_files(page: bytes) -> list[_File]:
 
 
 def read_all(reader: Reader, head: Head) -> dict[str, frozenset[str]]:
-    """Look at every page of a channel; what each project has in each view."""
+    """Read every page of a channel; return the files of each project in each view."""
     reader.shown = {}
     found = {}
     for path in ("index.html", "libtorch/index.html"):
@@ -203,7 +203,7 @@ def read_all(reader: Reader, head: Head) -> dict[str, frozenset[str]]:
 
 
 def told(channel: Channel) -> dict[str, frozenset[str]]:
-    """What each project has in each view, as the head says."""
+    """Return the files of each project in each view, according to the head."""
     head = channel.head()
     return {
         f"{part} {view}": frozenset(
@@ -219,16 +219,16 @@ def told(channel: Channel) -> dict[str, frozenset[str]]:
 
 
 def assert_between(seen: Shown, before: Shown, after: Shown) -> None:
-    """What was there and stays is shown; so may be what goes or comes, and nothing else."""
+    """Require that files that stay are listed; added and removed ones may be, but no others."""
     for path in {*seen, *before, *after}:
         was, will, now = (pages.get(path, frozenset()) for pages in (before, after, seen))
         assert was & will <= now <= was | will, f"{path} shows {sorted(now)}"
 
 
 def assert_right(channel: Channel, reader: Reader | None = None) -> int:
-    """Every page is there, says what the head says, and is what its tag says; count the reads.
+    """Require that every page exists and matches the head and its tag; count the reads.
 
-    A reader who was there before finds that nothing has gone back or vanished, too.
+    A reader with earlier pages also requires that no page has vanished or become older.
     """
     reader = reader or Reader(channel.objects.read)
     head = channel.head()
@@ -241,7 +241,7 @@ def assert_right(channel: Channel, reader: Reader | None = None) -> int:
 
 @contextmanager
 def watched(url: str, check: Callable[[Shown], None]) -> Iterator[Reader]:
-    """Read all pages again and again, and check what they show. Faults are raised at the end."""
+    """Read all pages repeatedly, and check their contents. Faults are raised at the end."""
     channel = Channel.at(url, make=True)
     reader = Reader(channel.objects.read)
     stop = threading.Event()
@@ -261,7 +261,7 @@ def watched(url: str, check: Callable[[Shown], None]) -> Iterator[Reader]:
 
 
 def only_more() -> Callable[[Shown], None]:
-    """Make a check that pages name whatever they have named before, unless only the latest."""
+    """Return a check that pages, except `latest.json`, still list all files of earlier ones."""
     seen: Shown = {}
 
     def check(shown: Shown) -> None:

@@ -1,4 +1,4 @@
-"""Channels made by hand: tiny packages, changes that publish them, and users who die of it."""
+"""Channels for tests: tiny packages, changes that publish them, and simulated crashes."""
 
 import io
 import threading
@@ -52,7 +52,7 @@ def wheel(
     *,
     size: int = 0,
 ) -> Made:
-    """A real wheel, with nothing in it but words about itself, and blanks if it is to be large."""
+    """Return a real wheel that has only metadata, padded with blanks if it is to be large."""
     version = f"{version}+{variant}" if variant else version
     needs = "".join(f"Requires-Dist: {name}\n" for name in requires)
     about = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n{needs}"
@@ -83,7 +83,7 @@ def wheel(
 
 
 def conda(name: str, version: str = "1.0") -> Made:
-    """What a channel takes for a conda package, though no installer would."""
+    """Return a conda package that is valid for a channel, but not for an installer."""
     file = f"{name}-{version}-h1_0.conda"
     data = file.encode()
     digest = sha256(data).hexdigest()
@@ -107,7 +107,7 @@ def conda(name: str, version: str = "1.0") -> Made:
 
 
 def libtorch(version: str, variant: str) -> Made:
-    """What a channel takes for a zip of libraries."""
+    """Return a zip that a channel accepts as libtorch."""
     file = f"libtorch-shared-with-deps-{version}+{variant}.zip"
     data = file.encode()
     entry = Entry(
@@ -122,13 +122,13 @@ def libtorch(version: str, variant: str) -> Made:
 
 
 def _recorded(data: bytes) -> str:
-    """What RECORD says of a member."""
+    """Return the row of a member in RECORD."""
     digest = urlsafe_b64encode(sha256(data).digest()).rstrip(b"=").decode()
     return f"sha256={digest},{len(data)}"
 
 
 def adding(*entries: Entry) -> Edit:
-    """Publish files, unless they are."""
+    """Publish files that are not published yet."""
 
     def edit(state: State) -> State:
         known = {order_of(entry) for entry in state.entries}
@@ -142,7 +142,7 @@ def adding(*entries: Entry) -> Edit:
 
 
 def without(*files: str) -> Edit:
-    """Take files from the pages."""
+    """Remove files from the pages."""
 
     def edit(state: State) -> State:
         kept = tuple(entry for entry in state.entries if entry.file not in files)
@@ -152,7 +152,7 @@ def without(*files: str) -> Edit:
 
 
 def put(channel: Channel, *packages: Made, at: str = NOW) -> Head:
-    """Publish packages, without any gate."""
+    """Publish packages without checks."""
     with TemporaryDirectory() as folder:
         staged = [_staged(one, Path(folder)) for one in packages]
         return publish(channel, channel.head(), staged, ChangeReason("a test", at)).head
@@ -173,7 +173,7 @@ def _staged(made: Made, folder: Path) -> Package:
 
 
 class Death(BaseException):
-    """Nobody catches it."""
+    """A simulated crash, which no code catches."""
 
 
 def die() -> None:
@@ -181,9 +181,9 @@ def die() -> None:
 
 
 class Mortal(Objects):
-    """Objects whose user dies before or after a chosen operation; what is written stays.
+    """Objects that crash their user before or after a chosen operation; writes persist.
 
-    Or something else happens then, such as a change by somebody else.
+    Or that run a function then, such as a change by another writer.
     """
 
     def __init__(

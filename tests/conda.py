@@ -1,4 +1,4 @@
-"""A conda channel on disk, and prefixes installed from it, without any channel of others."""
+"""A conda channel on disk, and prefixes installed from it alone."""
 
 import json
 import os
@@ -36,17 +36,17 @@ _LEFT_OUT = shutil.ignore_patterns(
 
 
 class UnsolvableError(Exception):
-    """No set of packages fulfils all that was asked for."""
+    """No set of packages satisfies the request."""
 
 
 class Installed(NamedTuple):
-    """What a solver chose: builds by name."""
+    """The solver's choice: builds by name."""
 
     builds: Mapping[str, str]
 
 
 def find_python(tag: str) -> Path | None:
-    """The prefix of a real interpreter: that which runs the tests, or one of pyenv's."""
+    """Return the prefix of a real interpreter: that of the tests, or one of pyenv's."""
     version = f"{tag[2]}.{tag[3:]}"
     root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     places = [Path(sys.base_prefix), *sorted(root.glob(f"versions/{version}.*"))]
@@ -117,7 +117,7 @@ def make_package(
 
 
 def make_channel(channel: Path, tags: Sequence[str]) -> None:
-    """Make a channel with all that the sample project's packages need of others."""
+    """Make a channel with all dependencies of the sample project's packages."""
     for tag in tags:
         make_python_package(tag, channel / SUBDIR)
     make_package(channel / SUBDIR, "typing_extensions", "4.16.0", "0")
@@ -183,7 +183,7 @@ def _entry(package: Path) -> Entry:
 
 
 def run_exports(package: Path) -> list[str]:
-    """What packages that are built against this one will depend on."""
+    """Return the dependencies of packages that are built against this one."""
     exports = read_package(package).texts.get(RUN_EXPORTS, b"{}")
     return list(json.loads(exports).get("weak", ()))
 

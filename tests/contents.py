@@ -1,4 +1,4 @@
-"""Contents of packages that were never written: what rules look at, made by hand."""
+"""Contents of packages as values, for rules, without any archive."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -49,7 +49,7 @@ INDEX = {
 
 
 def member(name: str, content: bytes | Binary = b"", size: int = 0) -> PackageFile:
-    """A file with its digest; that of a library is made of its name."""
+    """Return a file with its digest; that of a library is derived from its name."""
     data = content if isinstance(content, bytes) else name.encode()
     return PackageFile(
         name=name,
@@ -104,7 +104,7 @@ def contents(
     members: Mapping[str, bytes | Binary],
     faults: tuple[Fault, ...] = (),
 ) -> Contents:
-    """A package with these members; all that is no library is kept as a text."""
+    """Return a package with these members; all but libraries are kept as texts."""
     return Contents(
         file_name=name,
         format=kind,
@@ -118,12 +118,12 @@ def contents(
 def findings(
     package: Contents, *others: Contents, policy: CheckPolicy | None = None
 ) -> tuple[Finding, ...]:
-    """What is found in the first of some packages, without a word on bills of materials."""
+    """Return the findings in the first of some packages, except on bills of materials."""
     usual = CheckPolicy(severity={"sbom-missing": "off"})
     return apply_rules([package, *others], policy or usual, TODAY)[0].findings
 
 
 def found_by(rule: str, package: Contents, *others: Contents) -> list[str]:
-    """What one rule finds in the first of some packages: `member: what`."""
+    """Return the findings of one rule in the first of some packages: `member: what`."""
     found = findings(package, *others, policy=CheckPolicy())
     return [f"{finding.member}: {finding.what}" for finding in found if finding.rule == rule]

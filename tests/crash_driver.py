@@ -1,8 +1,8 @@
-"""Does deeds in processes that are killed at a chosen moment; a program, run by tests.
+"""Runs operations in processes that are killed at a chosen moment; a program, run by tests.
 
-It has imported everything and used nothing of it, so a deed costs a fork in place of a start. It
-reads one deed on each line and answers with how that ended. What killed deeds leave running
-becomes its child, so none can hide.
+It has imported everything and used nothing of it, so an operation (a deed) costs a fork instead of
+a start. It reads one deed on each line and answers with its outcome. It adopts the processes that
+killed deeds leave running, so that all of them are found.
 """
 
 import contextlib
@@ -53,7 +53,7 @@ _LINGER = 30.0
 
 
 class Kill(msgspec.Struct, frozen=True):
-    """When to die: so many seconds after a moment has come for the given time, and a file."""
+    """When to kill it: this many seconds after the n-th occurrence of a moment, and a file."""
 
     moment: Moment
     number: int
@@ -61,11 +61,11 @@ class Kill(msgspec.Struct, frozen=True):
     until: str = ""
     """A file that must be there, if one is named."""
     stop: bool = False
-    """Whether it is only stopped, until somebody lets it go on."""
+    """Whether it is only stopped, until it receives SIGCONT."""
 
 
 class Deed(msgspec.Struct, frozen=True, kw_only=True):
-    """Something to do, on stores and in a directory, and when to die of it."""
+    """An operation on stores and in a directory, and when to kill it."""
 
     what: Literal["run", "detach", "collect", "copy", "snapshot", "check out", "channel"]
     folder: str
@@ -79,12 +79,12 @@ class Deed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def channel_deed(what: str, folder: Path, url: str, other: str = "") -> Deed:
-    """One of the deeds that are done to channels."""
+    """One of the operations on channels."""
     return Deed(what="channel", folder=str(folder), store=url, file=what, target=other)
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """How a deed ended: exit code or signal, the moments that came, and what is still running.
+    """The outcome of a deed: exit code or signal, its moments, and what is still running.
 
     `starts` says how many operations on files came before each process was started, `upload` how
     many seconds a large upload took.
@@ -99,7 +99,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Moments:
-    """Counts the moments of a deed, and ends it at the one that was chosen."""
+    """Counts the moments of a deed, and kills it at the chosen one."""
 
     def __init__(self, folder: str, kill: Kill | None) -> None:
         self.seen: Counter[Moment] = Counter()
@@ -125,7 +125,7 @@ class Moments:
             _die()
 
     def around(self, ask: Callable[P, T]) -> Callable[P, T]:
-        """Make moments of the begin and the end of an operation on a store."""
+        """Count the start and the end of an operation on a store as moments."""
 
         def asked(*args: P.args, **kwargs: P.kwargs) -> T:
             self.come("before")
@@ -143,7 +143,7 @@ class Moments:
         return asked
 
     def hear(self, event: str, args: tuple[object, ...]) -> None:
-        """Make moments of what is about to be done to files of the deed."""
+        """Count operations on files of the deed as moments."""
         if event not in FILES:
             return
         if event == "open":
@@ -200,7 +200,7 @@ def do(deed: Deed) -> None:
 
 
 def begin(deed: Deed) -> int:
-    """Start to do a deed in a process of its own."""
+    """Start a deed in a process of its own."""
     pid = os.fork()
     if pid:
         return pid
@@ -225,7 +225,7 @@ def begin(deed: Deed) -> int:
 
 
 def wait(child: int) -> tuple[int, bool]:
-    """Wait for a deed: its exit code, and whether it leaves anything that does not end soon."""
+    """Wait for a deed; return its exit code, and whether processes of it remain."""
     status = None
     while status is None:
         pid, found = os.waitpid(-1, 0)

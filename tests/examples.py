@@ -1,11 +1,11 @@
-"""How many inputs property tests try."""
+"""The number of inputs that property tests try."""
 
 from hypothesis import settings
 
 _USUAL = 100
-"""As many as Hypothesis tries if nothing else is said."""
+"""Hypothesis' default."""
 
 
 def examples(number: int) -> int:
-    """Return how many inputs to try: so many, or in proportion more at night."""
+    """Return the number of inputs to try: `number`, or proportionally more at night."""
     return number * settings().max_examples // _USUAL

@@ -25,7 +25,7 @@ PATIENCE = 30
 
 
 class Fault(enum.Enum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     NONE = enum.auto()
     """It's passed on, and so is the answer."""
@@ -42,14 +42,14 @@ class Fault(enum.Enum):
     TEAR_REQUEST = enum.auto()
     """Its head and half of its body are passed on, then all is cut; without a body, nothing is."""
     LOSE_ANSWER = enum.auto()
-    """It's passed on, the connection is cut: what was to be written is, but who knows?"""
+    """The request is passed on, and the connection cut: the write succeeds unconfirmed."""
     CUT_ANSWER = enum.auto()
     """It's passed on, and the connection is cut in the middle of the answer's body, or head."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a plan may look at; numbers count from 1, over all connections."""
+    """The request that a plan decides on; numbers count from 1, over all connections."""
 
     number: int
     method: str
@@ -105,7 +105,7 @@ class FaultyProxy:
 
     @property
     def counts(self) -> collections.Counter[str]:
-        """How many requests came, by method."""
+        """Return the number of requests by method."""
         return collections.Counter(request.method for request in self.requests)
 
     def decide(self, method: str, path: str, size: int) -> Fault:
@@ -244,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
             yield upstream
 
     def pass_on(self, body: bytes) -> tuple[bytes, int]:
-        """The server's answer as it is to be sent, and the size of its head."""
+        """Return the server's response as it is to be sent, and the size of its head."""
         with self.passed_on(body) as upstream:
             response = upstream.getresponse()
             content = response.read()

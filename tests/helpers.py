@@ -1,4 +1,4 @@
-"""What several tests share: configurations as text, and shortcuts from text to plan."""
+"""Shared helpers: configurations as text, and shortcuts from text to plan."""
 
 import os
 import sys
@@ -62,7 +62,7 @@ url = "file:///channels/nightly"
 
 
 class Output(NamedTuple):
-    """What a command printed, and how it ended."""
+    """The output and exit code of a command."""
 
     code: int
     out: str

@@ -1,4 +1,4 @@
-"""A good channel with wheels, conda packages and zips, to be looked at, broken or mirrored."""
+"""A valid channel with wheels, conda packages and zips, to audit, break or mirror."""
 
 import io
 import zipfile
@@ -15,7 +15,7 @@ from torchyard.publish.staged import read_staged
 
 
 class Kind(NamedTuple):
-    """What a wheel says of itself."""
+    """The metadata of a wheel."""
 
     name: str
     version: str = "1.0"
@@ -77,7 +77,7 @@ def make_channel(root: Path, packages: Iterable[Path]) -> Channel:
 
 
 def good_channel(folder: Path) -> Path:
-    """A channel in which nothing is wrong."""
+    """A channel without faults."""
     root, packages = folder / "channel", folder / "packages"
     wheels = [make_wheel(packages, kind) for kind in WHEELS]
     low = make_package(packages, "low", "1.0", "0")

@@ -1,4 +1,4 @@
-"""Installers as users run them, with no settings and no cache of this machine's."""
+"""Installers as users run them, without this machine's settings and caches."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ _OWN = ("PIP_", "UV_", "PYTHON")
 
 
 class RefusedError(Exception):
-    """An installer failed; the message is all that it said."""
+    """An installer failed; the message is its output."""
 
 
 class Resolved(NamedTuple):
@@ -90,6 +90,6 @@ def run(*argv: object) -> None:
 
 
 def installed(target: Path) -> dict[str, str]:
-    """The versions of what is installed in a directory."""
+    """Return the versions of the packages that are installed in a directory."""
     infos = (path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info"))
     return dict(name.rsplit("-", 1) for name in infos)

@@ -14,7 +14,7 @@ answer = ctypes.CDLL(str(pathlib.Path(__file__).parent / "_C.so")).answer()
 
 
 class Built(NamedTuple):
-    """What a core and the bindings for one Python left."""
+    """The output of a core build and of the bindings for one Python."""
 
     install: Path
     vendor: Path

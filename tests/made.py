@@ -1,4 +1,4 @@
-"""Packages made by hand, for rules: values, without any file."""
+"""Packages as values, for rules, without any file."""
 
 from collections.abc import Iterable, Mapping
 
@@ -99,5 +99,5 @@ def subject_of(
 
 
 def hits(rule: str, subject: Subject) -> list[Hit]:
-    """What one rule finds."""
+    """Return the findings of one rule."""
     return list(PACKAGE_RULES[rule].find(subject))

@@ -1,4 +1,4 @@
-"""ELF files made by code, so that each of their parts can be as a test wants it."""
+"""Generated ELF files, each part of which a test can choose."""
 
 import struct
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ DT |= {"verneed": 0x6FFFFFFE, "verneednum": 0x6FFFFFFF}
 
 
 class Made(NamedTuple):
-    """What an ELF file shall have; it is for x86_64, with every address its place in the file."""
+    """The parts of an ELF file for x86_64; addresses equal file offsets."""
 
     soname: str = ""
     needed: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""Small wheels that are all that a wheel should be, and orders for them to carry."""
+"""Small valid wheels, and job orders to embed in them."""
 
 import zipfile
 from base64 import urlsafe_b64encode

@@ -1,4 +1,4 @@
-"""Zip archives made by code, in which any record can say what it should not."""
+"""Generated zip archives, in which any record can be wrong."""
 
 import struct
 import zlib
@@ -10,7 +10,7 @@ MAX_16, MAX_32 = 0xFFFF, 0xFFFF_FFFF
 
 
 class Made(NamedTuple):
-    """A member. What is None is as it should be; `own` is what its own header says instead."""
+    """A member. Fields that are None are correct; `own` overrides its local header."""
 
     name: bytes = b"a.txt"
     content: bytes = b"some text, some text, some text"
@@ -31,7 +31,7 @@ class Made(NamedTuple):
 
 
 class End(NamedTuple):
-    """What the end record says, if not the truth, and what is around it."""
+    """The end record, if it is to be wrong, and the bytes around it."""
 
     members: int | None = None
     size: int | None = None

@@ -1,4 +1,4 @@
-"""A channel with packages of the shape that tinytorch has: pages and no bytes, for its readers."""
+"""A channel with tinytorch's matrix of packages: pages without files, for tests that read."""
 
 import functools
 import http.server

@@ -1,4 +1,4 @@
-"""A project whose build ends in a channel: wheels that pass every check, made by a few lines."""
+"""A small project that publishes to a channel wheels that pass every check."""
 
 import os
 import subprocess
@@ -72,7 +72,7 @@ def make_publishing_yard(folder: Path, text: str = PUBLISHES) -> Path:
 def torchyard(
     *args: object, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run the program for real, with an environment that has only what it is given of AWS's."""
+    """Run the installed program, with only the given AWS variables in its environment."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     whole = {**plain, "COLUMNS": "200", "NO_COLOR": "1", **(env or {})}
     argv = [sys.executable, "-m", "torchyard", *map(str, args)]

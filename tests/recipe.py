@@ -1,4 +1,4 @@
-"""The sample project built by the command, and what its logs and packages tell."""
+"""The sample project built by the command, and facts read from its logs and packages."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _KINDS = {1: "ptx", 2: "elf"}
 def run(
     *argv: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program without what the caller's environment says about builds."""
+    """Run a program without the build settings of the caller's environment."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(SWITCHES)}
     beside = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     whole = {**own, "PATH": beside, "COLUMNS": "300", "NO_COLOR": "1", **(env or {})}
@@ -47,7 +47,7 @@ def run(
 
 
 def call(*argv: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-    """Run a program that must end well, and return what it printed."""
+    """Run a program that must succeed, and return its output."""
     done = run(*argv, cwd=cwd, env=env)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -75,7 +75,7 @@ class Project(NamedTuple):
         return call(*TORCHYARD, *words, "-f", self.file, env=env)
 
     def refused(self, *words: object) -> str:
-        """Run a command that must fail, and return what it says."""
+        """Run a command that must fail, and return its message."""
         done = run(*TORCHYARD, *words, "-f", self.file)
         assert done.returncode != 0, done.stdout
         return done.stderr
@@ -148,7 +148,7 @@ def outputs(made: Counter[tuple[str, ...]]) -> Counter[str]:
 
 
 def metadata(wheel: Path) -> bytes:
-    """What a wheel says about itself."""
+    """Return the metadata of a wheel."""
     with ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         return archive.read(name)

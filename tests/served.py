@@ -1,4 +1,4 @@
-"""Channels that nginx serves: a directory, or a bucket of an S3 server that it stands before.
+"""Channels served by nginx: from a directory, or as a proxy of an S3 bucket.
 
 The configurations are those of `examples/serve`.
 """
@@ -46,7 +46,7 @@ class Served(NamedTuple):
         self.call("publish", folder, "--to", self.place, *words)
 
     def delete_hidden(self) -> list[str]:
-        """Delete all that is hidden, once that is a moment ago; moments are told in seconds."""
+        """Delete all hidden files; retry until the second of hiding them is over."""
         deleted: list[str] = []
         for _ in range(100):
             said = json.loads(self.call("prune", self.place, "--grace", "0", "--json"))
@@ -101,7 +101,7 @@ def tiny(version: str) -> str:
 def make_release(folder: Path) -> None:
     """Three versions of a project in two variants, and a project that all of them require.
 
-    The newest can't be installed: nobody has what it requires. Installers find out.
+    The newest can't be installed, as its requirement is missing: installers must find that out.
     """
     for version, needs in (("1.0", "shared>=2"), ("1.1", "shared>=2"), ("1.2", "shared>=9")):
         for compute in ("cpu", "cu130"):

@@ -1,4 +1,4 @@
-"""Services that tests start for real: on loopback, in a temporary directory, and only for a while.
+"""Real services for tests, on loopback and in a temporary directory.
 
 The S3 server is SeaweedFS (`weed`, from the development requirements), because it honours
 conditional writes: of many writers of one name, one wins. `tests.faults` has the proxy that
@@ -34,13 +34,13 @@ REGION = "us-east-1"
 ROLES = ("master", "volume", "filer", "s3")
 START_SECONDS = 600
 PUBLIC = "public"
-"""A bucket that anybody may read, once a test has made it."""
+"""A bucket with anonymous read access, once a test has created it."""
 
 _LOOKS = "looks-at-the-log"
 
 
 class NotStartedError(Exception):
-    """A service did not come up; the message ends with the end of its log."""
+    """A service did not start; the message ends with the end of its log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ class Place:
         return replace(self, endpoint=endpoint)
 
     def store(self, *, retries: int = 0, timeout: timedelta = timedelta(seconds=20)) -> S3Store:
-        """A client that tries once, unless told otherwise, and is quick to try again."""
+        """Return a client without retries by default, and with short delays between them."""
         return S3Store(
             self.bucket,
             prefix=self.prefix,
@@ -95,9 +95,9 @@ class Place:
 class S3Server:
     """One S3 server and one bucket (each bucket takes seven volumes); tests take prefixes of it.
 
-    Its ports are reserved for as long as it runs: this process keeps them bound without
-    listening, so that the kernel gives them to nobody else, and `weed`, whose sockets have
-    SO_REUSEADDR as these have, may still listen on them. So any number can start at once.
+    Its ports are reserved while it runs: this process keeps them bound without listening, so
+    that the kernel gives them to no other process, and `weed`, whose sockets have SO_REUSEADDR
+    as these have, may still listen on them. So any number can start at once.
     """
 
     bucket = "torchyard-tests"
@@ -126,7 +126,7 @@ class S3Server:
         )
 
     def public_place(self) -> Place:
-        """A place that anybody may read."""
+        """Return a place with anonymous read access."""
         with contextlib.suppress(urllib.error.HTTPError):  # it is there
             self.create_bucket(PUBLIC)
         return self.place(PUBLIC)
@@ -216,7 +216,7 @@ class S3Server:
         raise NotStartedError(msg)
 
     def _remove_sockets(self) -> None:
-        """Remove what it leaves outside its directory, whatever it's told."""
+        """Remove the sockets that it always leaves outside its directory."""
         for role in ROLES:
             socket_file = f"/tmp/seaweedfs-{role}-grpc-{self.ports[f'{role}.port.grpc']}.sock"
             Path(socket_file).unlink(missing_ok=True)

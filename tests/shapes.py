@@ -9,7 +9,7 @@ WHEEL = "torch-2.13.0-cp312-cp312-manylinux_2_28_x86_64.whl"
 
 
 def blob(*names: str) -> bytes:
-    """Names of symbols as a binary has them."""
+    """Return names of symbols as a binary stores them."""
     return b"".join(name.encode() + b"\0" for name in names)
 
 

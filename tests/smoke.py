@@ -1,4 +1,4 @@
-"""Packages that are made to be tried, or to fail."""
+"""Packages that pass or fail smoke tests."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""A web server for files: it knows ranges, remembers what it was asked, and can be slow."""
+"""A file server that supports ranges, records requests, and can be slow."""
 
 import threading
 import time
@@ -14,7 +14,7 @@ _CHUNK = 64 << 10
 
 
 class Served(NamedTuple):
-    """A request, and how many bytes of a file went out."""
+    """A request, and the number of bytes sent."""
 
     method: str
     path: str
@@ -38,7 +38,7 @@ class FileServer:
         return f"http://{LOOPBACK}:{self._server.server_port}"
 
     def sent(self, ending: str) -> int:
-        """The bytes that went out of files with this ending."""
+        """Return the number of bytes sent of files with this ending."""
         return sum(one.sent for one in list(self.served) if one.path.endswith(ending))
 
     def __enter__(self) -> Self:

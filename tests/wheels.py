@@ -1,4 +1,4 @@
-"""Real wheels of torch, from wherever pip is told to look."""
+"""Real wheels of torch, from the index that pip is configured for."""
 
 import subprocess
 import sys

@@ -16,7 +16,7 @@ ANYTHING = "…"
 
 
 class Typed(NamedTuple):
-    """A command that a page tells its reader to type, and the lines that it shows below."""
+    """A command of a page, and the output that the page shows below it."""
 
     page: str
     line: int

@@ -1,4 +1,4 @@
-"""Where each page of the documentation starts, and which of its commands no test runs, and why."""
+"""The scene of each page of the documentation, and its commands that are not run, with reasons."""
 
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase

@@ -1,4 +1,4 @@
-"""What the pages of the documentation start from: a clone, a project that was built, a channel."""
+"""Scenes for the pages of the documentation: a clone, a project that was built, a channel."""
 
 import functools
 import http.server
@@ -22,7 +22,7 @@ _NIGHTLIES = ("20261113", "20261114", "20261115")
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves files without a line for each."""
+    """Serves files without logging requests."""
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Drop the line."""
@@ -51,7 +51,7 @@ def _commit(folder: Path) -> None:
 
 
 class Preparer:
-    """Makes the scenes of pages; what takes long is made once for all of them."""
+    """Makes the scenes of pages; slow preparations are made once for all of them."""
 
     def __init__(self, folder: Path, stack: ExitStack, factory: pytest.TempPathFactory) -> None:
         self._folder = folder

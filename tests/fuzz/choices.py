@@ -1,4 +1,4 @@
-"""An input of the fuzzer, read as a row of decisions.
+"""An input of the fuzzer, read as a sequence of decisions.
 
 A blind fuzzer hardly ever gets past a checksum or a length. So most inputs say how to build a file:
 mostly right, and wrong in a few places. Bytes that are not there are zeros, and zero means right.
@@ -18,7 +18,7 @@ class Choices:
         self._place = 0
 
     def take(self, size: int) -> bytes:
-        """So many bytes; fewer at the end of the input."""
+        """Return this many bytes; fewer at the end of the input."""
         found = self._data[self._place : self._place + size]
         self._place += len(found)
         return found

@@ -1,4 +1,4 @@
-"""Code for GPUs: the same is found, wherever the borders between the pieces are."""
+"""Code for GPUs: the result does not depend on how a file is cut into pieces."""
 
 import struct
 import zlib

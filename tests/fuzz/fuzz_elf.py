@@ -1,4 +1,4 @@
-"""ELF files: the same answer in whatever pieces they come, and as from a mapped file."""
+"""ELF files: the result does not depend on the pieces, and equals that of a mapped file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

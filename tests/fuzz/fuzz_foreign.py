@@ -1,4 +1,4 @@
-"""Files of macOS and Windows: lief reads them, and must survive it."""
+"""macOS and Windows files, as lief reads them: it must not crash."""
 
 import struct
 

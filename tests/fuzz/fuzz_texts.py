@@ -1,4 +1,4 @@
-"""Texts in which packages speak of themselves: their parsers, and all rules over them."""
+"""Metadata texts of packages: their parsers, and all rules over them."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""What must hold for every package, however hostile."""
+"""Invariants of every package, however hostile."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 MEMORY = Path("/dev/shm")
 OPTIONS = ("-timeout=20", "-rss_limit_mb=1024", "-max_len=4096", "-len_control=0")
 EVERY = 32
-"""Measuring memory takes time: it is done with one input of so many, always the same ones."""
+"""Measuring memory takes time: it is done for one of this many inputs, always the same."""
 
 
 def measured(try_one: Callable[[bytes], None], data: bytes, most: int) -> None:

@@ -1,4 +1,4 @@
-"""Broken archives: what two programs could read in two ways, and lists of files that are wrong."""
+"""Broken archives: ambiguous structures, and wrong lists of files."""
 
 import stat
 import struct
@@ -122,7 +122,7 @@ def with_count(data: bytearray, archive: ZipFile) -> None:
 
 
 def gap(data: bytearray, archive: ZipFile) -> bytes:
-    """Bytes between the members and the directory that nobody speaks of."""
+    """Add bytes between the members and the directory that no record covers."""
     start = archive.start_dir
     put(data, len(data) - 22 + 16, "I", start + 8)
     return bytes(data[:start]) + b"MALICE!!" + bytes(data[start:])

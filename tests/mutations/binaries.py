@@ -1,4 +1,4 @@
-"""Broken libraries: what they need, where they look for it, what they show, and for which GPU."""
+"""Broken libraries: dependencies, search paths, exported symbols and GPU architectures."""
 
 import struct
 from collections.abc import Callable, Sequence
@@ -107,7 +107,7 @@ def with_device(*programs: Program) -> Break:
 
 
 def moved_gomp(good: Path, folder: Path) -> Path:
-    """libgomp where nobody looks, but with the rpath that it should have there."""
+    """Move libgomp to a directory on no search path, with a correct rpath for it."""
     path = compiled(folder / "new/libgomp.so.1", GOMP, rpath="$ORIGIN:$ORIGIN/../lib")
     edits = {f"{LIB}/libgomp.so.1": None, "tinytorch/other/libgomp.so.1": path.read_bytes()}
     return rewritten(good, folder, edits)
@@ -119,7 +119,7 @@ def with_orphan(good: Path, folder: Path) -> Path:
 
 
 def needing_newer(library: str, version: str) -> Break:
-    """A library that needs a function of a system that nobody has."""
+    """Make a library need a function of a system library's version that does not exist."""
 
     def make(good: Path, folder: Path) -> Path:
         script = folder / "versions"

@@ -1,4 +1,4 @@
-"""Packages with nothing wrong: compiled by gcc, and written as torchyard writes its own."""
+"""Valid packages: compiled by gcc, and written as torchyard writes its own."""
 
 import platform
 import shutil
@@ -110,7 +110,7 @@ def written(path: Path, text: str) -> Path:
 
 
 class Built(NamedTuple):
-    """What a core and the bindings for one Python left; `core` has `install` and `vendor`."""
+    """The output of a core and of bindings for one Python; `core` has `install` and `vendor`."""
 
     core: Path
     image: Path
@@ -230,7 +230,7 @@ def make_old(package: Path, out: Path) -> Path:
 
 
 def make_stable(place: Path) -> Path:
-    """A wheel of the stable ABI, from somebody who does not know torchyard."""
+    """Return a wheel of the stable ABI that was not built by torchyard."""
     image = place / "image"
     package = image / "tinystable"
     library = compiled(package / "lib/libstable.so", "int stable(void) { return 1; }")

@@ -25,7 +25,7 @@ PATHS = "info/paths.json"
 
 
 class Mutation(NamedTuple):
-    """A way to break a good package, and the rule that must tell.
+    """A way to break a valid package, and the rule that must report it.
 
     No rule but those that are `also` named may find anything. The packages `beside` are checked
     together with the broken one.

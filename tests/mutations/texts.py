@@ -1,4 +1,4 @@
-"""Packages that tell something untrue: metadata, labels, and what conda packages list."""
+"""Packages with wrong metadata, tags, or lists of files."""
 
 import json
 import os

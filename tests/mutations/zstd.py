@@ -1,4 +1,4 @@
-"""Python's own zstd, or the same for older ones."""
+"""The zstd module of Python 3.14, or its backport."""
 
 import sys
 

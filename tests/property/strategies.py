@@ -1,4 +1,4 @@
-"""Configurations of every shape, as plain dictionaries."""
+"""Hypothesis strategies for configurations, as plain dictionaries."""
 
 from typing import Any
 
