@@ -154,7 +154,7 @@ class OverrideSpec(CellSpec, kw_only=True):
     ] = None
     cache: Annotated[
         bool | None,
-        Meta(description="Use the compile cache; by default, jobs of published packages do not."),
+        Meta(description="Use the compile cache; default: not for packages that get promoted."),
     ] = None
     needs: Annotated[NeedsSpec, Meta(description="What these jobs need instead.")] = NeedsSpec()
 

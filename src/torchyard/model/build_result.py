@@ -1,4 +1,4 @@
-"""How a build went."""
+"""The outcome of a build."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ from torchyard.model.quantity import show_count
 
 
 class BuildResult(NamedTuple):
-    """What an engine returns: packages found in the store, and how each job ended."""
+    """What an engine returns: cached packages, and the outcome of each job."""
 
     project: str
     packages: list[str]
-    """Fingerprints of packages that were in the store before."""
+    """Fingerprints of packages that were already in the store."""
     ends: list[Ended]
     onward: str
-    """What to do about jobs that failed or were not begun."""
+    """How to continue with jobs that failed or did not start."""
 
     @property
     def failed(self) -> list[Ended]:
@@ -27,14 +27,14 @@ class BuildResult(NamedTuple):
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether the build was stopped before all jobs were begun, and none failed."""
+        """Whether the build was stopped before all jobs had started, without failures."""
         return bool(self.skipped) and not self.failed
 
     def error(self) -> TorchyardError | None:
-        """Return the error that the failed jobs amount to, or None.
+        """Return the error of a build with failed jobs, or None.
 
-        Its class is that of the jobs' own errors if all have the same, else BuildError: a build
-        that only this machine can't do is not a bad one.
+        Its class is that of the jobs' errors if all are the same, else BuildError: a build that
+        only this machine cannot do may be correct.
         """
         if not self.failed:
             return None

@@ -30,9 +30,9 @@ def own_release(version: str) -> str:
 
 
 class Source(Value, kw_only=True):
-    """Where the code comes from: a commit of a git repository, or a directory's content.
+    """Where the source comes from: a commit of a git repository, or a directory's content.
 
-    A `rev` may be a tag or branch, whose commit is not known before somebody looks.
+    A `rev` may be a tag or branch, whose commit is unknown until it is resolved.
     """
 
     git: str | None = None
@@ -44,28 +44,28 @@ class Source(Value, kw_only=True):
 
 
 class ChannelConfig(Value, kw_only=True):
-    """A published place. It receives a subset of the matrix, or what another channel promotes."""
+    """A channel. It receives a subset of the matrix, or packages promoted from another channel."""
 
     name: str
     url: str
     subset: str | None = None
     promote_from: str | None = None
     external: tuple[str, ...] = ()
-    """Globs over names that its packages may require though it does not have them."""
+    """Globs over projects that its packages may require from outside the channel."""
     variants: Literal["compute", "compute-blas"] = "compute"
-    """What its simple indexes are called after."""
+    """What its simple indexes are named after."""
 
     def receives(self, subset: str | None) -> bool:
-        """Whether the plan of a subset, or of the whole matrix, is published here."""
+        """Return whether the plan of a subset (None: the whole matrix) is published here."""
         return self.promote_from is None and self.subset == subset
 
 
 SandboxKind = Literal["none", "view", "bwrap"]
-"""Nothing; the job's directory at one path on every machine; or that, and nothing else writable."""
+"""No isolation; the job's directory at one path on every machine; or also all else read-only."""
 
 
 class Sandbox(Value, kw_only=True):
-    """What keeps a job's steps from the machine; `root` is a directory to run them in."""
+    """How a job's steps are isolated; `root` is a root file system to run them in."""
 
     kind: SandboxKind = "none"
     root: str | None = None
@@ -92,5 +92,5 @@ class Config(Value, kw_only=True):
     origins: dict[str, Origin] = {}
 
     def origin(self, path: str) -> Origin:
-        """Where the value at a dotted path came from, such as `matrix.python[2]`."""
+        """Return the origin of the value at a dotted path, such as `matrix.python[2]`."""
         return self.origins.get(path, DEFAULT)

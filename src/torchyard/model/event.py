@@ -1,4 +1,4 @@
-"""What happens while jobs run, as values: boards, logs and `--json` are made from these.
+"""Events of a build, as values: progress displays, logs and `--json` are made from these.
 
 `at` is in seconds since the build, or the single run, began.
 """
@@ -12,7 +12,7 @@ from torchyard.model.result import Result, Usage
 from torchyard.model.values import Value
 
 _FEW = 20
-"""So many files of a result are named when a job ends; of more, only how many there are."""
+"""Maximum number of result files that are listed when a job ends; of more, only the number is."""
 
 Outcome = Literal["built", "cached", "failed", "retry", "skipped"]
 
@@ -24,10 +24,10 @@ class Event(Value, kw_only=True, tag_field="event", tag=str.lower):
 
 
 class Began(Event, kw_only=True):
-    """A build begins: how many jobs its plan has, and how many of each stage have to be done.
+    """A build starts: the number of jobs in its plan, and of jobs to run in each stage.
 
-    `expected` is how many seconds a job of a stage should last, where the file says so; `slots`
-    are those of this machine; 0 if jobs run on others.
+    `expected` is the usual duration of a stage's jobs in seconds, where the file gives it; `slots`
+    are those of this machine; 0 if jobs run elsewhere.
     """
 
     version: Literal[1] = 1
@@ -42,7 +42,7 @@ class Began(Event, kw_only=True):
 
 
 class Started(Event, kw_only=True):
-    """A job starts; `work` is its directory, and `worker` the other machine that it runs on."""
+    """A job starts; `work` is its directory, and `worker` the remote machine that it runs on."""
 
     job: str
     fingerprint: str
@@ -62,7 +62,7 @@ class Stepping(Event, kw_only=True):
 
 
 class Progress(Event, kw_only=True):
-    """A build tool told how far it is."""
+    """A build tool reported its progress."""
 
     job: str
     done: int
@@ -70,14 +70,14 @@ class Progress(Event, kw_only=True):
 
 
 class Stepped(Event, kw_only=True):
-    """A step of a job ended well."""
+    """A step of a job succeeded."""
 
     job: str
     usage: Usage
 
 
 class Noted(Event, kw_only=True):
-    """Something that people should know, about a job or about all."""
+    """A note for users, about one job or the whole build."""
 
     text: str
     job: str | None = None
@@ -102,7 +102,7 @@ class Made(Value, kw_only=True):
 
 
 class Ended(Event, kw_only=True):
-    """A job ended, or will be tried once more: `retry`. `skipped` ones were never begun.
+    """A job ended, or will be retried: `retry`. `skipped` ones never started.
 
     `made` names the files of a result if they are few. `reason` is one word, such as `memory` or
     `missing`, where a failure is not the job's fault; `known` is what is known about such failures.
@@ -124,7 +124,7 @@ class Ended(Event, kw_only=True):
 
 
 def ended_well(result: Result, *, built: bool) -> Ended:
-    """Tell of a job that has a result, whether it was made just now or found."""
+    """Return the event of a job that has a result, whether built just now or cached."""
     files = result.tree.files
     few = files if len(files) <= _FEW else ()
     return Ended(
@@ -141,7 +141,7 @@ def ended_well(result: Result, *, built: bool) -> Ended:
 
 
 class Finished(Event, kw_only=True):
-    """A build is over."""
+    """A build ended."""
 
     built: int
     cached: int
@@ -161,7 +161,7 @@ Listener = Callable[[AnyEvent], None]
 
 
 def encode_event(event: Event) -> bytes:
-    """One line of JSON."""
+    """Return the event as one line of JSON."""
     return msgspec.json.encode(event) + b"\n"
 
 

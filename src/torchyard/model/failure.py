@@ -1,4 +1,4 @@
-"""What is known about failures, and what a log tells about one."""
+"""Known failures, and the diagnosis of a log."""
 
 import re
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from torchyard.model.values import Value
 
 
 class Kind(StrEnum):
-    """What a failure is the fault of."""
+    """What caused a failure."""
 
     MEMORY = "memory"
     DISK = "disk"
@@ -20,8 +20,8 @@ class Kind(StrEnum):
 class LineSeverity(StrEnum):
     """How much a line proves.
 
-    A `fatal` one ends the step. After a `doubtful` one a step may well go on: downloads are tried
-    again, a missing command may be an optional one. A `silent` one never ends a step, and a
+    A `fatal` one ends the step. After a `doubtful` one a step may continue: downloads are
+    retried, a missing command may be optional. A `silent` one never ends a step, and a
     `wrapper` only repeats that something else failed.
     """
 
@@ -32,7 +32,7 @@ class LineSeverity(StrEnum):
 
 
 class Failure(Value, kw_only=True):
-    """A failure that is known: how to recognise it, why it happens, what helps."""
+    """A known failure: how to recognise it, its cause and its remedy."""
 
     title: str
     stage: str
@@ -47,7 +47,7 @@ class Failure(Value, kw_only=True):
 
 
 class LogLine(Value, kw_only=True):
-    """A line of a log; the first one has the number 1."""
+    """A line of a log; numbers start at 1."""
 
     number: int
     text: str
@@ -81,9 +81,9 @@ class Telling(Value, kw_only=True):
     fix: str | None = None
 
     def elsewhere(self, *, network: bool) -> bool:
-        """Whether the same job may well succeed on another machine.
+        """Return whether the same job may succeed on another machine.
 
-        A job that was given no network and wants one would want it anywhere.
+        A job that needs the network and has no access to it would fail anywhere.
         """
         return self.kind != Kind.BUILD and (network or self.kind != Kind.NETWORK)
 
@@ -99,14 +99,14 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _LONG_ENOUGH = 6
-"""A literal of this length is rare; a shorter one is taken only if there is no other."""
+"""Length from which a literal is rare; shorter ones are used only if there is no other."""
 
 
 def literals(pattern: str) -> tuple[str, ...]:
-    """One literal for each branch of a pattern: what a text without all of them can't match.
+    """Return one literal for each branch of a pattern; a text without any of them can't match.
 
-    It is the first good one, so that where a match spans lines, it stands on the first of them. An
-    empty string says that a branch has none.
+    It is the first suitable one, so that if a match spans lines, it is on the first of them. An
+    empty string means that a branch has none.
     """
     return tuple(
         next((run for run in runs if len(run) >= _LONG_ENOUGH), max(runs, key=len, default=""))
@@ -115,7 +115,7 @@ def literals(pattern: str) -> tuple[str, ...]:
 
 
 def _branches(pattern: str) -> Iterator[list[str]]:
-    """The literal runs of each branch, those inside groups left out."""
+    """Yield the literal runs of each branch, except those inside groups."""
     runs = [""]
     depth = 0
     for token in _TOKEN.finditer(pattern):

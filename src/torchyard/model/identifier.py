@@ -24,14 +24,14 @@ from torchyard.model.suggest import did_you_mean
 ANY_PYTHON = "any"
 
 WORD = re.compile(r"[A-Za-z0-9_.]+")
-"""What a value of a dimension may be spelt with: it has to survive in an identifier."""
+"""Values of dimensions that are valid in an identifier."""
 
 _LABEL = r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*?-[0-9][^-/:]*"
 _PARTS = ("PLATFORM", "COMPUTE-VARIANT", "PYTHON", "PACKAGE")
 
 
 def fits_identifier(name: str) -> bool:
-    """Whether a name may be a part of an identifier's path; unlike a compute, it may have a `-`."""
+    """Return whether a name can be part of an identifier; unlike in a compute, `-` is allowed."""
     return WORD.fullmatch(name.replace("-", "_")) is not None
 
 
@@ -50,12 +50,12 @@ class Cell(NamedTuple):
 
     @classmethod
     def from_path(cls, path: str) -> "Cell":
-        """Read a path whose shape :func:`parse` has already checked."""
+        """Return the cell of a path that :func:`parse` has already checked."""
         return cls(*scope_of(Stage.PACKAGE, path))
 
 
 def scope_path(scope: Sequence[str]) -> str:
-    """Spell the first fields of a cell, or a channel's name, as a path."""
+    """Return the first fields of a cell, or a channel's name, as a path."""
     if len(scope) < len(("platform", "compute", "variant")):
         return "/".join(scope)
     platform, compute, variant, *rest = scope
@@ -63,7 +63,7 @@ def scope_path(scope: Sequence[str]) -> str:
 
 
 def scope_of(stage: Stage, path: str) -> tuple[str, ...]:
-    """Read a path back into fields; :func:`parse` has checked its shape."""
+    """Return the fields of a path that :func:`parse` has already checked."""
     if stage is Stage.PUBLISH or not path:
         return (path,) if path else ()
     platform, flavour, *rest = path.split("/")
@@ -83,13 +83,13 @@ class Identifier(NamedTuple):
 
 
 def job_identifier(stage: Stage | None, label: str, path: str) -> str:
-    """Spell an identifier; without a stage it is a cell's."""
+    """Return the identifier of a job, or of a cell if there is no stage."""
     cell = f"{label}/{path}" if path else label
     return f"{stage.value}:{cell}" if stage else cell
 
 
 def parse(text: str) -> Identifier:
-    """Read an identifier of a cell or a job, or say what is wrong with it."""
+    """Parse the identifier of a cell or a job, or fail with what is wrong with it."""
     prefix, colon, cell = text.rpartition(":")
     stage = _stage(prefix, text) if colon else None
     label, _, path = cell.partition("/")
@@ -117,7 +117,7 @@ def _stage(word: str, text: str) -> Stage:
 
 
 def _parts(stage: Stage | None) -> tuple[str, ...]:
-    """What the parts of a path stand for; compute and variant share one."""
+    """Return the names of the parts of a path; compute and variant share one."""
     if stage is Stage.PUBLISH:
         return ("CHANNEL",)
     return _PARTS[: max(0, DEPTH[stage or Stage.PACKAGE] - 1)]

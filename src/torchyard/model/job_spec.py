@@ -1,7 +1,7 @@
-"""A job that can be carried out without the plan that it comes from.
+"""The job spec: a job that can be run without the plan that it comes from.
 
-An order is what engines hand to `torchyard run`, what a result remembers, and what a package
-carries, so that it can be made again from itself alone.
+Engines pass job specs to `torchyard run`, results record them, and packages contain theirs, so
+that a package can be rebuilt from itself alone.
 """
 
 from typing import Literal
@@ -17,7 +17,7 @@ from torchyard.model.step import FACTS, Setting
 from torchyard.model.values import Value
 
 ORDER = "torchyard-order.json"
-"""What an order is called, in a job's directory and in the packages that carry it."""
+"""Name of the job spec's file, in a job's directory and in packages."""
 
 
 class Payload(Value, kw_only=True):
@@ -32,7 +32,7 @@ class Payload(Value, kw_only=True):
 
 
 class Task(Value, kw_only=True):
-    """One job, spelt out. Its fingerprint covers all of it but needs and source."""
+    """One job in full. Its fingerprint covers everything except `needs` and `source`."""
 
     id: str
     stage: Stage
@@ -47,7 +47,7 @@ class Task(Value, kw_only=True):
 
     @property
     def payload(self) -> Payload:
-        """Everything that the fingerprint is the sha256 of."""
+        """Return everything that the fingerprint covers."""
         return Payload(
             inputs=sorted(self.inputs),
             recipe=self.recipe,
@@ -59,12 +59,12 @@ class Task(Value, kw_only=True):
 
     @property
     def is_true(self) -> bool:
-        """Whether the fingerprint is that of what the task says."""
+        """Whether the fingerprint matches the task's content."""
         return fingerprint(self.payload) == self.fingerprint
 
     @property
     def facts(self) -> dict[str, str]:
-        """What steps may want to know about the job: the fields of its scope, by name."""
+        """Return the fields of the job's scope by name, for steps."""
         label = self.id.partition(":")[2].partition("/")[0]
         name, _, version = label.rpartition("-")
         fields = scope_of(self.stage, self.scope)
@@ -72,17 +72,17 @@ class Task(Value, kw_only=True):
         return {"name": name, "version": version, **dict(zip(names, fields, strict=False))}
 
     def text(self, name: str) -> str:
-        """A setting that is a word; empty if there is none."""
+        """Return a setting that is a string; empty if it is not set."""
         value = self.settings.get(name, "")
         return value if isinstance(value, str) else ""
 
     def words(self, name: str) -> list[str]:
-        """A setting that is a list of words; empty if there is none."""
+        """Return a setting that is a list of strings; empty if it is not set."""
         value = self.settings.get(name, ())
         return [word for word in value if isinstance(word, str)] if isinstance(value, tuple) else []
 
     def table(self, name: str) -> dict[str, str]:
-        """A setting that is a table; empty if there is none."""
+        """Return a setting that is a table; empty if it is not set."""
         value = self.settings.get(name, {})
         return value if isinstance(value, dict) else {}
 
@@ -92,12 +92,12 @@ _COMMIT_DIGITS = 40
 
 
 def short_name(stage: str, fingerprint: str) -> str:
-    """What files and directories that belong to a job are called."""
+    """Return the name of a job in names of files and directories."""
     return f"{stage}-{fingerprint[:_DIGITS]}"
 
 
 class JobSpec(Value, kw_only=True):
-    """A task, last, behind everything that it is made from, each in front of what needs it."""
+    """A task and all that it depends on, in topological order; the task itself is the last one."""
 
     version: Literal[1] = 1
     tasks: tuple[Task, ...]
@@ -115,19 +115,19 @@ class JobSpec(Value, kw_only=True):
 
     @property
     def commit(self) -> str:
-        """The commit that a job is made from, or the digest of a directory; empty if unknown."""
+        """The commit, or the digest of the directory, that a job is made from; empty if unknown."""
         sources = (task for task in self.tasks if task.stage is Stage.SOURCE)
         names = (task.text("commit") or task.text("digest") for task in sources)
         return next(names, "")[:_COMMIT_DIGITS]
 
     @property
     def is_true(self) -> bool:
-        """Whether every task has the fingerprint of what it says."""
+        """Whether the fingerprints of all tasks match their content."""
         return all(task.is_true for task in self.tasks)
 
     @property
     def anywhere(self) -> str:
-        """The fingerprint that a machine gives the task which knows nothing of its toolchain."""
+        """The task's fingerprint on a machine that does not identify its toolchain."""
         known: dict[str, str] = {}
         for task in self.tasks:
             inputs = sorted(known.get(i, i) for i in task.inputs)
@@ -139,7 +139,7 @@ class JobSpec(Value, kw_only=True):
         return known[self.task.fingerprint]
 
     def of(self, task: Task) -> "JobSpec":
-        """The order of one of the tasks that this one is made from."""
+        """Return the job spec of one of the tasks that this one depends on."""
         needed = {task.fingerprint}
         kept = []
         for other in reversed(self.tasks):

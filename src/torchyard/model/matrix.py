@@ -1,4 +1,4 @@
-"""What the file says should exist: dimensions, and the rules over them."""
+"""The packages that should exist: dimensions, and rules over them."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,12 +15,12 @@ _SIGNS = frozenset("*?[")
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    """Compile a shell glob; `*` also runs over `/`, so that `*/cu130*` reaches whole cells."""
+    """Compile a shell glob; `*` also matches `/`, so that `*/cu130*` matches whole cells."""
     return re.compile(translate(pattern))
 
 
 def matches(text: str, pattern: str) -> bool:
-    """Whether a glob matches; most are plain words, which need no regular expression."""
+    """Return whether a glob matches; most are plain words, which need no regular expression."""
     if text == pattern:
         return True
     return not _SIGNS.isdisjoint(pattern) and _glob(pattern).match(text) is not None
@@ -32,12 +32,12 @@ def any_match(text: str, patterns: Iterable[str]) -> bool:
 
 @cache
 def _admits(value: str, globs: tuple[str, ...]) -> bool:
-    """Return whether a value of a dimension matches; there are few of both."""
+    """Return whether a value of a dimension matches; cached, as there are few of both."""
     return any_match(value, globs)
 
 
 class Pattern(Value, kw_only=True):
-    """A partial cell: globs for some of its dimensions; one that is left empty admits all."""
+    """A partial cell: globs for some of its dimensions; empty ones match all values."""
 
     platform: tuple[str, ...] = ()
     compute: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Pattern(Value, kw_only=True):
 
 
 class Couple(Value, kw_only=True):
-    """Fields of a cell that vary together: only these rows of values exist."""
+    """Fields of a cell that vary together: only these combinations exist."""
 
     fields: tuple[int, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -78,7 +78,7 @@ class Couple(Value, kw_only=True):
 
 
 class Exclusion(Value, kw_only=True):
-    """Cells that are left out, with the reason a reader of the plan will see."""
+    """Cells that are left out, and the reason, which plans show."""
 
     pattern: Pattern
     reason: str
@@ -86,10 +86,10 @@ class Exclusion(Value, kw_only=True):
 
 
 class Inclusion(Value, kw_only=True):
-    """Cells that exist beyond the product, or despite an exclusion.
+    """Cells that are added to the product, also if an exclusion matches them.
 
-    The pattern lists plain values for every field; `named` are the fields that the rule itself
-    names values of, and `couples` those that still bind it.
+    The pattern lists plain values for every field; `named` are the fields for which the rule
+    gives values, and `couples` those that still apply to it.
     """
 
     pattern: Pattern
@@ -112,7 +112,7 @@ class Matrix(Value, kw_only=True):
 
 
 class Subset(Value, kw_only=True):
-    """A named part of the matrix, such as what a pull request builds."""
+    """A named part of the matrix, such as the packages that pull requests build."""
 
     name: str
     pattern: Pattern = Pattern()
@@ -120,7 +120,7 @@ class Subset(Value, kw_only=True):
 
 
 class Needs(Value, kw_only=True):
-    """What a job wants from a machine. It has no influence on the result."""
+    """What a job needs from a machine. It has no influence on the result."""
 
     memory: int | None = None
     disk: int | None = None
@@ -128,7 +128,7 @@ class Needs(Value, kw_only=True):
     capabilities: tuple[str, ...] = ()
 
     def over(self, other: "Needs") -> "Needs":
-        """Take each of these where it is given, and the other's where it is not."""
+        """Return these needs, with those that are not given taken from the other."""
         return Needs(
             memory=other.memory if self.memory is None else self.memory,
             disk=other.disk if self.disk is None else self.disk,

@@ -1,4 +1,4 @@
-"""Amounts that people write with a unit: `64 GB`, `90 min`."""
+"""Quantities with a unit: `64 GB`, `90 min`."""
 
 import re
 
@@ -9,12 +9,12 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
 def parse_size(text: str) -> int:
-    """Read `64 GB` as bytes."""
+    """Return the bytes of `64 GB`."""
     return _parse(text, _BYTES)
 
 
 def parse_duration(text: str) -> int:
-    """Read `90 min` as seconds."""
+    """Return the seconds of `90 min`."""
     return _parse(text, _SECONDS)
 
 
@@ -28,7 +28,7 @@ def _parse(text: str, units: dict[str, int]) -> int:
 
 
 def show_count(number: int, noun: str) -> str:
-    """Write `1 package`, `2 packages`."""
+    """Return `1 package`, `2 packages`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -40,7 +40,7 @@ def show_size(amount: int) -> str:
 
 
 def show_duration(seconds: float) -> str:
-    """Write `90 min` as `1 h 30 min`; only what takes moments is worth tenths of a second."""
+    """Return `1 h 30 min` for `90 min`; only short durations have tenths of a second."""
     if seconds < _MOMENTS and seconds != round(seconds):
         return f"{seconds:.1f} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -1,4 +1,4 @@
-"""Stages, and which of them each kind of project goes through."""
+"""Stages, and the shape of recipes: which stages a kind of project has."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -30,7 +30,7 @@ class Dimension(StrEnum):
 
 
 CELL_STAGES = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE)
-"""The stages that every cell has a job of its own for."""
+"""The stages with a separate job for every cell."""
 
 DEPTH: Mapping[Stage, int] = {
     Stage.SOURCE: 0,
@@ -41,16 +41,16 @@ DEPTH: Mapping[Stage, int] = {
     Stage.SMOKE: 5,
     Stage.PUBLISH: 0,
 }
-"""How many fields of a cell, from the left, a stage's jobs see; they are shared over the others."""
+"""Number of leading fields of a cell that a stage's jobs depend on; the others share a job."""
 
 
 class Recipe(Value, kw_only=True):
-    """The shape of a kind of project; `torchyard.recipes` knows how its jobs are done.
+    """The shape of a kind of project; `torchyard.recipes` has the steps of its jobs.
 
-    A stage whose jobs give another result from the same inputs than they used to gets a new
-    revision, which is part of the fingerprints of that stage. `packages` are the kinds of packages
-    that it can make, all if it names none. The compiling steps of a `provisioned` recipe are its
-    own, and use a toolchain that torchyard provides; of others the file gives the commands.
+    A stage whose jobs begin to give different results from the same inputs gets a new revision,
+    which is part of the fingerprints of that stage. `packages` are the kinds of packages that it
+    can make, all if empty. The compiling steps of a `provisioned` recipe are its
+    own, and use a toolchain that torchyard provides; for others, the file gives the commands.
     `project` and `repository` are what `torchyard init` proposes.
     """
 
@@ -65,7 +65,7 @@ class Recipe(Value, kw_only=True):
     repository: str = ""
 
     def makes(self, package: str) -> bool:
-        """Return whether it can make a kind of package."""
+        """Return whether the recipe can make a kind of package."""
         return not self.packages or package in self.packages
 
     def revision(self, stage: Stage) -> int:

@@ -1,4 +1,4 @@
-"""What a job leaves in the store: files by digest, log, timings, facts."""
+"""The result of a job in the store: files by digest, log, timings, facts."""
 
 from typing import Literal
 
@@ -7,14 +7,14 @@ from torchyard.model.values import Value
 
 
 class Part(Value, kw_only=True):
-    """A stretch of a file's bytes that is stored by itself."""
+    """A range of a file's bytes that is stored as its own blob."""
 
     digest: str
     size: int
 
 
 class File(Value, kw_only=True):
-    """A file of a result; `mtime` is in nanoseconds. Its bytes are one blob, or parts in a row.
+    """A file of a result; `mtime` is in nanoseconds. Its bytes are one blob, or consecutive parts.
 
     Two packages that differ in a few members can share the blobs of all others as parts.
     """
@@ -28,12 +28,12 @@ class File(Value, kw_only=True):
 
     @property
     def blobs(self) -> tuple[Part, ...]:
-        """The blobs to fetch, in order."""
+        """Return the blobs to fetch, in order."""
         return self.parts or (Part(digest=self.digest, size=self.size),)
 
 
 class Tree(Value, kw_only=True):
-    """Everything below a directory, in the order of its paths."""
+    """Everything below a directory, sorted by path."""
 
     files: tuple[File, ...] = ()
     links: dict[str, str] = {}
@@ -41,12 +41,12 @@ class Tree(Value, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """The sha256 of its only file; if there are several, there is none."""
+        """The sha256 of its only file; empty if there are several."""
         return self.files[0].digest if len(self.files) == 1 else ""
 
 
 class Usage(Value, kw_only=True):
-    """What a step cost: seconds on the clock and of processors, bytes of memory and disk."""
+    """Resource usage of a step: wall clock and CPU seconds, bytes of memory and disk."""
 
     step: str
     seconds: float
@@ -56,7 +56,7 @@ class Usage(Value, kw_only=True):
 
 
 class Result(Value, kw_only=True):
-    """The manifest of a finished job. `run` is unique: it tells two writers apart."""
+    """The manifest of a finished job. `run` is unique: it distinguishes two writers."""
 
     version: Literal[1] = 1
     fingerprint: str
@@ -78,10 +78,10 @@ class Result(Value, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the files, each counted as often as it is there."""
+        """Total bytes of all files, duplicates included."""
         return sum(file.size for file in self.tree.files)
 
     def blobs(self) -> dict[str, int]:
-        """Every blob that this result needs, with its size."""
+        """Return every blob that this result needs, with its size."""
         files = (*self.tree.files, self.log)
         return {part.digest: part.size for file in files for part in file.blobs}

@@ -10,14 +10,14 @@ _PLACE = re.compile(r"\{\{|\}\}|(?<!\$)\{([a-z_]+)\}")
 
 PLACES = {
     "work": "the job's own directory, the only one it may write to",
-    "build": "where steps run, and leave what nobody else needs",
+    "build": "where steps run, and leave files that no other job needs",
     "out": "what is put here is the job's result",
     "inputs": "the results of the jobs that this one needs, a directory for each stage",
     "order": "the job as a file `torchyard-order.json`; a package with it inside can be rebuilt",
     "name": "the project's name",
     "version": "the project's version",
 }
-"""What may stand in braces in every step."""
+"""The words that every step may use in braces."""
 
 FACTS = {
     "platform": "the cell's platform, such as linux-x86_64",
@@ -26,7 +26,7 @@ FACTS = {
     "python": "the cell's Python, such as cp312",
     "kind": "the cell's package kind, such as wheel",
 }
-"""What may stand in braces if the step's stage is about it, in the order of a cell's fields."""
+"""The words in braces for the fields of a cell, in their order, where a stage's jobs have them."""
 
 INPUTS = {
     Stage.CORE: (Stage.SOURCE,),
@@ -35,26 +35,26 @@ INPUTS = {
     Stage.CHECK: (Stage.PACKAGE,),
     Stage.SMOKE: (Stage.PACKAGE,),
 }
-"""The stages whose results a stage's steps can name: `{core}` is `{inputs}/core`."""
+"""The stages whose results a stage's steps can use: `{core}` is `{inputs}/core`."""
 
 
 SHELL = ("bash", "-euo", "pipefail", "-c")
-"""What runs a step that is written as a line: it stops at the first thing that goes wrong."""
+"""Runs a step that is a shell line; stops at the first error."""
 
 
 OWN = ("{self}", "-P", "-m", "torchyard")
-"""What runs a tool of ours; with `-P`, no module of the project can stand in for one of ours."""
+"""Runs a command of torchyard; `-P` keeps the project's modules from shadowing torchyard's."""
 
 
 def beside(place: str) -> str:
-    """A directory that is not absolute is beside the file; an address stays what it is."""
+    """Return a place as steps see it: relative directories are below `{base}`."""
     return place if "://" in place or place.startswith("/") else f"{{base}}/{place}"
 
 
 class Step(Value, kw_only=True):
-    """One command of a job: what to run, where, with what, and what must be there afterwards.
+    """One command of a job: what to run, where, with which variables, and its required outputs.
 
-    Words in braces stand for places and facts of the job, see `places_of`.
+    Words in braces are replaced by paths and facts of the job, see `places_of`.
     """
 
     run: tuple[str, ...]
@@ -66,17 +66,17 @@ class Step(Value, kw_only=True):
 
     @property
     def title(self) -> str:
-        """What people know the step by; a line for the shell is known by its first line."""
+        """The step's name in logs; by default the command, or the first line for the shell."""
         words = self.run[len(SHELL) :] if self.is_line else self.run
         return self.name or " ".join(words).strip().partition("\n")[0]
 
     @property
     def is_line(self) -> bool:
-        """Whether a shell runs it."""
+        """Whether it is a line for the shell."""
         return self.run[: len(SHELL)] == SHELL
 
     def filled(self, places: Mapping[str, str]) -> "Step":
-        """The same step with every word in braces replaced; for a shell, each is quoted."""
+        """Return the step with every word in braces replaced; for a shell, each is quoted."""
         from shlex import quote  # noqa: PLC0415 - planning fills no step
 
         quoted = {name: quote(value) for name, value in places.items()} if self.is_line else places
@@ -91,21 +91,21 @@ class Step(Value, kw_only=True):
 
 
 Setting = str | bool | tuple[str | Step, ...] | dict[str, str]
-"""What a setting of a job can be."""
+"""The types of a job's settings."""
 
 
 def places_of(stage: Stage, stages: Collection[Stage] = tuple(Stage)) -> tuple[str, ...]:
-    """The words that a stage's steps may put in braces, in a recipe with some stages."""
+    """Return the words that a stage's steps may use in braces, given the stages of the recipe."""
     inputs = (needed.value for needed in INPUTS.get(stage, ()) if needed in stages)
     own = ("channel",) if stage is Stage.PUBLISH else tuple(FACTS)[: DEPTH[stage]]
     return (*PLACES, *inputs, *own)
 
 
 def words_in_braces(text: str) -> list[str]:
-    """The names that a text wants replaced; `{{` and `}}` stand for braces, `${x}` is a shell's."""
+    """Return the names to replace in a text; `{{` and `}}` are braces, `${x}` is a shell's."""
     return [found[1] for found in _PLACE.finditer(text) if found[1]]
 
 
 def fill(text: str, places: Mapping[str, str]) -> str:
-    """Replace names in braces; a place that this job does not have is a KeyError."""
+    """Return the text with names in braces replaced; KeyError if the job does not have one."""
     return _PLACE.sub(lambda found: places[found[1]] if found[1] else found[0][0], text)

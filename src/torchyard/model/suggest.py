@@ -1,13 +1,13 @@
-"""The nearest name that would have been right."""
+"""Suggests the nearest known name for a misspelt one."""
 
 from collections.abc import Iterable
 
 _FAR = 0.5
-"""A name that needs more than this share of its letters changed is not what was meant."""
+"""Maximum share of a name's letters that may differ for a suggestion."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The name with the fewest typing mistakes between it and a word, if they are few."""
+    """Return the known name nearest to a word, or None if all are too different."""
     names = list(known)
     best = min(names, key=lambda name: _rank(word.lower(), name.lower()), default=None)
     if best is None or _mistakes(word.lower(), best.lower()) > max(len(word), len(best)) * _FAR:
@@ -16,20 +16,20 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Write a hint: the nearest name, or all of them if nothing comes near."""
+    """Return a hint: the nearest name, or all names if none is near."""
     names = list(known)
     near = nearest(word, names)
     return f"did you mean `{near}`?" if near else f"known here: {', '.join(names)}"
 
 
 def _rank(word: str, name: str) -> tuple[float, int]:
-    """Few mistakes are best; among equals, a long common beginning."""
+    """Return a sort key: fewest mistakes first, then the longest common prefix."""
     alike = [a == b for a, b in zip(word, name, strict=False)]
     return _mistakes(word, name), -(alike.index(False) if False in alike else len(alike))
 
 
 def _mistakes(word: str, name: str) -> float:
-    """Letters added, lost or changed; two that are swapped are only half a mistake.
+    """Return the number of letters added, lost or changed; a swap counts as half a mistake.
 
     This is the optimal string alignment distance.
     """

@@ -1,6 +1,6 @@
-"""The shapes of the tables under `data/`: versions, architectures and limits, as facts.
+"""The rows of the tables under `data/`: versions, architectures and limits.
 
-The code knows what a platform or a package kind *is*; which ones there are is data.
+The code defines what a platform or a package kind is; which ones exist is data.
 """
 
 from torchyard.model.recipe import Dimension, Recipe
@@ -26,7 +26,7 @@ class Python(Value, kw_only=True):
 
 
 class Format(Value, kw_only=True):
-    """A package format, as far as planning has to know it; see `data/formats.toml`."""
+    """The properties of a package format that planning needs; see `data/formats.toml`."""
 
     library_pins: bool
     channels: bool
@@ -46,9 +46,9 @@ class PackageKind(Value, kw_only=True):
 class Compute(Value, kw_only=True):
     """One value of the dimension `compute`, such as cu130, as its compute platform describes it.
 
-    `platform` is the compute platform's name, `source` the table that says all this. With
-    `has_origin`, `[toolchain]` says where its toolkit comes from. One that is not `pinned` needs no
-    row in a torch release: every release has it.
+    `platform` is the compute platform's name, `source` the table that the row comes from. With
+    `has_origin`, `[toolchain]` sets where its toolkit comes from. One that is not `pinned` needs
+    no row in a torch release: every release has it.
     """
 
     platform: str
@@ -61,7 +61,7 @@ class Compute(Value, kw_only=True):
 
 
 class Release(Value, kw_only=True):
-    """What one torch release was built with, for each compute platform that it was built for."""
+    """What one torch release was built with, for each of its compute platforms."""
 
     libraries: dict[str, dict[str, str]]
     triton: dict[str, str] = {}
@@ -78,7 +78,7 @@ class Tables(Value, kw_only=True):
     releases: dict[str, Release]
 
     def known(self, recipe: Recipe) -> dict[Dimension, tuple[str, ...]]:
-        """Every value that each dimension of a recipe could have."""
+        """Return all possible values of each dimension of a recipe."""
         packages = (name for name in self.packages if recipe.makes(name))
         values = {
             Dimension.PLATFORM: tuple(self.platforms),
@@ -92,5 +92,5 @@ class Tables(Value, kw_only=True):
 
     @property
     def blas(self) -> tuple[str, ...]:
-        """Every BLAS that some platform has."""
+        """All BLAS of all platforms."""
         return tuple(dict.fromkeys(b for p in self.platforms.values() for b in p.blas))

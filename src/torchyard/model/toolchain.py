@@ -1,23 +1,23 @@
-"""What the file says should compile, and how the project is built with it."""
+"""The settings of `[toolchain]` and `[build]`."""
 
 from typing import Literal
 
 from torchyard.model.values import Value
 
 Origin = Literal["auto", "system", "pypi"]
-"""Where a part comes from; `auto` takes the system's toolkit if its version fits, PyPI's BLAS."""
+"""Where a part comes from; `auto`: the system's toolkit if its version fits, and PyPI's BLAS."""
 
 Backend = Literal["setup.py", "scikit-build-core"]
-"""What makes a project's wheels, and runs CMake for it."""
+"""A project's build backend, which runs CMake and makes wheels."""
 
 
 class Toolchain(Value, kw_only=True):
     """One `[toolchain]` table.
 
-    `parts` are identities, found on the machine that plans, which is a `platform`: `compiler`, and
-    for each compute platform and BLAS of the matrix `compute/cu130`, `blas/mkl`. Each says what
-    would be used, down to the digest of the programs; it is in the fingerprint of what it compiles.
-    `toolkits` says where those of some compute platforms come from.
+    `parts` are identities found on the planning machine, which is a `platform`: `compiler`, and
+    for each compute platform and BLAS of the matrix `compute/cu130`, `blas/mkl`. Each contains
+    the digest of the programs, and is part of the fingerprint of what it compiles.
+    `toolkits` sets where the toolkits of some compute platforms come from.
     """
 
     compiler: str = "gcc"
@@ -32,7 +32,7 @@ class Toolchain(Value, kw_only=True):
         return self.toolkits.get(platform, "auto")
 
     def parts_of(self, platform: str, compute: str, blas: str) -> dict[str, str]:
-        """The identities that a core depends on, by what they are."""
+        """Return the identities that a core depends on, by part."""
         if platform != self.platform:
             return {}
         keys = {"compiler": "compiler", "compute": f"compute/{compute}", "blas": f"blas/{blas}"}

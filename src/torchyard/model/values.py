@@ -1,4 +1,4 @@
-"""Words and bases that the other models share."""
+"""Base classes of the models, and origins of values."""
 
 from collections.abc import Callable
 from typing import dataclass_transform
@@ -8,20 +8,20 @@ import msgspec
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The base of every model: immutable, and nothing unknown is let in.
+    """The base of every model: immutable, and unknown fields are refused.
 
     Defaults are not written out, so a new optional field changes no old document.
     """
 
 
 class Reported(Value, omit_defaults=False, forbid_unknown_fields=False):
-    """A value that reports print as it is: every key is always there, and more may come."""
+    """A value in reports: every key is always present, and unknown keys are accepted."""
 
 
 class Origin:
     """Where a value came from: a line of the file, the command line, a table, or a default.
 
-    Every value has one and hardly any is ever shown, so the line is found only on demand.
+    Every value has one but few are shown, so the line is computed only on demand.
     """
 
     __slots__ = ("_find_line", "kind")

@@ -1,1 +1,1 @@
-"""What compiles: interpreters, compilers, CUDA, ROCm, BLAS, caches, and their environments."""
+"""Toolchains: interpreters, compilers, CUDA, ROCm, BLAS, compile caches, and their environments."""

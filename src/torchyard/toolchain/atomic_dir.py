@@ -1,4 +1,4 @@
-"""Folders that are there whole or not at all, and say what is in them."""
+"""Directories that are created atomically, with a stamp that identifies their content."""
 
 import shutil
 from collections.abc import Callable
@@ -8,10 +8,10 @@ STAMP = ".torchyard-stamp"
 
 
 def make_whole(folder: Path, stamp: str, fill: Callable[[Path], None]) -> None:
-    """Fill a folder, unless one with the same stamp is there; one with another stamp is replaced.
+    """Fill a folder, unless it exists with the same stamp; with another stamp it is replaced.
 
-    It is filled under another name beside its place, so its content must not know its own path.
-    One process may do that at a time: the one that has the job.
+    It is filled under a temporary name and renamed, so its content must not depend on its path.
+    Only one process may do that at a time: the one that holds the job.
     """
     if is_made(folder, stamp):
         return
@@ -28,7 +28,7 @@ def make_whole(folder: Path, stamp: str, fill: Callable[[Path], None]) -> None:
 
 
 def is_made(folder: Path, stamp: str) -> bool:
-    """Whether a folder was made whole, with this stamp."""
+    """Return whether a folder is complete and has this stamp."""
     try:
         return (folder / STAMP).read_text(encoding="utf-8") == stamp
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Libraries for linear algebra: MKL and OpenBLAS from PyPI or the system, and the system's own."""
+"""BLAS libraries: MKL and OpenBLAS from PyPI or the system, and the system's generic BLAS."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from torchyard.toolchain.variables import search
 _CMAKE = {"mkl": "MKL", "openblas": "OpenBLAS", "generic": "Generic"}
 _HOME = {"mkl": ("MKLROOT", "INTEL_MKL_DIR"), "openblas": ("OpenBLAS_HOME",)}
 _NAMES = {"generic": {"GENERIC_BLAS_LIBRARIES": "blas"}}
-"""What PyTorch wants to be told: without, it looks for a library of no name."""
+"""Variables for PyTorch's CMake code: without them it looks for a library with an empty name."""
 
 _PACKAGE = {"mkl": "mkl-static", "openblas": "scipy-openblas32"}
 _ROOT = {"mkl": ".", "openblas": "scipy_openblas32"}
@@ -26,7 +26,7 @@ _MKL_CORE = ("libmkl_core.a", "libmkl_core.so", "libmkl_rt.so")
 
 
 class Blas(Value, kw_only=True):
-    """A library for linear algebra.
+    """A BLAS library.
 
     `root` is empty if the compiler finds it by itself, and relative if it comes from PyPI.
     """
@@ -40,7 +40,7 @@ class Blas(Value, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """What it is, wherever it is installed."""
+        """Name, version, origin and digest; independent of where it is installed."""
         return " ".join(
             filter(None, (self.name, self.version, self.origin, f"sha256:{self.digest[:16]}"))
         )
@@ -49,9 +49,9 @@ class Blas(Value, kw_only=True):
 def find_blas(
     name: str, origin: Origin, compiler: Compiler, digests: Digests | None = None
 ) -> Blas:
-    """The library that would be used; nothing is installed for it.
+    """Return the library that would be used; nothing is installed.
 
-    Ours comes before the system's: its pins are the same on every machine.
+    With `auto`, PyPI comes before the system: its pins are the same on every machine.
     """
     if name not in _CMAKE:
         msg = f"torchyard does not know where the BLAS `{name}` comes from"
@@ -69,22 +69,22 @@ def find_blas(
 
 
 def install_blas(blas: Blas, folder: Path, python: str) -> None:
-    """Install what comes from PyPI."""
+    """Install the library if it comes from PyPI."""
     if blas.origin == "pypi":
         install(read_lock(blas.name), folder, python)
 
 
 def blas_variables(blas: Blas, folder: str) -> dict[str, str]:
-    """What steps must see to use it, if it was laid out in a folder of this name."""
+    """Return the variables that steps need to use it, given the folder it is installed in."""
     env = {"BLAS": _CMAKE[blas.name]} | _NAMES.get(blas.name, {})
     if not blas.root:
         return env
-    root = str(Path(folder, blas.root))  # an absolute root stays what it is
+    root = str(Path(folder, blas.root))  # an absolute root is kept
     return env | dict.fromkeys(_HOME[blas.name], root) | search(root, library=blas.library)
 
 
 def root_of(name: str, env: Mapping[str, str]) -> str:
-    """Where variables say that a library is; nothing if the compiler finds it by itself."""
+    """Return the root of a library by the variables; empty if the compiler finds it by itself."""
     return next((env[home] for home in _HOME.get(name, ()) if home in env), "")
 
 
@@ -121,7 +121,7 @@ def _mkl(compiler: Compiler, digests: Digests) -> Blas | None:
 
 
 def mkl_in(root: Path, libraries: tuple[str, ...], digests: Digests) -> Blas | None:
-    """The MKL of a folder, if there is one."""
+    """Return the MKL in a folder, or None."""
     headers = [root / "include/mkl_version.h", root / "include/mkl/mkl_version.h"]
     header = next((path for path in headers if path.is_file()), None)
     for library in libraries:

@@ -1,4 +1,4 @@
-"""A cache of compiled objects that jobs share: sccache, with a server of its own for each job."""
+"""The compile cache that jobs share: sccache, with a separate server for each job."""
 
 import hashlib
 import os
@@ -16,9 +16,9 @@ from torchyard.model.values import Value
 
 PROGRAM = "toolchain/bin/sccache"
 _LANGUAGES = ("C", "CXX", "CUDA", "HIP")
-_IDLE_SECONDS = "1800"  # should nobody be left to stop it
+_IDLE_SECONDS = "1800"  # in case the process that should stop it is killed
 _TRIAL = {"SCCACHE_START_SERVER": "1", "SCCACHE_NO_DAEMON": "1", "SCCACHE_IDLE_TIMEOUT": "1"}
-"""What makes sccache a server that ends after a second, or says what it can't reach."""
+"""Starts a server that exits after a second, or fails if it cannot reach its storage."""
 
 _FORMS = (
     "give a directory such as /srv/cache or /srv/cache?size=50GB, redis://host:port, "
@@ -27,7 +27,7 @@ _FORMS = (
 
 
 class CacheStats(Value, kw_only=True):
-    """How much of a job's compiling the cache has saved."""
+    """Cache statistics of one job."""
 
     hits: int
     misses: int
@@ -49,14 +49,14 @@ class _Answer(msgspec.Struct):
 
 
 def check_cache(cache: str) -> None:
-    """Fail if no job of this machine could use such a cache."""
+    """Fail if no job on this machine could use the cache."""
     _storage(cache)
     if shutil.which(own_program("sccache")) is None:
         raise _missing()
 
 
 def prepare_cache(folder: Path) -> None:
-    """Put sccache into a job's folder."""
+    """Copy sccache into a job's folder."""
     if not bring_program("sccache", folder / PROGRAM):
         raise _missing()
 
@@ -67,9 +67,9 @@ def _missing() -> HostError:
 
 
 def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
-    """What steps must see to compile through the cache.
+    """Return the variables that steps need to compile through the cache.
 
-    The server listens on a name that is made from the job's folder, so no other job finds it.
+    The server's socket name is derived from the job's folder, so jobs do not share servers.
     """
     program = f"{seen_as}/{PROGRAM}"
     name = hashlib.sha256(str(folder).encode()).hexdigest()[:16]
@@ -83,7 +83,7 @@ def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:
 
 
 def is_usable(cache: str, folder: Path) -> bool:
-    """Whether a job can use a cache; sccache compiles nothing at all if it can't reach its own."""
+    """Return whether a job can use a cache; sccache fails to compile if it can't reach it."""
     env = cache_variables(cache, folder, str(folder))
     try:
         if "SCCACHE_DIR" in env:
@@ -116,7 +116,7 @@ def _storage(cache: str) -> dict[str, str]:
 
 
 def _parts(query: str, *known: str) -> dict[str, str]:
-    """What is said behind the question mark."""
+    """Return the query parameters of a cache's address; fail on unknown ones."""
     said = dict(parse_qsl(query, keep_blank_values=True))
     if unknown := said.keys() - set(known):
         msg = f"the place of the compile cache has an unknown part `{min(unknown)}`"
@@ -145,7 +145,7 @@ def _bucket(bucket: str, prefix: str, said: Mapping[str, str]) -> dict[str, str]
 
 
 def stats(env: Mapping[str, str], folder: Path) -> CacheStats:
-    """How well the cache served a job; asked where the job's server can be reached."""
+    """Return the statistics of a job's server; to be called where the server can be reached."""
     said = _sccache(["--show-stats", "--stats-format", "json"], env, folder)
     counted = msgspec.json.decode(said, type=_Answer).stats
     return CacheStats(
@@ -156,7 +156,7 @@ def stats(env: Mapping[str, str], folder: Path) -> CacheStats:
 
 
 def stop(env: Mapping[str, str], folder: Path) -> None:
-    """End a job's server; it is no error if there is none."""
+    """Stop a job's server, if it is running."""
     try:
         _sccache(["--stop-server"], env, folder)
     except HostError as error:

@@ -1,4 +1,4 @@
-"""What CMake made of a project, through its File API, and how it is told of another Python."""
+"""Reads a configured build through CMake's File API, and points it to another Python."""
 
 import re
 from functools import cached_property
@@ -13,11 +13,11 @@ _T = TypeVar("_T")
 _API = ".cmake/api/v1"
 _QUERIES = ("codemodel-v2", "cache-v2")
 _GENERATED = re.compile(r",code=\[?([\w,]+)\]?|--(?:offload-arch|amdgpu-target)=(\w+(?::\w+[+-])*)")
-"""How a compiler is told which devices to make code for: nvcc's words, and clang's."""
+"""Compiler options that select device architectures: nvcc's and clang's."""
 
 
 class _Reply(msgspec.Struct):
-    """A part of an answer; CMake says much more than is read here."""
+    """Part of a reply; most of its fields are ignored."""
 
 
 class _Named(_Reply):
@@ -29,7 +29,7 @@ class _Include(_Reply):
 
 
 class Fragment(_Reply):
-    """A part of a command; CMake says what it is for only in those that link."""
+    """Part of a command line; only those of link commands have a role."""
 
     fragment: str = ""
     role: str = ""
@@ -104,7 +104,7 @@ class _Index(_Reply):
 
 
 def request_file_api(build: Path) -> None:
-    """Leave the questions that the next configuration answers; it must be the first one."""
+    """Write File API queries for the next configuration, which must be the first one."""
     if (build / "CMakeCache.txt").exists():
         msg = f"the source has a `{build}/CMakeCache.txt`: it was configured elsewhere before"
         hint = f"remove `{build}` from the source: its paths and settings are not this job's"
@@ -116,7 +116,7 @@ def request_file_api(build: Path) -> None:
 
 
 class Configured:
-    """A build directory after CMake has been there."""
+    """A build directory that CMake has configured."""
 
     def __init__(self, build: Path) -> None:
         self.build = build
@@ -139,7 +139,7 @@ class Configured:
 
     @cached_property
     def cache(self) -> dict[str, str]:
-        """Every entry of the cache."""
+        """The entries of the cache."""
         entries = self._answer("cache-v2", _Cache).entries
         return {entry.name: entry.value for entry in entries}
 
@@ -149,13 +149,13 @@ class Configured:
 
     @cached_property
     def targets(self) -> dict[str, Target]:
-        """Every target, by its identity, in CMake's order."""
+        """The targets by id, in CMake's order."""
         read = (self._read(reference, Target) for reference in self._configuration.targets)
         return {target.id: target for target in read}
 
     @cached_property
     def per_python(self) -> frozenset[str]:
-        """Those that are compiled against Python's headers, and those that need one that is."""
+        """The targets that are compiled against Python's headers, and their dependents."""
         bound = {target.id for target in self.targets.values() if target.includes_python}
         while True:
             more = {
@@ -168,7 +168,7 @@ class Configured:
             bound |= more
 
     def core_targets(self) -> list[str]:
-        """What has to be built before there is any Python: all that is installed, or needed."""
+        """Return the targets to build without any Python: installed ones and dependencies."""
         wanted = {t.id for t in self.targets.values() if t.install or t.id in self.per_python}
         waiting = list(wanted)
         while waiting:
@@ -179,7 +179,7 @@ class Configured:
         return sorted(target.name for target in core if target.type != "INTERFACE_LIBRARY")
 
     def artifact(self, name: str) -> Path:
-        """The file that a target makes."""
+        """Return the file that a target makes."""
         for target in self.targets.values():
             if target.name == name and target.artifacts:
                 return self.build / target.artifacts[0].path
@@ -187,7 +187,7 @@ class Configured:
         raise BuildError(msg, hint="`linalg` in [build] names a library of the project")
 
     def core_directories(self) -> list[str]:
-        """The build directories that install nothing of any Python."""
+        """Return the build directories that install nothing that depends on Python."""
         bound = {
             number
             for number, target in enumerate(self.targets.values())
@@ -196,12 +196,12 @@ class Configured:
         return [d.build for d in self._configuration.directories if bound.isdisjoint(d.targets)]
 
     def linked(self) -> list[str]:
-        """The libraries that link lines name, by path or as `-lname`."""
+        """Return the libraries of the link lines, as a path or `-lname`."""
         fragments = (one for target in self.targets.values() for one in target.link.fragments)
         return sorted({one.fragment for one in fragments if one.role == "libraries"})
 
     def device_code(self) -> list[str]:
-        """Which devices the compile lines make code for: `sm_90`, `compute_90`, `gfx90a`."""
+        """Return the device codes of the compile lines: `sm_90`, `compute_90`, `gfx90a`."""
         lines = {
             fragment.fragment
             for target in self.targets.values()
@@ -214,9 +214,9 @@ class Configured:
 
 
 def install_script(configured: Configured, to: str) -> str:
-    """A script for `cmake -P` that installs what belongs to no Python, directory by directory.
+    """Return a script for `cmake -P` that installs what does not depend on Python, by directory.
 
-    It is what CMake's own target `install/local` does, for several directories in a row.
+    It does the same as CMake's target `install/local`, for several directories.
     """
     lines = [f'set(CMAKE_INSTALL_PREFIX "{to}")', "set(CMAKE_INSTALL_LOCAL_ONLY TRUE)"]
     for directory in configured.core_directories():
@@ -229,7 +229,7 @@ PYTHONS = ("Python", "Python3")
 
 
 def repoint(build: Path, executable: str, include: str, root: str) -> list[str]:
-    """The command that makes CMake forget one Python and take another."""
+    """Return the command that replaces the Python in CMake's cache by another one."""
     words = ["cmake"]
     for glob in ("Python*", "_Python*", "PYTHON_*"):
         words += ["-U", glob]
@@ -237,7 +237,7 @@ def repoint(build: Path, executable: str, include: str, root: str) -> list[str]:
 
 
 def python_definitions(executable: str, include: str, root: str) -> list[str]:
-    """What CMake is told of a Python, so that it looks for nothing itself."""
+    """Return the definitions that describe a Python to CMake, so that it searches for none."""
     return [
         f"-D{prefix}_{name}={value}"
         for prefix in PYTHONS

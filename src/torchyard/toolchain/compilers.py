@@ -35,21 +35,21 @@ class Compiler(Value, kw_only=True):
 
     @property
     def identity(self) -> str:
-        """What it is, wherever it is installed."""
+        """Kind, version and digest; independent of where it is installed."""
         return f"{self.kind} {self.version} sha256:{self.digest[:16]}"
 
     def asked(self, *arguments: str) -> str:
-        """What it prints when it is called like this."""
+        """Return what it prints if called with these arguments."""
         return program_output(self.cc, *arguments)
 
     def library(self, name: str) -> Path | None:
-        """A library that it would link by itself, such as `libblas.so`."""
+        """Return a library on its default search path, such as `libblas.so`, or None."""
         found = find_library(self.cc, "", name)
         return found and found.resolve()
 
 
 def find_library(cc: str, folders: str, name: str) -> Path | None:
-    """A library in one of some folders, as in LD_LIBRARY_PATH, or where a compiler has it."""
+    """Return a library in the folders (as in LD_LIBRARY_PATH), else the compiler's, or None."""
     for folder in filter(None, folders.split(":")):
         if Path(folder, name).exists():
             return Path(folder, name)
@@ -58,7 +58,7 @@ def find_library(cc: str, folders: str, name: str) -> Path | None:
 
 
 def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
-    """The compiler of this name, such as `gcc`, `clang-16` or a path."""
+    """Return the compiler with this name, such as `gcc` or `clang-16`, or at this path."""
     cc = shutil.which(name, path=SYSTEM_PATH)
     if cc is None:
         msg = f"there is no compiler `{name}` on this machine"
@@ -69,10 +69,10 @@ def find_compiler(name: str, digests: Digests | None = None) -> Compiler:
 
 
 def find_compilers(digests: Digests | None = None) -> tuple[Compiler, ...]:
-    """Every gcc and clang that a job would find by its name, each once."""
+    """Return every gcc and clang that a job would find by its name, each once."""
     found: dict[Path, Compiler] = {}
     for folder in map(Path, SYSTEM_PATH.split(":")):
-        with suppress(PermissionError):  # others may keep theirs to themselves, as root does
+        with suppress(PermissionError):  # folders that only other users can read
             for program in _listed(folder):
                 if program.resolve() not in found:
                     with suppress(HostError):
@@ -87,20 +87,20 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def programs_of(cc: str, kind: Kind) -> dict[str, Path]:
-    """The files that decide what a compiler writes, by what they do."""
+    """Return the files that determine a compiler's output, by role."""
     programs = {"driver": Path(cc)}
     for part in _PARTS[kind]:
         if found := shutil.which(program_output(cc, f"-print-prog-name={part}"), path=SYSTEM_PATH):
             programs[part] = Path(found)
-    if kind == "clang" and shutil.which("ldd"):  # where clang is small, LLVM is a library
+    if kind == "clang" and shutil.which("ldd"):  # if clang is linked dynamically to LLVM
         libraries = re.findall(r"(lib(?:LLVM|clang-cpp)\S*) => (\S+)", program_output("ldd", cc))
         programs |= {name: Path(path) for name, path in libraries}
     return programs
 
 
 def program_output(program: str, *arguments: str) -> str:
-    """What a program prints, without the end of the line."""
-    env = os.environ | {"PATH": SYSTEM_PATH}  # a driver looks for its own programs there
+    """Return what a program prints, stripped."""
+    env = os.environ | {"PATH": SYSTEM_PATH}  # where a driver finds its programs
     return capture([program, *arguments], cwd=Path("/"), env=env).strip()
 
 
@@ -116,11 +116,11 @@ def _version(cc: str) -> tuple[Kind, str]:
 
 
 def _cxx(cc: str) -> str:
-    """The C++ compiler that belongs to a C compiler."""
+    """Return the C++ compiler that belongs to a C compiler."""
     path = Path(cc)
     name = _NAME.fullmatch(path.name)
     if name is None:
-        msg = f"the name of the compiler `{cc}` does not tell that of its C++ compiler"
+        msg = f"the C++ compiler can't be derived from the name `{cc}`"
         raise HostError(msg, hint="give one called gcc or clang")
     plus = f"{name['before']}{_PLUS[name['name']]}{name['after'] or ''}"
     cxx = shutil.which(str(path.with_name(plus)))

@@ -1,4 +1,4 @@
-"""Digests of large programs, remembered while a file looks unchanged."""
+"""Digests of large programs, cached while size, time and inode of a file are unchanged."""
 
 import hashlib
 import os
@@ -10,13 +10,13 @@ from tempfile import mkstemp
 import msgspec
 
 DIGESTS = "digests.json"
-"""What the file is called, among those that torchyard writes beside a project's."""
+"""Name of the file that caches digests, in torchyard's directory."""
 
 _known: dict[str, str] = {}
 
 
 class Digests:
-    """Finds the sha256 of files; remembers it in this process and, if told where, in a file."""
+    """Computes the sha256 of files; caches it in this process and, if one is given, in a file."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -24,7 +24,7 @@ class Digests:
             _known.update(_read(file))
 
     def of(self, files: Mapping[str, Path]) -> str:
-        """One digest for several files, each known by what it does and not by where it is."""
+        """Return one digest for several files, each identified by its role instead of its path."""
         lines = [f"{name} {self._of_file(path)}\n" for name, path in sorted(files.items())]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -36,7 +36,7 @@ class Digests:
             with real.open("rb") as stream:
                 _known[key] = hashlib.file_digest(stream, "sha256").hexdigest()
             if self._file:
-                with suppress(OSError):  # it saves time, nothing else
+                with suppress(OSError):  # only a cache
                     _write(self._file, _read(self._file) | {key: _known[key]})
         return _known[key]
 

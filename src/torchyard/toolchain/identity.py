@@ -1,4 +1,4 @@
-"""What this machine would compile with, named so that it can be compared."""
+"""Identities of this machine's compilers and libraries, for fingerprints."""
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ def identify(
     tables: Tables,
     digests: Digests | None = None,
 ) -> Toolchain:
-    """Say what this machine would use; what it does not have is left out."""
+    """Return the toolchain with the identities found on this machine; missing parts are omitted."""
     found = survey(toolchain, computes=computes, variants=variants, tables=tables, digests=digests)
     parts = {name: part for name, part in found.items() if isinstance(part, str)}
     return msgspec.structs.replace(toolchain, platform=platform_name(), parts=parts)
@@ -41,7 +41,7 @@ def survey(
     tables: Tables,
     digests: Digests | None = None,
 ) -> dict[str, str | HostError]:
-    """What this machine would use for each part, or why it can't."""
+    """Return the identity of each part on this machine, or why it is missing."""
     digests = digests or Digests()
     compiler = _attempt(partial(find_compiler, toolchain.compiler, digests))
     finders: dict[str, Callable[[], Toolkit | Blas | None]] = {
@@ -80,7 +80,7 @@ def find_toolkit(
 def blas_for(
     toolchain: Toolchain, variant: str, compiler: Compiler, tables: Tables, digests: Digests
 ) -> Blas | None:
-    """The BLAS that a variant asks for; none if it is a torch release."""
+    """Return the BLAS of a variant; None if the variant is a torch release."""
     if variant not in tables.blas:
         return None
     return find_blas(variant, toolchain.blas, compiler, digests)

@@ -1,4 +1,4 @@
-"""The Pythons of this machine: each is asked itself what it is."""
+"""Finds the Pythons of this machine; each is run to describe itself."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ from torchyard.host.process import capture
 from torchyard.model.values import Value
 
 Place = Literal["pyenv", "uv", "system", "path", "conda"]
-"""Where an interpreter was found; of two that are equally new, the place named first wins."""
+"""Where an interpreter was found; among equal versions, the first of these wins."""
 
 _CONDA = ("miniconda3", "miniforge3", "mambaforge", "micromamba", "anaconda3")
 _PROGRAM = re.compile(r"python3(\.\d+t?)?")
@@ -46,7 +46,7 @@ print(json.dumps({
 
 
 class Interpreter(Value, kw_only=True):
-    """A CPython, and what compiling against it needs to know."""
+    """A CPython, and what is needed to compile against it."""
 
     path: str
     version: str
@@ -72,12 +72,12 @@ class Interpreter(Value, kw_only=True):
 
 
 def interpreter_for(tag: str) -> Interpreter:
-    """The best interpreter with this tag that extensions can be compiled against."""
+    """Return the best interpreter with this tag that extensions can be compiled against."""
     return best_of(tag, find_interpreters())
 
 
 def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
-    """The newest one with this tag that will do; or tell why none does."""
+    """Return the newest usable interpreter with this tag, or fail with the reasons against each."""
     named = [one for one in found if one.tag == tag]
     good = [one for one in named if not _objection(one)]
     if good:
@@ -96,7 +96,7 @@ def best_of(tag: str, found: tuple[Interpreter, ...]) -> Interpreter:
 
 
 def _objection(one: Interpreter) -> str:
-    """Why an interpreter does not do, if so."""
+    """Return why an interpreter is unusable, or an empty string."""
     if not one.headers:
         return f"has no headers in {one.include}"
     text = Path(one.pyconfig).read_text(encoding="utf-8", errors="replace")
@@ -110,7 +110,7 @@ def _objection(one: Interpreter) -> str:
 
 
 def running_interpreter() -> Interpreter:
-    """One for jobs that depend on none: that of torchyard itself, if it has its headers."""
+    """Return an interpreter with headers for jobs that need any; preferably the running one."""
     own = _ask(Path(sys.executable), "path")
     if own is not None and own.headers:
         return own
@@ -123,7 +123,7 @@ def running_interpreter() -> Interpreter:
 
 @cache
 def find_interpreters() -> tuple[Interpreter, ...]:
-    """Every CPython of this machine, the newest first."""
+    """Return every CPython of this machine, the newest first."""
     places: dict[Path, Place] = {}
     for place, program in _candidates():
         with suppress(PermissionError):
@@ -139,13 +139,13 @@ def find_interpreters() -> tuple[Interpreter, ...]:
 
 
 def query_interpreter(program: Path) -> Interpreter:
-    """What an interpreter says of itself."""
+    """Run an interpreter, and return its description of itself."""
     said = capture([str(program), "-I", "-c", _ASK], cwd=Path("/"))
     return msgspec.json.decode(said, type=Interpreter)
 
 
 def _ask(program: Path, place: Place) -> Interpreter | None:
-    """The same, or nothing if it is broken or older than 3.4."""
+    """Return the interpreter's description, or None if it is broken or older than 3.4."""
     try:
         answer = query_interpreter(program)
     except (HostError, OSError, msgspec.MsgspecError):
@@ -154,7 +154,7 @@ def _ask(program: Path, place: Place) -> Interpreter | None:
 
 
 def _candidates() -> Iterator[tuple[Place, Path]]:
-    """Programs that may be interpreters, in the order of their places."""
+    """Yield programs that may be interpreters, in order of priority."""
     home = Path.home()
     pyenv = Path(os.environ.get("PYENV_ROOT") or home / ".pyenv")
     for program in _fitting(pyenv, "versions/*/bin/python3"):
@@ -167,7 +167,7 @@ def _candidates() -> Iterator[tuple[Place, Path]]:
         for program in _programs(folder):
             yield "system", program
     for folder in map(Path, os.get_exec_path()):
-        if folder != pyenv / "shims":  # these lead to the versions above
+        if folder != pyenv / "shims":  # shims of the versions above
             for program in _programs(folder):
                 yield "path", program
     for root in _conda_roots(home):
@@ -187,7 +187,7 @@ def _programs(folder: Path) -> list[Path]:
 
 
 def _fitting(folder: Path, pattern: str) -> list[Path]:
-    """The files that fit a pattern; none if others keep theirs to themselves, as root does."""
+    """Return the files that match a pattern; none if the folder is not readable."""
     with suppress(PermissionError):
         return sorted(folder.glob(pattern))
     return []

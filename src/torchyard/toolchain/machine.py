@@ -1,4 +1,4 @@
-"""Everything on this machine that could compile, for people to look at."""
+"""Lists all interpreters, compilers and libraries of this machine, for `torchyard toolchain`."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,7 +16,7 @@ from torchyard.toolchain.toolkit import Toolkit, ToolkitSource
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What was found, and what PyPI has for it; toolkits by the compute platform's name."""
+    """What is installed or available from PyPI; toolkits by the compute platform's name."""
 
     platform: str
     interpreters: tuple[Interpreter, ...]
@@ -26,7 +26,7 @@ class Machine:
 
 
 def look_around(tables: Tables, platforms: Iterable[ToolkitSource], digests: Digests) -> Machine:
-    """Look for all that compiles; nothing is installed for it."""
+    """Return everything that could compile; nothing is installed."""
     platform = platform_name()
     compilers = find_compilers(digests)
     names = tables.platforms[platform].blas if platform in tables.platforms else ()

@@ -1,4 +1,4 @@
-"""What ninja did and why, from its log and from what `-d explain` says."""
+"""Reads ninja's log and the output of `-d explain`: what was built, and why."""
 
 import re
 from collections.abc import Callable
@@ -19,29 +19,29 @@ _CAUSE = re.compile(
     r"|deps for '(?P<deps>.+?)' are missing"
     r"|stored deps info out of date for '(?P<stale>.+?)'"
 )
-"""The reasons that a file has of its own; `X is dirty` only passes one on."""
+"""Root causes; `X is dirty` only propagates one."""
 
 
 def read_log(path: Path) -> dict[str, tuple[str, ...]]:
-    """The files that ninja made, each with what was written down when it was made last."""
+    """Return the outputs in ninja's log, each with its last entry."""
     rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
     return {row[3]: tuple(row) for row in rows if len(row) == _FIELDS}
 
 
 def is_compiled(output: str) -> bool:
-    """Whether a file is one that a compiler, archiver or linker makes."""
+    """Return whether a file is made by a compiler, archiver or linker."""
     return _COMPILED.search(output) is not None
 
 
 class Bound:
-    """A core, and what ninja says while somebody builds upon it."""
+    """Builds upon a finished core, and makes sure that nothing of it is compiled again."""
 
     def __init__(self, log: Path) -> None:
         self.core = read_log(log)
         self.explained: list[str] = []
 
     def build(self, folder: Path, say: Callable[[str], object]) -> int:
-        """Build what is left, if nothing of the core is among it; return ninja's exit code."""
+        """Build the remaining targets if none is part of the core; return the exit code."""
         ninja = ["ninja", "-C", str(folder), "-d", "explain"]
         stream([*ninja, "-n"], self.listen)
         self.refuse()
@@ -51,16 +51,16 @@ class Bound:
         return code
 
     def listen(self, line: str) -> bool:
-        """Remember why something is built; whether a line says that."""
+        """Record an explanation of ninja; return whether the line is one."""
         is_reason = line.startswith(_EXPLAIN)
         if is_reason:
             self.explained.append(line.removeprefix(_EXPLAIN))
         return is_reason
 
     def cause(self) -> str | None:
-        """Why the first file of the core has to be compiled again, if one has.
+        """Return why a file of the core would be compiled again, or None.
 
-        Files that are generated are not looked at: they may well come out as they were.
+        Generated files are ignored: their content may be unchanged.
         """
         for line in self.explained:
             found = _CAUSE.match(line)
@@ -71,13 +71,13 @@ class Bound:
         return None
 
     def refuse(self) -> None:
-        """Refuse to go on if something of the core would be compiled again."""
+        """Fail if something of the core would be compiled again."""
         cause = self.cause()
         if cause is not None:
             raise _refusal(cause)
 
     def check(self, build: Path) -> None:
-        """See that the compiled files of the core are as the core left them."""
+        """Fail if a compiled file of the core was made again."""
         now = read_log(build / ".ninja_log")
         for output, made in self.core.items():
             if is_compiled(output) and now.get(output, made) != made:

@@ -1,4 +1,4 @@
-"""Lay out what one job compiles with, and check it, before its first step."""
+"""Installs and checks the toolchain of one job before its first step."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ BLAS = "toolchain/blas"
 
 @dataclass(frozen=True, kw_only=True)
 class Tools:
-    """All that a job compiles with."""
+    """The compiler, toolkit and BLAS of a job."""
 
     compiler: Compiler
     kit: Toolkit | None = None
@@ -33,7 +33,7 @@ class Tools:
 
     @property
     def parts(self) -> dict[str, str]:
-        """What they are, in the words of a task's settings."""
+        """Their identities, by the keys of a task's settings."""
         found = {"compiler": self.compiler, "compute": self.kit, "blas": self.blas}
         return {name: one.identity for name, one in found.items() if one}
 
@@ -54,18 +54,18 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     tables: Tables,
     digests: Digests | None = None,
 ) -> dict[str, str]:
-    """Lay out what a job needs in its folder; done again, it finds all there.
+    """Install what a job needs in its folder; repeating it changes nothing.
 
-    Return the variables that its steps must see, in front of all others: see `compose`.
+    Return the variables for its steps, which take precedence over all others: see `compose`.
 
-    `parts` are what the plan was made for; steps know the folder by the name `seen_as`.
+    `parts` are the identities in the plan; `seen_as` is the folder's path as steps see it.
     """
     try:
         tools = find_tools(
             toolchain, compute=compute, source=source, blas=blas, tables=tables, digests=digests
         )
     except HostError as error:
-        if needed(source, blas, tables) <= set(parts):  # so the machine that planned has it
+        if needed(source, blas, tables) <= set(parts):  # so the planning machine has it
             raise ElsewhereError.of(error.diagnostics) from error
         raise
     compare(parts, tools.parts)
@@ -81,7 +81,7 @@ def equip(  # noqa: PLR0913 - a job has as many sides
     if toolchain.cache:
         cache.prepare_cache(folder)
         env |= cache.cache_variables(toolchain.cache, folder, seen_as)
-        cache.stop(env, folder)  # a run that was killed may have left its server
+        cache.stop(env, folder)  # of an earlier run that was killed
     return env
 
 
@@ -94,7 +94,7 @@ def find_tools(  # noqa: PLR0913 - what is compiled, with what
     tables: Tables,
     digests: Digests | None = None,
 ) -> Tools:
-    """What this machine would compile a block with; nothing is installed for it."""
+    """Return what this machine would compile a block with; nothing is installed."""
     digests = digests or Digests()
     compiler = find_compiler(toolchain.compiler, digests)
     return Tools(
@@ -105,13 +105,13 @@ def find_tools(  # noqa: PLR0913 - what is compiled, with what
 
 
 def needed(source: ToolkitSource, blas: str, tables: Tables) -> set[str]:
-    """What a plan must name for a block to be compiled."""
+    """Return the parts that a plan must identify for a block to be compiled."""
     parts = {"compiler": True, "compute": source.needs_toolkit, "blas": blas in tables.blas}
     return {name for name, is_needed in parts.items() if is_needed}
 
 
 def compare(planned: Mapping[str, str], here: Mapping[str, str]) -> None:
-    """Fail if the plan was made for another toolchain than that of this machine."""
+    """Fail if the plan was made for a different toolchain than this machine's."""
     for name, found in here.items():
         if name not in planned:
             msg = f"the plan does not say which {name} it was made for; this machine has {found}"
@@ -130,7 +130,7 @@ def build_variables(
     *,
     python: bool,
 ) -> dict[str, str]:
-    """What steps must see: the environment first, then the toolchain."""
+    """Return the variables for steps: the Python environment before the toolchain."""
     env = {"CC": tools.compiler.cc, "CXX": tools.compiler.cxx}
     for one in platforms:
         if one.cmake_switch:
@@ -144,12 +144,12 @@ def build_variables(
 
 
 def _place(kit: Toolkit) -> str:
-    """The folder of a toolkit, in that of a job."""
+    """Return the folder of a toolkit, relative to the job's."""
     return f"toolchain/{kit.name}"
 
 
 def _pieces(tools: Tools, archs: Sequence[str], seen_as: str) -> list[dict[str, str]]:
-    """The variables of each part; those of the job's own folder come last, to be found first."""
+    """Return the variables of each part; those in the job's folder last, to take precedence."""
     pieces: list[tuple[bool, dict[str, str]]] = []
     if tools.blas:
         own = tools.blas.origin == "pypi"

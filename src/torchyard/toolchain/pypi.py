@@ -1,4 +1,4 @@
-"""Parts and environments from PyPI, installed by uv.
+"""Installs packages and environments from PyPI with uv.
 
 uv sees the caller's own environment: index, proxy and certificates are the user's.
 """
@@ -29,7 +29,7 @@ _VENV = ("venv", "--quiet", "--allow-existing", "--relocatable", "--no-project")
 
 
 class Lock(Value, kw_only=True):
-    """A list of packages of `data/pins/`, with a hash for each file that may be installed."""
+    """A lock file of `data/pins/`, with hashes of all files that may be installed."""
 
     name: str
     text: str
@@ -37,22 +37,22 @@ class Lock(Value, kw_only=True):
 
     @property
     def stamp(self) -> str:
-        """What a folder with its packages says of its content."""
+        """The stamp of a folder that its packages are installed in."""
         return f"{self.name} {self.digest}"
 
     @property
     def digest(self) -> str:
-        """What it stands for in an identity."""
+        """Its digest in an identity."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 def read_lock(name: str) -> Lock:
-    """One of the locks that come with torchyard."""
+    """Return one of the locks that are shipped with torchyard."""
     return parse_lock(name, read_data(f"pins/{name}.txt"))
 
 
 def parse_lock(name: str, text: str) -> Lock:
-    """Read the text of a lock, in which each package must have a version and hashes."""
+    """Parse a lock; each package must have a version and hashes."""
     versions: dict[str, str] = {}
     for entry in text.replace("\\\n", " ").splitlines():
         found = _ENTRY.fullmatch(entry)
@@ -65,20 +65,20 @@ def parse_lock(name: str, text: str) -> Lock:
 
 @cache
 def locks() -> tuple[str, ...]:
-    """The names of all locks."""
+    """Return the names of all locks."""
     return tuple(sorted(name.removesuffix(".txt") for name in list_data("pins")))
 
 
 def install(lock: Lock, folder: Path, python: str) -> None:
-    """Unpack a lock into a folder; it is made whole or not at all."""
+    """Install the packages of a lock into a folder, atomically."""
     make_whole(folder, lock.stamp, lambda part: unpack(lock, part, python))
 
 
 def unpack(lock: Lock, folder: Path, python: str) -> None:
-    """Unpack a lock into a folder that is there, with the help of some Python.
+    """Install the packages of a lock into an existing folder.
 
-    All files get the same time, however late they are unpacked: else those who include one of them
-    would seem to be older, and be compiled again.
+    All files get the same fixed time: otherwise objects that include a header would look older than
+    it, and be compiled again.
     """
     file = folder / f"{lock.name}.txt"
     file.write_text(lock.text, encoding="utf-8")
@@ -89,9 +89,9 @@ def unpack(lock: Lock, folder: Path, python: str) -> None:
 
 
 def make_environment(interpreter: Interpreter, requirements: Sequence[str], folder: Path) -> None:
-    """Make a Python environment with exactly these packages, which works under any path.
+    """Create a relocatable Python environment with exactly these packages.
 
-    What they depend on must be among them: else the same plan would not mean the same packages.
+    Their dependencies must be listed: otherwise the same plan could give different packages.
     """
     names = sorted(set(requirements))
 
@@ -107,9 +107,9 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
 
 
 def _forget_version(lib: Path) -> None:
-    """Let packages have the same path for every Python.
+    """Give site-packages the same path for every Python.
 
-    CMake writes its own into the commands of a build, which may change from one to the next.
+    CMake writes its own path into build commands, which must not differ between Pythons.
     """
     for folder in lib.glob("python3*"):
         folder.rename(lib / "python")
@@ -134,7 +134,7 @@ def _uv(arguments: Sequence[str]) -> None:
         capture([own_program("uv"), *arguments], cwd=Path("/"))
     except HostError as error:
         if _UNREACHABLE.search(str(error)):
-            hint = "look at the network, and at the index and proxy that uv is told to use"
+            hint = "check the network, and the index and proxy in uv's settings"
             raise ElsewhereError(str(error), hint=hint, reason="network") from error
         if "No solution found" in str(error):
             hint = "is the version right, and does the index have a wheel of it for this Python?"

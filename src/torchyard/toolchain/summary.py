@@ -1,4 +1,4 @@
-"""Whether a build was configured to be what its cell asks for: nothing may go missing silently."""
+"""Checks that CMake enabled what a cell requires: nothing may be disabled silently."""
 
 import re
 import tomllib
@@ -18,10 +18,10 @@ _TRUE = frozenset(("1", "on", "yes", "true", "y"))
 
 
 class Asked(Value, kw_only=True):
-    """What a cell asks of a configured build.
+    """What a cell requires of a configured build.
 
-    `blas_root` is where its BLAS has to come from, if it is not empty; `cmake` are entries of the
-    cache, as the file has them.
+    `blas_root` is where its BLAS has to come from, if it is not empty; `cmake` are the cache
+    entries that the file sets.
     """
 
     compute: str
@@ -48,7 +48,7 @@ def check_summary(
     source: ToolkitSource,
     platforms: Iterable[ToolkitSource],
 ) -> None:
-    """Compare what was configured with what was asked for, before anything is compiled."""
+    """Fail if the configuration is not as requested, before anything is compiled."""
     found = [
         *_switches(configured, asked.compute, source, platforms),
         *_blas(configured, asked.blas),
@@ -63,7 +63,7 @@ def check_summary(
 
 
 def _said(configured: Configured, names: Sequence[str]) -> tuple[str, str]:
-    """The first of some entries that is there, and its value."""
+    """Return the first of the entries that exists, and its value."""
     for name in names:
         if name in configured.cache:
             return name, configured.cache[name]
@@ -92,7 +92,7 @@ def _blas(configured: Configured, blas: str) -> Iterator[str]:
 
 
 def _libraries(configured: Configured, blas: str, root: str) -> Iterator[str]:
-    """Compare the BLAS with that of the link lines: an entry only tells what was wished for."""
+    """Yield mismatches of the BLAS in the link lines; the cache entry is only the request."""
     pattern = _summary().libraries[blas]
     linked = [one for one in configured.linked() if re.search(pattern, one.lower())]
     strays = [one for one in linked if root and "/" in one and not one.startswith(f"{root}/")]
@@ -112,7 +112,7 @@ def _entries(configured: Configured, cmake: Mapping[str, str]) -> Iterator[str]:
 
 
 def _archs(configured: Configured, archs: Sequence[str], source: ToolkitSource) -> Iterator[str]:
-    """Compare architectures with those of the compile lines, or else with the cache."""
+    """Yield mismatches of architectures with the compile lines, or else with the cache."""
     if not archs:
         return
     wanted, got = set(source.device_codes(archs)), set(configured.device_code())

@@ -1,4 +1,4 @@
-"""What compiles device code: a vendor's toolkit, and where torchyard finds one.
+"""Interfaces of the toolkits that compile device code, and of what finds them.
 
 The compute platforms (`torchyard.compute`) implement both; nothing here knows a vendor.
 """
@@ -13,7 +13,7 @@ from torchyard.toolchain.digests import Digests
 
 
 class Toolkit(Protocol):
-    """Compiles for the GPUs of one compute platform; its root is relative if PyPI has it."""
+    """Compiles for the GPUs of one compute platform; its root is relative if it comes from PyPI."""
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class Toolkit(Protocol):
 
     @property
     def identity(self) -> str:
-        """What it is, wherever it is installed."""
+        """Name, version, origin and digest; independent of where it is installed."""
 
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
@@ -40,7 +40,7 @@ class Toolkit(Protocol):
         """
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
-        """Return what steps must see to use it, if it was installed in a folder of this name."""
+        """Return the variables that steps need to use it, given the folder it is installed in."""
 
 
 class ToolkitSource(Protocol):
@@ -53,7 +53,7 @@ class ToolkitSource(Protocol):
     cmake_archs: str
 
     def find_toolkit(self, compute: str, origin: Origin, digests: Digests) -> Toolkit | None:
-        """Return the toolkit that would compile for a compute; nothing is installed for it."""
+        """Return the toolkit that would compile for a compute; nothing is installed."""
 
     def toolkits(self, digests: Digests) -> tuple[Toolkit, ...]:
         """Return all toolkits that this machine has, or could have from PyPI."""

@@ -1,9 +1,9 @@
-"""Environment variables, put together so that what was put there first is found first."""
+"""Merges environment variables; search paths are joined."""
 
 from collections.abc import Mapping
 
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where jobs find the programs of the system, whatever the caller's own PATH is."""
+"""The PATH of jobs for system programs, independent of the caller's."""
 
 LISTS = frozenset(
     {
@@ -20,9 +20,9 @@ LISTS = frozenset(
 
 
 def compose(base: Mapping[str, str], additions: Mapping[str, str]) -> dict[str, str]:
-    """Put additions before what is there: lists are joined, plain values replaced.
+    """Return the base with the additions: prepended to lists of folders, replacing plain values.
 
-    Done twice, it changes nothing more.
+    Repeating it changes nothing.
     """
     result = dict(base)
     for name, value in additions.items():
@@ -36,7 +36,7 @@ def _joined(*lists: str) -> str:
 
 
 def search(root: str, *, include: str = "include", library: str = "lib") -> dict[str, str]:
-    """What makes CMake, the linker and the loader look into a folder with headers and libraries."""
+    """Return the variables that make CMake, the linker and the loader search a prefix."""
     return {
         "CMAKE_PREFIX_PATH": root,
         "CMAKE_INCLUDE_PATH": f"{root}/{include}",
