@@ -1,5 +1,4 @@
 """Indexes as bytes: simple indexes, conda channels, listings and pages, written and read.
 
-Nothing here asks a disk or a network. A page is a function of entries; what it says of a file is
-what its entry says.
+No module here uses the disk or the network. A page is a pure function of its entries.
 """

@@ -1,4 +1,4 @@
-"""Addresses by which installers find a channel, or another index."""
+"""Addresses at which installers find a channel or another index."""
 
 from urllib.parse import urlsplit
 
@@ -6,11 +6,11 @@ _SERVED = ("https", "http")
 
 
 def parse_index_url(url: str) -> str:
-    """Read where users find packages; a bucket is nothing that they can install from."""
+    """Return an index URL without its last slash; refuse those that no installer can read."""
     try:
         parts = urlsplit(url)
         place = parts.hostname if parts.scheme in _SERVED else parts.path.lstrip("/")
-        _ = parts.port  # wrong ones are refused here
+        _ = parts.port  # raises for a malformed port
     except ValueError as error:
         msg = f"`{url}` is no address: {error}"
         raise ValueError(msg) from error

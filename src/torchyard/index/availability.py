@@ -1,7 +1,7 @@
-"""What a channel has to offer: the newest version of everything, and what it is for.
+"""The packages available in a channel: the newest version of each, and its platforms.
 
-A head has the offers of all its parts, and the landing page is made of them. Only the files of the
-newest version are looked at closely, as a project may have tens of thousands.
+A head has the offers of all its parts, and the landing page is generated from them. Only files of
+the newest version are parsed, as a project may have tens of thousands.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,23 +14,23 @@ from torchyard.model.values import Value
 
 
 class PackageOffer(Value, kw_only=True):
-    """The newest version of a package in one variant, and the platforms and Pythons it is for."""
+    """The newest version of a package in one variant, with its platforms and Pythons."""
 
     project: str
     name: str
-    """As its installer calls it: conda's package of the project `torch` is `pytorch`."""
+    """The installer's name for it: conda's package of the project `torch` is `pytorch`."""
     variant: str
     version: str
     uploaded: str
-    """When the last of its files was published."""
+    """When its most recent file was published."""
     platforms: dict[str, tuple[str, ...]] = {}
-    """`linux-x86_64` → `cp311`, `cp312`; no Pythons if none matters."""
+    """`linux-x86_64` → `cp311`, `cp312`; no Pythons if it works with any."""
     build: str = ""
-    """Of a conda package: the build strings of this variant, `cu130_mkl_*`."""
+    """The build strings of this variant of a conda package: `cu130_mkl_*`."""
 
 
 def offers(part: str, entries: Iterable[Entry]) -> tuple[PackageOffer, ...]:
-    """The newest versions that nobody took back, by package and variant."""
+    """Return the newest versions that are not yanked, by package and variant."""
     section, name = section_of(part), part.partition("/")[2]
     live = [entry for entry in entries if entry.yanked is None]
     packages: dict[str, list[Entry]] = {name: live}
@@ -47,11 +47,11 @@ def offers(part: str, entries: Iterable[Entry]) -> tuple[PackageOffer, ...]:
 
 
 _Rank = tuple[int, str]
-"""What is quick to compare: the place of a version without its local part, and all of it."""
+"""A fast sort key: the position of the version without its local part, and the full version."""
 
 
 def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
-    """Where each version stands among all. Without their local parts they are few."""
+    """Return the rank of each version. Only the few versions without local parts are parsed."""
     public = {version: version.partition("+")[0] for version in {one.version for one in entries}}
     ordered = sorted(set(public.values()), key=lambda version: (age(version), version))
     places = {version: place for place, version in enumerate(ordered)}
@@ -59,7 +59,7 @@ def _ranks(entries: Iterable[Entry]) -> dict[str, _Rank]:
 
 
 def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[list[Entry]]:
-    """The files of the newest version of each variant."""
+    """Yield the files of the newest version of each variant."""
     versions: dict[str, list[str]] = {}
     for variant, version in {(entry.variant, entry.version) for entry in entries}:
         versions.setdefault(variant, []).append(version)
@@ -72,7 +72,7 @@ def _newest(entries: Sequence[Entry], ranks: Mapping[str, _Rank]) -> Iterator[li
 
 
 def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
-    """The offer of the files of one version."""
+    """Return the offer for the files of one version."""
     newest = entries[0]
     pythons: dict[str, set[str]] = {}
     for entry in entries:
@@ -93,7 +93,7 @@ def _offer(part: str, name: str, entries: list[Entry]) -> PackageOffer:
 
 
 def _project(part: str, name: str, entry: Entry) -> str:
-    """What people look for it as: the project, unless the package is a lesser part of one."""
+    """Return the project that users search for: the name itself for secondary packages."""
     section, cell = section_of(part), cell_of(entry)
     if not section.MANY_PROJECTS or cell is None or cell.package != section.PACKAGE:
         return name

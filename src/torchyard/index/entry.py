@@ -1,4 +1,4 @@
-"""What a channel knows of a file, and of all files that share pages."""
+"""Published files, and the state from which their pages are generated."""
 
 from collections.abc import Callable, Iterable
 from itertools import takewhile
@@ -11,23 +11,23 @@ from torchyard.model.identifier import Cell, parse
 from torchyard.model.values import Value
 
 WHOLE = "simple"
-"""The view that has the files of all variants."""
+"""The view with the files of all variants."""
 
 SHARED = ""
-"""The variant of a file that fits all of them, such as one of pure Python."""
+"""The variant of a file that fits all of them, such as a pure Python wheel."""
 
 _LONGEST = 240  # bytes; most systems allow 255, and `.provenance` has eleven
 
 Status = Literal["active", "archived", "quarantined", "deprecated"]
-"""What PEP 792 says of a project: whether it gets new files, and whether it has any to offer."""
+"""The status of a project (PEP 792): whether it gets new files, and whether files are offered."""
 
 
 class Entry(Value, kw_only=True, array_like=True, gc=False):
-    """A published file. It is written as an array: a channel may have millions."""
+    """A published file, encoded as an array, as a channel may have millions."""
 
     file: str
     version: str
-    """Of the project, with its local part: `2.14.0+cu130`."""
+    """The version of the project, with its local part: `2.14.0+cu130`."""
     variant: str
     sha256: str
     size: int
@@ -35,65 +35,65 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """When it was first published here: `2026-11-15T14:20:00Z`."""
     requires_python: str = ""
     metadata: str = ""
-    """The sha256 of its METADATA, which is beside a wheel as `FILE.metadata`."""
+    """The sha256 of its METADATA, which is published with a wheel as `FILE.metadata`."""
     yanked: str | None = None
-    """Why nobody should take it any more; the reason may be empty."""
+    """Why the file is yanked; the reason may be empty."""
     provenance: bool = False
-    """Whether there is a `FILE.provenance` beside it (PEP 740)."""
+    """Whether there is a `FILE.provenance` (PEP 740)."""
     cell: str = ""
-    """The cell of the plan that it was built for; nothing for files from elsewhere."""
+    """The cell of the plan that it was built for; empty for files from elsewhere."""
     commit: str = ""
     promoted: str = ""
-    """The sha256 of the file that this one is a promotion of, if the bytes had to change."""
+    """The sha256 of the file that this one was promoted from, if the bytes had to change."""
     record: msgspec.Raw = msgspec.Raw(b"null")
-    """Of a conda package: what `repodata.json` says of it."""
+    """The record of a conda package in `repodata.json`."""
 
 
 order_of: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")
-"""Where an entry stands among others."""
+"""The sort key of an entry."""
 
 
 class Hidden(Value, kw_only=True, array_like=True):
-    """A file that no page names any more, and since when."""
+    """A file that is no longer on any page, and since when."""
 
     entry: Entry
     since: str
 
 
 class State(Value, kw_only=True):
-    """All that the pages of a project, of a conda subdir or of a listing are made of."""
+    """The state from which the pages of a project, a conda subdir or a listing are generated."""
 
     version: Literal[1] = 1
     status: Status = "active"
     status_reason: str = ""
     entries: tuple[Entry, ...] = ()
-    """In the order of their file names, then of their variants."""
+    """Sorted by file name, then by variant."""
     hidden: tuple[Hidden, ...] = ()
     pending_deletion: tuple[str, ...] = msgspec.field(name="doomed", default=())
     """Keys that are being deleted: they can't be published until that is done."""
     serials: dict[str, int] = {}
-    """For each view (variant, or `WHOLE`) the generation of the channel that changed it last."""
+    """For each view (variant, or `WHOLE`) the channel generation that last changed it."""
     shards: dict[str, str] = {}
-    """Of a conda subdir: for each name of a package, the sha256 of its shard."""
+    """The sha256 of the shard of each package name, in a conda subdir."""
     tags: dict[str, str] = {}
-    """For each page its tag, as a server should tell it."""
+    """The expected ETag of each page."""
     run: str = ""
-    """Unique for each try: no state that a dead writer left, and another deletes, comes again."""
+    """Unique per attempt, so that no state equals one that a dead writer left to be deleted."""
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a file can be called this in any directory, with room for what lies beside it."""
+    """Return whether a name is valid in any directory, with room for a suffix (`.metadata`)."""
     is_plain = name.isprintable() and not {"/", "\\"} & set(name)
     return is_plain and name not in ("", ".", "..") and len(name.encode()) <= _LONGEST
 
 
 def package_key(sha256: str, file: str) -> str:
-    """Where the bytes of a wheel or a zip are. No other bytes can ever be there."""
+    """Return the key of a wheel or a zip, which depends on its content."""
     return f"packages/{sha256[:2]}/{sha256[2:]}/{file}"
 
 
 def changed(old: State, new: State) -> list[Entry]:
-    """The entries that only one of two states has. Entries that were kept are the same objects."""
+    """Return the entries that only one of two states has. Kept entries are the same objects."""
     start = _alike(old.entries, new.entries)
     gone, came = old.entries[start:], new.entries[start:]
     end = _alike(reversed(gone), reversed(came))
@@ -103,17 +103,17 @@ def changed(old: State, new: State) -> list[Entry]:
 
 
 def _alike(some: Iterable[Entry], others: Iterable[Entry]) -> int:
-    """How many entries are the same at the beginning."""
+    """Return the length of the common prefix."""
     return sum(1 for _ in takewhile(bool, map(is_, some, others)))
 
 
 def in_view(state: State, view: str) -> list[Entry]:
-    """The entries that a view shows: in the whole, the first of those with one name."""
+    """Return the entries that a view shows: in `WHOLE`, the first of those with the same name."""
     if view == WHOLE:
         return list({entry.file: entry for entry in reversed(state.entries)}.values())[::-1]
     return [entry for entry in state.entries if entry.variant in (view, SHARED)]
 
 
 def cell_of(entry: Entry) -> Cell | None:
-    """The cell that a file was built for, if torchyard built it."""
+    """Return the cell that a file was built for, if torchyard built it."""
     return Cell.from_path(parse(entry.cell).path) if entry.cell else None

@@ -1,4 +1,4 @@
-"""What the name of a file in a simple index says: a project, a version, and tags."""
+"""File names in a simple index: project, version, and tags."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ SDISTS = (".tar.gz", ".zip")
 
 
 class Named(NamedTuple):
-    """A name that installers can read. A source distribution has no tags."""
+    """A file name that installers can parse. A source distribution has no tags."""
 
     project: str
     version: Version
@@ -20,9 +20,9 @@ class Named(NamedTuple):
 
 
 def read_name(file: str, project: str) -> Named:
-    """Read a name as installers do on the page of a project; ValueError if they can't.
+    """Parse a name as installers do on the page of a project; ValueError if they can't.
 
-    Only the page tells where the version of an old source distribution begins: `a-1.0-1.tar.gz`.
+    The project is needed to find the version of an old source distribution: `a-1.0-1.tar.gz`.
     """
     if is_wheel_name(file):
         name, version, _, tags = parse_wheel_filename(file)

@@ -1,7 +1,7 @@
-"""The page that people find at the address of a channel: which command do I need?
+"""The landing page of a channel, which shows the install command for each package.
 
-Its bytes change only when a package or a variant comes or goes, so publishing one more version does
-not write it anew. Versions, platforms and Pythons are read by its script from the head, and
+Its bytes change only when a package or a variant is added or removed, so publishing another version
+does not rewrite it. Versions, platforms and Pythons are read by its script from the head, and
 addresses are taken from where the page was found, so that a copy of the channel works as it is.
 Without the script there are still tables with links, and a command for each variant.
 """
@@ -21,11 +21,11 @@ from torchyard.model.quantity import show_count
 
 LANDING = "index.html"
 _OPEN = 2
-"""So many packages have their table open; the others show theirs on demand."""
+"""How many packages show their table at once; the others show theirs on demand."""
 
 
 def landing_page(name: str, parts: Mapping[str, Sequence[PackageOffer]], serial: int) -> Page:
-    """The page of a channel with the offers of its parts; `serial` tells equal pages apart."""
+    """Return the page of a channel with its parts' offers; `serial` distinguishes equal pages."""
     rows = sorted({row for part, found in parts.items() for row in _rows(part, found)})
     by_project: dict[str, list[LandingRow]] = {}
     for row in rows:
@@ -67,7 +67,7 @@ def _summary(projects: int, found: Container[str]) -> str:
 
 
 def _policy(template: str) -> str:
-    """Let the page run its own script and nothing else, and read nothing from elsewhere."""
+    """Return a content security policy that allows only the page's own script and channel."""
     digests = {}
     for tag in ("script", "style"):
         inside = template.partition(f"<{tag}>")[2].partition(f"</{tag}>")[0]
@@ -112,7 +112,7 @@ def _row(row: LandingRow) -> str:
 
 
 def _commands(example: str, rows: Sequence[LandingRow]) -> Iterator[str]:
-    """What to type: for each variant, and for each build of the example."""
+    """Yield the commands: for each variant, and for each build of the example."""
     here = '<span class="here">HERE</span>'
     for section in SECTIONS.values():
         for title, command in section.examples(example, rows, here):

@@ -7,14 +7,14 @@ from packaging.version import InvalidVersion, Version
 
 
 def age(version: str) -> tuple[bool, Version, tuple[tuple[int, str], ...], str]:
-    """Where a version stands; those that differ in their local part are read only once."""
+    """Return the sort key of a version; its public part is parsed only once."""
     public, _, local = version.partition("+")
     return (*_public_age(public), local)
 
 
 @lru_cache(maxsize=10_000)
 def _public_age(version: str) -> tuple[bool, Version, tuple[tuple[int, str], ...]]:
-    """Where a version stands; one that Python does not know, by its numbers and words."""
+    """Return the sort key of a public version; non-PEP 440 versions sort by numbers and words."""
     try:
         return True, Version(version), ()
     except InvalidVersion:
@@ -23,6 +23,6 @@ def _public_age(version: str) -> tuple[bool, Version, tuple[tuple[int, str], ...
 
 
 def python_order(python: str) -> tuple[int, str]:
-    """`cp39` is older than `cp310`, and `cp313t` comes after `cp313`."""
+    """Return the sort key of a Python: `cp39` before `cp310`, and `cp313t` after `cp313`."""
     digits = re.sub(r"\D", "", python)
     return int(digits[1:] or 0), python

@@ -1,11 +1,11 @@
-"""A page: bytes at an address of a channel, and what a server should say of them."""
+"""A page: bytes at an address of a channel, and their content type."""
 
 from enum import StrEnum
 from typing import NamedTuple
 
 
 class Media(StrEnum):
-    """What sort of document an object is."""
+    """The content type of an object."""
 
     HTML = "text/html; charset=utf-8"
     SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
@@ -16,7 +16,7 @@ class Media(StrEnum):
 
 
 class Page(NamedTuple):
-    """Something that changes. `path` is relative to the channel."""
+    """A mutable object. `path` is relative to the channel."""
 
     path: str
     data: bytes

@@ -1,4 +1,4 @@
-"""What a section of a channel is: the pages and files of one sort of package.
+"""The interface of a channel section: the pages and files of one package format.
 
 Each section is a class that satisfies `ChannelSection`, listed in `torchyard.index.sections`.
 """
@@ -12,18 +12,18 @@ from torchyard.index.page import Page
 from torchyard.package.contents import Contents
 
 ANY_PLATFORM = "any"
-"""Stands in a platform's place for files that fit all of them."""
+"""The platform of files that fit all of them."""
 
 
 class Fit(NamedTuple):
-    """What one file is for. No Python: any."""
+    """A platform and Python that a file is for. An empty Python means any."""
 
     platform: str
     python: str = ""
 
 
 class InstallSource(NamedTuple):
-    """Where installers get a published file: the name they ask for, and an index or an address."""
+    """Where installers get a published file: the package's name, and an index or an address."""
 
     name: str
     url: str
@@ -35,21 +35,21 @@ class Staged(NamedTuple):
     """A package as a section publishes it."""
 
     part: str
-    """The part it goes to, without the section's name."""
+    """The part that it goes to, without the section's name."""
     entry: Entry
     name: str
-    """As others require it: normalised for a wheel, as it is for a conda package."""
+    """The name by which others require it: normalised for a wheel, unchanged for conda."""
     requires: tuple[str, ...] = ()
-    """The names of all that it requires, also by its extras; virtual conda packages aside.
+    """The names of all requirements, extras included; virtual conda packages are left out.
 
-    A requirement with an address is named with it: `demo @ https://…`, `conda-forge::demo`.
+    A requirement with an address keeps it: `demo @ https://…`, `conda-forge::demo`.
     """
     metadata: bytes = b""
-    """The METADATA that is published beside a wheel."""
+    """The METADATA that is published with a wheel."""
 
 
 class LandingRow(NamedTuple):
-    """A package in one section and variant, whatever its version; in the order of the page."""
+    """A package in one section and variant, in any version; rows sort in the order of the page."""
 
     project: str
     place: int
@@ -63,23 +63,23 @@ class ChannelSection(Protocol):
     """A section of a channel."""
 
     NAME: str
-    """The folder of its pages, and the first word of the names of its parts."""
+    """The folder of its pages, and the first word of its parts' names."""
     FORMAT: str
     """The format of its packages."""
     PACKAGE: str
-    """What `torchyard which` calls one of its files."""
+    """The name of its files in `torchyard which`."""
     TITLE: str
-    """What the landing page calls its files."""
+    """The heading of its files on the landing page."""
     INDEX_PER_VARIANT: bool
     """Whether each variant of the channel has an index of its own."""
     MANY_PROJECTS: bool
     """Whether a part has the files of many projects."""
     HAS_VARIANTS: bool
-    """Whether files of one name may be there in several variants."""
+    """Whether files of the same name may exist in several variants."""
     KEYED_BY_NAME: bool
-    """Whether files lie in its own folder by their names, not in `packages/` by their digests."""
+    """Whether files are stored in its own folder by name, not in `packages/` by digest."""
     HAS_PROVENANCE: bool
-    """Whether a provenance (PEP 740) may lie beside a file."""
+    """Whether files may have a provenance (PEP 740)."""
     FIRST_PART: str
     """The part that every channel with this section has, and that is published first, or ""."""
 
@@ -90,15 +90,15 @@ class ChannelSection(Protocol):
         """Return the files of one project."""
 
     def key(self, part: str, entry: Entry, /) -> str:
-        """Return where the bytes of a file are."""
+        """Return the key of a file's bytes."""
 
     def upload_key(self, key: str, digest: str, /) -> str:
-        """Return where a large file is sent to first: its key, if that belongs to its bytes."""
+        """Return the key for the upload of a large file: its own, if that depends on its digest."""
 
     def part_of_key(self, key: str, parts: Iterable[str], /) -> str | None:
-        """Return the part that would hold an object that never changes, or None if it is not here.
+        """Return the part of an immutable object, or None if it is not in this section.
 
-        `parts` are those that there are.
+        `parts` are the existing ones.
         """
 
     def fixed_keys(self, part: str, state: State, /) -> Iterator[str]:
@@ -107,10 +107,10 @@ class ChannelSection(Protocol):
     def settle(
         self, part: str, state: State, touched: Iterable[Entry], /
     ) -> tuple[State, list[Page]]:
-        """Return the state with what it needs beside entries, and new objects that never change."""
+        """Return the state with derived data added, and the new immutable objects."""
 
     def pages(self, part: str, state: State, views: Iterable[str], /) -> Iterator[Page]:
-        """Yield the pages of a part in some views; the last one changes with all others."""
+        """Yield the pages of a part in some views; the last one changes whenever any other does."""
 
     def root_pages(
         self, listings: Mapping[str, Sequence[str]], serials: Mapping[str, int], /
@@ -118,7 +118,7 @@ class ChannelSection(Protocol):
         """Yield the pages that list the parts of each view."""
 
     def fits(self, part: str, entry: Entry, /) -> Iterator[Fit]:
-        """Yield what a file that was built elsewhere is for, by its name."""
+        """Yield the platforms and Pythons of a file that was built elsewhere, by its name."""
 
     def build_glob(self, entry: Entry, /) -> str:
         """Return a glob over the build strings of a file's variant, or ""."""
@@ -126,16 +126,16 @@ class ChannelSection(Protocol):
     def stage(
         self, path: Path, contents: Contents, entry: Entry, md5: str, project: str, /
     ) -> Staged:
-        """Return a package as it is to be published; `project` is empty if it says none.
+        """Return a package as it is to be published; `project` is empty if it has none.
 
         Raises PublishError if the channel can't have it.
         """
 
     def requires(self, entry: Entry, metadata: bytes, /) -> tuple[str, ...]:
-        """Return the names of all that a published file requires."""
+        """Return the names of all requirements of a published file."""
 
     def source(self, part: str, entry: Entry, address: str, /) -> InstallSource:
-        """Return where installers get a file of a channel at an address."""
+        """Return where installers get a file of the channel at an address."""
 
     def commands(self, project: str, entry: Entry, address: str, /) -> dict[str, str]:
         """Return the commands that install a file, by program."""
@@ -146,9 +146,9 @@ class ChannelSection(Protocol):
     def examples(
         self, project: str, rows: Sequence[LandingRow], here: str, /
     ) -> Iterator[tuple[str, str]]:
-        """Yield titles and commands, as HTML, for the landing page; `here` is the address."""
+        """Yield titles and commands, as HTML, for the landing page; `here` is its address."""
 
 
 def shell_quoted(word: str) -> str:
-    """A word as shells read it; `shlex.quote` would leave most of these without quotes."""
+    """Return a word in shell quotes; `shlex.quote` would leave most of these unquoted."""
     return "'" + word.replace("'", "'\\''") + "'"

@@ -1,4 +1,4 @@
-"""All sections of a channel. A new one is a class that is a `ChannelSection`, and a line here."""
+"""The registry of channel sections. A new one is a `ChannelSection` class, and a line here."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ def section_for(format_name: str) -> ChannelSection:
 
 
 def fits_of(part: str, entry: Entry) -> Iterator[Fit]:
-    """What a file is for: as its cell says, else as its name does."""
+    """Yield the platforms and Pythons of a file: by its cell, else by its name."""
     cell = cell_of(entry)
     if cell is not None:
         yield Fit(cell.platform, "" if cell.python == ANY_PYTHON else cell.python)
@@ -48,5 +48,5 @@ def fits_of(part: str, entry: Entry) -> Iterator[Fit]:
 
 
 def section_called(package: str) -> ChannelSection:
-    """Return the section by what `torchyard which` calls its files."""
+    """Return the section whose files `torchyard which` calls by this name."""
     return next(section for section in SECTIONS.values() if package == section.PACKAGE)

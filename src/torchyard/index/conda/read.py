@@ -1,6 +1,6 @@
-"""Reading the index of anybody's conda channel: `repodata.json`, and its shards (CEP 16).
+"""Reading the index of any conda channel: `repodata.json`, and its shards (CEP 16).
 
-Nothing in a document makes this raise: what is wrong with it is among its `faults`.
+Malformed documents never raise: their defects are listed in `faults`.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ from torchyard.model.values import Value
 from torchyard.package.zstd import ZstdError, ZstdFile
 
 LARGEST = 1 << 30
-"""Bytes that are unpacked at most; the largest channel there is has less than half of it."""
+"""Maximum size of an unpacked document; the largest public channel has less than half of it."""
 
 LARGEST_SHARD = 64 << 20
-"""The same for a shard, as conda has it, and for the index of shards."""
+"""Maximum size of a shard, as in conda, and of the index of shards."""
 
 _CHUNK = 1 << 20
 
@@ -35,7 +35,7 @@ class _Told(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 class Record(_Told, kw_only=True, forbid_unknown_fields=False):
-    """What solvers and installers read of a package. Hashes are in hexadecimal digits."""
+    """The fields of a package that solvers and installers read. Hashes are hexadecimal."""
 
     md5: str | None = None
     sha256: str | None = None
@@ -66,13 +66,13 @@ class Repodata(Value, kw_only=True):
 
     records: dict[str, Record] = {}
     base: str = ""
-    """Where the packages are, from where the document is."""
+    """The base address of the packages, relative to the document."""
     subdir: str = ""
     faults: tuple[str, ...] = ()
 
 
 class ShardIndex(Value, kw_only=True):
-    """The digests of shards by the names of packages, and where the shards are."""
+    """The digests of shards by package name, and the base address of the shards."""
 
     shards: dict[str, str] = {}
     shards_base: str = ""
@@ -102,7 +102,7 @@ class _Shards(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 _Kind = TypeVar("_Kind", _Shard, _Shards)
-# Made here: threads that made them at once would read each other's halves, and crash.
+# Created at import: threads that create decoders concurrently see unfinished types, and crash.
 _DOCUMENT = msgspec.json.Decoder(_Document)
 _SHARD = msgspec.msgpack.Decoder(_Shard)
 _SHARDS = msgspec.msgpack.Decoder(_Shards)
@@ -149,19 +149,19 @@ def read_shard(data: bytes, digest: str) -> Repodata:
 
 
 def differing(one: Record, other: Record) -> list[str]:
-    """The fields in which two records differ."""
+    """Return the fields in which two records differ."""
     return [name for name in Record.__struct_fields__ if getattr(one, name) != getattr(other, name)]
 
 
 def _checked(records: Mapping[str, Record], base: str = "", subdir: str = "") -> Repodata:
-    """What a document says, without what no file can be called."""
+    """Return a document's records, without those whose file names are invalid."""
     sound = {file: record for file, record in records.items() if is_file_name(file)}
     faults = [f"`{file[:99]}` is no name for a file" for file in records if file not in sound]
     return Repodata(records=sound, base=base, subdir=subdir, faults=tuple(faults))
 
 
 def _folder(address: str | None) -> str:
-    """An address that others are joined to; what it names is a folder, even without a slash."""
+    """Return a base address with a trailing slash, so that others can be joined to it."""
     return f"{address.rstrip('/')}/" if address else ""
 
 
@@ -176,14 +176,14 @@ def _decoded(data: bytes, decoder: msgspec.msgpack.Decoder[_Kind]) -> _Kind | st
 
 
 def _unpacked(data: bytes, most: int) -> bytes | str:
-    """What comes out of zstandard's frames, or why nothing does."""
+    """Return the decompressed zstandard frames, or why they can't be decompressed."""
     parts: list[bytes] = []
     with ZstdFile(BytesIO(data)) as file:
         try:
             while part := file.read(_CHUNK):
                 most -= len(part)
                 if most < 0:
-                    return "it unpacks to more than anybody should read"
+                    return "it unpacks to more than the limit"
                 parts.append(part)
         except EOFError:
             return "it is cut off"

@@ -1,4 +1,4 @@
-"""`repodata.json`: what solvers read of the conda packages of a platform."""
+"""`repodata.json`: the index of the conda packages of a platform, for solvers."""
 
 from bisect import bisect_left
 from collections.abc import Iterable
@@ -16,10 +16,10 @@ from torchyard.package.conda.name import SUFFIX, conda_name
 from torchyard.package.zstd import LEVEL, compress
 
 NOARCH = "noarch"
-"""The subdir that every channel has, if only for solvers to find nothing there."""
+"""The subdir that every channel must have, even if it is empty."""
 
 _Group = Literal["packages", "packages.conda"]
-"""Where an index lists `.tar.bz2`, and where `.conda`."""
+"""The keys under which an index lists `.tar.bz2` and `.conda` packages."""
 
 _file = attrgetter("file")
 
@@ -27,7 +27,7 @@ _file = attrgetter("file")
 def record_of(
     index: bytes, *, sha256: str, md5: str, size: int, run_exports: bytes = b""
 ) -> msgspec.Raw:
-    """What an index says of a package: its `info/index.json`, and the bytes it belongs to.
+    """Return the index record of a package: its `info/index.json`, with digests and size.
 
     `run_exports` is its `info/run_exports.json`, if it has one.
     """
@@ -45,13 +45,13 @@ def record_of(
 
 
 def of_name(state: State, name: str) -> list[Entry]:
-    """The entries of a name, which are near each other: at most `a-b-1-0` is among `a`'s."""
+    """Return the entries of a name. They are adjacent, but `a-b-1-0` may be among those of `a`."""
     first, end = (bisect_left(state.entries, name + sign, key=_file) for sign in "-.")
     return [entry for entry in state.entries[first:end] if conda_name(entry.file) == name]
 
 
 class ListedPackages(NamedTuple):
-    """Packages as an index lists them: by format, and those that nobody should take any more."""
+    """Packages as an index lists them: by format, and the removed (yanked) ones."""
 
     packages: dict[_Group, dict[str, msgspec.Raw]]
     removed: list[str]
@@ -72,7 +72,7 @@ def listed_packages(entries: Iterable[Entry]) -> ListedPackages:
 
 
 def repodata_pages(subdir: str, state: State) -> tuple[Page, Page]:
-    """`repodata.json`, plain and compressed. Records are copied as they are."""
+    """Return `repodata.json`, plain and compressed. Records are copied verbatim."""
     found = listed_packages(state.entries)
     data = msgspec.json.encode(
         {

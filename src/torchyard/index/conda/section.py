@@ -37,13 +37,13 @@ def _subdirs() -> dict[str, str]:
 
 
 def conda_requires(depends: Iterable[str]) -> tuple[str, ...]:
-    """The names of all that a conda package requires, but for virtual packages."""
+    """Return the names of all requirements of a conda package, except virtual packages."""
     names = map(_REQUIRED.match, depends)
     return tuple(found[0] for found in names if found and not found[0].startswith("__"))
 
 
 class CondaRecord(msgspec.Struct):
-    """The fields of a package's record that choosing a package needs."""
+    """The fields of a package's record that are needed to choose a package."""
 
     name: str = ""
     build: str = ""
@@ -71,7 +71,7 @@ class CondaSection:
     KEYED_BY_NAME = True
     HAS_PROVENANCE = False
     FIRST_PART = NOARCH
-    """Solvers ask each conda channel for it."""
+    """Solvers request it from every conda channel."""
 
     def project(self, _part: str, entry: Entry) -> str:
         return conda_name(entry.file)
@@ -80,15 +80,15 @@ class CondaSection:
         return of_name(state, project)
 
     def key(self, part: str, entry: Entry) -> str:
-        """In its subdir: only names of conda packages may come to mean other bytes."""
+        """In its subdir: only the names of conda packages may be reused for other bytes."""
         return f"{self.NAME}/{part}/{entry.file}"
 
     def upload_key(self, key: str, digest: str) -> str:
-        """A name of its own until all of it is there, as others may send one of the same name."""
+        """A temporary unique name, as another upload may use the same file name."""
         return f"{key.rpartition('/')[0]}/sending/{digest}{SUFFIX}"
 
     def part_of_key(self, key: str, _parts: Iterable[str]) -> str | None:
-        """The subdir of a package or a shard; the index of shards is neither."""
+        """Return the subdir of a package or a shard; None for the index of shards."""
         section, _, rest = key.partition("/")
         is_fixed = key.endswith(SUFFIXES) or is_shard_key(key)
         return rest.partition("/")[0] if section == self.NAME and is_fixed else None
@@ -102,7 +102,7 @@ class CondaSection:
         return msgspec.structs.replace(state, shards=shards), fresh
 
     def pages(self, part: str, state: State, views: Iterable[str]) -> Iterator[Page]:
-        for _ in views:  # it has one
+        for _ in views:  # there is only one
             yield from repodata_pages(part, state)
             yield shards_page(part, state)
 
@@ -116,7 +116,7 @@ class CondaSection:
         yield Fit(_subdirs().get(part, ANY_PLATFORM), f"cp{python[1]}" if python else "")
 
     def build_glob(self, entry: Entry) -> str:
-        """The build strings of a variant: `cpu_mkl_py312_h93a9a1d_100` begins with its words."""
+        """Return a glob for the build strings of a variant, from the first words of this one."""
         words: list[str] = []
         for word in split_conda_name(entry.file).build.split("_"):
             if re.match(r"py\d|h[0-9a-f]{7}|\d", word):
@@ -132,7 +132,7 @@ class CondaSection:
         index = conda_index(contents)
         if index is None or not _SUBDIR.fullmatch(index.subdir):
             msg = f"`{file}` does not say for which subdirectory of a conda channel it is"
-            raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+            raise PublishError(msg, hint=f"`torchyard check {path}` reports what is wrong with it")
         record = record_of(
             contents.texts[INDEX],
             sha256=entry.sha256,
@@ -163,7 +163,7 @@ class CondaSection:
     def examples(
         self, project: str, rows: Sequence[LandingRow], here: str
     ) -> Iterator[tuple[str, str]]:
-        """For each build of the example the command of conda."""
+        """Yield the conda command for each build of the example."""
         for row in rows:
             if row.section == self.NAME and row.project == project:
                 spec = f"{row.name}=*={row.build}" if row.build else row.name

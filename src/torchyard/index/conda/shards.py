@@ -1,6 +1,6 @@
-"""Sharded repodata (CEP 16): an object for each name of a package, and an index of these.
+"""Sharded repodata (CEP 16): an object for each package name, and an index of these.
 
-A solver reads the index and the shards of the few names that it needs. Shards are called after the
+A solver reads the index and the shards of the few names that it needs. Shards are named by the
 sha256 of their bytes, so they never change.
 """
 
@@ -30,9 +30,10 @@ def is_shard_key(key: str) -> bool:
 def changed_shards(
     subdir: str, state: State, touched: Iterable[Entry]
 ) -> tuple[dict[str, str], list[Page]]:
-    """For each name the digest of its shard, and the shards that are new.
+    """Return the digest of the shard of each name, and the shards that are new.
 
-    The state still has the old digests; `touched` are the entries that came, went or changed.
+    The state still has the old digests; `touched` are the entries that were added, removed or
+    changed.
     """
     names = sorted({conda_name(entry.file) for entry in touched})
     groups = {name: of_name(state, name) for name in names}
@@ -57,13 +58,13 @@ def _shard(entries: Iterable[Entry]) -> bytes:
 
 
 def _packed(record: msgspec.Raw) -> Mapping[str, object]:
-    """A record with its digests as bytes."""
-    told = _RECORD.decode(record)
-    return told | {key: bytes.fromhex(str(told[key])) for key in ("md5", "sha256")}
+    """Return a record with its digests as bytes."""
+    fields = _RECORD.decode(record)
+    return fields | {key: bytes.fromhex(str(fields[key])) for key in ("md5", "sha256")}
 
 
 def shards_page(subdir: str, state: State) -> Page:
-    """The index of shards; where they are is said relative to it."""
+    """Return the index of shards, with their address relative to it."""
     info = {
         "subdir": subdir,
         "base_url": "",

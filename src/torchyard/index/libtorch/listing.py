@@ -1,9 +1,9 @@
-"""Listings of libtorch zips, for people and for programs, and pointers to the newest.
+"""Listings of libtorch zips, as HTML and JSON, and pointers to the newest.
 
 libtorch/PROJECT/            the files of all variants
 libtorch/PROJECT/VARIANT/    those of one
     index.html, index.json   every file, the newest version first
-    latest.json              the files of the newest version that nobody took back
+    latest.json              the files of the newest version that is not yanked
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ _HEADS = ("File", "Version", "Variant", "Size", "Published", "SHA-256")
 def listing_pages(
     project: str, state: State, view: str, entries: Sequence[Entry]
 ) -> Iterator[Page]:
-    """The pages of a project in a view: its pointer, its HTML, then its JSON."""
+    """Yield the pages of a project in a view: its pointer, its HTML, then its JSON."""
     folder = f"libtorch/{project}" if view == WHOLE else f"libtorch/{project}/{view}"
     up = "../" * (folder.count("/") + 1)
     title = project if view == WHOLE else f"{project}, {view}"
@@ -45,7 +45,7 @@ def listing_pages(
 
 
 def root_page(projects: Iterable[str]) -> Page:
-    """The page that lists the projects."""
+    """Return the page that lists the projects."""
     links = "".join(f'<li><a href="{name}/">{name}</a></li>\n' for name in sorted(projects))
     return Page("libtorch/index.html", _document("libtorch", f"<ul>\n{links}</ul>\n"), Media.HTML)
 
@@ -63,11 +63,11 @@ def _url(entry: Entry, up: str) -> str:
 
 
 def _json(about: Mapping[str, object], entries: Iterable[Entry], up: str) -> bytes:
-    return msgspec.json.encode({**about, "files": [_told(entry, up) for entry in entries]})
+    return msgspec.json.encode({**about, "files": [_record(entry, up) for entry in entries]})
 
 
-def _told(entry: Entry, up: str) -> dict[str, object]:
-    told: dict[str, object] = {
+def _record(entry: Entry, up: str) -> dict[str, object]:
+    record: dict[str, object] = {
         "file": entry.file,
         "version": entry.version,
         "variant": entry.variant,
@@ -78,8 +78,8 @@ def _told(entry: Entry, up: str) -> dict[str, object]:
         "uploaded": entry.uploaded,
     }
     if entry.yanked is not None:
-        told["yanked"] = entry.yanked
-    return told
+        record["yanked"] = entry.yanked
+    return record
 
 
 def _document(title: str, body: str) -> bytes:

@@ -5,7 +5,7 @@ from torchyard.index.entry import Entry, cell_of
 
 
 def zip_platform(file: str) -> str:
-    """The platform that a libtorch zip from elsewhere is for; those for Linux do not say."""
+    """Return the platform of a libtorch zip from elsewhere; names without one are for Linux."""
     for platform in load_tables().platforms:
         if platform in file:
             return platform
@@ -15,6 +15,6 @@ def zip_platform(file: str) -> str:
 
 
 def zip_platforms(entry: Entry) -> list[str]:
-    """The platforms that a zip is for: as its cell says, else as its name does."""
+    """Return the platforms of a zip: by its cell, else by its name."""
     cell = cell_of(entry)
     return [cell.platform if cell else zip_platform(entry.file)]

@@ -1,6 +1,6 @@
 """Reading listings of libtorch zips, as `listing` writes them.
 
-Nothing in a page makes this raise: what is wrong with it is among its `faults`.
+Malformed pages never raise: their defects are listed in `faults`.
 """
 
 from typing import Annotated, NamedTuple
@@ -14,7 +14,7 @@ from torchyard.model.values import Value
 
 
 class Zip(NamedTuple):
-    """A file, and what a listing says that no simple index does."""
+    """A file, and the fields that only listings of zips have."""
 
     link: FileLink
     version: str
@@ -50,7 +50,7 @@ _PAGE = msgspec.json.Decoder(_Page)
 
 
 def read_zips(data: bytes, url: str) -> Zips:
-    """Read a page in JSON that is at an address."""
+    """Read a JSON page that was found at an address."""
     try:
         page = _PAGE.decode(data)
         files = tuple(Zip(_link(row, url), row.version, row.variant) for row in page.files)

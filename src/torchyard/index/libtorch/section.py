@@ -43,7 +43,7 @@ class LibtorchSection:
         return key
 
     def part_of_key(self, key: str, parts: Iterable[str]) -> str | None:
-        """The listing with the longest name that the file's name begins with."""
+        """Return the listing with the longest name that is a prefix of the file's name."""
         folder, _, file = key.rpartition("/")
         if not folder.startswith("packages/") or not file.endswith(LibtorchFormat.SUFFIXES):
             return None
@@ -66,7 +66,7 @@ class LibtorchSection:
     def root_pages(
         self, listings: Mapping[str, Sequence[str]], _serials: Mapping[str, int]
     ) -> Iterator[Page]:
-        """One page, without a serial: parts never go, so neither does a page come again."""
+        """Yield one page, without a serial: parts are never removed, so no page recurs."""
         if listings[WHOLE]:
             yield root_page(listings[WHOLE])
 

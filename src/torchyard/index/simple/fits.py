@@ -1,4 +1,4 @@
-"""What wheels are for, by the tags in their names."""
+"""The platforms and Pythons of wheels, by the tags in their names."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from torchyard.package.wheel.name import split_tags
 
 @cache
 def _systems() -> dict[tuple[str, str], str]:
-    """`linux`, `x86_64` → `linux-x86_64`: what a platform tag says, whatever its versions."""
+    """Return platforms by the system and machine of a tag: `linux`, `x86_64` → `linux-x86_64`."""
     return {_system(row.wheel_tag): name for name, row in load_tables().platforms.items()}
 
 
@@ -22,7 +22,7 @@ def _system(tag: str) -> tuple[str, str]:
 
 
 def wheel_fits(file: str) -> Iterator[Fit]:
-    """What the tags of a wheel's name say. A platform that no table has is called by its tag."""
+    """Yield what a wheel's tags are for. A platform that is in no table is named by its tag."""
     tags = split_tags(file)
     if len(tags) != len(("python", "abi", "platform")):
         return

@@ -1,6 +1,6 @@
-"""Reading the pages of anybody's simple index: PEP 503 as HTML, PEP 691 as JSON.
+"""Reading the pages of any simple index: PEP 503 as HTML, PEP 691 as JSON.
 
-Nothing in a page makes this raise: what is wrong with it is among the listing's `faults`.
+Malformed pages never raise: their defects are listed in the listing's `faults`.
 """
 
 import re
@@ -26,17 +26,17 @@ _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 
 class FileLink(Value, kw_only=True):
-    """A file, as a page tells of it."""
+    """A file that is listed on a page."""
 
     file: str
     url: str
     """Absolute, without a fragment."""
     written: str = ""
-    """The address as it stands in the page."""
+    """The address as written on the page."""
     hashes: dict[str, str] = {}
     requires_python: str = ""
     metadata: dict[str, str] | None = None
-    """The hashes of its sidecar; None if none is promised."""
+    """The hashes of its sidecar; None if the page does not announce one."""
     yanked: str | None = None
     size: int | None = None
     uploaded: str = ""
@@ -45,19 +45,19 @@ class FileLink(Value, kw_only=True):
 
 
 class ListedProject(Value, kw_only=True):
-    """A project, as a list of projects tells of it."""
+    """A project in a list of projects."""
 
     name: str
     url: str
 
 
 class Listing(Value, kw_only=True):
-    """A page: of a project, or a list of projects, or one that can't be read as either."""
+    """A page: of a project, a list of projects, or one that can't be read as either."""
 
     kind: Literal["html", "json"]
     api: str = ""
     name: str = ""
-    """Of the project; HTML does not say it."""
+    """The name of the project; HTML pages do not have it."""
     files: tuple[FileLink, ...] = ()
     projects: tuple[ListedProject, ...] = ()
     versions: tuple[str, ...] | None = None
@@ -67,7 +67,7 @@ class Listing(Value, kw_only=True):
 
 
 def read_listing(data: bytes, url: str, media: str) -> Listing:
-    """Read a page. What it is goes by what the server says, or how it begins."""
+    """Read a page. Its format is that of the content type, else detected from its first bytes."""
     if media.endswith("json") or (not media and data.lstrip()[:1] == b"{"):
         return _read_json(data, url)
     return _read_html(data, url, media)
@@ -79,7 +79,7 @@ class _Anchor(Value, kw_only=True):
 
 
 class _Parser(HTMLParser):
-    """Collects links, meta data, the base and the type of a document."""
+    """Collects the links, meta tags, base and doctype of a document."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ def _read_html(data: bytes, url: str, media: str) -> Listing:
 
 
 def _parsed(text: str, faults: list[str]) -> _Parser:
-    """Read a document as far as it goes. To close the parser takes hours if a tag never ends."""
+    """Parse a document as far as possible. Closing the parser would take hours for an open tag."""
     parser = _Parser()
     try:
         parser.feed(text)
@@ -190,7 +190,7 @@ def _html_file(anchor: _Anchor, href: str, base: str, faults: list[str]) -> File
 
 
 def _is_project(text: str, target: str, base: str) -> bool:
-    """Whether a link is that of a project, and not one that people follow: home, help, up."""
+    """Return whether a link is that of a project, not a navigation link: home, help, up."""
     last = _last(target)
     is_called = canonicalize_name(text.rstrip("/")) == canonicalize_name(last)
     below = urljoin(base, ".")
@@ -198,7 +198,7 @@ def _is_project(text: str, target: str, base: str) -> bool:
 
 
 def _hashes(text: str) -> dict[str, str]:
-    """`sha256=…`, wherever in a fragment that is."""
+    """Return the hashes in a fragment, `sha256=…`, at any position."""
     found = (part.partition("=")[::2] for part in text.split("&"))
     return {kind.lower(): said.lower() for kind, said in found if _DIGITS.fullmatch(said)}
 
@@ -291,7 +291,7 @@ def _json_file(row: _Row, base: str, faults: list[str]) -> FileLink:
 
 
 def _add(link: FileLink, files: list[FileLink], faults: list[str]) -> None:
-    """Take a file, unless no file can have its name."""
+    """Add a file, unless its name is invalid."""
     if is_file_name(link.file):
         files.append(link)
     else:
@@ -299,7 +299,7 @@ def _add(link: FileLink, files: list[FileLink], faults: list[str]) -> None:
 
 
 def _sound(hashes: Mapping[str, str], file: str, faults: list[str]) -> dict[str, str]:
-    """Hashes in lower case; one that is none is no hash, wherever it might lead."""
+    """Return valid hashes in lower case, and report the others."""
     found = {}
     for kind, said in hashes.items():
         if _DIGITS.fullmatch(said):
@@ -310,7 +310,7 @@ def _sound(hashes: Mapping[str, str], file: str, faults: list[str]) -> dict[str,
 
 
 def _moment(text: str, file: str, faults: list[str]) -> str:
-    """When a file was uploaded; nothing if that is no moment (PEP 700)."""
+    """Return the upload time of a file, or "" if it is not valid (PEP 700)."""
     with suppress(ValueError):
         datetime.fromisoformat(text)
         if _MOMENT.fullmatch(text):
@@ -328,7 +328,7 @@ def _join(base: str, address: str, faults: list[str]) -> str:
 
 
 def _path(address: str) -> str:
-    """The path of an address; all of it, if it is none."""
+    """Return the path of an address; all of it, if it can't be parsed."""
     try:
         return urlsplit(address).path
     except ValueError:
@@ -336,5 +336,5 @@ def _path(address: str) -> str:
 
 
 def _last(address: str) -> str:
-    """The last part of an address, as people write it."""
+    """Return the last part of an address, unquoted."""
     return unquote(_path(address).rstrip("/").rpartition("/")[2])

@@ -33,17 +33,17 @@ from torchyard.package.wheel.name import is_wheel_name
 
 
 def wheel_requirements(file: str, metadata: bytes) -> Iterator[Requirement]:
-    """What a wheel requires, also by its extras."""
+    """Yield the requirements of a wheel, extras included."""
     for line in values(fields_of(metadata), "Requires-Dist"):
         try:
             yield Requirement(line)
         except InvalidRequirement as error:
-            msg = f"`{file}` requires `{line}`, which nobody can read: {error}"
-            raise PublishError(msg, hint="mend the requirement in the project") from error
+            msg = f"`{file}` requires `{line}`, which is malformed: {error}"
+            raise PublishError(msg, hint="correct the requirement in the project") from error
 
 
 class SimpleSection:
-    """Wheels, and source distributions that were mirrored."""
+    """Wheels, and mirrored source distributions."""
 
     NAME = "simple"
     FORMAT = WheelFormat.NAME
@@ -69,7 +69,7 @@ class SimpleSection:
         return key
 
     def part_of_key(self, key: str, _parts: Iterable[str]) -> str | None:
-        """The project of a wheel, or of a source distribution that was mirrored."""
+        """Return the project of a wheel, or of a mirrored source distribution."""
         folder, _, file = key.rpartition("/")
         if not folder.startswith("packages/"):
             return None
@@ -113,8 +113,8 @@ class SimpleSection:
         file = path.name
         metadata = about_text(contents, "METADATA")
         if not entry.version or not metadata or not fields_of(metadata):
-            msg = f"`{file}` is no wheel that anybody could install"
-            raise PublishError(msg, hint=f"`torchyard check {path}` tells what is wrong with it")
+            msg = f"`{file}` is no wheel that can be installed"
+            raise PublishError(msg, hint=f"`torchyard check {path}` reports what is wrong with it")
         python = values(fields_of(metadata), "Requires-Python")
         entry = msgspec.structs.replace(
             entry,
@@ -145,7 +145,7 @@ class SimpleSection:
     def examples(
         self, project: str, rows: Sequence[LandingRow], here: str
     ) -> Iterator[tuple[str, str]]:
-        """For each variant the command for pip."""
+        """Yield the pip command for each variant."""
         for variant in sorted({row.variant for row in rows if row.section == self.NAME}):
             index = escape(quote(variant or WHOLE))
             command = f"pip install {escape(project)} --index-url {here}/{index}/"

@@ -1,10 +1,10 @@
 """The pages of a simple index: PEP 503 as HTML, PEP 691 as JSON, both at API 1.4.
 
-Links are relative, so a channel can be copied, mirrored or put behind another name as it is. That
-goes for links to provenance, too, although PEP 740 would have them absolute.
+Links are relative, so a channel can be copied, mirrored or served under another name unchanged.
+That includes links to provenance, although PEP 740 asks for absolute ones.
 
-The old name of `core-metadata` (PEP 714) is in the HTML only. Some versions of pip that read it
-there, and are still about, fail on any page of JSON that has it.
+The old name of `core-metadata` (PEP 714) is in the HTML only: some versions of pip that are still
+in use read it there, but fail on any JSON page that has it.
 """
 
 import re
@@ -25,16 +25,16 @@ API = "1.4"
 _UP = "../../"
 _SERIAL = re.compile(rb'(?:"(?:_last-)?serial":|<!--SERIAL )([0-9]+)')
 _PLAIN = f"{ascii_letters}{digits}-._+".encode()
-"""Nearly all file names have no other letters; of these, only the plus means anything in a URL."""
+"""Characters of nearly all file names; of these, only the plus is special in a URL."""
 
 _escape = lru_cache(escape)
-"""For the few things that are said of many files."""
+"""Cached, as many files share a few values."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 class _File(Value, kw_only=True, rename="kebab"):
-    """A file as the JSON tells it. What is not said is not there."""
+    """A file in the JSON page. Empty fields are omitted."""
 
     filename: str
     url: str
@@ -48,14 +48,14 @@ class _File(Value, kw_only=True, rename="kebab"):
 
 
 class _Row(NamedTuple):
-    """What pages say of a file."""
+    """The rows of a file in the HTML and JSON pages."""
 
     html: str
     json: msgspec.Raw
 
 
 class ProjectIndex:
-    """The pages of a project. A row is made once, however many views show it."""
+    """The pages of a project. A row is generated once, however many views show it."""
 
     def __init__(self, project: str, state: State) -> None:
         self._project = project
@@ -63,9 +63,9 @@ class ProjectIndex:
         self._made: dict[int, _Row] = {}
 
     def pages(self, view: str, entries: Iterable[Entry]) -> Iterator[Page]:
-        """The pages of a view with these entries of the state: its HTML, then its JSON.
+        """Yield the pages of a view with these entries of the state: its HTML, then its JSON.
 
-        Nothing in quarantine is offered, but it can be told which versions there are.
+        A project in quarantine has no files, but its versions are still listed.
         """
         entries = list(entries)
         versions = sorted({entry.version for entry in entries})
@@ -107,7 +107,7 @@ class ProjectIndex:
 
 
 def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page]:
-    """The pages that list the projects of a view."""
+    """Yield the pages that list the projects of a view."""
     names = sorted(projects)
     links = [f'<a href="{name}/">{name}</a><br>\n' for name in names]
     yield Page(f"{view}/index.html", _document("Simple index", "", links, serial), Media.HTML)
@@ -119,7 +119,7 @@ def root_pages(view: str, projects: Iterable[str], serial: int) -> Iterator[Page
 
 
 def serial_of(page: bytes | None) -> int:
-    """The serial that a page tells; 0 for one that tells none, or for no page."""
+    """Return the serial of a page; 0 if it has none, or there is no page."""
     found = _SERIAL.search(page or b"")
     return int(found[1]) if found else 0
 
@@ -152,7 +152,7 @@ def _row(entry: Entry) -> _Row:
         more += f' data-yanked="{_escape(yanked)}"'
     if entry.provenance:
         more += f' data-provenance="{url}.provenance"'
-    told = _File(
+    listed = _File(
         filename=file,
         url=url,
         hashes={"sha256": digest},
@@ -164,4 +164,4 @@ def _row(entry: Entry) -> _Row:
         yanked=False if yanked is None else yanked or True,
     )
     html = f'<a href="{url}#sha256={digest}"{more}>{text}</a><br>\n'
-    return _Row(html, msgspec.Raw(_encode(told)))
+    return _Row(html, msgspec.Raw(_encode(listed)))
