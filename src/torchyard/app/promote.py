@@ -121,7 +121,7 @@ def _demands(source: str, target: str, file: str, changes: Sequence[str]) -> "De
 def archive_packages(
     source: "Channel", selection: "Selection", archive: str, reason: "ChangeReason", file: str
 ) -> "Channel":
-    """Bring files into a channel that only keeps them, without asking its gates; return it."""
+    """Copy files into a channel that only archives them, without checks; return the channel."""
     from torchyard.publish.ops.promote import Route, gather_packages, head_for, promote
 
     found = gather_packages(source, selection, reason.at)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torchyard.reports.publish.document import PublishDocument
 
 _NAMED = 3
-"""So many releases are named in the channel's log."""
+"""Maximum number of releases that an entry of the channel's log names."""
 
 
 def publish_packages(
@@ -103,7 +103,7 @@ class PublishRequest(NamedTuple):
 
 
 def publish_request(request: PublishRequest, meter: Meter = no_meter) -> "PublishDocument":
-    """Ask all gates and publish, or raise all reasons against it."""
+    """Run all checks and publish, or raise with every reason against it."""
     with filling(request.url, dry_run=request.dry_run) as channel:
         return _publish(channel, request, meter)
 

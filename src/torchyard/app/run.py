@@ -48,15 +48,15 @@ def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | N
 def find_job_spec(
     job: str | None, order: str | None, file: str, changes: tuple[str, ...]
 ) -> tuple[JobSpec, Config | None]:
-    """Return the job to run: from a file that spells it out, or from the plan."""
+    """Return the job spec to run: from a file, or from the plan."""
     if (job is None) == (order is None):
-        msg = "which job?" if job is None else "a job by its name, or by --order, not both"
+        msg = "which job?" if job is None else "name a job, or give --order, but not both"
         raise UsageError(msg, hint="name one, as `torchyard plan --jobs` lists them")
     if order is not None:
         try:
             return msgspec.json.decode(Path(order).read_bytes(), type=JobSpec), None
         except msgspec.DecodeError as error:
-            msg = f"`{order}` is no order: {error}"
+            msg = f"`{order}` is not a job spec: {error}"
             raise StoreError(msg) from error
     from torchyard.config.load import load_config
     from torchyard.config.tables import load_tables

@@ -15,7 +15,7 @@ from torchyard.model.build_result import BuildResult
 from torchyard.model.event import AnyEvent, Listener, encode_event
 
 _REMEMBERED = 20
-"""How many builds `status` knows, with the error output of their jobs."""
+"""Number of builds whose records are kept for `status`, with the error output of their jobs."""
 
 
 def new_folder(file: str) -> Path:

@@ -40,7 +40,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def hint(self, ctx: click.Context, name: str) -> str | None:
-        """Return what to write in place of a name that is no command."""
+        """Return a hint for a name that is not a command."""
         return did_you_mean(name, self.list_commands(ctx))
 
 

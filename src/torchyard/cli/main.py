@@ -34,7 +34,7 @@ class _Commands(LazyGroup):
 
     @cached_property
     def plug_ins(self) -> "dict[str, EntryPoint]":
-        """Commands of plug-ins; looked for only if a name is none of ours, and for help."""
+        """Return the commands of plug-ins; needed only for unknown names and for help."""
         from torchyard.host.entry_points import entry_points_in
 
         found = entry_points_in("torchyard.commands")
@@ -69,7 +69,7 @@ def torchyard(*, traceback: bool) -> None:  # noqa: ARG001 - `_fail` asks sys.ar
 
 def main() -> NoReturn:
     """Run the program and exit with the code that fits."""
-    gc.disable()  # loading a command leaves no garbage; it turns this on again
+    gc.disable()  # loading creates no garbage; the command turns this on again
     try:
         torchyard(standalone_mode=False)
     except TorchyardError as error:

@@ -1,7 +1,7 @@
-"""The interface of a compute platform: what each part of torchyard asks it.
+"""The interface of a compute platform, by the parts of torchyard that use it.
 
-`registry` finds the platforms. Everything has a default that fits a platform of which little is
-known, so a new one begins with a name, a label and a table.
+`registry` finds the platforms. Every member has a default for platforms with little support, so
+a new one starts with a name, a label and a table.
 """
 
 import re
@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # slow to import, and plans need none of it
 
 
 class MachineFact(Value, kw_only=True):
-    """Something about a machine's GPUs that decides which packages run on it.
+    """A property of a machine's GPUs that determines which packages run on it.
 
     `option` is the option of `torchyard which` that sets it, and the key in its report.
     """
@@ -35,7 +35,7 @@ class MachineFact(Value, kw_only=True):
 class Support(NamedTuple):
     """How well packages for a compute run on a machine; more is better.
 
-    `level` is 2 for a GPU that is there, 1 if only the family of its driver fits, 0 for processors.
+    `level` is 2 for a GPU that is present, 1 if only its driver family fits, 0 for CPUs.
     """
 
     level: int
@@ -43,7 +43,7 @@ class Support(NamedTuple):
 
 
 class ComputePlatform(Protocol):
-    """A vendor's GPUs, or processors alone: names, tools, libraries, packages and machines."""
+    """A vendor's GPUs, or CPUs only: names, tools, libraries, packages and machines."""
 
     # ------------------------------------------------------------------ names and versions
 
@@ -60,7 +60,7 @@ class ComputePlatform(Protocol):
         ...
 
     def problems(self, rows: Mapping[str, ComputeRow]) -> Iterator[str]:
-        """Find what is wrong with the rows of its table."""
+        """Yield what is wrong with the rows of its table."""
         yield from ()
 
     def computes(self) -> dict[str, Compute]:
@@ -80,15 +80,15 @@ class ComputePlatform(Protocol):
         }
 
     def reference(self, compute: str) -> dict[str, str]:
-        """Return what the reference says of a row of the table, besides its architectures."""
+        """Return the columns of a row in the reference, besides its architectures."""
         return {}
 
     def recognises(self, compute: str) -> bool:
-        """Return whether a compute is of this platform, be it in the table or not."""
+        """Return whether a compute belongs to this platform, even if it is not in the table."""
         return re.fullmatch(self.label, compute) is not None
 
     def version(self, compute: str) -> str:
-        """Return the version in the name of a compute: `13.0` of cu130."""
+        """Return the version in the name of a compute: `13.0` for cu130."""
         return ""
 
     # -------------------------------------------------------------------------- toolchain
@@ -103,7 +103,7 @@ class ComputePlatform(Protocol):
     """The same for the list of architectures."""
 
     def find_toolkit(self, compute: str, origin: Origin, digests: "Digests") -> "Toolkit | None":
-        """Return the toolkit that would compile for a compute; nothing is installed for it."""
+        """Return the toolkit that would compile for a compute; nothing is installed."""
         if not self.needs_toolkit:
             return None
         msg = f"torchyard can't set up a toolchain for {compute}"
@@ -122,7 +122,7 @@ class ComputePlatform(Protocol):
     device_kinds: tuple[str, ...] = ()
     """The kinds of device code that packages can have for it, as `package.device` finds them."""
     device_loaders: tuple[str, ...] = ()
-    """How the names of libraries begin that load device code."""
+    """Prefixes of the names of libraries that load device code."""
     device_files: tuple[str, ...] = ()
     """Words in the names of files that are likely to have device code."""
 
@@ -167,7 +167,7 @@ class ComputePlatform(Protocol):
     """What conda calls the driver; packages for the platform depend on it."""
 
     def conda_build(self, compute: str) -> str:
-        """Return how the build strings of packages for a compute begin."""
+        """Return the prefix of the build strings of packages for a compute."""
         return compute.replace(".", "")
 
     def compute_of_conda_build(self, build: str) -> str:
@@ -175,22 +175,22 @@ class ComputePlatform(Protocol):
         return ""
 
     def conda_name(self, distribution: str) -> str:
-        """Return the name of a wheel without what conda packages don't have in theirs."""
+        """Return the name of a wheel without the parts that conda omits."""
         return distribution
 
     # ------------------------------------------------------------------------- machines
 
     facts: tuple[MachineFact, ...] = ()
-    """What has to be known of a machine, the surest first."""
+    """Facts needed about a machine, the most reliable first."""
     device_nodes: str = ""
-    """A glob for the files below /dev by which a GPU is seen."""
+    """A glob for the device files of GPUs below /dev."""
     torch_device: str = ""
-    """What torch calls its devices."""
+    """The name of its devices in torch."""
     torch_version: str = ""
     """The attribute of `torch.version` that has the toolkit's version."""
 
     def detect(self) -> dict[str, str]:
-        """Return the facts of this machine, as far as they can be found out."""
+        """Return the facts of this machine that can be detected."""
         return {}
 
     def support(self, compute: str, facts: Mapping[str, str], platform: str) -> Support | str:

@@ -1,8 +1,8 @@
-"""Compute platforms by name: ours, one for each table in `data/compute`, and those of plug-ins.
+"""Compute platforms by name: built-in ones, each with a table in `data/compute`, and plug-ins.
 
-Plug-ins are entry points of the group `torchyard.computes`. They are looked for only once a compute
-is asked for that none of ours recognises, since most commands can do without; from then on they are
-there.
+Plug-ins are entry points of the group `torchyard.computes`. They are loaded only when a compute is
+requested that no built-in platform recognises, since most commands don't need them; they then stay
+loaded.
 """
 
 import re
@@ -24,7 +24,7 @@ PLAIN = "cpu"
 
 
 class _Unknown(ComputePlatform):
-    """Stands for the platform of a compute that none recognises."""
+    """The platform of computes that no other one recognises."""
 
     name = title = label = ""
 
@@ -53,13 +53,13 @@ def _plug_ins() -> tuple[ComputePlatform, ...]:
 
 
 def compute_platforms(*, plug_ins: bool = False) -> tuple[ComputePlatform, ...]:
-    """Return all platforms; those of plug-ins only if that is asked for, now or before."""
+    """Return all platforms; those of plug-ins only if they are requested, now or earlier."""
     more = _plug_ins() if plug_ins or _plug_ins.cache_info().currsize else ()
     return (*_ours(), *more)
 
 
 def platform_for(compute: str) -> ComputePlatform:
-    """Return the platform of a compute; one that knows nothing if none recognises it."""
+    """Return the platform of a compute; a placeholder if none recognises it."""
     for platform in compute_platforms():
         if platform.recognises(compute):
             return platform
@@ -71,13 +71,13 @@ def platform_for(compute: str) -> ComputePlatform:
 
 
 def look_up(computes: Iterable[str]) -> None:
-    """Bring in the plug-ins if one of the computes is none of ours."""
+    """Load the plug-ins if no built-in platform recognises one of the computes."""
     for compute in computes:
         platform_for(compute)
 
 
 def known_computes(platforms: Iterable[ComputePlatform]) -> dict[str, Compute]:
-    """Return all values of the dimension `compute`; fail if a table makes no sense."""
+    """Return all values of the dimension `compute`; fail if a table is invalid."""
     found: dict[str, Compute] = {}
     for platform in platforms:
         for problem in platform.problems(platform.table().rows):
@@ -96,7 +96,7 @@ def library_rules() -> dict[str, LibraryRules]:
 
 
 def compute_in(local: str) -> str:
-    """Return the compute at the beginning of a local version: cu130 of `cu130.git1`."""
+    """Return the compute at the beginning of a local version: cu130 in `cu130.git1`."""
     for plug_ins in (False, True) if local else ():
         for platform in compute_platforms(plug_ins=plug_ins):
             found = re.match(rf"(?:{platform.label})(?![^.])", local)

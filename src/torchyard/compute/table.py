@@ -1,7 +1,7 @@
 """The table of a compute platform, `data/compute/NAME.toml`: its versions and its libraries.
 
 A section for each value of the dimension `compute`, then sections `[libraries.…]`: the wheels that
-bring its libraries, and the libraries of its driver.
+contain its libraries, and the libraries of its driver.
 """
 
 import tomllib
@@ -30,7 +30,7 @@ class ComputeRow(Value, kw_only=True):
 
 
 class WheelRow(Value, kw_only=True):
-    """A wheel that brings libraries, and the folder of site-packages that they are in.
+    """A wheel that contains libraries, and their folder in site-packages.
 
     Its version is that of a `pin` of the torch release, or follows from the toolkit's, whose
     metapackage has an `extra` for it.
@@ -43,7 +43,7 @@ class WheelRow(Value, kw_only=True):
     libraries: tuple[str, ...]
 
     def requirement(self, pins: Mapping[str, str], metapackage: str, toolkit: str) -> str:
-        """The requirement of a wheel that needs one of the libraries."""
+        """Return the requirement of a package that needs one of the libraries."""
         if self.extra:
             return f"{metapackage}[{self.extra}]=={toolkit}.*"
         return f"{self.distribution}=={pins[self.pin]}" if self.pin in pins else self.distribution
@@ -68,7 +68,7 @@ Row_co = TypeVar("Row_co", bound=ComputeRow, covariant=True)
 
 
 class ComputeTable(NamedTuple, Generic[Row_co]):
-    """A whole table, and where it comes from, as plans name it."""
+    """A whole table, and its origin as named in plans."""
 
     rows: Mapping[str, Row_co]
     libraries: Mapping[str, LibraryRules]
@@ -76,13 +76,13 @@ class ComputeTable(NamedTuple, Generic[Row_co]):
 
 
 def load_compute_table(name: str, kind: type[Row_co]) -> ComputeTable[Row_co]:
-    """Read the table of a compute platform that comes with torchyard."""
+    """Return the table of a built-in compute platform."""
     source = f"data/compute/{name}.toml"
     return parse_compute_table(read_data(f"compute/{name}.toml"), kind, source)
 
 
 def parse_compute_table(text: str, kind: type[Row_co], source: str) -> ComputeTable[Row_co]:
-    """Read the text of a table, and fail with the first of its problems."""
+    """Parse a table, and fail with the first of its problems."""
     try:
         raw = tomllib.loads(text)
         libraries = msgspec.convert(raw.pop("libraries", {}), dict[str, LibraryRules])
@@ -108,7 +108,7 @@ def _bad_libraries(libraries: Mapping[str, LibraryRules]) -> Iterator[str]:
 
 
 def bad_toolkit(compute: str, expected: str, row: ComputeRow) -> Iterator[str]:
-    """What is wrong with a row of a toolkit: its name, or its lists of architectures."""
+    """Yield what is wrong with a row of a toolkit: its name, or its lists of architectures."""
     if compute != expected:
         yield f"{compute} has the version of {expected}"
     for platform, archs in row.archs.items():

@@ -1,4 +1,4 @@
-"""Intel's GPUs. torchyard has no toolchain for them yet: their cores need steps of your own."""
+"""Intel's GPUs. torchyard has no toolchain for them yet: their cores need steps in the file."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -11,7 +11,7 @@ from torchyard.config.positions import Path, Place, locate
 from torchyard.errors import ConfigError, Span, UsageError
 from torchyard.model.values import COMMAND_LINE, DEFAULT, Origin
 
-Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML, before anybody has looked at it
+Raw = dict[str, Any]  # type: ignore[explicit-any] # TOML that has not been validated yet
 
 
 class Document:

@@ -54,7 +54,7 @@ class LogLine(Value, kw_only=True):
 
 
 class Found(StrEnum):
-    """By what the telling lines were found."""
+    """How the relevant lines of a log were found."""
 
     NINJA = "ninja"
     CMAKE = "cmake"
@@ -65,7 +65,7 @@ class Found(StrEnum):
 
 
 class Telling(Value, kw_only=True):
-    """The few lines of a log that tell why a step failed, and what is known about it.
+    """The few lines of a log that show why a step failed, and what is known about the failure.
 
     `wrapper` and `tail` are admissions that no error was recognised: the lines are those above the
     first sign of a failure, or the last ones of the log.

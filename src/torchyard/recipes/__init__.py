@@ -1,4 +1,4 @@
-"""How jobs are carried out: an order in, steps as values out."""
+"""Recipes: turn a job spec into the steps that carry the job out."""
 
 from torchyard.config.recipes import find_recipe
 from torchyard.errors import PlanError
@@ -12,7 +12,7 @@ from torchyard.recipes.source import snapshot
 
 
 def steps_of(order: JobSpec) -> tuple[Step, ...]:
-    """The steps of a job: the file's own if it gives some, else the recipe's."""
+    """Return the steps of a job: those of the file if it gives some, else the recipe's."""
     task = order.task
     given = task.settings.get("steps")
     if isinstance(given, tuple):
@@ -31,18 +31,18 @@ def steps_of(order: JobSpec) -> tuple[Step, ...]:
 
 
 def runs_only_ours(task: Task) -> bool:
-    """Whether a job runs nothing of the project's: it takes the source, or publishes."""
+    """Return whether a job runs no code of the project: it fetches the source, or publishes."""
     own = task.stage is Stage.PUBLISH and "steps" not in task.settings
     return own or task.stage is Stage.SOURCE
 
 
 def is_tried_by_us(task: Task) -> bool:
-    """Whether a job tries a package by steps of ours."""
+    """Return whether a job tests a package by torchyard's own steps."""
     return task.stage is Stage.SMOKE and "steps" not in task.settings
 
 
 def compiles_by_recipe(task: Task) -> bool:
-    """Whether a job compiles by the steps of a recipe, and so with a toolchain of ours."""
+    """Return whether a job compiles by the steps of a recipe, and so with torchyard's toolchain."""
     if task.stage not in (Stage.CORE, Stage.BINDINGS) or "steps" in task.settings:
         return False
     recipe = find_recipe(task.recipe)

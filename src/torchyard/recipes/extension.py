@@ -1,6 +1,6 @@
 """Recipe `extension`: a project that is compiled against a torch release.
 
-It has no steps of its own yet: the file gives the commands of stages bindings and package.
+It has no steps yet: the file gives the commands of stages bindings and package.
 """
 
 from torchyard.model.job_spec import JobSpec

@@ -1,4 +1,4 @@
-"""From an order for a package to the call that makes it."""
+"""Makes the package of a job spec."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from torchyard.package.formats import FORMATS
 
 
 def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
-    """Make the package that an order asks for; return the files that were written."""
+    """Make the package of the job spec in a file; return the files that were written."""
     asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
     form = FORMATS.get(asked.task.text("format"))
     if form is None:
@@ -22,7 +22,7 @@ def pack(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
 
 
 def pack_beside(order: Path, inputs: Path, scratch: Path, out: Path) -> list[Path]:
-    """Make the other packages of a build that an order's package can't do without."""
+    """Make the companion packages that a job spec's package requires; return their files."""
     asked = msgspec.json.decode(order.read_bytes(), type=JobSpec)
     package = next(task for task in asked.tasks if task.stage is Stage.PACKAGE)
     form = FORMATS.get(package.text("format"))

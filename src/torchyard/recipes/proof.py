@@ -1,4 +1,4 @@
-"""The stages that prove a package, the same for every recipe."""
+"""The steps of stages check and smoke, the same for every recipe."""
 
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
@@ -8,11 +8,11 @@ _TOOL = (*OWN, "tool")
 _META = "conda-meta"
 
 PUBLISHED = "published"
-"""The setting of a job that tries what a channel has: which file, and where users find it."""
+"""The setting of jobs that test a published file: the file, and its public address."""
 
 
 def proof(task: Task) -> tuple[Step, ...]:
-    """Look into a package, or try it; what is found is the result."""
+    """Return the steps that check or test a package; the result is a report."""
     given = ("--order", "{order}", "--to", "{out}", "{package}")
     if task.stage is Stage.CHECK:
         return (Step(run=(*_TOOL, "check", *given), name="look into the package"),)
@@ -27,7 +27,7 @@ def proof(task: Task) -> tuple[Step, ...]:
             ),
         )
     if task.facts["kind"] == _META:
-        return ()  # it holds no files, and fits the package of any Python: none is at hand
+        return ()  # it has no files, and needs a package for some Python, which is no input
     around = ("--inputs", "{inputs}", *channels)
     return (
         Step(

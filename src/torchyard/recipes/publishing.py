@@ -1,4 +1,4 @@
-"""The stage that publishes what was built and proven, the same for every recipe."""
+"""The steps of stage publish, the same for every recipe."""
 
 from torchyard.model.job_spec import Task
 from torchyard.model.step import OWN, Step, beside
@@ -7,7 +7,7 @@ PUBLISHED = "published.json"
 
 
 def publishing(task: Task) -> tuple[Step, ...]:
-    """Publish all packages of a plan; what was published is the result."""
+    """Return the step that publishes all packages of a plan; the result is a report."""
     place = beside(task.text("url"))
     run = (*OWN, "tool", "publish", "--order", "{order}", "--url", place, "--to", "{out}")
     return (

@@ -1,8 +1,8 @@
-"""Recipe `pytorch`: a core that is compiled once, and bound to every Python.
+"""Recipe `pytorch`: a core that is compiled once, and bindings for every Python.
 
-The core job builds in a copy of the source, with the project's own backend, all targets that no
-Python has a part in. Its result holds the whole tree as ninja left it. A bindings job lays that out
-at the same path with the same times, tells CMake of its Python, and builds what is left.
+The core job builds all targets that do not depend on Python, in a copy of the source, with the
+project's own backend. Its result is the whole tree as ninja left it. A bindings job restores that
+tree at the same path with the same times, points CMake to its Python, and builds the rest.
 """
 
 from shlex import quote
@@ -21,23 +21,23 @@ _CONFIGURE_ONLY = (
     "settings = dict([('build.targets', 'help'), ('install.components', 'nothing')]);"
     "build_wheel(tempfile.mkdtemp(), settings | dict([('build-dir', 'build')]))"
 )
-"""Make a wheel of nothing: no target is built, and nothing installed."""
+"""Makes an empty wheel: no target is built, and nothing is installed."""
 
 _CONFIGURE = {
     "setup.py": (_PYTHON, "setup.py", "build", "--cmake-only"),
     "scikit-build-core": (_PYTHON, "-c", _CONFIGURE_ONLY),
 }
-"""How each backend is made to run CMake, and to stop there."""
+"""How to make each backend run CMake only."""
 
 _WHEEL = {
     "setup.py": "from setuptools.build_meta import build_wheel; build_wheel('{work}/tmp/dist')",
     "scikit-build-core": "from scikit_build_core.build import build_wheel;"
     "build_wheel('{work}/tmp/dist', dict([('build-dir', 'build'), ('install.strip', 'false')]))",
 }
-"""How each backend makes a wheel of what has been built."""
+"""How to make each backend package what has been built as a wheel."""
 
 _EMPTY = "find . -mindepth 1 -delete"
-"""Whatever an earlier try left, which was killed in the middle of a step."""
+"""Removes the files of an earlier attempt that was killed in the middle of a step."""
 
 _KEEP = """\
 rm -rf {out}/tree
@@ -53,7 +53,7 @@ cmake -P build/install-core.cmake"""
 
 
 def steps(order: JobSpec) -> tuple[Step, ...] | None:
-    """The steps of a job, if it is one of those that this recipe knows."""
+    """Return the steps of a job, or None if this recipe has none for its stage."""
     match order.task.stage:
         case Stage.CORE:
             return _core(order)
@@ -97,7 +97,7 @@ def _bindings(order: JobSpec) -> tuple[Step, ...]:
 
 
 def _lay_out(order: JobSpec) -> str:
-    """Copy the source; let git say its commit, if that is known."""
+    """Return a shell line that copies the source, and records its commit for git if known."""
     lines = [_EMPTY, "cp -a {source}/. ."]
     commit = order.commit
     if commit:
@@ -106,14 +106,14 @@ def _lay_out(order: JobSpec) -> str:
 
 
 def _definitions(task: Task) -> tuple[Step, ...]:
-    """Tell CMake itself what the file says: not every backend passes it on."""
+    """Return a step that sets the file's CMake entries: not every backend passes them on."""
     if not task.table("cmake"):
         return ()
     return (_line("define --order {order} build", "tell CMake what the file says"),)
 
 
 def _linalg(task: Task) -> tuple[Step, ...]:
-    """Build the linear algebra of GPUs without MAGMA first, as only conda packages want it."""
+    """Return a step that first builds the linalg library without MAGMA, for conda packages."""
     target = quote(task.text("linalg"))
     if "linalg" not in task.settings:
         return ()
@@ -127,7 +127,7 @@ def _linalg(task: Task) -> tuple[Step, ...]:
 
 
 def environment(order: JobSpec) -> dict[str, str]:
-    """What a project's build is told by variables; what the file says of its core comes last."""
+    """Return the variables of the project's build; those that the file sets take precedence."""
     core = order.compiled
     facts = core.facts
     return {
@@ -135,13 +135,13 @@ def environment(order: JobSpec) -> dict[str, str]:
         "PYTORCH_BUILD_NUMBER": "1",
         "CMAKE_BUILD_TYPE": "Release",
         "BUILD_TEST": "0",
-        "USE_CCACHE": "0",  # else a compile cache that the machine happens to have is used
+        "USE_CCACHE": "0",  # else a ccache on the machine would be used
         **core.table("env"),
     }
 
 
 def _line(words: str, name: str) -> Step:
-    """A step that one of our own tools does."""
+    """Return a step that runs a command of `torchyard tool`."""
     return Step(run=tuple(f"{_TOOL} {words}".split()), name=name)
 
 

@@ -1,4 +1,4 @@
-"""The interface of a recipe: what its module says about jobs. It runs nothing."""
+"""The interface of a recipe's module: steps and variables of jobs. It runs nothing."""
 
 from typing import Protocol
 
@@ -7,7 +7,7 @@ from torchyard.model.step import Step
 
 
 class RecipeModule(Protocol):
-    """How the jobs of one kind of project are done, as functions of a module.
+    """How to build one kind of project, as functions of a module.
 
     The stages source, check, smoke and publish are the same for every recipe. The shape of a recipe
     (`torchyard.model.recipe.Recipe`) is a table in `data/recipes`, or the `SHAPE` of a plug-in.
@@ -17,8 +17,8 @@ class RecipeModule(Protocol):
         """Return the steps of a job; None if the file has to give them."""
 
     def environment(self, order: JobSpec) -> dict[str, str]:
-        """Return the variables by which the project's build is told what to do.
+        """Return the variables that configure the project's build.
 
-        Only a recipe that is `provisioned` is asked: its compiling steps see these besides the
-        toolchain's own.
+        Called only for recipes that are `provisioned`: their compiling steps get these variables
+        besides those of the toolchain.
         """

@@ -1,4 +1,4 @@
-"""Recipes by name: a module of this room for each of ours, and those of plug-ins."""
+"""Recipes by name: built-in ones are modules of this package, others come from plug-ins."""
 
 from importlib import import_module
 from typing import cast

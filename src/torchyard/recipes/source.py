@@ -1,4 +1,4 @@
-"""The source stage: one snapshot, the same for every recipe."""
+"""The steps of stage source, the same for every recipe."""
 
 from torchyard.errors import StoreError
 from torchyard.model.job_spec import Task
@@ -8,7 +8,7 @@ _SELF = (*OWN, "snapshot", "--to", "{out}")
 
 
 def snapshot(task: Task) -> tuple[Step, ...]:
-    """Copy a directory, or check a commit out."""
+    """Return the step that copies a directory, or checks out a commit."""
     source = task.source
     if source is None:
         msg = f"nothing says where the source of {task.id} comes from"

@@ -1,4 +1,4 @@
-"""Build a package again from the order that it carries, and compare the two."""
+"""Build a package again from the job spec that it contains, and compare the two."""
 
 import zipfile
 from collections.abc import Iterator

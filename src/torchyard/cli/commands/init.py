@@ -41,7 +41,7 @@ from torchyard.terminal.console import talk
 def command(*, file: str, force: bool, **flags: str | None) -> None:
     """Write a small, commented torchyard.toml.
 
-    Asks for what no flag says; without a terminal, takes the defaults.
+    Asks for what no flag gives; without a terminal, uses the defaults.
     """
     if exists(file) and not force:
         msg = f"`{file}` exists already"
@@ -59,7 +59,7 @@ def command(*, file: str, force: bool, **flags: str | None) -> None:
 
 
 class _Questions:
-    """Asks for everything that no flag says, and asks again if an answer makes no sense."""
+    """Asks for everything that no flag gives, and again if an answer is invalid."""
 
     def __init__(self, flags: dict[str, str | None]) -> None:
         self.flags = flags
@@ -94,7 +94,7 @@ class _Questions:
         return list(self.tables.releases)[-1]
 
     def _source(self, repository: str, version: str) -> tuple[str, str, str]:
-        """Repository and revision, or else a directory."""
+        """Return repository and revision, or else a directory."""
         path = self.flags["path"]
         if path is None:
             git = self._ask("git", "Git repository", f"https://github.com/{repository}", something)
@@ -105,12 +105,12 @@ class _Questions:
         return "", "", something(path)
 
     def _against(self) -> tuple[str, ...]:
-        """The torch releases that an extension is compiled against."""
+        """Return the torch releases that an extension is compiled against."""
         check = several_of(self.tables.releases)
         return words(self._ask("torch", "Torch releases", self._newest, check))
 
     def _libraries_of(self, version: str) -> str:
-        """The torch release to take libraries of: the version's own if it is known."""
+        """Return the torch release for library pins: that of the version if it is known."""
         own = own_release(version)
         release = own if own in self.tables.releases else self._newest
         return one_of(self.tables.releases)(self.flags["torch"] or release)
@@ -124,7 +124,7 @@ class _Questions:
         )
 
     def _ask(self, key: str, question: str, default: str, check: Callable[[str], str]) -> str:
-        """Take a flag's value, or ask at a terminal, or take the default."""
+        """Return the flag's value, else the answer at a terminal, else the default."""
         given = self.flags[key]
         if given is None and sys.stdin is not None and sys.stdin.isatty():
             return str(click.prompt(question, default=default, value_proc=check, err=True))

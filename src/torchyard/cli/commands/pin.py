@@ -91,7 +91,7 @@ def command(
 def _selection(
     selectors: tuple[str, ...], variants: tuple[str, ...], files: tuple[str, ...]
 ) -> "Selection":
-    """What is meant; a version alone is that of any project."""
+    """Return the selection; a version alone means all projects that have it."""
     from torchyard.package.versions import is_version
     from torchyard.publish.select import parse_selection
 

@@ -26,7 +26,7 @@ from torchyard.terminal.events import printer
 def command(
     *, package: str, file: str, store_url: str | None, work: str | None, sandbox: str | None
 ) -> None:
-    """Build a package again from the order that it carries, and compare the two.
+    """Build a package again from the job spec that it contains, and compare the two.
 
     Everything is built again, from the source on; with --store only what it does not have, and
     always the package. A source directory is looked for beside --file.

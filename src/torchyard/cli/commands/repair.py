@@ -186,7 +186,7 @@ def _replaced(text: str, globs: tuple[str, ...]) -> Operation:
 
 
 def _refuse_twins(packages: Iterable[Path], operations: Sequence[Operation]) -> None:
-    """Two packages that would get one name are refused before anything is written."""
+    """Refuse two packages that would get the same name, before anything is written."""
     seen: dict[str, Path] = {}
     for package in packages:
         name = new_name(package.name, operations)

@@ -158,7 +158,7 @@ def collect_garbage(
 
 
 def _fingerprints(files: tuple[str, ...], store: Store) -> set[str]:
-    """Every job of every plan that some files can make, with the toolchain of any machine."""
+    """Return the fingerprints of all jobs in the files' plans, for any machine's toolchain."""
     found: set[str] = set()
     anywhere: set[str] = set()
     for file in files:

@@ -32,7 +32,7 @@ def _order(path: str) -> JobSpec:
 @command.command("ask")
 @click.argument("build")
 def ask_command(build: str) -> None:
-    """Leave questions for CMake in a build directory."""
+    """Write CMake File API queries into a build directory."""
     from torchyard.toolchain.cmake import request_file_api
 
     request_file_api(Path(build))
@@ -42,7 +42,7 @@ def ask_command(build: str) -> None:
 @click.option("--order", required=True)
 @click.argument("build")
 def define_command(order: str, build: str) -> None:
-    """Tell CMake what the file says of its cache."""
+    """Set the CMake cache entries that the file gives."""
     entries = _order(order).task.table("cmake").items()
     argv = ["cmake", *(f"-D{name}={value}" for name, value in entries), build]
     replace_process(argv, cwd=Path.cwd(), env=dict(os.environ))
@@ -52,7 +52,7 @@ def define_command(order: str, build: str) -> None:
 @click.option("--order", required=True)
 @click.argument("build")
 def check_summary_command(order: str, build: str) -> None:
-    """Compare a configured build with what its cell asks for."""
+    """Compare a configured build with what its cell requires."""
     from torchyard.compute.registry import compute_platforms, platform_for
     from torchyard.toolchain.blas import root_of
     from torchyard.toolchain.cmake import Configured
@@ -73,7 +73,7 @@ def check_summary_command(order: str, build: str) -> None:
 @command.command("core-targets")
 @click.argument("build")
 def core_targets_command(build: str) -> None:
-    """Name the targets that no Python has a part in."""
+    """Print the targets that do not depend on Python."""
     from torchyard.toolchain.cmake import Configured
 
     click.echo(" ".join(Configured(Path(build)).core_targets()))
@@ -83,7 +83,7 @@ def core_targets_command(build: str) -> None:
 @click.argument("build")
 @click.argument("target")
 def artifact_command(build: str, target: str) -> None:
-    """Name the file that a target makes."""
+    """Print the file that a target makes."""
     from torchyard.toolchain.cmake import Configured
 
     click.echo(Configured(Path(build)).artifact(target))
@@ -93,7 +93,7 @@ def artifact_command(build: str, target: str) -> None:
 @click.argument("build")
 @click.argument("to")
 def install_script_command(build: str, to: str) -> None:
-    """Print a CMake script that installs what belongs to no Python."""
+    """Print a CMake script that installs what does not depend on Python."""
     from torchyard.toolchain.cmake import Configured, install_script
 
     click.echo(install_script(Configured(Path(build).resolve()), to), nl=False)
@@ -104,7 +104,7 @@ def install_script_command(build: str, to: str) -> None:
 @click.option("--to", required=True)
 @click.argument("install")
 def collect_command(order: str, to: str, install: str) -> None:
-    """Copy the libraries of others that an installed core needs."""
+    """Copy the third-party libraries that an installed core needs."""
     from torchyard.package.assemble.collect import collect
     from torchyard.package.libtorch.format import LibtorchFormat
     from torchyard.package.policy import policy_for
@@ -120,7 +120,7 @@ def collect_command(order: str, to: str, install: str) -> None:
 @command.command("repoint")
 @click.argument("build")
 def repoint_command(build: str) -> None:
-    """Make CMake forget the Python that it knows, and take the environment's."""
+    """Replace the Python in CMake's cache by the environment's."""
     from torchyard.toolchain.cmake import repoint
     from torchyard.toolchain.interpreters import query_interpreter
 
@@ -135,11 +135,11 @@ def repoint_command(build: str) -> None:
 @click.option("--core", required=True)
 @click.argument("build")
 def bind_command(core: str, build: str) -> None:
-    """Build what is left, and nothing of the core."""
+    """Build the remaining targets, and nothing of the core."""
     from torchyard.toolchain.ninja import Bound
 
     code = Bound(Path(core)).build(Path(build), click.echo)
-    sys.exit(code if code >= 0 else 128 - code)  # as a shell says that a signal ended it
+    sys.exit(code if code >= 0 else 128 - code)  # a shell's exit code for a signal
 
 
 @command.command("unpack")
@@ -147,7 +147,7 @@ def bind_command(core: str, build: str) -> None:
 @click.option("--to", required=True)
 @click.argument("folder")
 def unpack_command(core: str, to: str, folder: str) -> None:
-    """Take the wheel in a directory apart, if nothing of the core was made again for it."""
+    """Unpack the wheel in a directory, unless a part of the core was built again for it."""
     from torchyard.package.wheel.name import SUFFIX
     from torchyard.package.zip.unpack import unpack_zip
     from torchyard.toolchain.ninja import Bound
@@ -166,7 +166,7 @@ def unpack_command(core: str, to: str, folder: str) -> None:
 @click.option("--scratch", required=True)
 @click.option("--to", required=True)
 def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
-    """Make a package of what was built."""
+    """Make a package from what was built."""
     from torchyard.recipes.packing import pack
 
     for path in pack(Path(order), Path(inputs), Path(scratch), Path(to)):
@@ -178,7 +178,7 @@ def _packages(folder: str) -> list[Path]:
 
 
 def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
-    """Write the files that an order carries."""
+    """Write files that a job spec contains, and return their directory."""
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -191,7 +191,7 @@ def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
 @click.option("--to", required=True)
 @click.argument("folder")
 def check_command(order: str, to: str, folder: str) -> None:
-    """Look into what a job made, and leave two reports: for machines, and for people."""
+    """Check the package of a job, and write two reports: for machines, and for people."""
     from torchyard.app.check import check_packages, refuse_errors
     from torchyard.reports.check.text import check_report
     from torchyard.reports.document import encode
@@ -214,7 +214,7 @@ def check_command(order: str, to: str, folder: str) -> None:
 @click.option("--to", required=True)
 @click.argument("folder")
 def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
-    """Try what a job made, and leave a report; the build's other conda packages are made for it."""
+    """Test the package of a job, and write a report; companion conda packages are made first."""
     from torchyard.checks.smoke.package_under_test import read_package_under_test
     from torchyard.recipes.packing import pack_beside
 
@@ -236,7 +236,7 @@ def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, f
 @click.option("--channel", "channels", multiple=True)
 @click.option("--to", required=True)
 def visit_command(order: str, channels: tuple[str, ...], to: str) -> None:
-    """Try what is published, installed from where its users find it, and leave a report."""
+    """Test a published package, installed from its public address, and write a report."""
     from torchyard.checks.smoke.package_under_test import PackageUnderTest
     from torchyard.recipes.proof import PUBLISHED
 
@@ -251,7 +251,7 @@ def _try_out(
     to: str,
     beside: Sequence["PackageUnderTest"] = (),
 ) -> None:
-    """Try packages as a job asks for, and leave a report."""
+    """Test packages with the settings of a job, and write a report."""
     from torchyard.app.smoke import refuse_failures, smoke_all, smoke_request
     from torchyard.host.signals import exit_on_sigterm
     from torchyard.reports.document import encode
@@ -276,7 +276,7 @@ def _try_out(
 @click.option("--to", required=True)
 @click.argument("inputs")
 def publish_command(order: str, url: str, to: str, inputs: str) -> None:
-    """Publish what a plan made, all of which is here, and leave a report."""
+    """Publish the packages of a plan, all of which are inputs, and write a report."""
     from torchyard.app.publish import PublishRequest, publish_request
     from torchyard.checks.policies import load_policy, parse_policy
     from torchyard.config.credentials import take_credentials

@@ -104,7 +104,7 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
 
 
 def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:
-    """What the blocks of a file that are for this machine would use."""
+    """Return what this machine's blocks of a file would use."""
     from torchyard.toolchain.identity import survey
 
     config, tables = load_config(file), load_tables()
@@ -120,7 +120,7 @@ def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:
 
 
 def _existing(file: str | None) -> str | None:
-    """The file that is named, or the usual one if it is there."""
+    """Return the given file, or the default one if it exists."""
     return file or (FILE if exists(FILE) else None)
 
 

@@ -85,14 +85,14 @@ def command(
         write(encode(document))
     else:
         show(which_report(document))
-        write("".join(f"{line}\n" for line in typed.values()))  # to be copied, so never broken
+        write("".join(f"{line}\n" for line in typed.values()))  # to be copied, so never wrapped
     if answer.choice is None:
         msg = f"no {kind} of `{project}` in the channel fits"
         raise SelectionError(msg, hint="other facts may: see `torchyard which --help`")
 
 
 def _facts(given: dict[str, str | None]) -> "MachineFacts":
-    """What the command line says of the machine; what it does not say is looked up here."""
+    """Return the facts given on the command line; others are detected on this machine."""
     from torchyard.host import machine
     from torchyard.publish.resolve.compatibility import MachineFacts
 

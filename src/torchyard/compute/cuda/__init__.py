@@ -18,7 +18,7 @@ _LABEL = re.compile(r"cu(\d+)(\d)")
 _RUNTIME = re.compile(r"libcudart(?:-[0-9a-f]+)?\.so\.(\d+)")
 _PTX = "+PTX"
 _TOOLKIT = ("cuda-toolkit", "nvidia-cuda-runtime", "nvidia-cuda-runtime-cu12", "nvidia-cublas-cu12")
-"""Wheels whose version begins as that of the toolkit they belong to, the surest first."""
+"""Wheels whose versions start with that of their toolkit, the most reliable first."""
 
 
 class Cuda(ComputePlatform):
@@ -109,7 +109,7 @@ class Cuda(ComputePlatform):
         return f"cu{found[1]}" if found else ""
 
     def conda_name(self, distribution: str) -> str:
-        """Without the CUDA version, which NVIDIA's wheels have in their names."""
+        """Return the name without the CUDA version at the end of NVIDIA's wheel names."""
         return re.sub(r"-cu\d+$", "", distribution)
 
     def detect(self) -> dict[str, str]:
@@ -139,7 +139,7 @@ class Cuda(ComputePlatform):
 
 
 def _reaches(here: str, least: str) -> bool:
-    """Return whether a version is new enough, as far as it is given: 580.65 may be 580.65.06."""
+    """Return whether a version is new enough in the parts it gives: 580.65 may be 580.65.06."""
     given = version_numbers(here)
     return given >= version_numbers(least)[: len(given)]
 

@@ -9,7 +9,7 @@ from torchyard.host.process import capture
 
 
 def nvidia_driver(root: str = "/") -> str:
-    """Return the version of NVIDIA's driver, such as `580.65.06`, or nothing if there is none."""
+    """Return the version of NVIDIA's driver, such as `580.65.06`, or an empty string."""
     with suppress(OSError):
         text = Path(root, "proc/driver/nvidia/version").read_text(encoding="utf-8")
         found = re.search(r"\s(\d+\.\d+(?:\.\d+)?)\s", text)

@@ -6,10 +6,10 @@ from torchyard.compute.table import ComputeRow, ComputeTable, load_compute_table
 
 
 class CudaRow(ComputeRow, kw_only=True):
-    """A CUDA toolkit: what it can compile for and with, and the driver its programs need.
+    """A CUDA toolkit: its architectures, host compilers, and the driver that its programs need.
 
-    `driver_family` is the oldest branch of drivers that programs of all its minor versions run on,
-    with what that branch can do.
+    `driver_family` is the oldest driver branch that runs programs of all its minor versions, with
+    the features of that branch.
     """
 
     gcc_max: str

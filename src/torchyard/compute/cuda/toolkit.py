@@ -1,4 +1,4 @@
-"""CUDA toolkits: those of the system, and those that are put together from PyPI's packages."""
+"""CUDA toolkits: those of the system, and those assembled from PyPI's packages."""
 
 import re
 import shutil
@@ -45,25 +45,25 @@ class CudaToolkit(Value, kw_only=True):
 
     @property
     def release(self) -> str:
-        """Its version as compute platforms are named after, such as `13.0`."""
+        """Its version as in names of compute platforms, such as `13.0`."""
         return _release(self.version)
 
     @property
     def identity(self) -> str:
-        """What it is, wherever it is installed."""
+        """Name, version, origin and digest; independent of where it is installed."""
         return f"cuda {self.version} {self.origin} sha256:{self.digest[:16]}"
 
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
-        """Install it if it comes from PyPI, and fail if it can't compile what is asked for."""
+        """Install it if it comes from PyPI; fail if it can't compile for the architectures."""
         check_host_compiler(self.release, compiler)
         install_toolkit(self, folder, python)
         check_cuda_archs(self, folder, archs)
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
-        """Return what steps must see to use it, if it was installed in a folder of this name."""
-        root = str(Path(folder, self.root))  # an absolute root stays what it is
+        """Return the variables that steps need to use it, given the folder it is installed in."""
+        root = str(Path(folder, self.root))  # an absolute root is kept
         return search(root, library="lib64") | {
             "PATH": f"{root}/bin",
             "CUDA_HOME": root,
@@ -75,7 +75,7 @@ class CudaToolkit(Value, kw_only=True):
 
 
 def find_cuda(release: str, origin: Origin, digests: Digests | None = None) -> CudaToolkit:
-    """The toolkit that would be used; nothing is installed for it."""
+    """Return the toolkit that would be used; nothing is installed."""
     roots = system_roots() if origin != "pypi" else {}
     for root, version in roots.items():
         if _release(version) == release:
@@ -106,13 +106,13 @@ def all_toolkits(digests: Digests) -> tuple[CudaToolkit, ...]:
 
 
 def system_toolkits(digests: Digests | None = None) -> tuple[CudaToolkit, ...]:
-    """The toolkits that are installed on this machine; first the one on PATH."""
+    """Return the toolkits on this machine; the one on PATH comes first."""
     found = system_roots().items()
     return tuple(_look_at(root, version, digests or Digests()) for root, version in found)
 
 
 def system_roots() -> dict[Path, str]:
-    """Where the toolkits of this machine are, and their versions; what does not run is left out."""
+    """Return the roots and versions of this machine's toolkits, except those that don't run."""
     found: dict[Path, str] = {}
     for nvcc in _compilers():
         with suppress(HostError):
@@ -130,7 +130,7 @@ def _compilers() -> Iterator[Path]:
 
 
 def _root_of(nvcc: Path) -> Path:
-    """The folder of a toolkit; its nvcc may be a link, or a script that calls another."""
+    """Return the root of a toolkit; its nvcc may be a link, or a script that calls another."""
     root = nvcc.resolve().parent.parent
     if (root / "nvvm/bin/cicc").is_file():
         return root
@@ -159,7 +159,7 @@ def _look_at(root: Path, version: str, digests: Digests) -> CudaToolkit:
 
 
 def install_toolkit(toolkit: CudaToolkit, folder: Path, python: str) -> None:
-    """Install what comes from PyPI, in the shape that CMake expects of a toolkit."""
+    """Install a toolkit from PyPI, in the layout that CMake expects."""
     if toolkit.origin == "system":
         return
     lock = read_lock(f"cuda-{toolkit.release}")
@@ -209,6 +209,6 @@ def check_cuda_archs(toolkit: CudaToolkit, folder: Path, archs: Sequence[str]) -
 
 
 def _number(arch: str) -> str:
-    """The number of an architecture as nvcc writes it: `10.0a` and `10.0+PTX` are of `100`."""
+    """Return an architecture's number in nvcc's options: `100` for `10.0a` and `10.0+PTX`."""
     found = re.fullmatch(r"(\d+)\.(\d)[af]?(\+PTX)?", arch)
     return f"{found[1]}{found[2]}" if found else ""

@@ -74,7 +74,7 @@ class Rocm(ComputePlatform):
 
 
 def rocm_version(root: str = "/") -> str:
-    """Return the ROCm that is installed where its packages put it, such as `7.2.0`, or nothing."""
+    """Return the version of ROCm in its default location, such as `7.2.0`, or an empty string."""
     with suppress(HostError):
         return read_text(join(root, "opt/rocm/.info/version")).strip().partition("-")[0]
     return ""

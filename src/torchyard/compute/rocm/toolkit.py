@@ -19,11 +19,11 @@ from torchyard.toolchain.variables import search
 
 _PLACES = "opt/rocm*"
 _DEVICE = ("amdgcn/bitcode", "lib/*/amdgcn/bitcode", "lib/llvm/lib/clang/*/lib/amdgcn/bitcode")
-_ANY_ARCH = "--offload-arch=gfx900"  # else hipcc looks for a GPU, which takes time
+_ANY_ARCH = "--offload-arch=gfx900"  # else hipcc probes for a GPU, which is slow
 
 
 class RocmToolkit(Value, kw_only=True):
-    """A ROCm of this machine."""
+    """A ROCm installation on this machine."""
 
     version: str
     digest: str
@@ -40,22 +40,22 @@ class RocmToolkit(Value, kw_only=True):
 
     @property
     def release(self) -> str:
-        """Its version as compute platforms are named after, such as `7.2`."""
+        """Its version as in names of compute platforms, such as `7.2`."""
         return ".".join(self.version.split(".")[:2])
 
     @property
     def identity(self) -> str:
-        """What it is, wherever it is installed."""
+        """Name, version, origin and digest; independent of where it is installed."""
         return f"rocm {self.version} system sha256:{self.digest[:16]}"
 
     def prepare(
         self, folder: Path, *, python: str, compiler: Compiler, archs: Sequence[str]
     ) -> None:
-        """Fail if it can't compile for the architectures; the system has it, so do nothing else."""
+        """Fail if it can't compile for the architectures; nothing has to be installed."""
         check_rocm_archs(self, archs)
 
     def variables(self, folder: str, *, compiler: Compiler, archs: Sequence[str]) -> dict[str, str]:
-        """Return what steps must see to use it."""
+        """Return the variables that steps need to use it."""
         env = {
             "HIP_PLATFORM": "amd",
             "HIP_PATH": self.root,
@@ -63,13 +63,13 @@ class RocmToolkit(Value, kw_only=True):
             "HIP_CLANG_PATH": str(Path(self.clang).parent),
             "PYTORCH_ROCM_ARCH": ";".join(archs),
         }
-        if self.root == "/usr":  # compilers look there by themselves
+        if self.root == "/usr":  # searched by compilers by default
             return env
         return env | search(self.root) | {"PATH": f"{self.root}/bin"}
 
 
 def find_rocm(release: str, digests: Digests | None = None) -> RocmToolkit:
-    """The ROCm of this release."""
+    """Return the ROCm of this release, or fail."""
     found = _found()
     for rocm in found:
         if rocm.release == release:
@@ -80,12 +80,12 @@ def find_rocm(release: str, digests: Digests | None = None) -> RocmToolkit:
 
 
 def system_rocms(digests: Digests | None = None) -> tuple[RocmToolkit, ...]:
-    """Every ROCm that is installed on this machine; first the one on PATH."""
+    """Return every ROCm on this machine; the one on PATH comes first."""
     return tuple(_identified(rocm, digests or Digests()) for rocm in _found())
 
 
 def _found() -> list[RocmToolkit]:
-    """Every ROCm that runs, without a digest."""
+    """Return every ROCm that runs, without digests."""
     found: list[RocmToolkit] = []
     for root in dict.fromkeys(_roots()):
         with suppress(HostError):
@@ -102,7 +102,7 @@ def _roots() -> Iterator[Path]:
 
 
 def _ask(root: Path) -> RocmToolkit:
-    """A ROCm as its hipcc describes it, without a digest."""
+    """Return a ROCm as its hipcc describes it, without a digest."""
     hipcc = root / "bin/hipcc"
     env = {**os.environ, "HIP_PLATFORM": "amd"}
     said = capture([str(hipcc), _ANY_ARCH, "--version"], cwd=Path("/"), env=env)
@@ -118,7 +118,7 @@ def _ask(root: Path) -> RocmToolkit:
 
 
 def _identified(rocm: RocmToolkit, digests: Digests) -> RocmToolkit:
-    """Add the digest of the files that decide what hipcc writes."""
+    """Return the ROCm with the digest of the files that determine hipcc's output."""
     root = Path(rocm.root)
     parts = programs_of(rocm.clang, "clang")
     parts |= {path.name: path for path in root.glob("bin/hipcc*") if path.is_file()}
