@@ -108,7 +108,7 @@ def prepare_build(
     keep_going: bool = False,
     output: str | Path | None = None,
 ) -> PreparedBuild:
-    """Open the store of a plan, and refuse what would fail only after hours of compiling.
+    """Open the store of a plan, and refuse settings that would fail only after hours of compiling.
 
     Secret variables are taken out of this process's environment, so that no job inherits them.
     """

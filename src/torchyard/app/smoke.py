@@ -71,7 +71,7 @@ def smoke_request(
     python: str | Path | None = None,
     timeout: int | None = None,
 ) -> "Request":
-    """Return what to try of each package, and where."""
+    """Return which tests to run on each package, and in which environments."""
     from torchyard.checks.smoke.installation import Installer
     from torchyard.checks.smoke.known_failures import load_known
     from torchyard.checks.smoke.request import Request
@@ -129,7 +129,7 @@ def smoke_all(
     *,
     on_line: Callable[[str], None],
 ) -> "SmokeDocument":
-    """Try packages, each of which may need the others, or those beside them."""
+    """Test packages, each of which may need the others, or those in `beside`."""
     from torchyard.checks.smoke.smoke import smoke
     from torchyard.reports.smoke.document import smoke_document
 

@@ -134,7 +134,7 @@ def _uv(arguments: Sequence[str]) -> None:
         capture([own_program("uv"), *arguments], cwd=Path("/"))
     except HostError as error:
         if _UNREACHABLE.search(str(error)):
-            hint = "check the network, and the index and proxy in uv's settings"
+            hint = "look at the network, and at the index and proxy in uv's settings"
             raise ElsewhereError(str(error), hint=hint, reason="network") from error
         if "No solution found" in str(error):
             hint = "is the version right, and does the index have a wheel of it for this Python?"

@@ -177,7 +177,7 @@ def _rpaths(rpath: str | None, globs: tuple[str, ...]) -> Iterator[Operation]:
 def _replaced(text: str, globs: tuple[str, ...]) -> Operation:
     old, equals, new = text.partition("=")
     if not equals or not (old or new):
-        msg = f"`--needed {text}` does not say which library replaces which"
+        msg = f"`--needed {text}` does not tell which library replaces which"
         raise UsageError(msg, hint="write OLD=NEW; OLD= to need it no longer, =NEW for one more")
     if not old and globs == EVERYWHERE:
         msg = f"`--needed {text}` would make every library need one more"
