@@ -1,4 +1,4 @@
-"""What is in a package, as one pass over it finds it: plain values, whoever made the package."""
+"""The contents of a package, as one pass over it finds them: plain values for all formats."""
 
 import re
 from enum import StrEnum
@@ -10,27 +10,27 @@ _LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib|dll|pyd)\Z")
 
 
 def is_library(name: str) -> bool:
-    """Whether a file is one that others load, by the end of its name: `libc10.so.1`."""
+    """Return whether a file name is that of a shared library: `libc10.so.1`."""
     return _LIBRARY.search(name) is not None
 
 
 class FaultKind(StrEnum):
-    """What can be wrong with an archive before anybody asks what its files mean."""
+    """Defects of an archive itself, regardless of the meaning of its files."""
 
     STRUCTURE = "structure"
     """The archive is cut off, contradicts itself, or could be read in two ways."""
     NAME = "name"
     """A member would be written over another one, or outside of where it is unpacked."""
     BOMB = "bomb"
-    """Far more comes out than went in, or more than was said."""
+    """It unpacks to far more than its stored size, or to more than declared."""
     CONTENT = "content"
-    """What comes out of a member is not what was put in."""
+    """A member's unpacked content does not match its checksum or size."""
     BINARY = "binary"
-    """A member begins like a program or a library, and is none."""
+    """A member begins like a program or a library, but can't be parsed."""
 
 
 class Fault(NamedTuple):
-    """Something wrong with the archive itself; without a member, with the whole of it."""
+    """A defect of the archive; without a member, of the archive as a whole."""
 
     kind: FaultKind
     member: str
@@ -38,7 +38,7 @@ class Fault(NamedTuple):
 
 
 class DeviceCode(NamedTuple):
-    """Programs for one architecture of GPUs: how many there are, and the bytes they take."""
+    """Device code for one GPU architecture: the number of programs, and their size."""
 
     kind: Literal["cubin", "ptx", "hsaco"]
     arch: str
@@ -48,7 +48,7 @@ class DeviceCode(NamedTuple):
 
 
 class VersionNeed(NamedTuple):
-    """A version of symbols that a library must have: `GLIBC_2.34` of `libc.so.6`."""
+    """A symbol version that a library must provide: `GLIBC_2.34` of `libc.so.6`."""
 
     library: str
     version: str
@@ -71,15 +71,14 @@ class Binary(Value, kw_only=True):
     defines: tuple[str, ...] = ()
     exports: bytes = b""
     imports: bytes = b""
-    """Dynamic symbols that others can use, and those that others must have: each name followed by
-    a zero byte, so that one search goes through all of them."""
+    """Dynamic symbols: zero-terminated names in one block, so that one search covers all."""
     sections: dict[str, int] = {}
     device: tuple[DeviceCode, ...] = ()
     executable_stack: bool = False
     text_relocations: bool = False
     gnu_hash: bool = True
     minimum_system: str = ""
-    """The oldest macOS that a Mach-O file is for."""
+    """The oldest macOS that a Mach-O file supports."""
 
 
 class PackageFile(Value, kw_only=True):
@@ -108,10 +107,10 @@ class Contents(Value, kw_only=True):
     size: int
     files: dict[str, PackageFile]
     texts: dict[str, bytes] = {}
-    """The small files that speak of the package or of how to compile against it; see `is_kept`."""
+    """Small files about the package or about compiling against it; see `is_kept`."""
     faults: tuple[Fault, ...] = ()
 
 
 def is_torn(contents: Contents) -> bool:
-    """Whether the archive can't be read as it should, so that files may be missing."""
+    """Return whether the archive is damaged, so that files may be missing."""
     return any(fault.kind is FaultKind.STRUCTURE for fault in contents.faults)

@@ -1,4 +1,4 @@
-"""What a package format is: how its files are recognised, read, named, laid out and written.
+"""The interface of a package format: how files are recognised, read, named and written.
 
 Each format is a class that satisfies `PackageFormat`, listed in `torchyard.package.formats`.
 """
@@ -15,7 +15,7 @@ from torchyard.package.zip.inflate import Progress
 
 
 class Label(NamedTuple):
-    """What a package is called, by its file name and its metadata; empty where neither says."""
+    """A package's name, version and tags, by its file name and metadata; unknown ones are empty."""
 
     name: str = ""
     version: str = ""
@@ -44,13 +44,13 @@ class PackageFormat(Protocol):
     """A package format."""
 
     NAME: str
-    """As `data/formats.toml`, job settings and reports call it."""
+    """The name in `data/formats.toml`, job settings and reports."""
     SUFFIXES: tuple[str, ...]
     """The ends of its file names."""
     ROOT: str
     """The directory that its files are installed into, in words."""
     INSTALLED: str
-    """What was done to a package that is in place: installed, or unpacked."""
+    """The participle for messages: installed, or unpacked."""
     IN_ENVIRONMENT: bool
     """Whether it is installed into a Python environment that exists before it."""
 
@@ -63,10 +63,10 @@ class PackageFormat(Protocol):
         """Read all members of a package."""
 
     def label(self, contents: Contents, /) -> Label:
-        """Return what the package is called."""
+        """Return the label of a package."""
 
     def install_label(self, contents: Contents, /) -> Label:
-        """Return what installers know the package as; ValueError if they would refuse it."""
+        """Return the label as installers see it; ValueError if they would refuse it."""
 
     def distribution(self, file_name: str, /) -> str:
         """Return the name by which other packages require it."""
@@ -78,7 +78,7 @@ class PackageFormat(Protocol):
         """Return the path of a member below site-packages, or None if it is not there."""
 
     def installed_path(self, member: str, /) -> str:
-        """Return where a member lies once installed, relative to the root."""
+        """Return the installed path of a member, relative to the root."""
 
     def top_folder(self, contents: Contents, /) -> str:
         """Return the folder, with a slash, that is unpacked as the root; empty for none."""

@@ -1,4 +1,4 @@
-"""All package formats. A new one is a class that satisfies `PackageFormat`, and a line here."""
+"""The registry of package formats. A new one is a `PackageFormat` class, and a line here."""
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
@@ -41,11 +41,11 @@ def site_path(contents: Contents, member: str) -> str | None:
 
 
 def installed_paths(contents: Contents) -> dict[str, str]:
-    """Return the members of a package by where they lie once installed."""
+    """Return the members of a package by their installed paths."""
     place = format_of(contents).installed_path
     return {place(name): name for name in contents.files}
 
 
 def is_split(contents: Contents) -> bool:
-    """Whether the libraries of a build are spread over several packages of this format."""
+    """Return whether the libraries of a build are split over several packages of this format."""
     return load_tables().formats[contents.format].split

@@ -1,4 +1,4 @@
-"""Reading one program or library that is in no package."""
+"""Reading a single program or library outside of a package."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ _PIECE = 1 << 20
 
 
 def read_library(path: Path) -> Binary:
-    """Read a file as a member of a package would be."""
+    """Read a file like a member of a package."""
     found = FoundMembers(LIMITS, Faults())
     try:
         member = MemberReader(found, path.name, path.stat().st_size)

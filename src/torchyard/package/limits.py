@@ -1,4 +1,4 @@
-"""How much of a package is believed and kept, whatever it says of itself."""
+"""Limits for reading packages, whatever sizes they declare."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from torchyard.package.contents import Fault, FaultKind
 
 
 class Limits(Value, kw_only=True):
-    """Sizes in bytes. What goes beyond one of them is a fault, and is not read."""
+    """Sizes in bytes. Exceeding one is a fault, and the rest is not read."""
 
     directory: int = 32 << 20
     """The list of members at the end of a zip archive."""
@@ -15,7 +15,7 @@ class Limits(Value, kw_only=True):
     total: int = 64 << 30
     """All members, unpacked."""
     ratio: int = 250
-    """How many times its stored size a member may unpack to, if it is larger than `harmless`."""
+    """Maximum ratio of a member's unpacked to its stored size, if it is larger than `harmless`."""
     harmless: int = 64 << 20
     text: int = 16 << 20
     """A member that is kept."""
@@ -30,7 +30,7 @@ class Limits(Value, kw_only=True):
     faults: int = 1000
 
     def most(self, stored: int) -> int:
-        """What so many stored bytes may unpack to."""
+        """Return the maximum unpacked size for a stored size."""
         return max(self.harmless, stored * self.ratio)
 
 
@@ -38,7 +38,7 @@ LIMITS = Limits()
 
 
 class Faults:
-    """Collects faults up to a limit; beyond it only one more says that there are others."""
+    """Collects faults up to a limit; a last one says that there are more."""
 
     def __init__(self, most: int = LIMITS.faults, known: Iterable[Fault] = ()) -> None:
         self._most = most

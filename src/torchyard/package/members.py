@@ -1,4 +1,4 @@
-"""What is learnt of each member of a package, whichever archive it is in."""
+"""Analysing the members of a package, in any archive."""
 
 import posixpath
 import re
@@ -24,14 +24,14 @@ _MOST_PASSES = 8
 _AROUND, _MOST_AROUND = 1 << 20, 8 << 20
 _START = 4096
 _LONGEST_NAME = 4096
-"""What systems bear; to search much longer ones would take seconds."""
+"""The limit of most systems; searching much longer names would take seconds."""
 
 Again = Callable[[], Iterable[bytes]]
-"""Gives the pieces of a member once more."""
+"""Reads the pieces of a member again."""
 
 
 def with_start(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """The same bytes, but the first piece is long enough to tell what it is the beginning of."""
+    """Yield the same bytes, with a first piece that is long enough to detect the file type."""
     start = b""
     for piece in pieces:
         start += piece
@@ -43,7 +43,7 @@ def with_start(pieces: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def is_kept(name: str) -> bool:
-    """Whether a file speaks of the package, or of how to compile against it."""
+    """Return whether a file is about the package, or about compiling against it."""
     if len(name) >= _LONGEST_NAME:
         return False
     if name.startswith("info/") or ".dist-info/" in name:
@@ -52,12 +52,12 @@ def is_kept(name: str) -> bool:
 
 
 def is_plain(name: str, start: bytes | bytearray) -> bool:
-    """Whether a file is of no interest but for its digest, going by its name and its beginning."""
+    """Return whether only the digest of a file matters, by its name and first bytes."""
     return not (start.startswith(MAGIC) or is_foreign(start) or is_kept(name))
 
 
 class FoundMembers:
-    """Collects the members of a package, and what is wrong with it."""
+    """Collects the members of a package, and its faults."""
 
     def __init__(self, limits: Limits, faults: Faults) -> None:
         self.limits = limits
@@ -67,7 +67,7 @@ class FoundMembers:
         self._texts = self._tables = 0
 
     def keep(self, name: str, content: bytes) -> None:
-        """Keep a member's text, unless there is too much already."""
+        """Keep a member's text, unless the limit is reached."""
         if self._texts + len(content) > self.limits.texts:
             self.faults.add(FaultKind.BOMB, name, "is one text too many to be kept")
             return
@@ -75,14 +75,14 @@ class FoundMembers:
         self.texts[name] = content
 
     def check_link(self, name: str, target: str) -> None:
-        """A link may only lead to something in the package."""
+        """Report a link that leads out of the package."""
         path = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
         if path.startswith(("/", "../")) or path == "..":
             what = f"is a link to `{target}`, outside of the package"
             self.faults.add(FaultKind.NAME, name, what)
 
     def binary(self, name: str, stream: ElfStream | ForeignStream, again: Again) -> Binary | None:
-        """What a program or library is, once it has passed."""
+        """Return the parsed program or library after its last piece; None if it is damaged."""
         try:
             binary = (
                 stream.binary() if isinstance(stream, ForeignStream) else self._elf(stream, again)
@@ -97,7 +97,7 @@ class FoundMembers:
         return binary
 
     def _elf(self, stream: ElfStream, again: Again) -> Binary:
-        """Read an ELF file; if it may have device code, and nobody looked, it has to pass again."""
+        """Read an ELF file; read it again if it may have device code that was not scanned."""
         binary = self._whole_elf(stream, again)
         if stream.searched or not may_be_in(binary.sections, binary.needed):
             return binary
@@ -107,7 +107,7 @@ class FoundMembers:
         return msgspec.structs.replace(binary, device=scan.found())
 
     def _whole_elf(self, stream: ElfStream, again: Again) -> Binary:
-        """Read an ELF file; should parts of it be missing, it has to pass again."""
+        """Read an ELF file; read it again if parts are missing."""
         wanted: list[Part] = []
         for number in range(_MOST_PASSES):
             try:
@@ -122,13 +122,13 @@ class FoundMembers:
 
 
 def _widened(part: Part, number: int, size: int) -> Part:
-    """A part with what is around it, more each time: tables lie beside each other."""
+    """Return a part with a margin that grows each time, as tables are close to each other."""
     more = min(_AROUND << number, _MOST_AROUND)
     return max(0, part[0] - more), min(size, part[1] + more)
 
 
 class MemberReader:
-    """A member that passes by in pieces: its digests, its text, and what kind of binary it is."""
+    """Reads a member in pieces: its digests, its text, and its kind of binary."""
 
     __slots__ = ("_found", "_hash", "_name", "_size", "_stream", "_text", "crc", "passed")
 
@@ -167,7 +167,7 @@ class MemberReader:
         return self._hash.hexdigest()
 
     def finish(self, again: Again) -> Binary | None:
-        """Once all has passed: keep its text, and tell what kind of program or library it is."""
+        """Keep the text after the last piece, and return the program or library, if it is one."""
         if self._text is not None or (not self._size and is_kept(self._name)):
             self._found.keep(self._name, b"".join(self._text or ()))
         if self._stream is None:

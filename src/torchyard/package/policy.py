@@ -1,6 +1,6 @@
-"""Where libraries look for others, and which may be outside of a package: `data/layouts.toml`.
+"""Rules for rpaths, and for libraries outside of a package: `data/layouts.toml`.
 
-Directories in a library are relative to it, so each depends on how deep the library is.
+Directories are relative to the library, so they depend on how deep it is.
 """
 
 import os
@@ -19,9 +19,9 @@ from torchyard.package.tables import parse_table
 
 
 class LayoutRow(Value, kw_only=True):
-    """The folders of a package's own libraries, and whether other wheels are beside it.
+    """The folders of a package's own libraries, and whether it may use other wheels.
 
-    What it `renames` would otherwise keep its name, and hide another package's file.
+    Libraries that it `renames` would otherwise keep their names and hide another package's files.
     """
 
     libraries: tuple[str, ...]
@@ -66,7 +66,7 @@ class Layouts(Value, kw_only=True):
         return tuple(wheel for row in self.compute.values() for wheel in row.wheels)
 
     def opened_by(self, library: str) -> tuple[str, ...]:
-        """Globs of the libraries that a library opens while it runs."""
+        """Return globs of the libraries that a library opens at run time."""
         opens = self.opens.items()
         return tuple(glob for name, globs in opens if matches(library, name) for glob in globs)
 
@@ -81,7 +81,7 @@ class Policy(Value, kw_only=True):
 
     @property
     def folders(self) -> tuple[PurePosixPath, ...]:
-        """Where the package's own libraries are; vendored ones go to the first."""
+        """The folders of the package's own libraries; vendored ones go to the first."""
         own = (folder.format(package=self.package) for folder in self.layout.libraries)
         return tuple(PurePosixPath(folder.lstrip("/")) for folder in own)
 
@@ -94,13 +94,13 @@ class Policy(Value, kw_only=True):
         return self.compute.wheels if self.layout.wheels else ()
 
     def rpath(self, file: PurePosixPath) -> str:
-        """The directories for a file whose path is relative to the root of what is installed."""
+        """Return the rpath of a file, whose path is relative to the install root."""
         brought = (PurePosixPath(row.folder) for row in self._wheels)
         folders = (*brought, file.parent, *self.folders)
         return ":".join(dict.fromkeys(_from_origin(folder, file.parent) for folder in folders))
 
     def is_outside(self, library: str) -> bool:
-        """Whether a library may come from the system, the driver, or another wheel."""
+        """Return whether a library may come from the system, the driver, or another wheel."""
         if any_match(library, (*self.layouts.system, *self.compute.drivers)):
             return True
         return any(any_match(library, row.libraries) for row in self._wheels)
@@ -108,7 +108,7 @@ class Policy(Value, kw_only=True):
     def requirements(
         self, libraries: Collection[str], pins: Mapping[str, str], toolkit: str
     ) -> list[str]:
-        """The wheels that bring some of these libraries, and the compiler of kernels, for Linux."""
+        """Return the wheels for some of these libraries, and for the kernel compiler, on Linux."""
         needed = [
             row.requirement(pins, self.compute.toolkit, toolkit)
             for row in self._wheels
@@ -122,7 +122,7 @@ class Policy(Value, kw_only=True):
         return self.layouts.opened_by(library)
 
     def keeps_name(self, library: str) -> bool:
-        """Whether a library has the same name in every package, and so can't be there twice."""
+        """Return whether a library keeps its name in every package, so only one can exist."""
         return any_match(library, self.layouts.keep_names) and not any_match(
             library, self.layout.renames
         )
@@ -134,7 +134,7 @@ def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
 
 
 def policy_for(form: str, compute: str, package: str) -> Policy:
-    """The rules for a package of a format; `package` is its Python package's folder, or empty."""
+    """Return the rules for a package; `package` is its Python package's folder, or empty."""
     layouts = load_layouts()
     for row in platform_for(compute).libraries().values():
         if any_match(compute, row.names):

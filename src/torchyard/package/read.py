@@ -1,7 +1,7 @@
 """Reading a package in one pass: a wheel, a zip archive, or a conda package.
 
-Nothing in a package makes this raise. What is wrong with the archive itself is among the contents'
-`faults`; what its files mean is for others to judge.
+Malformed packages never raise. Defects of the archive itself are listed in the contents' `faults`;
+the rules check the meaning of its files.
 """
 
 import os
@@ -17,7 +17,7 @@ from torchyard.package.zip.inflate import Progress, ignore_progress
 def read_package(
     path: Path, *, limits: Limits = LIMITS, progress: Progress = ignore_progress
 ) -> Contents:
-    """Read all of a package. Raises only if there is no such file, or it can't be read."""
+    """Read all of a package. Raises only if the file does not exist or can't be read."""
     if path.is_dir():
         msg = f"`{path}` is a directory, and no package"
         raise UsageError(msg, hint=f"name the packages in it, such as {path}/*{suffixes()[0]}")

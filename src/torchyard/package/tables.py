@@ -1,4 +1,4 @@
-"""Reading the tables that only those who make packages need."""
+"""Reading the tables that are needed only for making packages."""
 
 import tomllib
 from collections.abc import Callable, Iterator

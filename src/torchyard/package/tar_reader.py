@@ -1,7 +1,7 @@
-"""Reading tar archives as they pass by, as conda packages have them inside.
+"""Streaming reader for the tar archives in conda packages.
 
-Files, directories and links, with the long names of GNU's tar and of POSIX. Anything else is a
-fault. What comes after a header that is damaged can't be found, so nothing more is read.
+It reads files, directories and links, with the long names of GNU tar and POSIX; anything else is a
+fault. Reading stops at a damaged header, as later members can't be located.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,13 +16,13 @@ _MOST_DIGITS = 20
 
 
 class Type(StrEnum):
-    """What a member is."""
+    """The type of a member."""
 
     FILE = "file"
     FOLDER = "folder"
     LINK = "link"
     SAME = "same"
-    """A second name of an earlier member."""
+    """A hard link to an earlier member."""
 
 
 _TYPES = {b"0": Type.FILE, b"\0": Type.FILE, b"7": Type.FILE, b"5": Type.FOLDER}
@@ -32,7 +32,7 @@ _NOTES = _LONG_NAME, _LONG_LINK, _NOTE, _NOTE_FOR_ALL = b"L", b"K", b"x", b"g"
 
 
 class TarError(Exception):
-    """The archive is damaged, or has something that no package should have."""
+    """The archive is damaged, or contains what no package should."""
 
 
 class TarMember(NamedTuple):
@@ -47,7 +47,7 @@ class TarMember(NamedTuple):
 
 
 class Stream:
-    """Bytes that come in pieces, to be read in other pieces."""
+    """Bytes that arrive in pieces, to be read in other pieces."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = iter(pieces)
@@ -55,7 +55,7 @@ class Stream:
         self.place = 0
 
     def take(self, size: int) -> Iterator[bytes]:
-        """The next bytes, so many of them, in whatever pieces they come."""
+        """Yield the next `size` bytes, in pieces of any size."""
         while size:
             piece = self._rest or next(self._pieces, b"")
             if not piece:
@@ -80,9 +80,9 @@ class Stream:
 
 
 def tar_members(stream: Stream, most: int = LIMITS.directory) -> Iterator[TarMember]:
-    """Read one header after another. Contents may be taken from the stream in between.
+    """Read consecutive headers. Contents may be taken from the stream in between.
 
-    All headers together may have so many bytes, at the most.
+    `most` limits the total size of all headers.
     """
     notes: dict[str, str] = {}
     headers = 0
@@ -135,7 +135,7 @@ def _member(block: bytes, kind: bytes, notes: dict[str, str], place: int) -> Tar
 
 
 def _check_end(stream: Stream) -> None:
-    """Zero bytes end an archive; something after them would be seen by some readers only."""
+    """Check that nothing follows the final zero bytes, which only some readers would see."""
     if any(piece.strip(b"\0") for piece in stream.rest()):
         msg = "something follows its end"
         raise TarError(msg)
@@ -165,7 +165,7 @@ def _records(content: bytes) -> dict[str, str]:
 
 
 def _refuse_facts(records: dict[str, str]) -> None:
-    """What is for all members may be a comment: not all readers believe that it is more."""
+    """Refuse global POSIX headers other than comments, which not all readers apply."""
     for key in sorted(_FACTS & records.keys()):
         msg = f"a POSIX header gives all members one {key}"
         raise TarError(msg)
@@ -179,7 +179,7 @@ def _decimal(digits: str) -> int:
 
 
 def _number(field: bytes) -> int:
-    """A number in octal digits, or, if it is large, in bytes."""
+    """Return a number in octal digits, or, if it is large, in binary."""
     if field[0] & 0x80:
         return int.from_bytes(field[1:], "big")
     digits = field.strip(b" \0")

@@ -1,4 +1,4 @@
-"""How packages and their versions are called. Nothing here reads or writes anything."""
+"""Names and versions of packages, without any I/O."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ _GLIBC = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
 
 
 def local_version(version: str, compute: str) -> str:
-    """A version with the compute platform that it is built for: `2.13.0+cu130`."""
+    """Return a version with its compute platform: `2.13.0+cu130`."""
     if parse_version(version).local:
         msg = f"the version `{version}` says already what it is built for"
         raise ConfigError(msg, hint="leave out what follows the `+`; the compute goes there")
@@ -19,7 +19,7 @@ def local_version(version: str, compute: str) -> str:
 
 
 def parse_version(text: str, error: type[TorchyardError] = ConfigError) -> Version:
-    """Read a version. Raises an error of the kind that fits where the text comes from."""
+    """Parse a version. Raises an error of the given kind."""
     try:
         return Version(text)
     except ValueError as why:  # or it has a number of thousands of digits
@@ -36,16 +36,16 @@ def is_version(text: str) -> bool:
 
 
 def glibc_of(versions: Iterable[str]) -> tuple[int, int] | None:
-    """The oldest glibc that has all of these versions of symbols, if some are glibc's."""
+    """Return the oldest glibc that has all of these symbol versions; None if none is glibc's."""
     found = (_GLIBC.fullmatch(version) for version in versions)
     return max(((int(f[1]), int(f[2])) for f in found if f), default=None)
 
 
 def package_folder(name: str) -> str:
-    """The folder of a project's Python package: `tiny_torch` for tiny-torch and tiny.torch."""
+    """Return the folder of a project's Python package: `tiny_torch` for tiny-torch."""
     return re.sub(r"[-_.]+", "_", name)
 
 
 def unquoted(file_name: str) -> str:
-    """A file name as it was before some program for downloads took it from an address."""
+    """Return a file name without the URL quoting that download programs may leave in it."""
     return file_name.replace("%2B", "+").replace("%2b", "+")

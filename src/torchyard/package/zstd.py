@@ -1,4 +1,4 @@
-"""Python's own zstd, which has it since 3.14, or the same for older ones."""
+"""zstd from the standard library (Python 3.14 and newer), or its backport."""
 
 import sys
 
@@ -22,10 +22,10 @@ else:
     )
 
 LEVEL = 1
-"""For texts that repeat themselves, as lists of files do, no slower one makes them smaller."""
+"""Slower levels do not make repetitive texts, such as lists of files, any smaller."""
 
 LARGEST_TEXT = 4 << 30
-"""Bytes of a text that may be unpacked at once."""
+"""Maximum size of a text that is unpacked at once."""
 
 _PIECE = 128 << 10
 
@@ -41,7 +41,7 @@ __all__ = [
 
 
 def decompress_text(data: bytes) -> bytearray:
-    """Decompress a large text that was compressed at once, and so says how large it is.
+    """Decompress a large text that was compressed at once, so that its size is known.
 
     `decompress` collects pieces and then copies all of them, which takes twice the memory and time.
     """

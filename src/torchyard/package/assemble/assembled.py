@@ -1,4 +1,4 @@
-"""What assembling a package gives."""
+"""The result of assembling a package."""
 
 from pathlib import Path
 from typing import NamedTuple

@@ -1,6 +1,6 @@
-"""Collecting the libraries of others that a core needs, while the toolchain that has them is there.
+"""Collecting the third-party libraries of a core while its toolchain is available.
 
-Packages are made later, maybe on another machine: what they may carry is kept with the core.
+Packages are made later, maybe on another machine, so these libraries are kept with the core.
 """
 
 import shutil
@@ -13,11 +13,11 @@ from torchyard.package.elf.file import read_elf
 from torchyard.package.policy import Policy
 
 Find = Callable[[str], Path | None]
-"""Finds a library by the name that others need it by."""
+"""Finds a library by the name under which others need it."""
 
 
 def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> list[Path]:
-    """Copy what libraries need or open that is neither one of them nor the system's, by name."""
+    """Copy the libraries that are needed or opened, but neither built nor the system's."""
     own = {library.name for library in libraries}
     waiting, collected = list(libraries), dict[str, Path]()
     while waiting:
@@ -41,9 +41,9 @@ def collect(libraries: Sequence[Path], to: Path, policy: Policy, find: Find) -> 
 
 
 def _opened(library: Path, policy: Policy) -> Iterator[Path]:
-    """What a library opens by name while it runs, from its own folder.
+    """Yield the libraries in its own folder that a library opens by name at run time.
 
-    A file may be there under several names; the one that is looked for is its soname.
+    A file may have several names there; only the one that is its soname is opened.
     """
     globs = policy.opened_by(library.name)
     for path in sorted(library.parent.iterdir()) if globs else ():

@@ -1,7 +1,7 @@
-"""Preparing what was built for a package: bring libraries along, strip, and rewrite.
+"""Preparing build results for a package: vendor libraries, strip, and rewrite.
 
-What was built is never changed. A tree for a package is made of second names, which cost nothing;
-only files that are changed become files of their own.
+Build results are never changed. A package's tree consists of hard links, which cost nothing; only
+files that are changed become copies.
 """
 
 import shutil
@@ -19,21 +19,21 @@ from torchyard.package.policy import Policy
 from torchyard.package.zip.writer import members_of
 
 Files = Mapping[PurePosixPath, Elf]
-"""What the loader will have to do with, by its path from the root of what is installed."""
+"""The dynamic ELF files, by their path relative to the install root."""
 
 
 class PackingPlace(NamedTuple):
-    """Where a package is prepared: a tree for the package itself, and another for debuggers."""
+    """Where a package is prepared: a tree for the package itself, and one for debug information."""
 
     root: Path
     debug: Path
 
 
 class Prepared(NamedTuple):
-    """A package's tree, and another for debuggers.
+    """A package's tree, and one for debug information.
 
-    `needed` are all libraries that the files name, and `versions` those of symbols that the system
-    must have.
+    `needed` are all libraries that the files need, and `versions` the symbol versions that the
+    system must have.
     """
 
     root: Path
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
 
 
 def empty_place(scratch: Path) -> PackingPlace:
-    """Make room in a directory, in which an earlier try may have left something."""
+    """Create empty folders, removing what an earlier attempt may have left."""
     place = PackingPlace(scratch / "image", scratch / "debug")
     for folder in place:
         shutil.rmtree(folder, ignore_errors=True)
@@ -52,16 +52,16 @@ def empty_place(scratch: Path) -> PackingPlace:
 
 
 def prepare(source: Path, scratch: Path, policy: Policy, vendor: Path) -> Prepared:
-    """Prepare the files of a package, with what they need of the vendored libraries."""
+    """Prepare the files of a package, with the vendored libraries that they need."""
     place = empty_place(scratch)
     files = dynamic_files(place.root, copy_tree(source, place.root))
     return finish(place, files, policy, bring=find_vendored(files, (vendor,), policy))
 
 
 def copy_tree(source: Path, place: Path) -> list[Path]:
-    """Give all files of a directory second names in another, and return these; links are followed.
+    """Hard-link all files of a directory into another, following links; return the new paths.
 
-    A file that is there already is an error.
+    A file that already exists is an error.
     """
     made = []
     for member in members_of(source):
@@ -73,7 +73,7 @@ def copy_tree(source: Path, place: Path) -> list[Path]:
 
 
 def dynamic_files(root: Path, paths: Iterable[Path]) -> dict[PurePosixPath, Elf]:
-    """Those of some files below a directory that the loader will have to do with."""
+    """Return the dynamic ELF files among some files below a directory."""
     found: dict[PurePosixPath, Elf] = {}
     for path in paths:
         elf = read_elf(path)
@@ -90,9 +90,10 @@ def finish(
     bring: Sequence[Vendored] = (),
     known: Sequence[Vendored] = (),
 ) -> Prepared:
-    """Strip and rewrite files where they are, and bring vendored libraries along.
+    """Strip and rewrite files in place, and add vendored libraries.
 
-    Those that are only `known` are in another package, under the names that they would have here.
+    Libraries that are only `known` are in another package, under the names that they would have
+    here.
     """
     names = new_names((*known, *bring))
 
@@ -112,7 +113,7 @@ def finish(
 
 
 def bring_along(root: Path, library: Vendored, policy: Policy, names: Mapping[str, str]) -> Path:
-    """Copy a vendored library to its place below a directory, and make it known by its new name."""
+    """Copy a vendored library to its place below a directory, and set its new soname."""
     path = root / library.target
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(library.source, path)
@@ -130,7 +131,7 @@ def _changes(
 
 
 def _make_own(path: Path) -> None:
-    """Make a file of what may be the second name of another."""
+    """Replace a hard link by a copy of the file."""
     copy = path.with_name(f"{path.name}.own")
     shutil.copyfile(path, copy)
     copy.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)

@@ -1,4 +1,4 @@
-"""The core of a wheel must be the one that was built once: no Python may have changed it."""
+"""Checking that the core in a wheel is the one that was built once, unchanged by any Python."""
 
 import filecmp
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from torchyard.package.elf.file import read_elf, section_difference, symbol_diff
 from torchyard.package.zip.writer import members_of
 
 _LISTED = 5
-"""How many names are told before they are only counted."""
+"""How many names are listed; further ones are only counted."""
 
 
 def check_core(core_install: Path, image_package: Path) -> None:
@@ -35,11 +35,11 @@ def check_core(core_install: Path, image_package: Path) -> None:
 
 
 def _why(core: Path, other: Path) -> str:
-    """In what two libraries differ; if in symbols, these tell more than sections."""
+    """Return how two libraries differ: in symbols, or else in sections."""
     gone, new = symbol_difference(core, other)
     if gone or new:
-        told = [f"lacks {_some(gone)}" if gone else "", f"adds {_some(new)}" if new else ""]
-        return "it " + " and ".join(filter(None, told))
+        parts = [f"lacks {_some(gone)}" if gone else "", f"adds {_some(new)}" if new else ""]
+        return "it " + " and ".join(filter(None, parts))
     sections = section_difference(core, other)
     if sections:
         return f"the symbols are the same, but not the content of {_some(sections)}"

@@ -1,4 +1,4 @@
-"""Libraries of others that a package brings along: which, under which names, and for whom."""
+"""Vendored third-party libraries: which a package needs, and under which names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import file_digest
@@ -11,11 +11,11 @@ from torchyard.package.elf.file import Elf, read_elf
 from torchyard.package.policy import Policy
 
 _DIGITS = 8
-"""How much of a file's digest becomes part of its name."""
+"""How many digits of a file's digest become part of its name."""
 
 
 class Vendored(NamedTuple):
-    """A library that is brought along: its file, its old name, and its new path in the package."""
+    """A vendored library: its file, its old name, and its new path in the package."""
 
     source: Path
     soname: str
@@ -23,14 +23,14 @@ class Vendored(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A file of the package, or one that is to be brought along, and what it needs."""
+    """A file of the package, or a vendored one, and the libraries that it needs."""
 
     file: PurePosixPath
     needed: Sequence[str]
 
 
 def vendored_name(library: Path, policy: Policy) -> str:
-    """The name of a library in a package: with its digest, so that no two packages can clash."""
+    """Return the name of a library in a package: with its digest, so that packages can't clash."""
     if policy.keeps_name(library.name):
         return library.name
     with library.open("rb") as file:
@@ -40,14 +40,14 @@ def vendored_name(library: Path, policy: Policy) -> str:
 
 
 def new_names(libraries: Iterable[Vendored]) -> dict[str, str]:
-    """What libraries that are brought along are called, by their old names."""
+    """Return the new names of vendored libraries, by their old names."""
     return {library.soname: library.target.name for library in libraries}
 
 
 def find_vendored(
     files: Mapping[PurePosixPath, Elf], vendors: Sequence[Path], policy: Policy
 ) -> tuple[Vendored, ...]:
-    """The libraries that a package must bring along, those that they need in turn included.
+    """Return the libraries that a package must vendor, including those that they need in turn.
 
     Fail if something is needed that is neither in the package, nor in a directory of vendored
     libraries, nor may be outside. Paths of files are relative to the root of what is installed.
@@ -72,12 +72,12 @@ def find_vendored(
 
 
 def find_in_folders(name: str, folders: Iterable[Path]) -> Path | None:
-    """The file of this name in the first of some directories that has one."""
+    """Return the file of this name in the first directory that has one, or None."""
     return next((path for folder in folders if (path := folder / name).is_file()), None)
 
 
 def _opened(library: str, vendor: Path, policy: Policy) -> list[str]:
-    """The vendored libraries that a library opens while it runs."""
+    """Return the vendored libraries that a library opens at run time."""
     globs = policy.opened_by(library)
     return sorted(file.name for file in vendor.iterdir() if any_match(file.name, globs))
 

@@ -45,7 +45,7 @@ class CondaFormat:
         return read_conda(file, file_name, limits, progress)
 
     def label(self, contents: Contents) -> Label:
-        """What the file name says, NAME-VERSION-BUILD, and the index."""
+        """Return the label by the file name, NAME-VERSION-BUILD, and the index."""
         named = _NAMED.fullmatch(contents.file_name)
         about = index.conda_index(contents)
         abis = (_PYTHON_ABI.fullmatch(need) for need in (about.depends if about else ()))
@@ -75,7 +75,7 @@ class CondaFormat:
         return name.conda_name(file_name)
 
     def requirements(self, contents: Contents) -> Iterator[str]:
-        """The names in `depends`, without virtual packages: __glibc, __cuda."""
+        """Yield the names in `depends`, without virtual packages: __glibc, __cuda."""
         about = index.conda_index(contents)
         for depend in about.depends if about else ():
             first, *_ = depend.split() or [""]
@@ -93,7 +93,7 @@ class CondaFormat:
         return ""
 
     def python_package(self, contents: Contents, _project: str) -> str:
-        """The folder of the Python package whose libraries a conda package has."""
+        """Return the folder of the Python package whose libraries a conda package has."""
         for member in contents.files:
             site, found, rest = member.partition(_SITE)
             if found and ".so" in rest:

@@ -1,4 +1,4 @@
-"""What a conda package says of itself in `info/`, whoever made it."""
+"""A conda package's own metadata in `info/`, from any build tool."""
 
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ class CondaIndex(Value, kw_only=True, forbid_unknown_fields=False):
 
 
 class CondaPath(Value, kw_only=True, forbid_unknown_fields=False):
-    """A file that is installed. Links have a digest and a size of little meaning."""
+    """A file that is installed. The digest and size of a link have little meaning."""
 
     path: str = msgspec.field(name="_path")
     path_type: str = "hardlink"
@@ -67,7 +67,7 @@ def is_conda(contents: Contents) -> bool:
 
 
 def conda_index(contents: Contents) -> CondaIndex | None:
-    """The index of a conda package; None if it is none, or it can't be read."""
+    """Return the index of a conda package; None for other formats, or if it can't be read."""
     text = contents.texts.get(INDEX) if is_conda(contents) else None
     try:
         return None if text is None else parse_index(text)

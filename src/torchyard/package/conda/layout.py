@@ -1,4 +1,4 @@
-"""Trees as conda installs them into a prefix, made from what the core and the bindings left.
+"""Laying out trees for a conda prefix, from the results of the core and the bindings.
 
 The core's libraries, headers and programs are in the prefix itself, once for all Pythons. In the
 Python package there are links to them, because Python code and CMake files look for them there.
@@ -22,20 +22,20 @@ from torchyard.package.zip.writer import Written
 
 _SHARED = ("lib*.so", "lib*.so.*", "lib*.dylib")
 _WHOLE = ("bin", "include", "share")
-"""Folders that a Python package has as links to those of the prefix; `lib` has too much beside."""
+"""Folders of a Python package that are links to those of the prefix; `lib` has other files, too."""
 
 _OF_INSTALLERS = ("direct_url.json", "REQUESTED")
-"""What another installer noted: it is not true of conda."""
+"""Files of another installer, which do not apply to conda."""
 
 _SCHEMES = {"purelib": "{site}", "platlib": "{site}", "data": ".", "scripts": "bin"}
-"""Where the folders of a wheel's `.data` go, below the prefix."""
+"""The folders below the prefix for those of a wheel's `.data`."""
 
 _START = """\
 #!/bin/sh
 '''exec' "$(dirname -- "$(realpath -- "$0")")/python" "$0" "$@"
 ' '''
 """
-"""The head of a script, which is shell and Python: it finds the interpreter beside itself."""
+"""The head of a script, both shell and Python, which starts the interpreter beside it."""
 
 _CALL = """\
 import sys
@@ -47,14 +47,14 @@ sys.exit({function}())
 
 
 class Core(NamedTuple):
-    """What another package has: an installed core, and the names of the libraries beside it."""
+    """The files of another package: an installed core, and the names of vendored libraries."""
 
     install: Path
     brought: Collection[str] = ()
 
 
 def lay_out_libraries(core: Path, prefix: Path, *, without: str | None = None) -> None:
-    """Lay out the core; a pattern tells which library is left out."""
+    """Lay out the core, without the library that matches a pattern."""
     copy_tree(core, prefix)
     if without is not None:
         for path in _matching(prefix / "lib", without):
@@ -62,7 +62,7 @@ def lay_out_libraries(core: Path, prefix: Path, *, without: str | None = None) -
 
 
 def lay_out_linalg(folder: Path, prefix: Path, library: str) -> None:
-    """Lay out nothing but the plugin, which is in a folder."""
+    """Lay out only the plugin, which is in a folder."""
     found = list(_matching(folder, library)) if folder.is_dir() else []
     if not found:
         msg = f"the core has no linalg plugin: no file {library} in its lib"
@@ -81,9 +81,9 @@ def lay_out_tests(tests: Path | None, prefix: Path, name: str) -> None:
 
 
 def lay_out_package(image: Path, core: Core | None, prefix: Path, site: Path, package: str) -> None:
-    """Lay out an unpacked wheel; what the core has as well is linked, not repeated.
+    """Lay out an unpacked wheel; files that the core has as well are linked, not copied.
 
-    `site` is the folder of the prefix for Python packages, in which this one is called `package`.
+    `site` is the prefix's site-packages folder, in which this package is the folder `package`.
     """
     copy_tree(image, site)
     if core is not None:
@@ -100,7 +100,7 @@ def lay_out_package(image: Path, core: Core | None, prefix: Path, site: Path, pa
 
 
 def write_record(prefix: Path, site: Path) -> None:
-    """List what is installed; links have no digest, as their targets may be another package's."""
+    """Write RECORD; links have no digest, as their targets may be in another package."""
     path = find_dist_info(site) / "RECORD"
     path.unlink(missing_ok=True)
     rows = [_row(file, Path(os.path.relpath(file, site))) for file in sorted(files_of(prefix))]
@@ -115,7 +115,7 @@ def _row(path: Path, name: Path) -> Written:
 
 
 def files_of(folder: Path) -> Iterator[Path]:
-    """All files and links; no link to a folder is followed."""
+    """Yield all files and links; links to folders are not followed."""
     for top, folders, names in os.walk(folder):
         here = Path(top)
         yield from (here / name for name in names)
@@ -123,9 +123,9 @@ def files_of(folder: Path) -> Iterator[Path]:
 
 
 def _share_libraries(core: Core, prefix: Path, package: Path) -> None:
-    """Have every library once, in the prefix's `lib`, and link to it from the package's.
+    """Move every library to the prefix's `lib` once, and link to it from the package's.
 
-    The bindings' own go there, too, as C++ programs find them by the same CMake files.
+    The bindings' own libraries go there as well, as C++ programs find them by the same CMake files.
     """
     folder = package / "lib"
     folder.mkdir(parents=True, exist_ok=True)
@@ -140,7 +140,7 @@ def _share_libraries(core: Core, prefix: Path, package: Path) -> None:
 
 
 def _share_folder(ours: Path, prefix: Path, folder: Path) -> None:
-    """Move what only the bindings have into the prefix, and link to the whole."""
+    """Move files that only the bindings have into the prefix, and link to the whole folder."""
     if not ours.is_dir():
         return
     target = prefix / ours.name
@@ -155,7 +155,7 @@ def _share_folder(ours: Path, prefix: Path, folder: Path) -> None:
 
 
 def _place_data(data: Path, prefix: Path, site: Path) -> None:
-    """Put the parts of a wheel's `.data` where they belong."""
+    """Install the parts of a wheel's `.data` to their places."""
     if not data.is_dir():
         return
     for part in sorted(data.iterdir()):
@@ -172,7 +172,7 @@ def _place_data(data: Path, prefix: Path, site: Path) -> None:
 
 
 def _place_script(script: Path, place: Path) -> None:
-    """Copy a program; one that begins with `#!python` is to be run by the prefix's."""
+    """Copy a program; a `#!python` line is replaced by the prefix's interpreter."""
     content = script.read_bytes()
     first, _, rest = content.partition(b"\n")
     ours = first.startswith(b"#!python")
@@ -186,7 +186,7 @@ def _write_script(place: Path, entry: EntryPoint) -> None:
 
 
 def _write_program(place: Path, content: bytes, what: str) -> None:
-    """Write a file that is not there yet: another one may be the same file as one of the inputs."""
+    """Write a new file; an existing one may be a hard link to an input, and is never replaced."""
     place.parent.mkdir(parents=True, exist_ok=True)
     try:
         with place.open("xb") as file:
@@ -212,6 +212,6 @@ def _link(link: Path, target: Path) -> None:
 
 
 def _replace_text(path: Path, text: str) -> None:
-    """Write a file anew; the old one may be the same file as one of the inputs."""
+    """Replace a file; the old one may be a hard link to an input."""
     path.unlink(missing_ok=True)
     path.write_text(text, encoding="utf-8")

@@ -1,7 +1,7 @@
-"""What a conda package says about itself: names, build strings, pins and requirements.
+"""The metadata of a conda package: names, build strings, pins and requirements.
 
-No file is touched but the table `data/conda.toml`. Names, build strings, numbers, run exports and
-what excludes what are as in conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
+The only file used is the table `data/conda.toml`. Names, build strings, numbers, run exports and
+constraints are as in conda-forge's pytorch-cpu-feedstock; the linalg plugin's pins are ours.
 """
 
 import re
@@ -35,10 +35,10 @@ class CondaKind(StrEnum):
 
 
 class CondaBuild(Value, kw_only=True):
-    """What the packages of one build have in common; `python` is a tag such as `cp312`.
+    """The properties that the packages of one build share; `python` is a tag such as `cp312`.
 
-    An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that will do,
-    if that is known; the platform's tag says what is promised at least.
+    An extension has no core of its own, and so no `core_hash`. `glibc` is the oldest that works, if
+    that is known; the platform's tag promises at least its own.
     """
 
     name: str
@@ -57,7 +57,7 @@ class CondaBuild(Value, kw_only=True):
 
 
 class CondaMetadata(Value, kw_only=True):
-    """What a solver reads about one package, and what a package built against it will depend on."""
+    """The metadata of one package that a solver reads, and its run exports."""
 
     name: str
     version: str
@@ -74,7 +74,7 @@ class CondaMetadata(Value, kw_only=True):
 
 
 def describe(kind: CondaKind, build: CondaBuild) -> CondaMetadata:
-    """Say all that a package of a build says about itself."""
+    """Return the metadata of one package of a build."""
     if build.subdir not in load_conda_table().markers:
         msg = f"conda packages can't be laid out for {build.subdir}"
         hint = did_you_mean(build.subdir, load_conda_table().markers)
@@ -99,14 +99,14 @@ def describe(kind: CondaKind, build: CondaBuild) -> CondaMetadata:
 
 
 def names_of(project: str) -> Names:
-    """The names of a project's packages: its own, or by the rule for all others."""
+    """Return the names of a project's packages: its own, or by the general rule."""
     names = load_conda_table().names
     row = msgspec.structs.asdict(names.get(project, names["*"]))
     return Names(**{kind: name.format(name=project) for kind, name in row.items()})
 
 
 def build_number(build: CondaBuild) -> int:
-    """The number by which a solver chooses among builds of one version."""
+    """Return the number by which a solver chooses among builds of one version."""
     offsets = load_conda_table().offsets
     mkl = offsets.mkl if build.blas == "mkl" else 0
     driver = offsets.driver if platform_for(build.compute).conda_virtual_package else 0
@@ -114,7 +114,7 @@ def build_number(build: CondaBuild) -> int:
 
 
 def flavour(build: CondaBuild) -> str:
-    """How build strings begin: `cpu_generic`, `cuda130_mkl`."""
+    """Return the prefix of build strings: `cpu_generic`, `cuda130_mkl`."""
     compute = platform_for(build.compute).conda_build(build.compute)
     return f"{compute}_{build.blas}"
 
@@ -183,7 +183,7 @@ def _linalg(build: CondaBuild, names: Names) -> CondaMetadata:
 
 
 def _meta(build: CondaBuild, names: Names) -> CondaMetadata:
-    """One for all Pythons, so it names a pattern of builds: all of one flavour and number."""
+    """Return the metapackage for all Pythons, which requires builds of one flavour and number."""
     name = names.gpu if _is_gpu(build) else names.cpu
     return _metadata(build, name, _core(build), depends=[_any_package(build, names)])
 
@@ -210,7 +210,7 @@ def _metadata(
 
 
 def conda_version(version: str) -> str:
-    """A version without its local part: what `+cu130` says is in the build string."""
+    """Return a version without its local part: the build string has the meaning of `+cu130`."""
     try:
         return Version(version).public
     except InvalidVersion as error:
@@ -219,7 +219,7 @@ def conda_version(version: str) -> str:
 
 
 def _pin(name: str, version: str) -> str:
-    """Compatible until the next minor version."""
+    """Return a pin that is compatible up to the next minor version."""
     parsed = Version(version)
     return f"{name} >={version},<{parsed.major}.{parsed.minor + 1}.0a0"
 
@@ -245,7 +245,7 @@ def _py(build: CondaBuild) -> str:
 
 
 def _python(build: CondaBuild) -> Iterator[str]:
-    """The interpreter and, as a free-threaded one has the same version, its ABI."""
+    """Yield the interpreter and its ABI, as a free-threaded one has the same version."""
     python = load_tables().pythons[_tag(build)]
     major, minor = map(int, python.version.split("."))
     yield f"python >={python.version},<{major}.{minor + 1}.0a0"
@@ -253,7 +253,7 @@ def _python(build: CondaBuild) -> Iterator[str]:
 
 
 def _system(build: CondaBuild) -> Iterator[str]:
-    """The oldest system that the build is for."""
+    """Yield requirements for the oldest system that the build supports."""
     for platform in load_tables().platforms.values():
         if platform.conda_subdir == build.subdir:
             found = _SYSTEM.match(platform.wheel_tag)
@@ -265,19 +265,19 @@ def _system(build: CondaBuild) -> Iterator[str]:
 
 
 def _either(build: CondaBuild, names: Names) -> Iterator[str]:
-    """Keep the CPU's and the GPU's packages apart: one of the two can't be installed."""
+    """Yield constraints that exclude the packages of the other kind, CPU or GPU."""
     ours, other = (names.gpu, names.cpu) if _is_gpu(build) else (names.cpu, names.gpu)
     yield f"{ours} =={conda_version(build.version)}"
     yield f"{other} <0.0a0"
 
 
 def _any_package(build: CondaBuild, names: Names) -> str:
-    """The package for any Python."""
+    """Return a requirement for the package of any Python."""
     version, number = conda_version(build.version), build_number(build)
     return f"{names.package} =={version} {flavour(build)}_*_{number}"
 
 
 def _any_linalg(build: CondaBuild, names: Names) -> str:
-    """The plugin with or without MAGMA, but of the same core."""
+    """Return a requirement for the plugin with or without MAGMA, but of the same core."""
     version = conda_version(build.version)
     return f"{names.linalg} =={version} {flavour(build)}_*_{_core(build)}_*"

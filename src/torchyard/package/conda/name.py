@@ -16,12 +16,12 @@ class CondaName(NamedTuple):
 
 
 def conda_name(file_name: str) -> str:
-    """The name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
+    """Return the name of a package: `libtorch` of `libtorch-2.14.0-cpu_mkl_h27e4f09_100.conda`."""
     return file_name.rsplit("-", 2)[0]
 
 
 def split_conda_name(file_name: str) -> CondaName:
-    """Name, version and build of a conda package, by its file name."""
+    """Return the name, version and build of a conda package, by its file name."""
     stem = conda_stem(file_name)
     rest, _, build = stem.rpartition("-")
     name, _, version = rest.rpartition("-")

@@ -20,11 +20,11 @@ _BESIDE = {
     CondaKind.LINALG: (CondaKind.LIBRARIES,),
     CondaKind.META: (),  # it fits the package of any Python, and none is at hand
 }
-"""What must be installed with each kind of conda package, and is made by the same build."""
+"""The kinds that must be installed with each kind of conda package, from the same build."""
 
 
 def pack_companions(build: PackageBuild) -> list[Path]:
-    """Make the other packages of a build that a package is installed with."""
+    """Make the other packages of a build that must be installed with a package."""
     whole = not build.core.text("linalg")  # then the plugin is a part of the libraries
     made: list[Path] = []
     for kind in _BESIDE[CondaKind(build.spec.task.facts["kind"])]:
@@ -34,7 +34,7 @@ def pack_companions(build: PackageBuild) -> list[Path]:
 
 
 def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
-    """Make a conda package; the plugin for linear algebra is one with MAGMA, and one without."""
+    """Make a conda package; the linear algebra plugin has two, with and without MAGMA."""
     order, core = made.spec, made.core
     inputs = made.inputs
     task = order.task
@@ -68,5 +68,5 @@ def pack_kind(made: PackageBuild, kind: str) -> list[Path]:
 
 
 def _tests(tree: Path) -> Path | None:
-    """The test suite in a project's source, if it is where most have theirs."""
+    """Return the test suite in a project's source, if it is in a usual place."""
     return next((tree / name for name in ("test", "tests") if (tree / name).is_dir()), None)

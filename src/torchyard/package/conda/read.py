@@ -23,7 +23,7 @@ _IN = 128 << 10
 _OUT = 256 << 10
 
 Unpack = Callable[[Progress], Iterator[bytes]]
-"""Gives what is inside of a compressed file, from its beginning."""
+"""Decompresses a file from its beginning."""
 
 
 def read_conda(file: BinaryIO, name: str, limits: Limits, progress: Progress) -> FoundMembers:
@@ -93,7 +93,7 @@ def _parts(
 
 
 class _Decompressor(Protocol):
-    """What zstd's and bzip2's have in common."""
+    """The common interface of the zstd and bzip2 decompressors."""
 
     def decompress(self, data: bytes, /, max_length: int) -> bytes: ...
     @property
@@ -105,7 +105,7 @@ class _Decompressor(Protocol):
 
 
 def _streams(new: Callable[[], _Decompressor], parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Unpack one compressed stream after another: a file may have several."""
+    """Decompress consecutive compressed streams: a file may have several."""
     stream, begun = new(), False
     for part in parts:
         data = part
@@ -133,11 +133,11 @@ def _zstandard(handle: int, entry: ZipEntry, limits: Limits, progress: Progress)
 
 
 class _BombError(TarError):
-    """Far more comes out than went in."""
+    """The decompressed size exceeds the limits."""
 
 
 def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[bytes]:
-    """Pass on what is unpacked, up to where no package goes."""
+    """Yield decompressed pieces, up to the limits for packages."""
     total = 0
     most = min(limits.total, limits.most(stored))
     for piece in pieces:
@@ -149,7 +149,7 @@ def _unpacked(pieces: Iterator[bytes], stored: int, limits: Limits) -> Iterator[
 
 
 def _bounded(unpack: Unpack, most: int) -> Unpack:
-    """Unpack so many bytes at the most, however often: each library may have to be read again."""
+    """Limit the total of all passes to some bytes, as each library may be read again."""
     total = 0
 
     def bounded(progress: Progress) -> Iterator[bytes]:
@@ -167,7 +167,7 @@ def _bounded(unpack: Unpack, most: int) -> Unpack:
 def _read_tar(
     unpack: Unpack, progress: Progress, archive: str, found: FoundMembers, names: list[str]
 ) -> None:
-    """Read all members, and add their names to those of the package's other archives."""
+    """Read all members, and add their names to those of the package's other archive."""
     unpack = _bounded(unpack, found.limits.total)
     stream = Stream(unpack(progress))
     try:

@@ -1,4 +1,4 @@
-"""Requirements of a Python distribution, said in conda's words."""
+"""Translating the requirements of a Python distribution to conda's."""
 
 from collections.abc import Iterable, Iterator
 
@@ -16,7 +16,7 @@ from torchyard.package.conda.table import load_conda_table
 def conda_requirements(
     requires: Iterable[str], project: str, python: str, subdir: str
 ) -> Iterator[str]:
-    """Translate the `Requires-Dist` that count for a Python and a platform; no extra is asked for.
+    """Translate the `Requires-Dist` that apply to a Python and a platform, without extras.
 
     A project that requires extras of itself needs nothing more.
     """
@@ -34,7 +34,7 @@ def conda_requirements(
 
 
 def _environment(python: str, subdir: str) -> dict[str, str]:
-    """What markers are compared with; nothing is taken from the Python that runs here."""
+    """Return the environment for markers, independent of the running Python."""
     return {
         **msgspec.to_builtins(load_conda_table().markers[subdir]),
         "extra": "",
@@ -57,7 +57,7 @@ def _translated(requirement: Requirement, project: str) -> str:
 
 
 def _name(distribution: str) -> str:
-    """The name on conda-forge, mostly the same; vendors' wheels may have a version in theirs."""
+    """Return the name on conda-forge, usually the same; vendors' wheels may contain a version."""
     name = canonicalize_name(distribution)
     known = load_conda_table().distributions
     plain = (platform.conda_name(name) for platform in compute_platforms())
@@ -65,7 +65,7 @@ def _name(distribution: str) -> str:
 
 
 def _version(specifier: Specifier) -> str:
-    """Translate `~=1.4.2` into `>=1.4.2,1.4.*`; most others are the same in conda."""
+    """Translate `~=1.4.2` into `>=1.4.2,1.4.*`; most other specifiers are the same in conda."""
     version = specifier.version.partition("+")[0]  # conda has no local versions: see build strings
     match specifier.operator:
         case "~=":

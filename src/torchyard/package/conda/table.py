@@ -1,4 +1,4 @@
-"""The table of conda names and pins, read only by those who make conda packages."""
+"""The table of conda names and pins, read only when conda packages are made."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -12,7 +12,7 @@ from torchyard.package.tables import parse_table
 
 
 class Names(Value, kw_only=True):
-    """How the packages of a project are called; `{name}` is the project."""
+    """The names of a project's packages; `{name}` is the project."""
 
     package: str
     libraries: str
@@ -23,13 +23,13 @@ class Names(Value, kw_only=True):
 
 
 class Linalg(Value, kw_only=True):
-    """The plugin that has a package of its own."""
+    """The linear algebra plugin, which has a package of its own."""
 
     library: str
 
 
 class Offsets(Value, kw_only=True):
-    """What is added to the number of a build that a solver should prefer."""
+    """Offsets that are added to the build number of builds that a solver should prefer."""
 
     mkl: int
     driver: int
@@ -37,14 +37,14 @@ class Offsets(Value, kw_only=True):
 
 
 class CondaNeeds(Value, kw_only=True):
-    """What packages must, or must not, be installed with."""
+    """Packages that must, or must not, be installed together with others."""
 
     depends: tuple[str, ...]
     constrains: tuple[str, ...] = ()
 
 
 class Markers(Value, kw_only=True):
-    """What markers of requirements are compared with."""
+    """The environment values that markers of requirements are compared with."""
 
     os_name: str
     platform_machine: str
@@ -66,7 +66,7 @@ class CondaTable(Value, kw_only=True):
 
 @cache
 def load_conda_table() -> CondaTable:
-    """Read the table, and compare it with the others."""
+    """Read the table, and check it against the others."""
     return parse_conda_table(read_data("conda.toml"))
 
 

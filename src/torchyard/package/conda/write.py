@@ -1,4 +1,4 @@
-"""Conda packages, written by rattler-build, without a recipe and without conda-forge."""
+"""Writing conda packages with rattler-build, without a recipe or conda-forge."""
 
 from datetime import UTC, datetime
 from importlib.metadata import Distribution
@@ -42,7 +42,7 @@ level 5 save each download 11 MB of 147; level 1 is 8 seconds quicker, with 191 
 
 
 class About(Value, kw_only=True):
-    """What a package tells people."""
+    """The description of a package."""
 
     summary: str | None = None
     homepage: str | None = None
@@ -50,7 +50,7 @@ class About(Value, kw_only=True):
 
 
 class Sources(NamedTuple):
-    """What packages are made from; of these, each kind takes what it needs.
+    """The inputs of packages; each kind uses those that it needs.
 
     A core has `install`, `vendor` and maybe `linalg`; an extension has none. An image is the
     unpacked wheel for one Python.
@@ -64,7 +64,7 @@ class Sources(NamedTuple):
 def write_conda(
     folder: Path, out: Path, *, metadata: CondaMetadata, about: About, order: Path
 ) -> Path:
-    """Pack a tree as it shall be in a prefix; the same tree gives the same bytes.
+    """Pack a prefix tree; the same tree gives the same bytes.
 
     The package carries its order in `info/`, under the file's own name.
     """
@@ -108,11 +108,11 @@ def write_conda(
 def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
     kind: CondaKind, build: CondaBuild, sources: Sources, *, scratch: Path, out: Path, order: Path
 ) -> Path:
-    """Make one conda package of a build, whose requirements and glibc are found out here."""
+    """Make one conda package of a build; its requirements and glibc are determined here."""
     distribution = Distribution.at(find_dist_info(sources.image)) if sources.image else None
     if distribution is not None:
         build = msgspec.structs.replace(build, requires=tuple(distribution.requires or ()))
-    describe(kind, build)  # refuses what there is no such package of, before any work
+    describe(kind, build)  # refuses kinds that the build does not have, before any work
     place = empty_place(scratch)
     versions = _fill(kind, build, place, sources)
     build = msgspec.structs.replace(build, glibc=glibc_of(versions))
@@ -129,7 +129,7 @@ def assemble_conda(  # noqa: PLR0913 - what is made, of what, and where
 def _fill(
     kind: CondaKind, build: CondaBuild, place: PackingPlace, sources: Sources
 ) -> frozenset[str]:
-    """Fill a prefix with the files of one package; return the versions of symbols they need."""
+    """Fill a prefix with the files of one package; return the symbol versions they need."""
     match kind:
         case CondaKind.PACKAGE:
             return _fill_package(
@@ -167,7 +167,7 @@ def _fill_package(
 
 
 def _fill_libraries(build: CondaBuild, place: PackingPlace, core: Path) -> frozenset[str]:
-    """What the plugin needs is here, too: it may have two packages, which would both have it."""
+    """Include the plugin's needs: both of its packages would have to contain them otherwise."""
     without = load_conda_table().linalg.library if build.linalg_apart else None
     lay_out_libraries(core / "install", place.root, without=without)
     bring = _vendored(build, core)
@@ -182,12 +182,12 @@ def _fill_linalg(build: CondaBuild, place: PackingPlace, core: Path) -> frozense
 
 
 def _policy(build: CondaBuild) -> Policy:
-    """The rules for what is in the prefix itself, whatever Python there is."""
+    """Return the policy for files in the prefix itself, independent of Python."""
     return policy_for(NAME, build.compute, "")
 
 
 def _vendored(build: CondaBuild, core: Path) -> tuple[Vendored, ...]:
-    """The libraries of others that the package with the core's own brings along."""
+    """Return the vendored libraries of the package with the core's own."""
     install = core / "install"
     files = dynamic_files(install, (install / member.name for member in members_of(install)))
     return find_vendored(files, (core / "vendor",), _policy(build))
@@ -211,7 +211,7 @@ def _library_folder(build: CondaBuild) -> str:
 
 
 def _about(distribution: Distribution | None) -> About:
-    """What the metadata of a wheel tells people; not every field is there."""
+    """Return the description in a wheel's metadata; not every field is present."""
     if distribution is None:
         return About()
     fields = distribution.metadata

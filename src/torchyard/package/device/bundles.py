@@ -1,4 +1,4 @@
-"""Bundles of programs for AMD's GPUs, as clang puts them into libraries.
+"""Bundles of programs for AMD's GPUs, as clang embeds them in libraries.
 
 A bundle is a list of programs, by target, and their bytes; or, since ROCm 6, all that compressed.
 """
@@ -14,29 +14,29 @@ _PLAIN, _PACKED = b"__CLANG_OFFLOAD_BUNDLE__", b"CCOB"
 _MOST_PROGRAMS = 256
 _LONGEST_LIST = 64 << 10
 _ENOUGH = 256 << 10
-"""So much of a compressed bundle has its list in it."""
+"""This much of a compressed bundle contains its list."""
 _ZLIB, _ZSTD = 0, 1
 
 
 class Short(Exception):  # noqa: N818 - no error: more bytes must come
-    """The list is not whole yet."""
+    """The list is incomplete: more bytes are needed."""
 
 
 class CodeBundle(NamedTuple):
-    """The programs of a bundle, and how many bytes it takes; none if it was not a bundle."""
+    """The programs of a bundle, and its size in bytes; none if it was not a bundle."""
 
     programs: tuple[DeviceCode, ...] = ()
     size: int = 0
 
 
 def is_bundle(data: bytes, at: int) -> bool:
-    """Whether a bundle begins there, as far as one can tell from the bytes that there are."""
+    """Return whether a bundle begins there, as far as the available bytes show."""
     head = data[at : at + len(_PLAIN)]
     return _PLAIN.startswith(head) or head.startswith(_PACKED) or _PACKED.startswith(head)
 
 
 def bundle_at(data: bytes, at: int) -> CodeBundle:
-    """Read the bundle that begins there. Raises `Short` if that takes more bytes."""
+    """Read the bundle that begins there. Raises `Short` if more bytes are needed."""
     if data.startswith(_PLAIN, at):
         return _listed(data[at : at + _LONGEST_LIST], whole=len(data) - at >= _LONGEST_LIST)
     if data.startswith(_PACKED, at):
@@ -70,7 +70,7 @@ def _list(data: bytes) -> CodeBundle:
 
 
 def _unpacked(data: bytes, at: int) -> CodeBundle:
-    """Unpack as much as it takes to see the list. Sizes are told as they are in the file."""
+    """Unpack enough to read the list. Sizes are those in the file."""
     if len(data) - at < 32:  # noqa: PLR2004 - the longest header
         raise Short
     version, method = struct.unpack_from("<HH", data, at + 4)
@@ -94,7 +94,7 @@ def _unpacked(data: bytes, at: int) -> CodeBundle:
 
 
 def _inflated(data: bytes, method: int) -> bytes:
-    """The first bytes of what was compressed; none if it is damaged."""
+    """Return the first bytes of compressed data; none if it is damaged."""
     if method == _ZLIB:
         try:
             return zlib.decompressobj().decompress(data, _LONGEST_LIST)

@@ -1,9 +1,9 @@
-"""Code for GPUs inside of libraries, found as they pass by; no GPU or vendor's tool is needed.
+"""Streaming scanner for GPU code in libraries; no GPU or vendor tool is needed.
 
 nvcc puts programs into containers, one for each file of source: a header, then for each program a
 header of its own and its bytes. The containers begin at multiples of eight. Clang makes bundles for
-AMD's GPUs, which begin at multiples of 4096 (see `bundles`). Whatever was found is not searched
-itself: its programs' bytes are jumped over.
+AMD's GPUs, which begin at multiples of 4096 (see `bundles`). The bytes of programs that were found
+are skipped.
 """
 
 import re
@@ -23,16 +23,16 @@ _EXACT, _FAMILY = 0x100000, 0x200000
 """Flags of a program: `sm_90a` runs on nothing but 9.0, `sm_100f` on 10.x."""
 _ALIGNED = 8
 _MOST = 1000
-"""There are some dozens of architectures."""
+"""More architectures than this are an error; there are some dozens."""
 
 
 _FATBIN = re.compile(r"fat_?bin", re.IGNORECASE)
 
 
 def is_likely_in(name: str) -> bool:
-    """Whether a file is worth searching as it passes, going by its name.
+    """Return whether a file is worth scanning on the first pass, going by its name.
 
-    If it is not, and yet `may_be_in`, it has to pass again: so this is a matter of time only.
+    Other files that turn out to be `may_be_in` are read again, so this affects only the speed.
     """
     return _likely().search(name) is not None
 
@@ -49,7 +49,7 @@ def _loaders() -> tuple[str, ...]:
 
 
 def may_be_in(sections: Iterable[str], needed: Iterable[str]) -> bool:
-    """Whether a library has sections for device code, or none at all, or loads code itself."""
+    """Return whether a library has sections for device code, no sections, or loads code itself."""
     names = list(sections)
     if not names or any(map(_FATBIN.search, names)):
         return True
@@ -57,17 +57,17 @@ def may_be_in(sections: Iterable[str], needed: Iterable[str]) -> bool:
 
 
 class DeviceScan:
-    """Looks for programs in a file that passes by in pieces."""
+    """Searches a stream of pieces for device code."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[str, str], DeviceCode] = {}
-        self._base = 0  # where in the file the bytes that are waiting begin, or the next ones
+        self._base = 0  # file offset of the pending bytes, or of the next ones
         self._waiting = b""
-        self._next = 0  # where in the file to look next
-        self._end = 0  # where the container ends whose programs are awaited, if not 0
+        self._next = 0  # file offset to scan next
+        self._end = 0  # end of the current container, or 0
 
     def found(self) -> tuple[DeviceCode, ...]:
-        """What was found. Raises `ValueError` if that is more than there can be."""
+        """Return what was found. Raises `ValueError` if that is more than is plausible."""
         if len(self._found) > _MOST:
             msg = f"it has code for more than {_MOST} architectures"
             raise ValueError(msg)
@@ -82,7 +82,7 @@ class DeviceScan:
         self._found[key] = known._replace(programs=programs, size=size)
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece. A header that is cut in two waits for its rest."""
+        """Scan the next piece. An incomplete header is kept until the rest arrives."""
         data = self._waiting + piece if self._waiting else piece
         last = self._base + len(data)
         if self._next < last:
@@ -92,7 +92,7 @@ class DeviceScan:
         self._base = last - len(self._waiting)
 
     def _scan(self, data: bytes) -> None:
-        """Search all that is there; afterwards `_next` is where a cut header begins, or the end."""
+        """Scan all data; afterwards `_next` is where an incomplete header begins, or the end."""
         last = self._base + len(data)
         whole = True
         while whole and self._next < last:
@@ -107,9 +107,9 @@ class DeviceScan:
                 whole = is_bundle(data, at) and self._bundle(data, at)
 
     def _nearest(self, data: bytes, start: int) -> int:
-        """Where the next container or bundle begins, or may begin, as its first bytes are cut off.
+        """Return where the next container or bundle begins, or may begin if it is incomplete.
 
-        To look at every eighth byte first, and at one in a page, is quicker than any search.
+        Looking at every eighth byte first, and at one in a page, is faster than any search.
         """
         first = start + -(self._base + start) % _ALIGNED
         marks = data[first + 3 :: _ALIGNED]
@@ -130,7 +130,7 @@ class DeviceScan:
         return found
 
     def _container(self, data: bytes, at: int) -> bool:
-        """Read a container's header, and await its programs; false if it is cut off."""
+        """Read a container's header, and expect its programs; False if it is incomplete."""
         if at + _CONTAINER.size > len(data):
             return False
         _, version, header, size = _CONTAINER.unpack_from(data, at)
@@ -142,7 +142,7 @@ class DeviceScan:
         return True
 
     def _program(self, data: bytes, at: int) -> bool:
-        """Count a program, and await the next one; false if its header is cut off."""
+        """Count a program, and expect the next one; False if its header is incomplete."""
         if at + _PROGRAM.size > len(data):
             return False
         kind, _, header, size, _, _, _, _, arch, _, _, flags = _PROGRAM.unpack_from(data, at)
@@ -161,7 +161,7 @@ class DeviceScan:
         return True
 
     def _bundle(self, data: bytes, at: int) -> bool:
-        """Count the programs of a bundle; false if its list is not yet there."""
+        """Count the programs of a bundle; False if its list is incomplete."""
         try:
             bundle = bundle_at(data, at)
         except Short:

@@ -1,7 +1,7 @@
-"""Changing ELF files: where they look for libraries, what these are called, and debug information.
+"""Editing ELF files: rpaths, needed libraries, sonames, and debug information.
 
 Strip first and rewrite afterwards: `strip` may break files that `patchelf` has rearranged. Files
-are changed in place, so none may have a second name elsewhere.
+are changed in place, so they must not be hard links.
 """
 
 from collections.abc import Mapping
@@ -15,10 +15,10 @@ DEBUG_SUFFIX = ".debug"
 
 
 class Rewrite(Value, kw_only=True):
-    """Changes to one file: what is None stays as it is.
+    """Changes to one file: fields that are None stay unchanged.
 
-    `force_rpath` writes DT_RPATH, which goes before LD_LIBRARY_PATH, in place of DT_RUNPATH. Of
-    what is `needed`, a library without a new name is no longer asked for.
+    `force_rpath` writes DT_RPATH, which goes before LD_LIBRARY_PATH, in place of DT_RUNPATH. A
+    `needed` library without a new name is removed.
     """
 
     rpath: str | None = None
@@ -29,7 +29,7 @@ class Rewrite(Value, kw_only=True):
 
 
 def rewrite(path: Path, changes: Rewrite) -> None:
-    """Make all changes to a file in one go; if it is so already, leave it alone."""
+    """Apply all changes to a file at once; do nothing if there are none."""
     options = _options(path, changes)
     if options:
         capture([own_program("patchelf"), *options, str(path)], cwd=path.parent)
@@ -56,10 +56,10 @@ def _options(path: Path, changes: Rewrite) -> list[str]:
 
 
 def strip(path: Path, debug: Path) -> bool:
-    """Take out of a file what only debuggers and linkers of static libraries need.
+    """Remove symbols and sections that only debuggers and static linkers need.
 
-    If it has debug information, that is kept in the file `debug`, which debuggers find by a link.
-    Return whether there is such a file.
+    Debug information is kept in the file `debug`, which debuggers find by a link. Return whether
+    there is any.
     """
     has_debug = any(name.startswith((".debug_", ".zdebug_")) for name in section_names(path))
     if has_debug:

@@ -1,8 +1,7 @@
-"""Reading ELF files on disk: what the loader would see, and which symbols and sections there are.
+"""Reading ELF files on disk: what the loader would see, with symbols and sections.
 
-Files are mapped, not read: only the pages that a question leads to are ever touched. What the
-loader needs is found by the program headers alone, as the loader does, so files without sections
-can be read, too.
+Files are mapped, so only the pages that are needed are read. Dynamic data is found by the program
+headers alone, as the loader does, so files without sections can be read as well.
 """
 
 import mmap
@@ -28,13 +27,13 @@ from torchyard.package.elf.image import (
 _SHN_UNDEF = 0
 _SPECIAL_SECTIONS = {0xFFF1: "*ABS*", 0xFFF2: "*COM*"}
 _NO_NAME = frozenset((3, 4))
-"""Kinds of symbols that name a section or a file of source, nothing that a program could use."""
+"""Kinds of symbols that name a section or a source file, which programs can't use."""
 
 _KINDS = ("notype", "object", "func", "section", "file", "common", "tls", "", "", "", "ifunc")
 
 
 class Elf(NamedTuple):
-    """What packaging asks of a file. Lists of directories are as written, with their colons."""
+    """The fields that packaging needs. Lists of directories are as written, with colons."""
 
     is_64: bool
     machine: str
@@ -45,11 +44,11 @@ class Elf(NamedTuple):
     runpath: str
     build_id: str
     versions: tuple[str, ...]
-    """Versions of symbols that others must have: `GLIBC_2.34`."""
+    """Symbol versions that other libraries must provide: `GLIBC_2.34`."""
 
 
 class Symbol(NamedTuple):
-    """A name that a file defines, of which kind, and in which section."""
+    """A symbol that a file defines, with its kind and section."""
 
     name: str
     kind: str
@@ -58,7 +57,7 @@ class Symbol(NamedTuple):
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Image | None]:
-    """Map a file; None if it is no ELF file at all."""
+    """Map a file; yield None if it is not an ELF file."""
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             yield None
@@ -72,7 +71,7 @@ def _opened(path: Path) -> Iterator[Image | None]:
 
 
 def read_elf(path: Path) -> Elf | None:
-    """Read what the loader would; None if the file is no ELF file."""
+    """Read what the loader would; None if the file is not an ELF file."""
     with _opened(path) as image:
         if image is None:
             return None
@@ -91,7 +90,7 @@ def read_elf(path: Path) -> Elf | None:
 
 
 def symbols(path: Path) -> set[Symbol]:
-    """Every symbol that a file defines, for the linker or only for debuggers."""
+    """Return every symbol that a file defines, for the linker or only for debuggers."""
     found: set[Symbol] = set()
     with _opened(path) as image:
         if image is None:
@@ -117,7 +116,7 @@ def _symbols_in(image: Image, table: Section, sections: list[Section]) -> Iterat
 
 
 def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:
-    """The names that only the first file defines, and those that only the second one does.
+    """Return the names that only the first file defines, and those that only the second defines.
 
     A symbol that is in both, but of another kind or in another section, is in both lists.
     """
@@ -126,13 +125,13 @@ def symbol_difference(a: Path, b: Path) -> tuple[list[str], list[str]]:
 
 
 def section_names(path: Path) -> tuple[str, ...]:
-    """The names of all sections, in their order."""
+    """Return the names of all sections, in order."""
     with _opened(path) as image:
         return tuple(section.name for section in image.sections) if image else ()
 
 
 def section_difference(a: Path, b: Path) -> list[str]:
-    """The names of the sections that are not the same in both files."""
+    """Return the names of the sections that differ between both files."""
     first, second = _section_digests(a), _section_digests(b)
     names = first.keys() | second.keys()
     return sorted(name for name in names if first.get(name) != second.get(name))

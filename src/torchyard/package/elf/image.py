@@ -1,8 +1,8 @@
-"""The shape of ELF files: headers, segments, sections, and what the loader makes of them.
+"""The ELF format: headers, segments, sections, and dynamic data.
 
-This is the one place that knows the format. It asks for bytes by their place, and does not care
-whether they come from a mapped file or from what was kept of one that passed by. A file may be
-hostile: whatever it says of counts and sizes is bounded, and a contradiction is a `ValueError`.
+This is the only module that knows the format. It reads bytes by offset, from a mapped file or from
+the parts that a stream has kept. A file may be hostile: its counts and sizes are bounded, and
+contradictions raise `ValueError`.
 """
 
 import struct
@@ -14,7 +14,7 @@ from torchyard.package.contents import VersionNeed
 
 MAGIC = b"\x7fELF"
 DAMAGED = (struct.error, LookupError, OverflowError, ValueError)
-"""What reading a damaged file may raise."""
+"""Exceptions that reading a damaged file may raise."""
 
 SHT_SYMTAB, SHT_NOBITS, SHT_DYNSYM = 2, 8, 11
 PT_LOAD, PT_DYNAMIC, PT_NOTE, PT_GNU_STACK = 1, 2, 4, 0x6474E551
@@ -31,7 +31,7 @@ _MACHINES |= {183: "aarch64", 190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "
 
 _MOST_LINKS = 1 << 16
 _LINK = 4
-"""The bytes of the shortest link that a chain can have."""
+"""The size of the shortest link of a chain."""
 _LONGEST_TABLE = 32 << 20
 _LONGEST_ROWS = 8 << 20
 _LONGEST_DYNAMIC = 1 << 20
@@ -39,7 +39,7 @@ _LONGEST_NOTES = 1 << 20
 _LONGEST_TEXTS = 16 << 20
 
 Read = Callable[[int, int], bytes]
-"""The bytes from a place, so many of them; only asked for what lies in the file."""
+"""Reads bytes at an offset; only called for ranges within the file."""
 
 
 class Segment(NamedTuple):
@@ -63,7 +63,7 @@ class Section(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """What the loader reads of a file. Lists of directories are as written, with their colons."""
+    """The dynamic data that the loader reads. Lists of directories are as written, with colons."""
 
     dynamic: bool
     soname: str
@@ -78,7 +78,7 @@ class Loaded(NamedTuple):
 
 
 class Image:
-    """An ELF file, and how its class and byte order shape it."""
+    """An ELF file, with its class and byte order."""
 
     def __init__(self, read: Read, size: int) -> None:
         self._read = read
@@ -92,7 +92,7 @@ class Image:
         self.program_headers, self.section_headers = header[4], header[5]
         self.program_shape, self.section_shape = header[8:10], header[10:12]
         self._names_index: int = header[12]
-        self._told = 0
+        self._text_size = 0
 
     def read(self, offset: int, size: int) -> bytes:
         if offset < 0 or offset + size > self.size:
@@ -105,7 +105,7 @@ class Image:
         return struct.unpack(shape, self.read(offset, struct.calcsize(shape)))
 
     def rows(self, shape: str, offset: int, count: int, step: int) -> list[tuple[int, ...]]:
-        """Read a table of rows, each of which may be longer than what is known of it."""
+        """Read a table of rows, each of which may be longer than the known fields."""
         form = struct.Struct(self.order + shape)
         if step < form.size:
             msg = f"rows of a table at {offset:#x} have only {step} bytes"
@@ -141,7 +141,7 @@ class Image:
 
     @cached_property
     def tags(self) -> dict[int, list[int]]:
-        """The dynamic section: each tag with its values, in their order."""
+        """Return the dynamic section: the values of each tag, in order."""
         found: dict[int, list[int]] = {}
         shape = self.order + self.word * 2
         segments = [segment for segment in self.segments if segment.kind == PT_DYNAMIC]
@@ -158,7 +158,7 @@ class Image:
         return found
 
     def _value(self, tag: int) -> int:
-        """The value of a tag that must be there, as another one is."""
+        """Return the value of a tag that another tag requires."""
         if tag not in self.tags:
             msg = f"its dynamic section lacks the tag {tag:#x}"
             raise ValueError(msg)
@@ -166,27 +166,27 @@ class Image:
 
     @cached_property
     def names(self) -> bytes:
-        """The texts that the dynamic section refers to, one after another."""
+        """Return the string table of the dynamic section."""
         if _DT_STRTAB not in self.tags:
             return b""
         start = self.offset_of(self.tags[_DT_STRTAB][0])
         return self.read(start, _bounded(self._value(_DT_STRSZ)))
 
     def name(self, start: int) -> str:
-        """One of these texts."""
+        """Return a string of the dynamic string table."""
         return self._text(self.names, start)
 
     def _text(self, names: bytes, start: int) -> str:
-        """A text up to its end. Few bytes can be many texts, so there is an end to it."""
+        """Return a string. Few bytes can give many long strings, so their total is limited."""
         found = text_at(names, start)
-        self._told += len(found)
-        if self._told > _LONGEST_TEXTS:
+        self._text_size += len(found)
+        if self._text_size > _LONGEST_TEXTS:
             msg = "its texts are too long"
             raise ValueError(msg)
         return found
 
     def offset_of(self, address: int) -> int:
-        """Where in the file an address comes from."""
+        """Return the file offset of an address."""
         for segment in self.segments:
             within = address - segment.address
             if segment.kind == PT_LOAD and 0 <= within < segment.size:
@@ -216,14 +216,14 @@ class Image:
         )
 
     def _executable_stack(self) -> bool:
-        """Whether the stack must be executable; without a word on it, some machines say yes."""
+        """Return whether the stack must be executable; the default depends on the machine."""
         for segment in self.segments:
             if segment.kind == PT_GNU_STACK:
                 return bool(segment.flags & _PF_X)
         return bool(self.tags) and self.machine in _EXECUTABLE_BY_DEFAULT
 
     def _version_needs(self) -> tuple[VersionNeed, ...]:
-        """Follow the two chains of needed versions: one link for each library, and version."""
+        """Follow the chains of needed versions: one link for each library, and for each version."""
         found: dict[VersionNeed, None] = {}
         links = 0
         if _DT_VERNEED in self.tags:
@@ -241,7 +241,7 @@ class Image:
         return tuple(found)
 
     def _version_definitions(self) -> tuple[str, ...]:
-        """Follow the chain of defined versions, but for the one that is the file's own name."""
+        """Follow the chain of defined versions, without the file's own name."""
         found: dict[str, None] = {}
         if _DT_VERDEF in self.tags:
             place = self.offset_of(self.tags[_DT_VERDEF][0])
@@ -253,7 +253,7 @@ class Image:
         return tuple(found)
 
     def _links(self, count: int) -> int:
-        """So many links of a chain: each takes bytes, unless it leads to itself."""
+        """Check the number of links of a chain: each takes bytes, unless it leads to itself."""
         if count > min(_MOST_LINKS, self.size // _LINK):
             msg = f"a chain of {count} links is too long"
             raise ValueError(msg)
@@ -277,7 +277,7 @@ class Image:
         return ""
 
     def symbol_table(self) -> tuple[int, int]:
-        """Where the dynamic symbols begin, and how many there are."""
+        """Return the offset of the dynamic symbols, and their number."""
         if _DT_SYMTAB not in self.tags:
             return 0, 0
         start = self.offset_of(self.tags[_DT_SYMTAB][0])
@@ -287,7 +287,7 @@ class Image:
         return start, self._hashed_symbols()
 
     def _hashed_symbols(self) -> int:
-        """How many symbols there are, by the tables through which the loader finds them."""
+        """Return the number of symbols, by the hash tables of the loader."""
         if _DT_HASH in self.tags:
             return self.unpack("II", self.offset_of(self.tags[_DT_HASH][0]))[1]
         if _DT_GNU_HASH not in self.tags:

@@ -1,8 +1,8 @@
-"""Reading ELF files as they pass by, keeping only the parts that the loader would look at.
+"""Streaming ELF reader that keeps only the parts that the loader would read.
 
 Symbols and their names are near the beginning, unless patchelf moved them to the end; both ends are
-kept, and whatever the program headers point to. Should something lie elsewhere, `binary` raises
-`NotKept`, and the file must pass once more with that part among the `wanted`.
+kept, and whatever the program headers point to. If another part is needed, `binary` raises
+`NotKept`, and the file must be streamed again with that part among the `wanted`.
 """
 
 import struct
@@ -15,23 +15,23 @@ from torchyard.package.limits import Limits
 _HEAD = 9 << 20
 _TAIL = 9 << 20
 _NEAR = 64 << 10
-"""In front of the section headers are the sections' names."""
+"""The sections' names are in front of the section headers."""
 _LONGEST_HEADERS = 8 << 20
 _LONGEST_PARTS = 1 << 20
 _MOST_PARTS = 64
 
 _LAST_LOCAL = 15
-"""Up to here, a symbol's `info` says that it is of no use to other files."""
+"""Up to this value, a symbol's `info` means that other files can't use it."""
 _VISIBLE = (0, 3)  # STV_DEFAULT, STV_PROTECTED
 _LONGEST_NAME = 64 << 10
 _BATCH = 512
-"""After so many symbols, the length of their names is looked at."""
+"""The total length of names is checked after this many symbols."""
 
 Part = tuple[int, int]
 
 
 class NotKept(Exception):  # noqa: N818 - no error: the file must be read again
-    """A part that was not kept is needed: from here, to there."""
+    """A part is needed that was not kept: its start and end."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(part)
@@ -39,7 +39,7 @@ class NotKept(Exception):  # noqa: N818 - no error: the file must be read again
 
 
 class ElfStream:
-    """An ELF file of a known size that passes by in pieces; `searched` for device code, or not."""
+    """An ELF file of a known size, fed in pieces; optionally `searched` for device code."""
 
     def __init__(
         self, size: int, limits: Limits, wanted: tuple[Part, ...] = (), *, searched: bool = True
@@ -61,7 +61,7 @@ class ElfStream:
             self._keep_more()
 
     def _keep_more(self) -> None:
-        """Keep what the headers point to; what is wrong with them is told in the end."""
+        """Keep the parts that the headers point to; malformed headers are reported at the end."""
         try:
             image = Image(self._kept.read, self.size)
             step, count = image.section_shape
@@ -78,7 +78,7 @@ class ElfStream:
             return
 
     def binary(self) -> Binary:
-        """What the whole file is. Raises one of `DAMAGED`, or `NotKept`."""
+        """Return the parsed file. Raises one of `DAMAGED`, or `NotKept`."""
         image = Image(self._kept.read, self.size)
         loaded = image.loaded()
         exports, imports = _symbols(image, self._limits.table) if loaded.dynamic else (b"", b"")
@@ -99,7 +99,7 @@ class ElfStream:
 
 
 class _Kept:
-    """Parts of a stream, in order, that do not overlap."""
+    """Kept parts of a stream, sorted and without overlaps."""
 
     def __init__(self, parts: list[Part]) -> None:
         self._parts: list[tuple[int, int, bytearray]] = []
@@ -108,7 +108,7 @@ class _Kept:
             self.want(part)
 
     def want(self, part: Part) -> None:
-        """Keep a part from here on; parts that overlap with it become one with it."""
+        """Keep a part from now on; overlapping parts are merged."""
         start, end = max(part[0], self._place), part[1]
         apart: list[tuple[int, int, bytearray]] = []
         for known in self._parts:
@@ -143,7 +143,7 @@ class _Kept:
 
 
 def _symbols(image: Image, most: int) -> tuple[bytes, bytes]:
-    """The names that others can use, and those that others must have."""
+    """Return the names of exported and of imported symbols."""
     start, count = image.symbol_table()
     form = struct.Struct(image.order + ("IBBH16x" if image.is_64 else "I8xBBH"))
     size = form.size

@@ -1,4 +1,4 @@
-"""From what was built to a libtorch zip: prepare, write."""
+"""Assembling a libtorch zip from build results: prepare, write."""
 
 from pathlib import Path
 

@@ -39,7 +39,7 @@ class LibtorchFormat:
         return read_zip(file, limits, progress, links=True)
 
     def label(self, contents: Contents) -> Label:
-        """What the file name says: libNAME-…-VERSION.zip."""
+        """Return the label by the file name: libNAME-…-VERSION.zip."""
         named = _NAMED.fullmatch(unquote(contents.file_name))
         return Label() if named is None else Label(name=named["name"], version=named["version"])
 
@@ -51,7 +51,7 @@ class LibtorchFormat:
         return canonicalize_name(file_name.partition("-")[0])
 
     def requirements(self, _contents: Contents) -> Iterator[str]:
-        """Nothing: it brings all it needs."""
+        """Yield nothing: a zip contains all that it needs."""
         yield from ()
 
     def site_path(self, _member: str) -> str | None:

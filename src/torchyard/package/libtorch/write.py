@@ -1,4 +1,4 @@
-"""Writing the zip for C++: the core with all that it needs, and no Python."""
+"""Writing the zip for C++: the core with all that it needs, without Python."""
 
 from pathlib import Path
 
@@ -27,5 +27,5 @@ def write_libtorch(  # noqa: PLR0913 - what a zip says of itself
 
 
 def libtorch_name(name: str, version: str) -> str:
-    """The name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`."""
+    """Return the name of the zip for C++: `libtorch-shared-with-deps-2.13.0+cu130.zip`."""
     return f"lib{name}-shared-with-deps-{parse_version(version)}.zip"

@@ -1,6 +1,6 @@
-"""Programs and libraries of macOS and Windows, as they pass by.
+"""Streaming reader for programs and libraries of macOS and Windows.
 
-lief reads them, and wants them whole: a large one goes through a temporary file.
+lief needs complete files, so a large one goes through a temporary file.
 """
 
 import struct
@@ -16,12 +16,12 @@ _SLIM = frozenset(bytes.fromhex(word) for word in ("feedface", "feedfacf", "cefa
 _FAT = bytes.fromhex("cafebabe")
 _MAGICS = (*_SLIM, _FAT, b"MZ")
 _MOST_SLICES = 16
-"""Files of Java begin like fat ones, but with their version, which is larger, as the number."""
+"""Java class files have the same magic, followed by a version that is larger than this."""
 _SMALL = 8 << 20
 
 
 def is_foreign(piece: bytes | bytearray) -> bool:
-    """Whether a file begins like a program or library of macOS or Windows."""
+    """Return whether a file begins like a program or library of macOS or Windows."""
     if not piece.startswith(_MAGICS):
         return False
     return bytes(piece[:4]) in _SLIM or _is_fat(piece) or _is_pe(piece)
@@ -32,7 +32,7 @@ def _is_fat(piece: bytes | bytearray) -> bool:
 
 
 def _is_pe(piece: bytes | bytearray) -> bool:
-    """Whether the old header leads to the new one; without it, it is something for DOS."""
+    """Return whether the DOS header leads to a PE header; else it is a DOS program."""
     if piece[:2] != b"MZ" or len(piece) < 64:  # noqa: PLR2004 - the old header
         return False
     (place,) = struct.unpack_from("<I", piece, 60)
@@ -46,7 +46,7 @@ def _temporary() -> "_TemporaryFileWrapper[bytes]":
 
 
 class ForeignStream:
-    """A file of another system, which passes by in pieces."""
+    """A Mach-O or PE file, fed in pieces."""
 
     def __init__(self, first: bytes, size: int, limits: Limits) -> None:
         self._is_pe = _is_pe(first)
@@ -62,7 +62,7 @@ class ForeignStream:
             self._data += piece
 
     def binary(self) -> Binary:
-        """What the whole file is. Raises `ValueError` if it is damaged."""
+        """Return the parsed file. Raises `ValueError` if it is damaged."""
         from torchyard.package.macho_pe import lief_reader  # noqa: PLC0415 - lief is large, and rarely used
 
         if self._size > self._limits.foreign:

@@ -1,4 +1,4 @@
-"""A package as it will be: what nobody changes is copied as it is, in its place."""
+"""A package draft: unchanged members are copied verbatim, in their places."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,14 +16,14 @@ _SIGNATURES = ("RECORD.jws", "RECORD.p7s")
 
 
 class MemberChange(NamedTuple):
-    """What was done to a member."""
+    """A change to a member."""
 
     member: str
     what: str
 
 
 class PackageDraft:
-    """Changes to a zip archive, until it is written; one that is read in two ways is refused."""
+    """Changes to a zip archive before it is written; ambiguous archives are refused."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
@@ -33,40 +33,40 @@ class PackageDraft:
         self._comment = directory.comment
         self.format = format_named(path.name)
         self.home = self.format.metadata_folder(path.name, self.entries)
-        """The folder in which a wheel speaks of itself, with a slash; a zip has none."""
+        """The folder of a wheel's metadata, with a slash; a zip has none."""
         self.sources: dict[str, Path | bytes] = {}
         self.folders: dict[str, str] = {}
         self.removed: set[str] = set()
         self.added: list[Member] = []
         self.changes: list[MemberChange] = []
         self.notes: list[str] = []
-        """What could not be done, or is left to do."""
+        """What could not be done, or remains to be done."""
 
     def read(self, name: str) -> bytes:
         if name not in self.entries:
             msg = f"`{self.path.name}` has no `{name}`"
-            raise CheckError(msg, hint="it is not whole: make it anew")
+            raise CheckError(msg, hint="it is incomplete: build it again")
         return content_of(self.file, self.entries[name])
 
     def current(self, name: str) -> bytes:
-        """A text as it will be."""
+        """Return a text with the changes so far."""
         source = self.sources.get(name)
         return source if isinstance(source, bytes) else self.read(name)
 
     def replace(self, name: str, new: bytes, what: str) -> None:
-        """Give a member another content, if it is another one."""
+        """Replace the content of a member, if it differs."""
         if new != self.read(name):
             self.sources[name] = new
             self.changes.append(MemberChange(name, what))
 
     def rename(self, folder: str, new: str) -> None:
-        """Give a folder another name, if it is there."""
+        """Rename a folder, if it exists."""
         if any(name.startswith(folder) for name in self.entries):
             self.folders[folder] = new
             self.changes.append(MemberChange(folder, f"called {new}"))
 
     def renamed(self, name: str) -> str | None:
-        """What a member will be called; None if it will not be there."""
+        """Return the new name of a member; None if it is removed."""
         if name in self.removed:
             return None
         for old, new in self.folders.items():
@@ -75,13 +75,13 @@ class PackageDraft:
         return name
 
     def remove(self, name: str, why: str) -> None:
-        """Leave a member out, if it is there."""
+        """Remove a member, if it exists."""
         if name in self.entries:
             self.removed.add(name)
             self.changes.append(MemberChange(name, f"left out: {why}"))
 
     def write(self, target: Path) -> None:
-        """Write the package. If something is new, so is a wheel's RECORD, and it comes last."""
+        """Write the package. If there are changes, a wheel's RECORD is rewritten and comes last."""
         record = f"{self.home}RECORD" if self.home and self.changes else ""
         text = self.read(record).decode(errors="surrogateescape") if record else ""
         for name in _SIGNATURES if record else ():
@@ -94,7 +94,7 @@ class PackageDraft:
                 archive.add([Member(own, new.encode(errors="surrogateescape"))])
 
     def _items(self, record: str) -> Iterator[Member | Raw]:
-        """All members in their order; new ones are in front of what a wheel says of itself."""
+        """Yield all members in order; new ones come before a wheel's metadata."""
         run: list[ZipEntry] = []  # an archive without faults has nothing between its members
         waiting = self.added
         for entry in self.entries.values():

@@ -1,4 +1,4 @@
-"""What can be done to a package that is there already, as values."""
+"""The operations on an existing package, as values."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ EVERYWHERE = ("*",)
 
 
 class SetRpath(Value, kw_only=True):
-    """Where libraries look for others; without a value, where the layout's policy says.
+    """Set the rpaths of libraries; without a value, those of the layout's policy.
 
-    A value of one's own is written as the kind that the library has: DT_RPATH or DT_RUNPATH.
+    An explicit value is written as the kind that the library has: DT_RPATH or DT_RUNPATH.
     """
 
     value: str | None = None
@@ -18,7 +18,7 @@ class SetRpath(Value, kw_only=True):
 
 
 class ReplaceNeeded(Value, kw_only=True):
-    """Ask for another library; without a new name for none, and without an old one for one more."""
+    """Replace a needed library; without a new name remove it, without an old one add it."""
 
     old: str = ""
     new: str = ""
@@ -26,19 +26,19 @@ class ReplaceNeeded(Value, kw_only=True):
 
 
 class Strip(Value, kw_only=True):
-    """Take debug information out of libraries."""
+    """Strip debug information from libraries."""
 
     members: tuple[str, ...] = EVERYWHERE
 
 
 class Bundle(Value, kw_only=True):
-    """Bring needed libraries along that are in these directories and not in the package."""
+    """Bundle needed libraries that are in these directories but not in the package."""
 
     folders: tuple[Path, ...]
 
 
 class Retag(Value, kw_only=True):
-    """Other tags of a wheel; those that are empty stay."""
+    """Change the tags of a wheel; empty ones stay."""
 
     python: str = ""
     abi: str = ""
@@ -46,7 +46,7 @@ class Retag(Value, kw_only=True):
 
 
 class Reversion(Value, kw_only=True):
-    """A whole new version, or only another local part: `cu130`, or none if it is empty."""
+    """Set a new version, or only its local part: `cu130`, or none if it is empty."""
 
     version: str | None = None
     local: str | None = None

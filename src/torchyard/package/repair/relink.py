@@ -1,4 +1,4 @@
-"""Changing libraries of a package that is there already, and bringing others along."""
+"""Changing the libraries of an existing package, and bundling others."""
 
 import os
 import re
@@ -35,7 +35,7 @@ from torchyard.package.zip.writer import Member
 
 
 class Library(NamedTuple):
-    """A library of a package: its member, its path once it is installed, and where it is now."""
+    """A library of a package: its member, its installed path, and its unpacked file."""
 
     member: str
     file: PurePosixPath
@@ -45,19 +45,19 @@ class Library(NamedTuple):
 
 _LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
 _BESIDE = re.compile(r"\A[^/]+\.data/(?:platlib|purelib)/")
-"""Folders of a wheel whose files are installed as if they were not in one."""
+"""Folders of a wheel whose files are installed into site-packages."""
 
 
 def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
-    """Which members must be looked at for some operations."""
+    """Return globs of the members that some operations need."""
     globs = (EVERYWHERE if isinstance(o, Bundle) else o.members for o in operations)
     return tuple(dict.fromkeys(glob for some in globs for glob in some))
 
 
 def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, compute: str) -> None:
-    """Change libraries of a package, which are unpacked for that.
+    """Change libraries of a package, after unpacking them.
 
-    Debug information that is taken out goes to the folder `debug` of the scratch directory.
+    Stripped debug information goes to the folder `debug` of the scratch directory.
     """
     libraries = _unpacked(draft, _wanted_globs(operations), scratch / "image")
     _refuse_lone_globs(libraries, operations)
@@ -71,22 +71,22 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
         draft.notes += _absences(libraries, operations, policy)
 
     def change(library: Library) -> list[str]:
-        told = []
+        changes = []
         if _is_stripped(library, operations):
             size = library.path.stat().st_size
             name = draft.renamed(library.member) or library.member
             debug = strip(library.path, scratch / "debug" / f"{name}{DEBUG_SUFFIX}")
             less = size - library.path.stat().st_size
             what = "debug information" if debug else "its symbol table"
-            told = [f"stripped of {what}, {show_size(less)}"] if less > 0 else []
+            changes = [f"stripped of {what}, {show_size(less)}"] if less > 0 else []
         rewrite(library.path, _rewrite(library, operations, policy, names))
-        return [*told, *_told(library)]
+        return [*changes, *_changes(library)]
 
     with ThreadPoolExecutor(processors()) as pool:
-        for library, told in zip(libraries, pool.map(change, libraries), strict=True):
-            if told:
+        for library, changes in zip(libraries, pool.map(change, libraries), strict=True):
+            if changes:
                 draft.sources[library.member] = library.path
-                draft.changes += [MemberChange(library.member, what) for what in told]
+                draft.changes += [MemberChange(library.member, what) for what in changes]
     if policy:
         for vendored in bring:
             name = f"{_root(draft)}{vendored.target}"
@@ -102,9 +102,9 @@ def _asks_policy(operation: Relink) -> bool:
 
 
 def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> Policy:
-    """The rules for a package. Its version tells what it is compiled for, unless it is said.
+    """Return the rules for a package, by the compute platform of its version, unless it is given.
 
-    What needs nothing of a GPU is for CPUs.
+    Packages that need no GPU library are for CPUs.
     """
     found = _LOCAL.search(unquoted(draft.path.name))
     compute = compute or (found[1] if found else "")
@@ -117,7 +117,7 @@ def _policy(draft: PackageDraft, compute: str, libraries: Iterable[Library]) -> 
 
 
 def _needs_gpu(library: Library) -> bool:
-    """Whether a library needs one of a compute platform, of whatever version."""
+    """Return whether a library needs one of any compute platform."""
     layouts = load_layouts()
     theirs = (*layouts.drivers, *(glob for row in layouts.wheels for glob in row.libraries))
     stems = tuple({glob.partition(".so")[0] for glob in theirs})
@@ -125,7 +125,7 @@ def _needs_gpu(library: Library) -> bool:
 
 
 def _unpacked(draft: PackageDraft, globs: Sequence[str], folder: Path) -> list[Library]:
-    """Unpack the members of some names that the loader has to do with."""
+    """Unpack the dynamic ELF files that match some globs."""
     root = _root(draft)
     found = [
         entry
@@ -146,7 +146,7 @@ def _unpacked(draft: PackageDraft, globs: Sequence[str], folder: Path) -> list[L
 
 
 def _root(draft: PackageDraft) -> str:
-    """The one folder of a zip that all is in, which stands for the root of what is installed."""
+    """Return the single top folder of a zip, which is the install root."""
     top, *others = {name.partition("/")[:2] for name in draft.entries} or {("", "")}
     return "" if draft.home or others or not top[1] else f"{top[0]}/"
 
@@ -173,7 +173,7 @@ def _is_stripped(library: Library, operations: Iterable[Relink]) -> bool:
 def _brought(
     libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
 ) -> tuple[Vendored, ...]:
-    """What the directories have of that which is missing; what they have not is left to others."""
+    """Return the missing libraries that the directories have."""
     folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
     known = {library.file for library in libraries}
 
@@ -189,7 +189,7 @@ def _brought(
 def _absences(
     libraries: Sequence[Library], operations: Iterable[Relink], policy: Policy
 ) -> Iterator[str]:
-    """What should have been brought along, and is in none of the directories."""
+    """Yield libraries that should be bundled, but are in none of the directories."""
     folders = [folder for o in operations if isinstance(o, Bundle) for folder in o.folders]
     known = {library.file.name for library in libraries}
     needed = dict.fromkeys(name for library in libraries for name in library.elf.needed)
@@ -199,7 +199,7 @@ def _absences(
 
 
 def _reaches(library: Library, name: str, known: Collection[PurePosixPath]) -> bool:
-    """Whether a library finds another one of the package by its own directories."""
+    """Return whether a library finds another one of the package by its own rpath."""
     origin = str(library.file.parent)
     for folder in (library.elf.runpath or library.elf.rpath).split(":"):
         place = folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", origin)
@@ -214,7 +214,7 @@ def _rewrite(
     policy: Policy | None,
     brought: Mapping[str, str],
 ) -> Rewrite:
-    """All changes to one library. What needs a library that is brought along must find it."""
+    """Return all changes to one library. Libraries that need a bundled one get an rpath to it."""
     needed, more = dict(brought), list[str]()
     rpath, forced = None, False
     if policy and not brought.keys().isdisjoint(library.elf.needed):
@@ -235,11 +235,11 @@ def _rewrite(
     return Rewrite(rpath=rpath, force_rpath=forced, needed=needed, more_needed=tuple(more))
 
 
-def _told(before: Library) -> Iterator[str]:
-    """What has become of a library, in words."""
+def _changes(before: Library) -> Iterator[str]:
+    """Yield descriptions of the changes to a library."""
     old, new = before.elf, read_elf(before.path)
     if new is None or (new.soname, new.versions) != (old.soname, old.versions):
-        msg = f"`{before.member}` is broken by what was done to it"
+        msg = f"`{before.member}` was damaged by the changes"
         hint = "`strip` can't handle all files that were rearranged by others: leave it out"
         raise BuildError(msg, hint=hint)
     for kind, was, now in (("rpath", old.rpath, new.rpath), ("runpath", old.runpath, new.runpath)):

@@ -1,7 +1,7 @@
-"""Mending a package: what changes is written anew, everything else is copied as it is.
+"""Repairing a package: changed members are rewritten, all others are copied verbatim.
 
-The same package and the same operations give the same bytes. An archive that could be read in two
-ways is refused: a copy would look as if it were in order.
+The same package and the same operations give the same bytes. An ambiguous archive is refused: a
+copy of it would look valid.
 """
 
 import re
@@ -32,9 +32,9 @@ _MAY_TELL = re.compile(r"[^/]+/(?:_?version|__init__)\.py")
 
 
 class Repaired(NamedTuple):
-    """A package that was mended, and the archive with debug information that was taken out.
+    """A repaired package, and the archive with debug information that was stripped.
 
-    The notes say what could not be done, or is left to do.
+    The notes say what could not be done, or remains to be done.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class Repaired(NamedTuple):
 
 
 def new_name(file_name: str, operations: Sequence[Operation]) -> str:
-    """What a package will be called; nothing is read for that."""
+    """Return the new name of a package, without reading it."""
     if not file_name.endswith(suffixes()):
         msg = f"`{file_name}` is no package that can be repaired"
         raise UsageError(msg, hint="name a wheel (.whl) or a libtorch archive (.zip)")
@@ -56,10 +56,10 @@ def new_name(file_name: str, operations: Sequence[Operation]) -> str:
 def repair(
     path: Path, operations: Sequence[Operation], out: Path, *, compute: str = ""
 ) -> Repaired:
-    """Carry out all operations on a wheel or a libtorch zip, into a directory.
+    """Apply all operations to a wheel or a libtorch zip, and write it into a directory.
 
-    `compute` is what a package is compiled for, if neither its version nor the libraries that it
-    needs tell; only the rules of policies ask for it.
+    `compute` is the compute platform, for packages whose version and libraries do not show it; only
+    policies need it.
     """
     target = out / new_name(path.name, operations)
     if target.exists() and target.samefile(path):
@@ -93,7 +93,7 @@ def _retag(draft: PackageDraft, new: str) -> None:
 
 
 def _reversion(draft: PackageDraft, operations: Iterable[Operation]) -> None:
-    """Change the version wherever the package tells it."""
+    """Change the version everywhere in the package."""
     old = _old_version(draft)
     new = _version(old, operations)
     what = f"version {old} → {new}"
@@ -117,14 +117,14 @@ def _old_version(draft: PackageDraft) -> str:
         return WheelName.parse(draft.path.name).version
     for name in draft.entries:
         if name.endswith("/build-version") and _TELLS_VERSION.fullmatch(name):
-            told = draft.read(name).decode(errors="replace").strip()
-            if is_version(told):
-                return told
+            text = draft.read(name).decode(errors="replace").strip()
+            if is_version(text):
+                return text
     return unquoted(draft.path.stem).rpartition("-")[2]
 
 
 def _version(version: str, operations: Iterable[Operation]) -> str:
-    """What becomes of a version; as it is spelt, if nothing does."""
+    """Return the new version; unchanged, in its own spelling, if no operation changes it."""
     for operation in operations:
         if isinstance(operation, Reversion):
             version = new_version(version, operation.version, operation.local)

@@ -1,6 +1,6 @@
-"""What a package says of itself, said anew: tags and versions in names and small text files.
+"""Changing tags and versions in names and in small text files.
 
-Texts keep all that is not about the label, byte for byte. Nothing here reads or writes a file.
+All other text is kept byte for byte. No function here reads or writes a file.
 """
 
 import re
@@ -21,7 +21,7 @@ _ASSIGNED = (
 
 
 def wheel_text(text: bytes, tag: str) -> bytes:
-    """WHEEL with other tags, at the place of the first old one."""
+    """Return WHEEL with other tags, in place of the first old one."""
     several = product(*(part.split(".") for part in tag.split("-")))
     first = _TAG_LINE.search(text)
     if first is None:
@@ -33,7 +33,7 @@ def wheel_text(text: bytes, tag: str) -> bytes:
 
 
 def metadata_text(text: bytes, version: str) -> bytes:
-    """METADATA with another version."""
+    """Return METADATA with another version."""
     head = _HEAD.match(text)
     end = head.end() if head else 0
     new, count = _VERSION_LINE.subn(_keeping_start(version), text[:end])
@@ -44,10 +44,10 @@ def metadata_text(text: bytes, version: str) -> bytes:
 
 
 def version_text(text: bytes, old: str, new: str) -> bytes:
-    """A `version.py` with another version, if it tells the old one, with or without what follows +.
+    """Return a `version.py` with another version, if it has the old one, with any local part.
 
-    It is what `__version__` is set to, or another name that it is the same as. A version that is of
-    something else is left alone.
+    The version is the value of `__version__`, or of a name assigned to it. Other versions are left
+    alone.
     """
     names = b"|".join({b"__version__", *_SAME_AS.findall(text)})
 
@@ -59,22 +59,22 @@ def version_text(text: bytes, old: str, new: str) -> bytes:
 
 
 def has_version(text: bytes, version: str) -> bool:
-    """Whether a text has just this version somewhere."""
+    """Return whether a text contains exactly this version."""
     pattern = rb"(?<![\w.+])%b(?![\w.+])" % re.escape(version.encode())
     return re.search(pattern, text) is not None
 
 
 def build_version_text(text: bytes, old: str, new: str) -> bytes:
-    """The same for the file `build-version` of libtorch, which has nothing else in it."""
-    told = text.strip().decode(errors="replace")
-    return text.replace(told.encode(), new.encode()) if _is_same(told, old) else text
+    """Return the file `build-version` of libtorch, which has only the version, changed likewise."""
+    found = text.strip().decode(errors="replace")
+    return text.replace(found.encode(), new.encode()) if _is_same(found, old) else text
 
 
-def _is_same(told: str, version: str) -> bool:
-    """Whether two texts are one version, whatever follows the +."""
-    if not (is_version(told) and is_version(version)):
+def _is_same(found: str, version: str) -> bool:
+    """Return whether two versions are equal, apart from their local parts."""
+    if not (is_version(found) and is_version(version)):
         return False
-    return parse_version(told).public == parse_version(version).public
+    return parse_version(found).public == parse_version(version).public
 
 
 def _keeping_start(value: str) -> Callable[[re.Match[bytes]], bytes]:
@@ -82,7 +82,7 @@ def _keeping_start(value: str) -> Callable[[re.Match[bytes]], bytes]:
 
 
 def new_version(old: str, version: str | None, local: str | None) -> str:
-    """A whole new version, or the old one with another local part; an empty one is left out."""
+    """Return a new version, or the old one with another local part; an empty one is left out."""
     asked = version if version is not None else _with_local(old, local or "")
     return str(parse_version(asked, UsageError))
 

@@ -1,4 +1,4 @@
-"""What a wheel says of itself, without reading the rest of it."""
+"""A wheel's own metadata, without reading the rest of it."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +14,7 @@ _METADATA = ".dist-info/METADATA"
 
 
 class WheelAbout(NamedTuple):
-    """The text of METADATA, if there is one that can be read, and why the wheel is not whole."""
+    """The text of METADATA, if it can be read, and why the wheel is incomplete."""
 
     metadata: bytes | None
     fault: str = ""

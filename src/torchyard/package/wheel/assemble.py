@@ -1,4 +1,4 @@
-"""From what was built to a wheel: check, prepare, write."""
+"""Assembling a wheel from build results: check, prepare, write."""
 
 from collections.abc import Mapping
 from pathlib import Path

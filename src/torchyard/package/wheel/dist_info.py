@@ -1,4 +1,4 @@
-"""The folder in which an unpacked wheel speaks of itself, and its list of files."""
+"""The `.dist-info` folder of an unpacked wheel, and RECORD."""
 
 import csv
 from base64 import urlsafe_b64encode
@@ -13,7 +13,7 @@ from torchyard.package.zip.writer import Written
 
 _COLUMNS = 3
 _DIGITS = 19
-"""Longer numbers are no sizes of files; reading them would take time for nothing."""
+"""Longer numbers are no file sizes; parsing them would waste time."""
 
 
 _MOST_ROWS = 1 << 18
@@ -30,7 +30,7 @@ class Recorded(NamedTuple):
 
 
 def find_dist_info(image: Path) -> Path:
-    """The one folder in which an unpacked wheel speaks of itself."""
+    """Return the `.dist-info` folder of an unpacked wheel."""
     found = sorted(image.glob("*.dist-info"))
     if len(found) != 1:
         names = ", ".join(f"`{folder.name}`" for folder in found) or "none"
@@ -40,7 +40,7 @@ def find_dist_info(image: Path) -> Path:
 
 
 def record(files: Iterable[Written], own_name: str) -> str:
-    """The text of RECORD, which lists itself last; a file without a digest gets no size either."""
+    """Return the text of RECORD, which lists itself last; files without a digest have no size."""
     text = StringIO()
     rows = csv.writer(text, lineterminator="\n")
     rows.writerows(map(_row, files))
@@ -49,7 +49,7 @@ def record(files: Iterable[Written], own_name: str) -> str:
 
 
 def parse_record(text: str) -> tuple[list[Recorded], list[str]]:
-    """The rows of RECORD, and what is wrong with those that are none."""
+    """Return the rows of RECORD, and what is wrong with the malformed ones."""
     rows: list[Recorded] = []
     problems: list[str] = []
     lines = csv.reader(StringIO(text, newline=""), strict=True)
@@ -90,9 +90,9 @@ def _recorded(line: list[str]) -> Recorded:
 def updated_record(
     text: str, files: Iterable[Written], own_name: str, renamed: Callable[[str], str | None]
 ) -> str:
-    """The text of a RECORD after some files were written anew; `renamed` has no name for lost ones.
+    """Return RECORD after some files were rewritten; `renamed` returns None for removed ones.
 
-    Rows of all others stay as they are. It lists itself last.
+    All other rows stay unchanged. RECORD lists itself last.
     """
     written = {file.name: file for file in files}
     left = dict(written)
@@ -114,7 +114,7 @@ def updated_record(
 
 
 def _name(line: str) -> str:
-    """The name in a row, quickly: hardly any is quoted."""
+    """Return the name in a row; the fast path is for unquoted ones."""
     return _columns(line)[0] if line.startswith('"') else line.partition(",")[0]
 
 

@@ -39,11 +39,11 @@ class WheelFormat:
     IN_ONE_FOLDER = True
 
     def read(self, file: BinaryIO, _name: str, limits: Limits, progress: Progress) -> FoundMembers:
-        """Read all members. Links are something that wheels must not have."""
+        """Read all members. Links are faults in wheels."""
         return read_zip(file, limits, progress, links=False)
 
     def label(self, contents: Contents) -> Label:
-        """What the file name says, if it is that of a wheel."""
+        """Return the label by the file name, if it is that of a wheel."""
         try:
             name, version, _, _ = parse_wheel_filename(contents.file_name)
         except ValueError:
@@ -98,7 +98,7 @@ class WheelFormat:
         return str(name._replace(version=version(name.version)))
 
     def metadata_folder(self, file_name: str, members: Iterable[str]) -> str:
-        """The folder `.dist-info`, of which there must be one."""
+        """Return the folder `.dist-info`; there must be exactly one."""
         found = {name.partition("/")[0] for name in members if _DIST_INFO.match(name)}
         if len(found) != 1:
             names = ", ".join(f"`{name}`" for name in sorted(found)) or "none"

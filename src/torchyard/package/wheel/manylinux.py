@@ -1,4 +1,4 @@
-"""Which systems a wheel works on, as auditwheel tells it: `data/manylinux.toml`."""
+"""The systems that a wheel supports, by auditwheel's policies: `data/manylinux.toml`."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,10 +17,10 @@ _NUMBER = re.compile(r"\d{1,9}(\.\d{1,9})*")
 
 
 class Manylinux(Value, kw_only=True):
-    """The oldest glibc that a policy is for, and the newest versions that libraries may need.
+    """A policy: its glibc, and the newest symbol versions that libraries may need.
 
-    `words` are versions that are no numbers, and that no older policy has. The `alias` is what the
-    policy was called before PEP 600.
+    `words` are versions that are not numbers, and that no older policy has. The `alias` is the
+    policy's name before PEP 600.
     """
 
     glibc: str
@@ -29,7 +29,7 @@ class Manylinux(Value, kw_only=True):
     words: tuple[str, ...] = ()
 
     def allows(self, version: str) -> bool:
-        """Whether a policy has a version that is a number: `GLIBCXX_3.4.30`."""
+        """Return whether a policy allows a numeric version: `GLIBCXX_3.4.30`."""
         family, _, number = version.partition("_")
         if not _NUMBER.fullmatch(number):
             return False
@@ -43,7 +43,7 @@ class ManylinuxTable(Value, kw_only=True):
 
 
 def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
-    """A platform tag that promises no older system than the libraries need.
+    """Return a platform tag that promises no older system than the libraries need.
 
     It is that of the oldest policy which has all versions of symbols, but none older than promised.
     """
@@ -65,7 +65,7 @@ def true_tag(platform_tag: str, versions: Iterable[str]) -> str:
 
 
 def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tuple[str, set[str]]:
-    """The oldest glibc that platform tags promise to work with, and the versions that it lacks.
+    """Return the oldest glibc that platform tags promise, and the versions that it lacks.
 
     Without a manylinux tag nothing is promised. A tag may name a glibc that no policy is for: it
     has its own symbols, and libstdc++ and the others are those of the policy before it.
@@ -84,7 +84,7 @@ def above_ceiling(platform_tags: Iterable[str], versions: Iterable[str]) -> tupl
 
 
 def promised_glibc(platform_tag: str) -> str:
-    """The glibc of a manylinux tag, old or new; empty for any other."""
+    """Return the glibc of a manylinux tag, old or new; "" for any other."""
     if tag := _TAG.fullmatch(platform_tag):
         return f"{tag[1]}.{tag[2]}"
     aliases = (policy for policy in load_manylinux().policies if policy.alias)

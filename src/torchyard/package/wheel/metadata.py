@@ -15,7 +15,7 @@ def is_wheel(contents: Contents) -> bool:
 
 
 def dist_infos(contents: Contents) -> list[str]:
-    """The folders `*.dist-info` at the root of a wheel; nearly always their texts were kept."""
+    """Return the folders `*.dist-info` at the root of a wheel."""
     return _folders(contents.texts) or _folders(contents.files)
 
 
@@ -25,25 +25,25 @@ def _folders(names: Iterable[str]) -> list[str]:
 
 
 def dist_info(contents: Contents) -> str:
-    """The folder `.dist-info` of a wheel; empty if it is no wheel or has not exactly one."""
+    """Return the folder `.dist-info` of a wheel; "" unless there is exactly one."""
     found = dist_infos(contents) if is_wheel(contents) else []
     return found[0] if len(found) == 1 else ""
 
 
 def about_text(contents: Contents, name: str) -> bytes | None:
-    """A file of a wheel's dist-info, if there is one."""
+    """Return a file of a wheel's dist-info, or None."""
     folder = dist_info(contents)
     return contents.texts.get(f"{folder}/{name}") if folder else None
 
 
 def metadata_fields(contents: Contents) -> list[Field]:
-    """The fields of a wheel's METADATA; none if it can't be read, which a rule reports."""
+    """Return the fields of a wheel's METADATA; none if it can't be read, which a rule reports."""
     return fields_of(about_text(contents, "METADATA") or b"")
 
 
 @lru_cache(maxsize=4)
 def fields_of(text: bytes) -> list[Field]:
-    """The fields of METADATA or WHEEL; none if a line of it is no field."""
+    """Return the fields of METADATA or WHEEL; none if a line is malformed."""
     try:
         return parse_metadata(text.decode())[0]
     except (UnicodeDecodeError, BuildError):
@@ -51,5 +51,5 @@ def fields_of(text: bytes) -> list[Field]:
 
 
 def values(fields: list[Field], name: str) -> list[str]:
-    """All values of a field, whatever its name's case."""
+    """Return all values of a field; its name is case-insensitive."""
     return [field.value for field in fields if field.name.lower() == name.lower()]

@@ -20,12 +20,12 @@ class WheelTags(NamedTuple):
 
 
 def wheel_tags(python: str) -> WheelTags:
-    """The tags of a Python as `data/pythons.toml` names it: `cp313t` is the ABI of `cp313`."""
+    """Return the tags of a Python of `data/pythons.toml`: `cp313t` is the ABI of `cp313`."""
     return WheelTags(python.removesuffix("t"), python)
 
 
 def wheel_stem(name: str, version: str) -> str:
-    """The beginning of a wheel's name and of its folders: `my_torch-1.2.0+cpu`."""
+    """Return the beginning of a wheel's name and of its folders: `my_torch-1.2.0+cpu`."""
     return f"{canonicalize_name(name).replace('-', '_')}-{parse_version(version)}"
 
 
@@ -38,12 +38,12 @@ def is_wheel_name(file_name: str) -> bool:
 
 
 def split_tags(file_name: str) -> list[str]:
-    """The Python, ABI and platform tags in a wheel's name; fewer if they are not all there."""
+    """Return the Python, ABI and platform tags in a wheel's name; fewer if some are missing."""
     return file_name.removesuffix(SUFFIX).rsplit("-", maxsplit=3)[1:]
 
 
 class WheelName(NamedTuple):
-    """The parts of a wheel's file name, as they are spelt in it; but `%2B` is a plus."""
+    """The parts of a wheel's file name, as spelt in it, except that `%2B` is a plus."""
 
     distribution: str
     version: str
@@ -72,7 +72,7 @@ class WheelName(NamedTuple):
         return "-".join(filter(None, self)) + SUFFIX
 
     def retagged(self, python: str, abi: str, platform: str) -> "WheelName":
-        """The name with other tags; what is empty stays. Several of a kind have dots between."""
+        """Return the name with other tags; empty ones stay. Several of a kind have dots between."""
         for tag in filter(None, (python, abi, platform)):
             if not _TAG.fullmatch(tag):
                 msg = f"`{tag}` is no tag of a wheel"

@@ -1,4 +1,4 @@
-"""Which platforms wheels can be for: `data/tags.toml`."""
+"""The known platform tags of wheels: `data/tags.toml`."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from torchyard.package.tables import parse_table
 
 
 class PlatformRow(Value, kw_only=True):
-    """How tags of a system begin, as a regular expression, and the machines that they end with."""
+    """The prefix of a system's tags, as a regular expression, and the machines at their end."""
 
     begins: str
     machines: tuple[str, ...]
@@ -24,7 +24,7 @@ class Tags(Value, kw_only=True):
 
 
 def refuse_unknown_platforms(tags: str) -> None:
-    """Refuse a wheel's third tag, or one of several with dots between, that nobody would take."""
+    """Refuse unknown platform tags, which no installer would accept."""
     rows = parse_table("tags.toml", read_data("tags.toml"), Tags, _problems).platform
     for tag in tags.split("."):
         if not any(_fits(tag, row) for row in rows):

@@ -1,7 +1,7 @@
 """Writing a wheel from its unpacked image.
 
-What a wheel says about itself depends on its version and tags only, so that all wheels of a
-version say the same; see PEP 427 and the core metadata specification.
+A wheel's metadata depends on its version and tags only, so that all wheels of a version have the
+same; see PEP 427 and the core metadata specification.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ from torchyard.package.zip.writer import Member, members_of, writing
 from torchyard.version import __version__
 
 _OURS = frozenset(("METADATA", "WHEEL", "RECORD", "RECORD.jws", "RECORD.p7s"))
-"""Files of the image's dist-info that are written anew, or would no longer be true."""
+"""Files of the image's dist-info that are rewritten, or would no longer be true."""
 
 _FIELDS = (
     "Metadata-Version",
@@ -46,12 +46,12 @@ _FIELDS = (
     "Obsoletes-Dist",
     "Description-Content-Type",
 )
-"""The order of the fields, whatever order a backend has; those not listed come last."""
+"""The order of the fields for every backend; those not listed come last."""
 
 _REPLACED = frozenset(
     ("Name", "Version", "Requires-Dist", "Platform", "Supported-Platform", "Dynamic")
 )
-"""Fields that are written anew, or left out because they tell of the machine or the backend."""
+"""Fields that are rewritten, or removed because they depend on the machine or the backend."""
 
 
 _LONGEST_FIELDS = 256 << 10
@@ -130,7 +130,7 @@ def metadata(text: str, name: str, version: str, requires: Iterable[str]) -> byt
 
 
 def parse_metadata(text: str) -> tuple[list[Field], str]:
-    """The fields of METADATA and the description below them."""
+    """Return the fields of METADATA, and the description below them."""
     head, _, description = text.replace("\r\n", "\n").partition("\n\n")
     if len(head) > _LONGEST_FIELDS:
         msg = f"METADATA has fields of {len(head)} characters"

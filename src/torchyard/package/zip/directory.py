@@ -1,9 +1,9 @@
-"""Reading the directory of a zip archive, and mistrusting it.
+"""Reading and verifying the central directory of a zip archive.
 
 A zip archive says most things twice: in front of each member, and in the directory at its end.
-Programs differ in which of the two they believe, and in what they make of bytes that neither
-speaks of. So whatever contradicts itself or could be read in two ways is a fault. Nothing here
-raises for what is in the file; a member whose bytes can't be trusted to be its own is not `sound`.
+Programs differ in which of the two they believe, and in what they make of bytes that neither speaks
+of. So contradictions and ambiguities are faults. Malformed archives never raise; a member whose
+bytes may not be its own is not `sound`.
 """
 
 import os
@@ -54,7 +54,7 @@ class ZipEntry(NamedTuple):
 
 
 class Directory(NamedTuple):
-    """All members in the order of the directory, the archive's comment, and what is wrong."""
+    """All members in the order of the directory, the archive's comment, and its faults."""
 
     entries: tuple[ZipEntry, ...]
     comment: bytes
@@ -83,7 +83,7 @@ def read_directory(file: BinaryIO, limits: Limits = LIMITS) -> Directory:
 
 
 def _rows(data: bytes, end: End, limits: Limits, faults: Faults) -> Iterator[bytes]:
-    """Cut the directory into its rows, up to the first that is none."""
+    """Yield the rows of the directory, up to the first malformed one."""
     place = count = 0
     while place < len(data):
         if data[place : place + 4] != b"PK\x01\x02" or place + _CENTRAL.size > len(data):
@@ -145,7 +145,7 @@ def _entry(handle: int, row: bytes, end: End, faults: Faults) -> ZipEntry:
 
 
 def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipEntry:
-    """Tell in what a member's header differs from the directory, and where its data begin."""
+    """Compare a member's header with the directory, and find where its data begins."""
     if head[:4] != b"PK\x03\x04" or len(head) < _LOCAL.size:
         what = f"does not begin with a header of its own, at {entry.header}"
         faults.add(FaultKind.STRUCTURE, entry.name, what)
@@ -169,14 +169,14 @@ def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipE
         pairs += [("size", size, entry.size)]
     for what, own, listed in pairs:
         if own != listed:
-            told = f"has the {what} {own!r} in its own header, and {listed!r} in the directory"
-            faults.add(FaultKind.STRUCTURE, entry.name, told)
+            fault = f"has the {what} {own!r} in its own header, and {listed!r} in the directory"
+            faults.add(FaultKind.STRUCTURE, entry.name, fault)
     data = entry.header + length
     return entry._replace(data=data, end=data + entry.stored)
 
 
 def _judged(handle: int, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
-    """Tell whether a member can be unpacked, and where its record ends."""
+    """Check whether a member can be unpacked, and find where its record ends."""
     what = ""
     if entry.flags & (_ENCRYPTED | _PATCH):
         what = "is encrypted, or a patch"
@@ -198,7 +198,7 @@ def _judged(handle: int, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
 
 
 def _descriptor(data: bytes, entry: ZipEntry, faults: Faults) -> int:
-    """Find out how long the numbers that follow a member's data are; all four ways are in use.
+    """Return the size of a member's data descriptor; all four forms are in use.
 
     The longer ones go first: nothing but an empty member's zeros fits both.
     """
@@ -216,9 +216,9 @@ def _descriptor(data: bytes, entry: ZipEntry, faults: Faults) -> int:
 
 
 def _placed(entries: list[ZipEntry], end: End, faults: Faults) -> tuple[ZipEntry, ...]:
-    """Check that members lie one after another, in order, with nothing before, between or after.
+    """Check that members are stored in order, with nothing before, between or after them.
 
-    One that begins inside of another is not sound: read both, and few bytes give very many.
+    A member that begins inside another is not sound: overlapping members make a zip bomb.
     """
     order = sorted(range(len(entries)), key=lambda index: entries[index].header)
     if order != list(range(len(entries))):

@@ -1,4 +1,4 @@
-"""The end of a zip archive: the record by which every reader begins."""
+"""The end of a zip archive: the record that readers start with."""
 
 import os
 import struct
@@ -15,9 +15,9 @@ _MAX_16, _MAX_32 = 0xFFFF, 0xFFFF_FFFF
 
 
 class End(NamedTuple):
-    """Where the directory is, how long it is, and how many members it should have.
+    """The offset and size of the directory, and its declared number of members.
 
-    `shift` is by how much all offsets are off, because something is in front of the archive.
+    `shift` is added to all offsets if there is data in front of the archive.
     """
 
     start: int
@@ -28,7 +28,7 @@ class End(NamedTuple):
 
 
 def find_end(handle: int, length: int, faults: Faults) -> End | None:
-    """Find the end record, and by it the directory; None if there is none."""
+    """Find the end record, and with it the directory; None if there is none."""
     reach = min(length, _END.size + _MAX_16)
     tail = os.pread(handle, reach, length - reach)
     place = _place(tail)
@@ -62,7 +62,7 @@ def find_end(handle: int, length: int, faults: Faults) -> End | None:
 
 
 def _numbers(tail: bytes, place: int, faults: Faults) -> tuple[int, int, int]:
-    """How many members the end record speaks of; the directory's size, and its place."""
+    """Return the number of members, and the directory's size and offset, by the end record."""
     row = _END.unpack_from(tail, place)
     _, disk, start_disk, here, members, size, start, comment = row
     after = len(tail) - place - _END.size
@@ -79,7 +79,7 @@ def _numbers(tail: bytes, place: int, faults: Faults) -> tuple[int, int, int]:
 
 
 def _place(tail: bytes) -> int:
-    """The last end record whose comment reaches the end of the file; else the last of all."""
+    """Return the last end record whose comment reaches the end of the file; else the last one."""
     place = tail.rfind(_SIGNATURE)
     last = -1
     while place >= 0:
@@ -100,7 +100,7 @@ class _Large(NamedTuple):
 
 
 def _large_end(handle: int, where: int, faults: Faults) -> _Large | None:
-    """Follow the note in front of the end record to the ZIP64 one, if there is such a note."""
+    """Follow the locator in front of the end record to the ZIP64 record, if there is one."""
     if where < _LOCATOR.size:
         return None
     note = os.pread(handle, _LOCATOR.size, where - _LOCATOR.size)

@@ -1,4 +1,4 @@
-"""The extra fields of a zip archive's members: numbers too large for the usual ones, and more."""
+"""The extra fields of zip members: ZIP64 numbers, and others."""
 
 import struct
 
@@ -12,7 +12,7 @@ _MAX_32 = 0xFFFF_FFFF
 def large_numbers(
     extra: bytes, numbers: tuple[int, int, int], name: str, faults: Faults, *, strict: bool
 ) -> tuple[int, int, int]:
-    """Replace the numbers that are marked as too large by those of the ZIP64 field.
+    """Replace numbers that are marked as too large by those of the ZIP64 field.
 
     A directory must not have any others there; a header of a member may repeat them.
     """

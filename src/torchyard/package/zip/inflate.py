@@ -1,4 +1,4 @@
-"""Unpacking the members of zip archives, by whatever is quickest.
+"""Unpacking the members of zip archives with the fastest library.
 
 libdeflate is, for what fits into memory; ISA-L for what has to be streamed. Its pieces are small
 enough that the checksums, which follow, find them in the processor's cache.
@@ -21,7 +21,7 @@ IsalError = cast("type[Exception]", igzip_lib.IsalError)
 
 
 Progress = Callable[[int], None]
-"""Is told how many more bytes of the file have been read."""
+"""Called with the number of further bytes of the file that have been read."""
 
 
 def ignore_progress(_: int) -> None:
@@ -29,11 +29,11 @@ def ignore_progress(_: int) -> None:
 
 
 class BadDataError(Exception):
-    """What is stored for a member is no stream of the kind that it should be."""
+    """The stored data of a member is not a stream of its declared kind."""
 
 
 def whole(handle: int, entry: ZipEntry) -> bytes | bytearray:
-    """All of a small member; at most one byte more than it should have."""
+    """Return a small member; at most one byte more than it should have."""
     data = os.pread(handle, entry.stored, entry.data)
     if len(data) < entry.stored:
         raise BadDataError
@@ -42,12 +42,12 @@ def whole(handle: int, entry: ZipEntry) -> bytes | bytearray:
     try:
         return deflate.deflate_decompress(data, max(entry.size, 1))
     except deflate.DeflateError:
-        pass  # it may be too long, which libdeflate does not tell apart from broken
+        pass  # it may be too long, which libdeflate reports as damaged
     return b"".join(pieces(handle, entry))
 
 
 def pieces(handle: int, entry: ZipEntry, progress: Progress = ignore_progress) -> Iterator[bytes]:
-    """A member piece by piece; at most one byte more than it should have."""
+    """Yield the pieces of a member; at most one byte more than it should have."""
     if entry.method == STORED:
         for place in range(entry.data, entry.data + entry.stored, _OUT):
             size = min(_OUT, entry.data + entry.stored - place)

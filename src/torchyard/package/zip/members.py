@@ -1,4 +1,4 @@
-"""Reading the members of wheels and zip archives, one after another as they lie in the file."""
+"""Reading the members of wheels and zip archives, in the order of the file."""
 
 import stat
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool)
 
 
 class Learnt(NamedTuple):
-    """What is learnt of a member's content."""
+    """The analysis of a member's content."""
 
     digest: str = ""
     binary: Binary | None = None
@@ -45,7 +45,7 @@ NOTHING = Learnt()
 
 
 class _Reader(NamedTuple):
-    """Reads one member after another, and collects what is wrong with them."""
+    """Reads the members in order, and collects their faults."""
 
     handle: int
     found: FoundMembers
@@ -67,7 +67,7 @@ class _Reader(NamedTuple):
         )
 
     def _special(self, entry: ZipEntry, *, is_link: bool) -> PackageFile:
-        """A link, whose target is its content; or something that no archive should have."""
+        """Return a link, whose target is its content; or report a special file."""
         target = ""
         if not self.links or not is_link or entry.size > _LONGEST_TARGET:
             self._fault(FaultKind.NAME, entry, "is a link, or no file at all")
@@ -77,7 +77,7 @@ class _Reader(NamedTuple):
         return PackageFile(name=entry.name, size=entry.size, stored=entry.stored, link=target)
 
     def _passed(self, entry: ZipEntry) -> Learnt:
-        """Let a member pass; nothing is learnt of one that is not what the archive says."""
+        """Analyse a member; return nothing for one that does not match the archive."""
         if not entry.sound or self._is_bomb(entry):
             return NOTHING
         try:
@@ -95,18 +95,18 @@ class _Reader(NamedTuple):
             if not self._is_right(entry, member.passed, member.crc):
                 return NOTHING
             return Learnt(member.digest, member.finish(lambda: self._pieces(entry)))
-        except BadDataError:  # maybe only when it passes again: who reads it whole sees no junk
+        except BadDataError:  # maybe only on the second pass: a whole read ignores trailing data
             self._fault(FaultKind.CONTENT, entry, "can't be unpacked: its data are damaged")
             return NOTHING
 
     def _plain(self, entry: ZipEntry, data: bytes | bytearray) -> Learnt:
-        """A small member that nobody looks into."""
+        """Analyse a small member of which only the digest matters."""
         if not self._is_right(entry, len(data), deflate.crc32(data)):
             return NOTHING
         return Learnt(sha256(data).hexdigest())
 
     def _is_right(self, entry: ZipEntry, passed: int, crc: int) -> bool:
-        """Whether what came out of a member is what was put in."""
+        """Return whether a member's unpacked content has the right size and checksum."""
         if passed > entry.size:
             self._fault(FaultKind.BOMB, entry, f"unpacks to more than {entry.size} bytes")
         elif passed < entry.size:

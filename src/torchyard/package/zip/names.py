@@ -1,4 +1,4 @@
-"""The names of an archive's members: where they would be unpacked, and over what."""
+"""Names of archive members: where they would be unpacked, and collisions."""
 
 import re
 import unicodedata
@@ -13,7 +13,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 def decoded(raw: bytes, flags: int, faults: Faults) -> str:
-    """Read a name; one that is not ASCII must say that it is UTF-8."""
+    """Decode a name; one that is not ASCII must be flagged as UTF-8."""
     if raw.isascii():
         return raw.decode()
     name = raw.decode(errors="backslashreplace")
@@ -25,7 +25,7 @@ def decoded(raw: bytes, flags: int, faults: Faults) -> str:
 
 
 def check_member_names(names: Sequence[str], faults: Faults) -> None:
-    """Find names that lead elsewhere, and those that would be one file on some system."""
+    """Report names that lead outside, and those that collide on some system."""
     for name in names:
         what = wrong_with(name)
         if what:
@@ -34,7 +34,7 @@ def check_member_names(names: Sequence[str], faults: Faults) -> None:
 
 
 def wrong_with(name: str) -> str:
-    """What would keep a name from being one file below where the package is unpacked."""
+    """Return why a name is unsafe to unpack, or ""."""
     is_hard = "/." in name or "//" in name or "\\" in name or ":" in name
     if name and name[0] not in "/." and name.isprintable() and not is_hard:
         return ""  # as nearly all are; the others need a closer look

@@ -1,7 +1,7 @@
-"""Members of one archive in another as they are: neither unpacked nor compressed again.
+"""Copying members between archives verbatim, without recompressing them.
 
-Members that lie one after the other are copied in one go, with their headers. Only a member that
-gets another name needs another header, and all get another place in the directory.
+Adjacent members are copied at once, with their headers. Only a member that gets another name needs
+another header, and all get another place in the directory.
 """
 
 import os
@@ -19,13 +19,13 @@ _ZIP64_VERSION = 45
 _ZIP64_FIELD = 1
 _UTF8_NAME = 0x800
 _OFFSET = 42
-"""Where a row of the directory says where the member is."""
+"""The position of the member's offset in a row of the directory."""
 _CENTRAL = struct.Struct("<4sHHHHHHIIIHHHHHII")
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 
 
 class Raw(NamedTuple):
-    """Members of another archive that lie one after the other; a new name is for a single one."""
+    """Adjacent members of another archive; only a single one may have a new name."""
 
     source: BinaryIO
     entries: tuple[ZipEntry, ...]
@@ -33,7 +33,7 @@ class Raw(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """What the members will be called."""
+        """Return the new names of the members."""
         return [self.name] if self.name else [entry.name for entry in self.entries]
 
 
@@ -50,7 +50,7 @@ def copy_raw(raw: Raw, to: BinaryIO) -> Iterator[bytes]:
 
 
 def _renamed(source: BinaryIO, entry: ZipEntry, name: str) -> bytes:
-    """The header in front of a member, with another name in it."""
+    """Return the local header of a member, with another name."""
     head = os.pread(source.fileno(), entry.data - entry.header, entry.header)
     fields = list(_LOCAL.unpack_from(head))
     extra = head[_LOCAL.size + fields[9] :]
@@ -63,7 +63,7 @@ def _flags(entry: ZipEntry, name: str) -> int:
 
 
 def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
-    """Let the system copy where it can, which takes two thirds of the time of reads and writes."""
+    """Copy within the kernel where possible, which takes two thirds of the time."""
     if hasattr(os, "copy_file_range"):
         place = to.tell()
         to.flush()
@@ -78,13 +78,13 @@ def _copy(source: BinaryIO, start: int, end: int, to: BinaryIO) -> None:
         part = os.pread(source.fileno(), min(_CHUNK, end - start), start)
         if not part:
             msg = "the archive became shorter while it was read"
-            raise HostError(msg, hint="let nobody write it, and try again")
+            raise HostError(msg, hint="stop the program that writes it, and try again")
         to.write(part)
         start += len(part)
 
 
 def _row(entry: ZipEntry, name: str, offset: int) -> bytes:
-    """A row of the directory, the old one as far as possible."""
+    """Return a row of the directory, with as much of the old one as possible."""
     row = entry.row
     if name == entry.name and not entry.extra and offset < _MAX_32:
         return b"%b%b%b" % (row[:_OFFSET], offset.to_bytes(4, "little"), row[_OFFSET + 4 :])
@@ -102,7 +102,7 @@ def _row(entry: ZipEntry, name: str, offset: int) -> bytes:
 
 
 def _other_fields(extra: bytes) -> Iterator[bytes]:
-    """The additional fields of a row, but for the one with large numbers."""
+    """Yield the extra fields of a row, except ZIP64."""
     place = 0
     while place + 4 <= len(extra):
         kind, size = struct.unpack_from("<HH", extra, place)

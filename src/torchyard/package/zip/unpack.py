@@ -1,4 +1,4 @@
-"""Members of a zip archive as files; whatever is wrong with it is an error."""
+"""Unpacking members of a zip archive to files; any fault is an error."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from torchyard.package.zip.directory import STORED, Directory, ZipEntry, read_di
 from torchyard.package.zip.inflate import BadDataError, IsalError, pieces
 
 _ENOUGH = 512
-"""How many stored bytes give a few unpacked ones, whatever tables they begin with."""
+"""How many stored bytes suffice for the first unpacked ones, with any Huffman tables."""
 _PLAIN = (0, stat.S_IFREG, stat.S_IFDIR)
 
 
@@ -48,7 +48,7 @@ def unpack_zip(archive: Path, folder: Path) -> None:
 
 
 def sound_directory(name: str, file: BinaryIO) -> Directory:
-    """The members of an archive; one that could be read in two ways is refused."""
+    """Return the members of an archive; ambiguous archives are refused."""
     directory = read_directory(file)
     for fault in directory.faults:
         where = f"{fault.member} " if fault.member else ""
@@ -58,7 +58,7 @@ def sound_directory(name: str, file: BinaryIO) -> Directory:
 
 
 def beginning_of(file: BinaryIO, entry: ZipEntry, size: int) -> bytes:
-    """The first few bytes of a member, at no more cost than theirs; fewer if it is damaged."""
+    """Return the first bytes of a member, reading little more; fewer if it is damaged."""
     start = os.pread(file.fileno(), min(entry.stored, _ENOUGH), entry.data)
     if entry.method == STORED:
         return start[:size]
@@ -69,7 +69,7 @@ def beginning_of(file: BinaryIO, entry: ZipEntry, size: int) -> bytes:
 
 
 def content_of(file: BinaryIO, entry: ZipEntry) -> bytes:
-    """A member as a whole; one that is larger than any text is refused."""
+    """Return the content of a member; one that is larger than any text is refused."""
     _refuse_more(entry, LIMITS.text)
     return b"".join(_sound_pieces(file, entry))
 
@@ -86,7 +86,7 @@ def unpack_member(file: BinaryIO, entry: ZipEntry, to: Path) -> None:
 def _refuse_more(entry: ZipEntry, most: int) -> None:
     if entry.size > most:
         msg = f"`{entry.name}` unpacks to {entry.size} bytes, and {most} is the most"
-        raise CheckError(msg, hint="no package needs that: find out who made it")
+        raise CheckError(msg, hint="no package needs that: find out which tool wrote it")
 
 
 def _sound_pieces(file: BinaryIO, entry: ZipEntry) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Zip archives that are the same bytes whenever and wherever they are written.
+"""Writing reproducible zip archives: the same bytes at any time, on any machine.
 
 Members are compressed by libdeflate. Its output depends on its version and the level, and on
 nothing else: what it does differently on different processors (checksums, moving its window) has
@@ -53,7 +53,7 @@ class Member(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A file in an archive, as lists of contents want it; the digest is a SHA-256."""
+    """A written file, for lists of contents; the digest is a SHA-256."""
 
     name: str
     size: int
@@ -70,7 +70,7 @@ class _Packed(NamedTuple):
 
 
 class _Pending(NamedTuple):
-    """What waits for its turn to be written; raw members have nothing to be packed."""
+    """A member that waits to be written; raw members need no packing."""
 
     member: Member | Raw
     size: int
@@ -82,9 +82,9 @@ class _Pending(NamedTuple):
 
 
 def members_of(folder: Path, prefix: str = "") -> list[Member]:
-    """All files below a directory, in order. Links are followed: not every reader knows them.
+    """Return all files below a directory, sorted. Links are followed: not every reader knows them.
 
-    One that leads out of the directory is refused: what it shows is not what was built.
+    Links that lead out of the directory are refused: their targets are not build results.
     """
     found: list[Member] = []
     root = folder.resolve()
@@ -119,9 +119,9 @@ def write_debug(debug: Path, package: Path) -> Path | None:
 
 @contextmanager
 def writing(out: Path, comment: bytes = b"") -> "Iterator[ZipWriter]":
-    """Write an archive, which gets its name only once it is whole.
+    """Write an archive, which gets its final name only when it is complete.
 
-    Whoever else writes one of the same name waits.
+    Concurrent writers of the same name wait for each other.
     """
     beside = out.with_name(f".{out.name}.part")
     with locked(beside, wait=True):
@@ -145,7 +145,7 @@ class ZipWriter:
         self._names: set[str] = set()
 
     def add(self, members: Iterable[Member | Raw]) -> list[Written]:
-        """Write some more members, and return what a list needs of those that are not raw."""
+        """Write more members, and return the list entries of those that are not raw."""
         pending: deque[_Pending] = deque()
         written: list[Written] = []
 
@@ -223,7 +223,7 @@ class ZipWriter:
 
 
 def _extra(numbers: bytes) -> bytes:
-    """The field for numbers that are too large for the usual ones."""
+    """Return the extra field for numbers that are too large for the usual ones."""
     return struct.pack("<HH", 1, len(numbers)) + numbers if numbers else b""
 
 
@@ -242,7 +242,7 @@ def _size(source: Path | bytes) -> int:
 
 @contextmanager
 def _content(source: Path | bytes | bytearray) -> Iterator[bytes | bytearray | mmap.mmap]:
-    """The bytes of a source; those of a file are mapped."""
+    """Yield the bytes of a source; files are mapped."""
     if not isinstance(source, Path):
         yield source
         return
