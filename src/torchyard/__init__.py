@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from torchyard.app.promote import promote_packages
     from torchyard.app.publish import publish_packages
     from torchyard.app.smoke import smoke_packages
+    from torchyard.engines.builtin.local import LocalEngine
     from torchyard.engines.engine import Engine
-    from torchyard.engines.local import LocalEngine
     from torchyard.errors import TorchyardError
     from torchyard.model.build_result import BuildResult
     from torchyard.plan.graph import Plan
@@ -47,7 +47,7 @@ _MODULES = {
     "BuildResult": "model.build_result",
     "CheckDocument": "reports.check.document",
     "Engine": "engines.engine",
-    "LocalEngine": "engines.local",
+    "LocalEngine": "engines.builtin.local",
     "Plan": "plan.graph",
     "PublishDocument": "reports.publish.document",
     "SmokeDocument": "reports.smoke.document",

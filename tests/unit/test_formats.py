@@ -42,15 +42,17 @@ SOURCES = Path(__file__).parents[2]
 NAMES = {*FORMATS, *SECTIONS}
 SUFFIXES = tuple(suffix for form in FORMATS.values() for suffix in form.SUFFIXES)
 
+ZIP_READER = "src/torchyard/package/zip/"  # of archives, whichever format they are
 OWN_PLACES = (
-    "src/torchyard/package/wheel/",
-    "src/torchyard/package/conda/",
-    "src/torchyard/package/libtorch/",
-    "src/torchyard/package/zip/",
-    "src/torchyard/index/simple/",
-    "src/torchyard/index/conda/",
-    "src/torchyard/index/libtorch/",
+    ZIP_READER,
+    *(
+        f"src/{type(one).__module__.replace('.', '/').removesuffix(end)}"
+        for registry, end in ((FORMATS, "format"), (SECTIONS, "section"))
+        for one in registry.values()
+    ),
 )
+"""The folder, or the module, of each format and each section."""
+
 OTHER_MEANINGS = {
     ("src/torchyard/checks/smoke/installation.py", "conda"): "the program that installs",
     ("src/torchyard/cli/commands/init.py", "wheel"): "the kind of package that `init` suggests",
@@ -100,8 +102,8 @@ def test_every_format_has_its_data_its_section_and_its_installers() -> None:
 
 WALK = (
     "src/torchyard/package/toy.py",
-    "src/torchyard/package/formats.py",
     "src/torchyard/index/toy.py",
+    "pyproject.toml",
     "src/torchyard/index/sections.py",
     "src/torchyard/checks/smoke/installers.py",
     "src/torchyard/data/formats.toml",
@@ -153,7 +155,7 @@ class ToySection(LibtorchSection):
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do by hand what the lines of the walk would do."""
-    row = Format(library_pins=False, channels=False, split=False)
+    row = Format(implementation="toy:ToyFormat", library_pins=False, channels=False, split=False)
     kind = PackageKind(title="toy", format="toy", per_python=False, pinned=False)
     ways = INSTALLERS[LibtorchFormat.NAME]
     monkeypatch.setitem(FORMATS, ToyFormat.NAME, ToyFormat())

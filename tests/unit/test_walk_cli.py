@@ -83,6 +83,20 @@ def test_no_use_case_parses_or_prints() -> None:
 
 
 def test_an_engine_is_one_module(tmp_path: Path) -> None:
+    (tmp_path / "dig.py").write_text(f"{ENGINE}\nengine = Digger\n", encoding="utf-8")
+    file = make_project(tmp_path / "project")
+    code = f"import torchyard.engines.builtin as room; room.__path__.append({str(tmp_path)!r}); "
+    code += "from torchyard.cli.main import main; main()"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "build", "-f", str(file), "--engine", "dig", "--depth", "2"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.stderr == "note     digs 2 m for demo-1.0\n"
+
+
+def test_an_engine_of_a_plug_in_brings_its_options(tmp_path: Path) -> None:
     metadata = tmp_path / "digger-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Name: digger\nVersion: 1.0\n", encoding="utf-8")

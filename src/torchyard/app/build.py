@@ -8,8 +8,8 @@ from torchyard.app.locations import absolute, compile_cache_url, home_directory,
 from torchyard.app.plan import plan_packages
 from torchyard.app.watch import new_folder, watch
 from torchyard.config.credentials import take_credentials
+from torchyard.engines.builtin.local import LocalEngine
 from torchyard.engines.engine import BuildContext, Engine
-from torchyard.engines.local import LocalEngine
 from torchyard.errors import UsageError
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import Config

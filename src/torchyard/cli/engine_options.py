@@ -1,6 +1,7 @@
 """Options that the chosen engine adds to `torchyard build`: one for each field of its class."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 import click
 from msgspec import NODEFAULT, inspect
@@ -62,8 +63,9 @@ def _named_engine(args: list[str]) -> str:
 
 
 def _option_names(engine: str) -> Iterator[str]:
-    for option in engine_options(find_engine(engine)):
-        yield from option.opts
+    with suppress(HostError):  # one that can't be loaded has no options
+        for option in engine_options(find_engine(engine)):
+            yield from option.opts
 
 
 def engine_options(engine: type[Engine]) -> list[click.Option]:

@@ -1,11 +1,14 @@
-"""Engines by name: the local one, and those of plug-ins."""
+"""Engines by name: the modules of `engines/builtin`, and the entry points of plug-ins."""
 
 from collections.abc import Mapping
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import cast
 
 import msgspec
 
 from torchyard.config.plug_ins import install_hint
+from torchyard.engines import builtin
 from torchyard.engines.engine import Engine
 from torchyard.errors import UsageError
 from torchyard.model.suggest import did_you_mean
@@ -14,19 +17,23 @@ GROUP = "torchyard.engines"
 LOCAL = "local"
 
 
+def _builtin() -> list[str]:
+    found = {module.name for module in iter_modules(builtin.__path__)}
+    return [LOCAL, *sorted(found - {LOCAL})]
+
+
 def engine_names() -> list[str]:
     """Return the names of all engines that are installed, the local one first."""
     from torchyard.host.entry_points import entry_points_in  # noqa: PLC0415 - slow
 
-    return [LOCAL, *(name for name in entry_points_in(GROUP) if name != LOCAL)]
+    return list(dict.fromkeys([*_builtin(), *entry_points_in(GROUP)]))
 
 
 def find_engine(name: str) -> type[Engine]:
     """Return the class of an engine, which is imported only now."""
-    if name == LOCAL:
-        from torchyard.engines.local import LocalEngine  # noqa: PLC0415 - if it is wanted
-
-        return LocalEngine
+    if name in _builtin():
+        module = import_module(f"{builtin.__name__}.{name}")
+        return cast("type[Engine]", module.engine)
     from torchyard.host.entry_points import entry_points_in, load  # noqa: PLC0415 - slow
 
     found = entry_points_in(GROUP)

@@ -28,6 +28,7 @@ class Python(Value, kw_only=True):
 class Format(Value, kw_only=True):
     """The properties of a package format that planning needs; see `data/formats.toml`."""
 
+    implementation: str
     library_pins: bool
     channels: bool
     split: bool

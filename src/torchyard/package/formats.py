@@ -1,17 +1,16 @@
-"""The registry of package formats. A new one is a `PackageFormat` class, and a line here."""
+"""All package formats. A new one is a class that satisfies `PackageFormat`, and a table of data."""
+
+from pkgutil import resolve_name
+from typing import cast
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import UsageError
-from torchyard.package.conda.format import CondaFormat
 from torchyard.package.contents import Contents
 from torchyard.package.format import PackageFormat
-from torchyard.package.libtorch.format import LibtorchFormat
-from torchyard.package.wheel.format import WheelFormat
 
 FORMATS: dict[str, PackageFormat] = {
-    WheelFormat.NAME: WheelFormat(),
-    LibtorchFormat.NAME: LibtorchFormat(),
-    CondaFormat.NAME: CondaFormat(),
+    name: cast("type[PackageFormat]", resolve_name(row.implementation))()
+    for name, row in load_tables().formats.items()
 }
 """By the names that `data/formats.toml` has."""
 

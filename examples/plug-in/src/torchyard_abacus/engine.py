@@ -4,8 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from torchyard.engines.builtin.local import LocalEngine
 from torchyard.engines.engine import BuildContext
-from torchyard.engines.local import LocalEngine
 from torchyard.model.build_result import BuildResult
 from torchyard.model.event import Listener, Noted
 from torchyard.plan.graph import Plan

@@ -8,7 +8,7 @@ from torchyard.app.run import job_conditions
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.config.load import load_config
 from torchyard.config.tables import load_tables
-from torchyard.engines.local import check_steps
+from torchyard.engines.builtin.local import check_steps
 from torchyard.errors import Diagnostic, PlanError
 from torchyard.model.recipe import Stage
 from torchyard.plan.build import make_plan

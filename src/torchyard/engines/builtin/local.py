@@ -129,3 +129,6 @@ def _check_pythons(plan: Plan, left: set[int]) -> None:
             from torchyard.toolchain.interpreters import interpreter_for  # noqa: PLC0415 - slow
 
             interpreter_for(python)
+
+
+engine = LocalEngine
