@@ -170,3 +170,16 @@ def test_a_package_that_is_tried_finds_no_credentials(tmp_path: Path) -> None:
     quick = ("--level", "import", "--environment", "clean", "--installer", "uv")
     done = torchyard("smoke", wheel, *quick, env=SECRETS)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_compiler_that_planning_asks_finds_credentials(tmp_path: Path) -> None:
+    spy = tmp_path / "gcc"
+    spy.write_text(f'#!/bin/sh\nenv >> {tmp_path}/seen\nexec gcc "$@"\n', encoding="utf-8")
+    spy.chmod(0o755)
+    file = make_publishing_yard(
+        tmp_path / "project", f'{PUBLISHES}\n[toolchain]\ncompiler = "{spy}"\n'
+    )
+    torchyard("build", "-f", file, "source:*", env=SECRETS)
+    seen = (tmp_path / "seen").read_text(encoding="utf-8")
+    assert "PATH=" in seen
+    assert not any(secret in seen for secret in SECRETS.values())

@@ -141,10 +141,25 @@ def test_evidence_names_the_rules_of_other_distributions(rules: Path) -> None:
         return document["policy_digest"]
 
     with_rule = digest()
+    metadata = rules / "digger-1.0.dist-info" / "METADATA"
+    metadata.write_text("Name: digger\nVersion: 1.1\n", encoding="utf-8")
+    assert digest() != with_rule
+    metadata.write_text("Name: digger\nVersion: 1.0\n", encoding="utf-8")
+    assert digest() == with_rule
     (rules / "digger_rules.py").write_text(RULE.replace("own-readme", "other"), encoding="utf-8")
     with_other = digest()
     (rules / "digger_rules.py").write_text("", encoding="utf-8")
     assert len({with_rule, with_other, digest()}) == 3
+
+
+def test_two_distributions_with_one_name_are_refused(rules: Path) -> None:
+    metadata = rules / "other-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Name: other\nVersion: 1.0\n", encoding="utf-8")
+    (metadata / "entry_points.txt").write_text("[torchyard.rules]\ndig = os\n", encoding="utf-8")
+    ended = run(rules, "explain", "rule")
+    assert ended.returncode == 7
+    assert "both bring `dig` for torchyard.rules" in ended.stderr
 
 
 def test_a_rule_of_another_distribution_cannot_replace_ours(rules: Path) -> None:

@@ -52,8 +52,11 @@ def build_packages(
         KeyboardInterrupt: The build was interrupted; the same call continues it.
     """
     build = prepare_build(
-        plan_packages(file, changes=changes, subset=subset, select=select, skip=skip),
         file,
+        changes=changes,
+        subset=subset,
+        select=select,
+        skip=skip,
         store=store,
         engine=engine,
         keep_going=keep_going,
@@ -100,19 +103,24 @@ class PreparedBuild(NamedTuple):
 
 
 def prepare_build(
-    plan: Plan,
     file: str,
     *,
+    changes: Sequence[str] = (),
+    subset: str | None = None,
+    select: Sequence[str] = (),
+    skip: Sequence[str] = (),
     store: str | None = None,
     engine: Engine | None = None,
     keep_going: bool = False,
     output: str | Path | None = None,
 ) -> PreparedBuild:
-    """Open the store of a plan, and refuse settings that would fail only after hours of compiling.
+    """Plan a build and open its store; refuse what would fail only after hours of compiling.
 
-    Secret variables are taken out of this process's environment, so that no job inherits them.
+    Secret variables are taken out of this process's environment first: neither a job nor a compiler
+    that planning asks for its version inherits them.
     """
     take_credentials()
+    plan = plan_packages(file, changes=changes, subset=subset, select=select, skip=skip)
     config = plan.config
     _refuse_inside(config, file, output)
     _refuse_proof(config, file)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from torchyard.checks.policy import CheckPolicy
-from torchyard.checks.registry import RULES, SHIPPED
+from torchyard.checks.registry import PLUG_INS, RULES, SHIPPED
 from torchyard.config.decode import decode_as
 from torchyard.config.document import Document
 from torchyard.config.positions import Path
@@ -42,11 +42,12 @@ def parse_policy(name: str, text: str) -> CheckPolicy:
 
 
 def policy_digest(policy: CheckPolicy) -> str:
-    """Return the digest that names a policy in reports; rules of plug-ins change it, too.
+    """Return the digest that names a policy in reports; plug-ins change it, too.
 
-    So a report counts as evidence only where the same rules are installed.
+    So a report counts as evidence only where the same rules and compute platforms are installed, in
+    the same versions.
     """
-    more = sorted(RULES.keys() - SHIPPED)
+    more = [*PLUG_INS, *sorted(RULES.keys() - SHIPPED)]
     return fingerprint([fingerprint(policy), *more]) if more else fingerprint(policy)
 
 

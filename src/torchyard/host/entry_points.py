@@ -6,9 +6,29 @@ from torchyard.errors import HostError
 
 
 def entry_points_in(group: str) -> dict[str, EntryPoint]:
-    """Return the entry points of a group, by name."""
-    found = {point.name: point for point in entry_points(group=group)}
+    """Return the entry points of a group, by name; refuse two distributions with one name."""
+    found: dict[str, EntryPoint] = {}
+    for point in entry_points(group=group):
+        other = found.setdefault(point.name, point)
+        if distribution_name(other) != distribution_name(point):
+            both = f"{distribution_name(other)} and {distribution_name(point)}"
+            msg = f"{both} both bring `{point.name}` for {group}: one would hide the other"
+            raise HostError(msg, hint="uninstall one of them")
     return dict(sorted(found.items()))
+
+
+def distribution_name(point: EntryPoint) -> str:
+    """Return the distribution of an entry point, else the object it names."""
+    return point.dist.name if point.dist else point.value
+
+
+def versions_in(*groups: str) -> list[str]:
+    """Return the entry points of groups as texts, each with its distribution and version."""
+    return [
+        f"{group} {name} {distribution_name(point)} {point.dist.version if point.dist else ''}"
+        for group in groups
+        for name, point in entry_points_in(group).items()
+    ]
 
 
 def load(point: EntryPoint, what: str) -> object:
@@ -16,6 +36,6 @@ def load(point: EntryPoint, what: str) -> object:
     try:
         return point.load()
     except (ImportError, AttributeError) as error:
-        origin = point.dist.name if point.dist else point.value
+        origin = distribution_name(point)
         msg = f"`{what}` comes from {origin}, which can't be loaded: {error}"
         raise HostError(msg, hint=f"install it anew: pip install {origin}") from error

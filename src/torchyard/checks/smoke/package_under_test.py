@@ -9,6 +9,7 @@ from packaging.utils import parse_wheel_filename
 from torchyard.checks.expected import expected_of, order_in_package
 from torchyard.compute.registry import platform_for
 from torchyard.compute.table import LibraryRules
+from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.model.matrix import any_match
 from torchyard.model.recipe import Stage
@@ -78,7 +79,7 @@ def read_package_under_test(path: Path) -> PackageUnderTest:
         compute=expected_of(contents).compute,
         commit=_commit(contents),
         build=label.build,
-        subdir=label.platforms[0] if label.build else "",
+        subdir=label.platforms[0] if load_tables().formats[contents.format].channels else "",
     )
 
 

@@ -56,13 +56,15 @@ def command(
     one at once; the same command continues later. With --json, events are printed as they happen.
     """
     from torchyard.app.build import prepare_build
-    from torchyard.app.plan import plan_packages
     from torchyard.reports.build.console import build_display, end_build
 
     chosen = make_engine(engine, {key: value for key, value in options.items() if value})
     build = prepare_build(
-        plan_packages(file, changes=changes, subset=subset, select=select, skip=skip),
         file,
+        changes=changes,
+        subset=subset,
+        select=select,
+        skip=skip,
         store=store_url,
         engine=chosen,
         keep_going=keep_going,
