@@ -41,7 +41,7 @@ def tables(sizes: tuple[int, ...]) -> Tables:
     return Tables(
         platforms={name: Platform(**platform, blas=blas) for name in platforms},
         pythons={name: Python(version="3") for name in pythons},
-        formats={"conda": Format(library_pins=False, channels=True, split=True)},
+        formats={"conda": Format(implementation="", library_pins=False, channels=True, split=True)},
         packages={
             name: PackageKind(
                 title=name,

@@ -27,6 +27,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "local")
 
 # Whoever starts the tests in the background may ignore it, and so would all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -527,7 +527,7 @@ def test_a_store_that_is_gone(
     assert time.monotonic() - began < PATIENCE
     assert failed.code == 75
     assert f"the store `{faulty.url}` could not read results/" in failed.err
-    assert "is it in reach" in failed.err
+    assert "is it reachable" in failed.err
     faulty.proxy.plan = no_fault
     faulty.bear_silence(SILENCE)
     faulty.reach_at(faulty.proxy.endpoint)

@@ -116,7 +116,7 @@ def build_number(build: CondaBuild) -> int:
 def flavour(build: CondaBuild) -> str:
     """Return the prefix of build strings: `cpu_generic`, `cuda130_mkl`."""
     compute = platform_for(build.compute).conda_build(build.compute)
-    return f"{compute}_{build.blas}"
+    return f"{compute}_{build.blas}".replace(".", "")  # no dots: `torch2.13` as a variant
 
 
 def _package(build: CondaBuild, names: Names) -> CondaMetadata:
