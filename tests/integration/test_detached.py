@@ -223,7 +223,7 @@ def test_an_end_that_nobody_heard_is_told_once(config: Config) -> None:
     assert len(config.tries) == 1
     again = config.detach()
     assert again.returncode == 9
-    assert "nobody followed" not in again.stderr
+    assert "ended while it was not followed" not in again.stderr
     assert len(config.tries) == 2
 
 
