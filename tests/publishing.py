@@ -60,7 +60,7 @@ smoke = []
 """
 
 
-def make_publishing_yard(folder: Path, text: str = PUBLISHES) -> Path:
+def make_publishing_project(folder: Path, text: str = PUBLISHES) -> Path:
     """Write the project, and return its file."""
     (folder / "code").mkdir(parents=True)
     (folder / "code" / "make.py").write_text(MAKE, encoding="utf-8")

@@ -42,7 +42,7 @@ from farm.tests.farms import (
 from farm.tests.test_credentials import UPLOADS
 from tests.faults import Fault, FaultyProxy, Request, no_fault
 from tests.helpers import CORE, make_project
-from tests.publishing import PUBLISHES, make_publishing_yard
+from tests.publishing import PUBLISHES, make_publishing_project
 from tests.services import S3Server
 from torchyard.host.machine import python_name
 from torchyard.publish.channel.channel import Channel
@@ -258,7 +258,7 @@ def test_the_machine_that_publishes_dies_while_it_does(
             .replace('url = "channel"', f'url = "{place.url}"')
             .replace("[steps]\nsmoke = []\n", '[smoke]\nlevel = "import"\n')
         )
-        file = make_publishing_yard(tmp_path / "project", text)
+        file = make_publishing_project(tmp_path / "project", text)
         farm = TrialFarm(tmp_path / "farm", file, server.make(), WORKERS, tables=UPLOADS)
         stack.enter_context(farm)
         farm.start_master()

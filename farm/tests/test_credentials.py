@@ -12,7 +12,7 @@ import pytest
 
 from farm.tests.farms import TrialFarm, postgres_programs, wait_until
 from farm.tests.web_clients import Visitor
-from tests.publishing import PUBLISHES, make_publishing_yard
+from tests.publishing import PUBLISHES, make_publishing_project
 from tests.services import Place, S3Server
 from torchyard.errors import HostError
 from torchyard.model.recipe import Stage
@@ -90,7 +90,7 @@ def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> 
 
     And a rebuild needs the role for that.
     """
-    file = make_publishing_yard(tmp_path / "project", _ONE)
+    file = make_publishing_project(tmp_path / "project", _ONE)
     with TrialFarm(
         tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=UPLOADS + USERS
     ) as farm:
@@ -147,7 +147,7 @@ def test_only_the_worker_that_publishes_has_credentials(
     snoops = f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[[steps.core]]"
     text = _ONE.replace("[[steps.core]]", snoops, 1)
     text = text.replace('url = "channel"', f'url = "{place.url}/channel"')
-    file = make_publishing_yard(tmp_path / "project", text)
+    file = make_publishing_project(tmp_path / "project", text)
     given: tuple[str, ...] = ("--publish",)
     env = place.environment
     if database.startswith("postgres"):

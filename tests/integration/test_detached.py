@@ -22,7 +22,7 @@ from tests.helpers import CORE, ROOT, WORKS, make_project
 from tests.integration.test_crash import ALL, Zygote, contents, started, told
 from tests.integration.test_crash import Config as Killed
 from tests.integration.test_secrets import SECRET, SECRETS, SNOOPS
-from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
+from tests.publishing import PUBLISHES, make_publishing_project, torchyard
 
 from torchyard.errors import StoppedError
 from torchyard.model.matrix import Needs
@@ -354,7 +354,7 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
         'run = "printf %s \\"$AWS_SECRET_ACCESS_KEY\\" | sha256sum; false {channel}"\n\n'
         f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[steps]"
     )
-    file = make_publishing_yard(tmp_path, PUBLISHES.replace("[steps]", publish))
+    file = make_publishing_project(tmp_path, PUBLISHES.replace("[steps]", publish))
     core = ("run", CORE, "--detach", "-f", file)
     assert torchyard("run", "source:demo-1.0", "-f", file).returncode == 0
     done = torchyard(*core, env={**SECRETS, "SEEN": "by-everybody"})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.faults import FaultyProxy
 from tests.made_wheel import make_wheel
-from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
+from tests.publishing import PUBLISHES, make_publishing_project, torchyard
 from tests.services import Place
 from tests.unit.test_schemas import validate
 
@@ -24,7 +24,7 @@ def files_in(channel: Channel) -> list[str]:
 
 
 def test_a_build_ends_in_its_channel(tmp_path: Path) -> None:
-    file = make_publishing_yard(tmp_path)
+    file = make_publishing_project(tmp_path)
     done = torchyard("build", "-f", file)
     assert done.returncode == 0, done.stderr
     channel = Channel.at(str(tmp_path / "channel"))
@@ -41,7 +41,7 @@ def test_a_build_ends_in_its_channel(tmp_path: Path) -> None:
 
 
 def test_a_publish_job_that_is_done_again_changes_nothing(tmp_path: Path) -> None:
-    file = make_publishing_yard(tmp_path)
+    file = make_publishing_project(tmp_path)
     assert torchyard("build", "-f", file).returncode == 0
     store = Store.at(str(tmp_path / ".torchyard/store"))
     (result,) = [r for r in store.results() if r.order.task.stage == "publish"]
@@ -51,7 +51,7 @@ def test_a_publish_job_that_is_done_again_changes_nothing(tmp_path: Path) -> Non
 
 
 def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
-    file = make_publishing_yard(tmp_path)
+    file = make_publishing_project(tmp_path)
     assert torchyard("build", "-f", file, "package:*cp311*", "check:*cp311*").returncode == 0
     refused = torchyard("publish", "--to", "nightly", "-f", file)
     assert refused.returncode == 15
@@ -70,7 +70,7 @@ def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
 
 def test_packages_are_promoted_and_not_published_to_a_channel_that_says_so(tmp_path: Path) -> None:
     text = PUBLISHES + '\n[channel.release]\nurl = "release"\npromote_from = "nightly"\n'
-    file = make_publishing_yard(tmp_path, text)
+    file = make_publishing_project(tmp_path, text)
     make_wheel(tmp_path / "dist")
     for place in ("release", tmp_path / "release"):
         refused = torchyard("publish", tmp_path / "dist", "--to", place, "-f", file)

@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from tests.publishing import PUBLISHES, make_publishing_yard, torchyard
+from tests.publishing import PUBLISHES, make_publishing_project, torchyard
 from tests.services import Place
 from tests.smoke import make_wheel
 
@@ -55,7 +55,7 @@ def test_no_job_finds_credentials_in_its_environment_or_its_parents(
 ) -> None:
     publish = f"[[steps.publish]]\nrun = '''{SNOOPS}'''\n\n[steps]"
     text = snooping().replace("[steps]", publish)
-    file = make_publishing_yard(tmp_path, text)
+    file = make_publishing_project(tmp_path, text)
     done = torchyard(
         "build", "-f", file, "--sandbox", sandbox, env={**SECRETS, "SEEN": "by-everybody"}
     )
@@ -76,7 +76,7 @@ def test_publishing_gets_them_and_nothing_tells_them(tmp_path: Path) -> None:
         'run = "env; printf %s \\"$AWS_SECRET_ACCESS_KEY\\" | sha256sum; false {channel}"\n\n'
         "[steps]"
     )
-    file = make_publishing_yard(tmp_path, PUBLISHES.replace("[steps]", steps))
+    file = make_publishing_project(tmp_path, PUBLISHES.replace("[steps]", steps))
     failed = torchyard("build", "-f", file, "--json", env=SECRETS)
     assert failed.returncode == 9, failed.stderr
     (log,) = (tmp_path / ".torchyard/work").glob("publish-*/log")
@@ -101,7 +101,7 @@ def test_publishing_gets_them_and_nothing_tells_them(tmp_path: Path) -> None:
 def test_a_build_in_a_bucket_publishes_to_a_bucket(tmp_path: Path, s3_place: Place) -> None:
     """The store needs credentials, too: jobs' own processes have them, where no step can look."""
     text = snooping().replace('url = "channel"', f'url = "{s3_place.url}/channel"')
-    file = make_publishing_yard(tmp_path, f'{text}\n[store]\nurl = "{s3_place.url}/store"\n')
+    file = make_publishing_project(tmp_path, f'{text}\n[store]\nurl = "{s3_place.url}/store"\n')
     done = torchyard("build", "-f", file, env={**s3_place.environment, "SEEN": "by-everybody"})
     assert done.returncode == 0, done.stderr
     with pytest.MonkeyPatch.context() as patch:
@@ -138,7 +138,7 @@ def test_an_address_with_a_password_is_refused_without_it(
 
 def test_a_file_with_a_password_is_refused_without_it(tmp_path: Path) -> None:
     text = PUBLISHES.replace('url = "channel"', 'url = "s3://me:hunter22@bucket/channel"')
-    failed = torchyard("plan", "-f", make_publishing_yard(tmp_path, text))
+    failed = torchyard("plan", "-f", make_publishing_project(tmp_path, text))
     assert failed.returncode == 3
     assert 'url = "s3://***@bucket/channel"' in failed.stderr
     assert "hunter22" not in failed.stderr
@@ -176,7 +176,7 @@ def test_no_compiler_that_planning_asks_finds_credentials(tmp_path: Path) -> Non
     spy = tmp_path / "gcc"
     spy.write_text(f'#!/bin/sh\nenv >> {tmp_path}/seen\nexec gcc "$@"\n', encoding="utf-8")
     spy.chmod(0o755)
-    file = make_publishing_yard(
+    file = make_publishing_project(
         tmp_path / "project", f'{PUBLISHES}\n[toolchain]\ncompiler = "{spy}"\n'
     )
     torchyard("build", "-f", file, "source:*", env=SECRETS)

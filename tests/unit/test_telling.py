@@ -10,7 +10,7 @@ from textwrap import dedent
 import pytest
 
 from torchyard.config.failures import load_failures
-from torchyard.model.failure import Found, Kind, Telling
+from torchyard.model.failure import Diagnosis, Found, Kind
 from torchyard.run.diagnose import LIMIT, diagnose_log
 
 FAILURES = load_failures()
@@ -41,7 +41,7 @@ COMMAND = (
 )
 
 
-def tell(*parts: str) -> Telling:
+def tell(*parts: str) -> Diagnosis:
     lines = "".join(dedent(part) for part in parts).splitlines(keepends=True)
     telling = diagnose_log(lines, FAILURES)
     assert telling.total == len(lines)
@@ -51,7 +51,7 @@ def tell(*parts: str) -> Telling:
     return telling
 
 
-def texts(telling: Telling) -> list[str]:
+def texts(telling: Diagnosis) -> list[str]:
     return [line.text for line in telling.lines]
 
 
@@ -469,7 +469,7 @@ def test_nothing_known() -> None:
 
 
 def test_an_empty_log() -> None:
-    assert diagnose_log([], FAILURES) == Telling(found=Found.TAIL, lines=(), total=0)
+    assert diagnose_log([], FAILURES) == Diagnosis(found=Found.TAIL, lines=(), total=0)
 
 
 def test_a_long_line_is_shown_around_its_error() -> None:

@@ -40,10 +40,10 @@ def plan_revision(
 
     `others` are files and revisions that it will be compared with.
     """
-    from torchyard.config.revisions import load_yard_of
+    from torchyard.config.revisions import load_config_at
     from torchyard.plan.build import make_plan
 
-    config = with_toolchain_id(load_yard_of(name, file, others=others), file)
+    config = with_toolchain_id(load_config_at(name, file, others=others), file)
     if subset is not None and subset not in config.subsets:
         msg = f"`{name}` has no subset `{subset}`"
         raise SelectionError(msg, hint="compare without --subset")

@@ -10,7 +10,7 @@ from torchyard.host.git import file_at
 from torchyard.model.config import Config
 
 
-def load_yard_of(name: str, path: str, *, others: Sequence[str] = ()) -> Config:
+def load_config_at(name: str, path: str, *, others: Sequence[str] = ()) -> Config:
     """Return the config of `name`: a file if it exists, else that git revision of `path`.
 
     `REVISION:PATH` names a file that had another path. Origins include the revision, so that

@@ -10,11 +10,11 @@ from torchyard.host.process_tree import LeafProcess
 # The assumed peak of a compiler before any was observed.
 DEFAULT_PEAK = 2 * 10**9
 
-# Only so many of the last processes count: the next directory's sources differ.
+# Number of recent processes that count: the next directory's sources differ.
 _WINDOW = 64
 # Fewer samples than this are not enough for a forecast.
 _ENOUGH = 8
-# A process without CPU time in so many consecutive samples is waiting.
+# Consecutive samples without CPU time after which a process is waiting.
 _IDLE = 8
 
 

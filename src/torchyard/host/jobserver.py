@@ -119,7 +119,7 @@ class Jobserver:
     def carve(self, path: Path, count: int, timeout: float = 0) -> "Jobserver | None":
         """Make a smaller pool of slots taken from this one, to which they return when it closes.
 
-        For a job that must do with fewer slots; None if so many can't be had in time.
+        For a job that must do with fewer slots; None if they can't be had in time.
         """
         got = self._acquire(count, "taken", timeout)
         if got < count:

@@ -64,7 +64,7 @@ class Found(StrEnum):
     TAIL = "tail"
 
 
-class Telling(Value, kw_only=True):
+class Diagnosis(Value, kw_only=True):
     """The few lines of a log that show why a step failed, and what is known about the failure.
 
     `wrapper` and `tail` are admissions that no error was recognised: the lines are those above the

@@ -17,7 +17,7 @@ from torchyard.plan.settings import Settings
 from torchyard.plan.unused_rules import warnings
 
 _COMPARED = 300
-"""Suggest a similar job only among so many: comparing more takes too long."""
+"""Suggest a similar job only among at most this many: comparing more takes too long."""
 
 
 class Job(NamedTuple):

@@ -16,7 +16,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Mapping
 
-from torchyard.model.failure import Failure, Found, LineSeverity, Telling
+from torchyard.model.failure import Diagnosis, Failure, Found, LineSeverity
 from torchyard.run.failure_patterns import FailurePatterns, best
 from torchyard.run.log_blocks import (
     CMAKE_ERROR,
@@ -48,7 +48,7 @@ _COLOUR = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|
 
 def diagnose_log(
     lines: Iterable[str], failures: Mapping[str, Failure], *, limit: int = LIMIT
-) -> Telling:
+) -> Diagnosis:
     """Return why a step failed, from the lines of its own log."""
     reader = _Reader(FailurePatterns(failures), limit)
     total = 0
@@ -112,14 +112,14 @@ class _Reader:
             self._judge(number, line)
         self._remember(number, line)
 
-    def diagnosis(self, total: int) -> Telling:
+    def diagnosis(self, total: int) -> Diagnosis:
         if self._open:
             self._close()
         block = self._ninja or self._fatal or self._doubtful
         if not block:
             found = Found.WRAPPER if self._wrapper else Found.TAIL
             last = self._wrapper or list(self._recent)
-            return Telling(found=found, lines=tuple(excerpt(*line) for line in last), total=total)
+            return Diagnosis(found=found, lines=tuple(excerpt(*line) for line in last), total=total)
         return _diagnosis(block, total)
 
     def _remember(self, number: int, line: str) -> None:
@@ -189,13 +189,13 @@ class _Reader:
             self._fatal = block
 
 
-def _diagnosis(block: LogBlock, total: int) -> Telling:
+def _diagnosis(block: LogBlock, total: int) -> Diagnosis:
     """Return the diagnosis of a block."""
     lines, match = block.evidence()
     if not match:
-        return Telling(found=block.found, lines=lines, total=total)
+        return Diagnosis(found=block.found, lines=lines, total=total)
     failure = match.failure
-    return Telling(
+    return Diagnosis(
         found=block.found,
         lines=lines,
         total=total,

@@ -11,7 +11,7 @@ import msgspec
 
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
-from torchyard.model.failure import Kind, Telling
+from torchyard.model.failure import Diagnosis, Kind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.step import OWN
 from torchyard.run.diagnose import diagnose_log
@@ -45,7 +45,7 @@ def explained(error: StepError, context: StepContext, log: Log) -> TorchyardErro
     return _error(context, error, diagnosis, kind)
 
 
-def _kind(context: StepContext, error: StepError, diagnosis: Telling) -> Kind:
+def _kind(context: StepContext, error: StepError, diagnosis: Diagnosis) -> Kind:
     """Return the kind of a failure; the state of the machine counts more than the log."""
     if error.ended.code in _KILLED:
         return Kind.MEMORY  # only the OOM killer kills compilers
@@ -78,14 +78,14 @@ def _look_around(context: StepContext) -> str:
     return f"look around: torchyard shell {job}{_flags(context)}  (log: {context.place.log})"
 
 
-def _killed(diagnosis: Telling) -> Telling:
+def _killed(diagnosis: Diagnosis) -> Diagnosis:
     """Return the diagnosis with the explanation of killed steps, whatever the log says."""
     known = load_failures()["killed"]
     return msgspec.structs.replace(diagnosis, title=known.title, cause=known.cause, fix=known.fix)
 
 
 def _error(
-    context: StepContext, error: StepError, diagnosis: Telling, kind: Kind
+    context: StepContext, error: StepError, diagnosis: Diagnosis, kind: Kind
 ) -> TorchyardError:
     before = lines_before(context.place.log, error.mark)
     lines = "".join(f"\n  {before + line.number:>6} | {line.text}" for line in diagnosis.lines)

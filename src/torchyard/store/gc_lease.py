@@ -25,7 +25,7 @@ BEAT = 5.0
 """Seconds between two renewals of a lease."""
 
 ASLEEP = 60.0
-"""A collection that did not renew its lease for so many seconds gives up (a suspended laptop)."""
+"""A collection that did not renew its lease for this many seconds gives up (a suspended laptop)."""
 
 DEAD = 180.0
 """Seconds after which a lease expires: more than ASLEEP and the longest request together."""

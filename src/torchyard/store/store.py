@@ -21,7 +21,7 @@ _DECODER = msgspec.json.Decoder(Result)
 """Made once, by one thread: msgspec 0.22 crashes if two threads use a new class at once."""
 
 _FEW = 300
-"""Up to so many results, one request for each is quicker than a listing."""
+"""Up to this many results are requested one by one, which is quicker than a listing."""
 
 
 class Store:

@@ -26,7 +26,7 @@ _NOTES = 3
 """Notes that a board shows."""
 
 _LEAST = 8
-"""A step's name is shown if at least so many columns are left for it."""
+"""A step's name is shown if at least this many columns are left for it."""
 
 _SHOWN = 12
 """Running jobs that a board shows."""

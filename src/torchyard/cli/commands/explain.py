@@ -5,7 +5,7 @@ import click
 from torchyard.app.toolchain_id import with_toolchain_id
 from torchyard.cli.options import file_option, json_option, set_option
 from torchyard.config.load import load_config
-from torchyard.config.revisions import load_yard_of
+from torchyard.config.revisions import load_config_at
 from torchyard.config.tables import load_tables
 from torchyard.errors import SelectionError, UsageError
 from torchyard.model.identifier import Identifier, parse
@@ -58,7 +58,7 @@ def command(
     plan = make_plan_with(with_toolchain_id(config, file), tables, parsed)
     differences = None
     if against:
-        before = with_toolchain_id(load_yard_of(against, file, others=[file]), file)
+        before = with_toolchain_id(load_config_at(against, file, others=[file]), file)
         old = make_plan_with(before, tables, parsed)
         differences = FingerprintDiff(old, plan)
     story = explain(plan, parsed)

@@ -18,7 +18,7 @@ from torchyard.terminal.events import printer
 from torchyard.terminal.folds import Fold, fold_style
 
 _DETAILED = 500
-"""Up to so many packages that were in the store are listed; reading each costs a request."""
+"""Up to this many packages that were in the store are listed; reading each costs a request."""
 
 
 @contextmanager
