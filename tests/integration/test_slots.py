@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,12 +69,14 @@ class Build:
         return subprocess.Popen([NINJA], cwd=self.folder, env=env, stdout=subprocess.PIPE)
 
     def times(self) -> list[tuple[float, float]]:
+        if not self.log.exists():
+            return []
         lines = self.log.read_text(encoding="utf-8").splitlines()
         return [(float(start), float(end)) for start, end in map(str.split, lines)]
 
 
 class GatedBuild(Build):
-    """A build whose commands run until somebody lets them end."""
+    """A build whose commands run until their gate is removed."""
 
     def __init__(self, folder: Path, commands: int, *, old_make: bool = False) -> None:
         super().__init__(folder, commands, 0)
@@ -87,6 +89,14 @@ class GatedBuild(Build):
     def begun(self) -> list[Path]:
         """What stands for each command that runs; it ends when that is removed."""
         return list(self._gate.iterdir())
+
+    def end_one(self) -> None:
+        ended = len(self.times())
+        self.begun()[0].unlink()
+        wait_until(lambda: len(self.times()) > ended, "the command does not end")
+
+    def all_begun(self) -> bool:
+        return len(self.times()) + len(self.begun()) == self.commands
 
 
 def most_at_once(times: Sequence[tuple[float, float]]) -> int:
@@ -113,35 +123,44 @@ def wait_for(pool: Jobserver, builds: Sequence[subprocess.Popen[bytes]]) -> None
         build.stdout.close()
 
 
-def wait_until_all_are_taken(slots: Jobserver) -> None:
+def wait_until(holds: Callable[[], bool], otherwise: str) -> None:
     deadline = time.monotonic() + LONG
-    while slots.free:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    while not holds():
+        assert time.monotonic() < deadline, otherwise
+        time.sleep(0.005)
 
 
-def finish_in_rounds(pool: Jobserver, builds: Sequence["GatedBuild"], width: int) -> None:
-    """Let commands end only when as many run as may: waits forever if fewer are begun."""
-    running = [build.start(makeflags(pool.path, old_make=build.old_make)) for build in builds]
-    for _ in range(sum(build.commands for build in builds) // width):
-        deadline = time.monotonic() + LONG
-        while sum(len(build.begun()) for build in builds) < width:
-            for build in [build for build in running if build.poll() is not None]:
-                running.remove(build)
-                pool.give()
-            assert time.monotonic() < deadline, f"fewer than {width} commands run"
-            time.sleep(0.005)
-        begun = [path for build in builds for path in build.begun()]
-        assert len(begun) == width
-        for path in begun:
-            path.unlink()
-    wait_for(pool, running)
+def wait_until_all_are_taken(slots: Jobserver) -> None:
+    wait_until(lambda: not slots.free, f"{slots.free} slots are not taken")
+
+
+def finish_one_by_one(pool: Jobserver, builds: Sequence["GatedBuild"], width: int) -> None:
+    """End one command at a time, build after build; all slots must be used again after each.
+
+    ninja asks for slots only when one of its own commands has ended. So while a build has commands
+    to begin, the others keep theirs, and slots that it leaves are used by the next build.
+    """
+    processes = [build.start(makeflags(pool.path, old_make=build.old_make)) for build in builds]
+
+    def running() -> int:
+        return sum(len(build.begun()) for build in builds)
+
+    def finish(build: GatedBuild) -> None:
+        while build.begun():
+            build.end_one()
+            wait_until(lambda: running() == width or build.all_begun(), f"not {width} commands run")
+            assert running() <= width
+
+    wait_until(lambda: running() == width, f"not {width} commands run")
+    for build, process in zip(builds, processes, strict=True):
+        finish(build)
+        wait_for(pool, [process])
 
 
 def test_two_builds_use_all_slots_and_never_more(tmp_path: Path, slots: Jobserver) -> None:
     builds = [GatedBuild(tmp_path / name, 24) for name in ("one", "two")]
     assert all(slots.take(timeout=LONG) for _ in builds)
-    finish_in_rounds(slots, builds, 4)
+    finish_one_by_one(slots, builds, 4)
     times = [time for build in builds for time in build.times()]
     assert len(times) == 48
     assert most_at_once(times) <= 4
@@ -197,7 +216,7 @@ def test_a_carved_pool_limits_its_build(tmp_path: Path, slots: Jobserver) -> Non
     assert slots.free == 2
     build = GatedBuild(tmp_path / "narrow", 8)
     assert carved.take()
-    finish_in_rounds(carved, [build], 2)
+    finish_one_by_one(carved, [build], 2)
     carved.close()
     assert most_at_once(build.times()) == 2
     assert slots.free == 4
@@ -223,5 +242,5 @@ def test_no_make_dies_of_the_flags_for_old_ones(tmp_path: Path, slots: Jobserver
 def test_ninja_finds_the_slots_in_the_flags_for_old_makes(tmp_path: Path, slots: Jobserver) -> None:
     build = GatedBuild(tmp_path / "build", 12, old_make=True)
     assert slots.take()
-    finish_in_rounds(slots, [build], 4)
+    finish_one_by_one(slots, [build], 4)
     assert most_at_once(build.times()) == 4
