@@ -340,11 +340,12 @@ def test_a_kill_leaves_nothing_with_a_name(tmp_path: Path) -> None:
     options = ("--to", str(out), "--local", "none", "--no-check")
     command = [sys.executable, "-m", "torchyard", "repair", str(path), *options]
     child = subprocess.Popen(command)
-    while not list(out.glob(".*.part")) and child.poll() is None:
+    while not list(out.glob(".*/.*.part")) and child.poll() is None:
         time.sleep(0.001)
     child.send_signal(signal.SIGKILL)
     assert child.wait() == -signal.SIGKILL
-    assert [file.name for file in out.iterdir()] == [".libx-1.0.zip.part"]
+    left = sorted(file.name for file in out.iterdir())
+    assert left == [".libx-1.0.zip.lock", ".libx-1.0.zip.repair"]
     run(*command)
     assert [file.name for file in out.iterdir()] == ["libx-1.0.zip"]
 

@@ -3,7 +3,7 @@
 Directories are relative to the library, so they depend on how deep it is.
 """
 
-import os
+import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import PurePosixPath
@@ -16,6 +16,9 @@ from torchyard.host.files import read_data
 from torchyard.model.matrix import any_match, matches
 from torchyard.model.values import Value
 from torchyard.package.tables import parse_table
+
+_ROOT = PurePosixPath("/prefix/lib/python/site-packages")
+"""Stands for the install root, whose depth counts only for folders above it."""
 
 
 class LayoutRow(Value, kw_only=True):
@@ -97,7 +100,7 @@ class Policy(Value, kw_only=True):
         """Return the rpath of a file, whose path is relative to the install root."""
         brought = (PurePosixPath(row.folder) for row in self._wheels)
         folders = (*brought, file.parent, *self.folders)
-        return ":".join(dict.fromkeys(_from_origin(folder, file.parent) for folder in folders))
+        return ":".join(dict.fromkeys(from_origin(folder, file.parent) for folder in folders))
 
     def is_outside(self, library: str) -> bool:
         """Return whether a library may come from the system, the driver, or another wheel."""
@@ -128,8 +131,9 @@ class Policy(Value, kw_only=True):
         )
 
 
-def _from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
-    relative = os.path.relpath(folder, start)
+def from_origin(folder: PurePosixPath, start: PurePosixPath) -> str:
+    """Return the rpath entry that leads from one folder to another."""
+    relative = posixpath.relpath(_ROOT / folder, _ROOT / start)
     return "$ORIGIN" if relative == "." else f"$ORIGIN/{relative}"
 
 

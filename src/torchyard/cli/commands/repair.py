@@ -3,9 +3,11 @@
 import gc
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from torchyard.app.repair import repair_packages
 from torchyard.cli.options import json_option, policy_option
 from torchyard.errors import UsageError
 from torchyard.package.repair.operations import (
@@ -18,10 +20,14 @@ from torchyard.package.repair.operations import (
     SetRpath,
     Strip,
 )
-from torchyard.package.repair.repair import Repaired, new_name, repair
+from torchyard.package.repair.repair import new_name
 from torchyard.package.wheel.platform_tags import refuse_unknown_platforms
 from torchyard.reports.repair.text import repair_report
 from torchyard.terminal.console import show, write
+from torchyard.terminal.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from torchyard.reports.check.document import CheckDocument
 
 _NONE = "none"
 _POLICY = "policy"
@@ -53,7 +59,7 @@ _POLICY = "policy"
     "--rpath",
     metavar="DIRS",
     help="Where libraries look for others: $ORIGIN:$ORIGIN/lib; or policy, what is usual for such "
-    "a package.",
+    "a package, and what they need besides.",
 )
 @click.option(
     "--needed",
@@ -82,7 +88,9 @@ _POLICY = "policy"
     help="What it is compiled for, if neither its version nor what it needs says so: cu130.",
 )
 @policy_option
-@click.option("--no-check", is_flag=True, help="Do not check what was made.")
+@click.option(
+    "--no-check", is_flag=True, help="Do not check what was made, and write it even if it is worse."
+)
 @json_option
 def command(
     *,
@@ -106,8 +114,8 @@ def command(
     """Change tags, version or libraries of wheels and libtorch zips.
 
     Files that do not change are copied as they are. Packages are never changed in place: the new
-    ones are written to another directory, each when it is whole, and checked like by `torchyard
-    check`. The same package and options give the same bytes.
+    ones are checked like by `torchyard check`, and written to another directory unless one has more
+    errors than before. The same package and options give the same bytes.
     """
     globs = members or EVERYWHERE
     operations = [
@@ -125,36 +133,32 @@ def command(
         raise UsageError(msg, hint="say what to do with them")
     _refuse_twins(packages, operations)
     gc.disable()  # packages have many members, and none of them is garbage
-    done = [(package, repair(package, operations, to, compute=compute)) for package in packages]
-    if not as_json:
-        for _, repaired in done:
-            write(repair_report(repaired))
-    if as_json or not no_check:
-        _check(done, None if no_check else policy_name, as_json=as_json)
-
-
-def _check(
-    done: Sequence[tuple[Path, Repaired]], policy_name: str | None, *, as_json: bool
-) -> None:
-    """Check the new packages, if there is a policy, and print the report."""
-    from torchyard.app.check import check_packages, refuse_errors
-    from torchyard.reports.document import encode
-    from torchyard.reports.repair.document import repair_document
-    from torchyard.terminal.progress import ProgressLine
-
-    found = None
-    if policy_name:
-        made = [one.path for _, one in done]
-        found = check_packages(made, policy=policy_name, digests=False, meter=ProgressLine)
+    policy = None if no_check else policy_name
+    made, found = repair_packages(
+        packages, operations, to, compute=compute, policy=policy, meter=ProgressLine
+    )
     if as_json:
-        write(encode(repair_document(done, found)))
-    elif found:
+        from torchyard.reports.document import encode
+        from torchyard.reports.repair.document import repair_document
+
+        write(encode(repair_document(zip(packages, made, strict=True), found)))
+    else:
+        for repaired in made:
+            write(repair_report(repaired))
+    if found:
+        _conclude(found, as_json=as_json)
+
+
+def _conclude(found: "CheckDocument", *, as_json: bool) -> None:
+    """Print what the check of the new packages found, and fail if there are errors."""
+    from torchyard.app.check import refuse_errors
+
+    if not as_json:
         from torchyard.reports.check.text import check_report
 
         write("\n")
         show(check_report(found))
-    if found:
-        refuse_errors(found)
+    refuse_errors(found)
 
 
 def _labels(version: str | None, local: str | None, tags: Retag) -> Iterator[Operation]:

@@ -1,6 +1,5 @@
 """Changing the libraries of an existing package, and bundling others."""
 
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +26,7 @@ from torchyard.package.repair.operations import (
     SetRpath,
     Strip,
 )
+from torchyard.package.repair.rpaths import InstalledFiles, entry_folders, resolving_rpath
 from torchyard.package.versions import package_folder, unquoted
 from torchyard.package.wheel.name import WheelName
 from torchyard.package.zip.directory import ZipEntry
@@ -44,8 +44,6 @@ class Library(NamedTuple):
 
 
 _LOCAL = re.compile(r"-[0-9][^-+]*\+([^-]+?)(?:-|\.zip$)")
-_BESIDE = re.compile(r"\A[^/]+\.data/(?:platlib|purelib)/")
-"""Folders of a wheel whose files are installed into site-packages."""
 
 
 def _wanted_globs(operations: Iterable[Relink]) -> tuple[str, ...]:
@@ -69,6 +67,7 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
     names = new_names(bring)
     if policy:
         draft.notes += _absences(libraries, operations, policy)
+    installed = InstalledFiles(_installed(draft, name, _root(draft)) for name in draft.entries)
 
     def change(library: Library) -> list[str]:
         changes = []
@@ -79,7 +78,9 @@ def relink(draft: PackageDraft, operations: Sequence[Relink], scratch: Path, com
             less = size - library.path.stat().st_size
             what = "debug information" if debug else "its symbol table"
             changes = [f"stripped of {what}, {show_size(less)}"] if less > 0 else []
-        rewrite(library.path, _rewrite(library, operations, policy, names))
+        right = resolving_rpath(library.file, library.elf, installed, policy) if policy else ""
+        forced = bool(policy and policy.force_rpath)
+        rewrite(library.path, _rewrite(library, operations, (right, forced), names))
         return [*changes, *_changes(library)]
 
     with ThreadPoolExecutor(processors()) as pool:
@@ -139,7 +140,7 @@ def _unpacked(draft: PackageDraft, globs: Sequence[str], folder: Path) -> list[L
         elf = read_elf(path)
         if elf is None or not elf.dynamic:
             return None
-        return Library(entry.name, _installed(entry.name, root), path, elf)
+        return Library(entry.name, _installed(draft, entry.name, root), path, elf)
 
     with ThreadPoolExecutor(processors()) as pool:
         return [library for library in pool.map(unpack, found) if library]
@@ -151,8 +152,8 @@ def _root(draft: PackageDraft) -> str:
     return "" if draft.home or others or not top[1] else f"{top[0]}/"
 
 
-def _installed(member: str, root: str) -> PurePosixPath:
-    return PurePosixPath(_BESIDE.sub("", member, count=1).removeprefix(root))
+def _installed(draft: PackageDraft, member: str, root: str) -> PurePosixPath:
+    return PurePosixPath(draft.format.installed_path(member).removeprefix(root))
 
 
 def _refuse_lone_globs(libraries: Sequence[Library], operations: Iterable[Relink]) -> None:
@@ -200,25 +201,24 @@ def _absences(
 
 def _reaches(library: Library, name: str, known: Collection[PurePosixPath]) -> bool:
     """Return whether a library finds another one of the package by its own rpath."""
-    origin = str(library.file.parent)
-    for folder in (library.elf.runpath or library.elf.rpath).split(":"):
-        place = folder.replace("${ORIGIN}", "$ORIGIN").replace("$ORIGIN", origin)
-        if PurePosixPath(os.path.normpath(f"{place}/{name}")) in known:
-            return True
-    return False
+    folders = entry_folders(library.file, library.elf.runpath or library.elf.rpath)
+    return any(folder / name in known for folder in folders)
 
 
 def _rewrite(
     library: Library,
     operations: Iterable[Relink],
-    policy: Policy | None,
+    right: tuple[str, bool],
     brought: Mapping[str, str],
 ) -> Rewrite:
-    """Return all changes to one library. Libraries that need a bundled one get an rpath to it."""
+    """Return all changes to one library. Libraries that need a bundled one get an rpath to it.
+
+    `right` is the rpath by the policy, and whether it is a DT_RPATH.
+    """
     needed, more = dict(brought), list[str]()
     rpath, forced = None, False
-    if policy and not brought.keys().isdisjoint(library.elf.needed):
-        rpath, forced = policy.rpath(library.file), policy.force_rpath
+    if not brought.keys().isdisjoint(library.elf.needed):
+        rpath, forced = right
     for operation in operations:
         if isinstance(operation, Bundle) or not any_match(library.member, operation.members):
             continue
@@ -228,10 +228,8 @@ def _rewrite(
             else:
                 more.append(operation.new)
         elif isinstance(operation, SetRpath):
-            if operation.value is not None:
-                rpath, forced = operation.value, bool(library.elf.rpath)
-            elif policy:
-                rpath, forced = policy.rpath(library.file), policy.force_rpath
+            given = operation.value
+            rpath, forced = right if given is None else (given, bool(library.elf.rpath))
     return Rewrite(rpath=rpath, force_rpath=forced, needed=needed, more_needed=tuple(more))
 
 

@@ -53,6 +53,15 @@ def new_name(file_name: str, operations: Sequence[Operation]) -> str:
     return format_named(file_name).new_name(file_name, change, tags)
 
 
+def repair_target(path: Path, operations: Sequence[Operation], out: Path) -> Path:
+    """Return where the new package goes; raise if it would replace the old one."""
+    target = out / new_name(path.name, operations)
+    if target.exists() and target.samefile(path):
+        msg = f"`{target}` would replace the package that it is made from"
+        raise UsageError(msg, hint="write to another directory: --to DIR")
+    return target
+
+
 def repair(
     path: Path, operations: Sequence[Operation], out: Path, *, compute: str = ""
 ) -> Repaired:
@@ -61,10 +70,7 @@ def repair(
     `compute` is the compute platform, for packages whose version and libraries do not show it; only
     policies need it.
     """
-    target = out / new_name(path.name, operations)
-    if target.exists() and target.samefile(path):
-        msg = f"`{target}` would replace the package that it is made from"
-        raise UsageError(msg, hint="write to another directory: --to DIR")
+    target = repair_target(path, operations, out)
     with path.open("rb") as file, TemporaryDirectory(prefix="torchyard-repair-") as scratch:
         draft = PackageDraft(path, file)
         if any(isinstance(operation, Retag) for operation in operations):
