@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
@@ -216,6 +217,32 @@ def test_a_server_that_lies_is_found_out(source: Path, home: Path, torchyard: Co
     assert f"`{SMALL}` is not what its index says" in done.err
     assert Channel.at("../ours", make=True).head().generation == 0
     assert not list(Path("../ours").glob(f"packages/*/*/{SMALL}"))
+
+
+def test_a_wheel_that_leads_elsewhere_is_refused(
+    source: Path, home: Path, torchyard: Command
+) -> None:
+    path, told = _path(source, PURE), json.loads(page(source, "other").read_text())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("../../.bashrc", "evil")
+    told["files"][0]["hashes"] = {"sha256": sha256(path.read_bytes()).hexdigest()}
+    told["files"][0]["size"] = path.stat().st_size
+    page(source, "other").write_text(json.dumps(told))
+    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    assert done.code == 15
+    assert f"`{PURE}` can't be unpacked: ../../.bashrc" in done.err
+    assert Channel.at("../ours", make=True).head().generation == 0
+
+
+def test_a_provenance_that_attests_nothing_is_not_offered(
+    source: Path, home: Path, torchyard: Command
+) -> None:
+    place = _path(source, f"{PURE}.provenance")
+    place.write_text(json.dumps({"version": 1, "attestation_bundles": []}))
+    done = torchyard("mirror", source / "simple", "--to", "../ours", "--select", "other")
+    assert done.code == 0, done.err
+    assert not entries(home / "../ours", "other")[PURE].provenance
+    assert not list(Path("../ours").rglob("*.provenance"))
 
 
 def test_a_sidecar_that_lies_is_found_out(source: Path, home: Path, torchyard: Command) -> None:

@@ -64,6 +64,7 @@ def promote_packages(
         gather_packages,
         head_for,
         promote,
+        refuse_unsound_wheels,
         without_local,
     )
     from torchyard.publish.select import parse_selection
@@ -84,6 +85,7 @@ def promote_packages(
     ):
         head = head_for(origin, place, target)
         route = Route(origin, place, Path(scratch))
+        refuse_unsound_wheels(route, head, found)
         if local == "drop":
             found = without_local(route, head, found)
         packages = [one.package for one in found]

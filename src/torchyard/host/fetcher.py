@@ -8,7 +8,7 @@ from stat import S_ISDIR, S_ISREG
 from urllib.parse import unquote, urlsplit
 
 from torchyard.errors import UsageError
-from torchyard.host.http import LARGEST_PAGE, FetchResult, HttpClient
+from torchyard.host.http import LARGEST_FILE, LARGEST_PAGE, FetchResult, HttpClient
 
 _INDEX = "index.html"
 _SCHEMES = ("http", "https", "file")
@@ -66,13 +66,13 @@ class Fetcher:
             return _look(path, url)
         return self._web.head(self._with_login(url)) if _is_web(url) else _missing(url)
 
-    def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
-        """Yield a file from byte `start` on; raise FileNotFoundError if there is none."""
+    def pieces(self, url: str, start: int = 0, most: int = LARGEST_FILE) -> Iterator[bytes]:
+        """Yield a file from byte `start` on, as `HttpClient.pieces` does."""
         path = self._path_of(url)
         if path is None:
             if not _is_web(url):
                 raise FileNotFoundError(url)
-            yield from self._web.pieces(self._with_login(url), start)
+            yield from self._web.pieces(self._with_login(url), start, most)
             return
         if not _look(path, url).found:
             raise FileNotFoundError(url)

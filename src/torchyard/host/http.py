@@ -3,10 +3,12 @@
 A missing page is a result. Only a server that does not answer is an error.
 """
 
+import os
 import time
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import closing
+from errno import EFBIG
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin, urlsplit
@@ -29,6 +31,8 @@ LONGEST_WAIT = 20.0
 """Longest wait in seconds before a retry, whatever `Retry-After` says."""
 
 LARGEST_PAGE = 512 << 20
+LARGEST_FILE = 8 << 30
+"""Twice the size of any package; a server that sends more, or never ends, is not read further."""
 CONNECTIONS = 8
 _CHUNK = 1 << 20
 _BUSY = frozenset((429, 500, 502, 503, 504))
@@ -131,10 +135,11 @@ class HttpClient:
             return answer
         return answer._replace(status=HTTPStatus.OK, size=int(total) if total.isdecimal() else None)
 
-    def pieces(self, url: str, start: int = 0) -> Iterator[bytes]:
+    def pieces(self, url: str, start: int = 0, most: int = LARGEST_FILE) -> Iterator[bytes]:
         """Yield a file from byte `start` on; raise FileNotFoundError if there is none.
 
-        An interrupted stream resumes after its last byte, if the server supports ranges.
+        An interrupted stream resumes after its last byte, if the server supports ranges. A file of
+        more than `most` bytes is an OSError, EFBIG, whatever length the server declares.
         """
         at, failures = start, 0
         while True:
@@ -151,6 +156,8 @@ class HttpClient:
                         skip -= len(piece) - len(new)
                         if new:
                             at, failures = at + len(new), 0
+                            if at > most:
+                                raise OSError(EFBIG, os.strerror(EFBIG), redact_url(url))
                             yield new
                 except HTTPError as error:
                     _pause(url, error, failures)
@@ -226,6 +233,8 @@ def _followed(url: str, target: str) -> str:
     before, after = urlsplit(url), urlsplit(urljoin(url, target))
     if after.scheme not in ("https", "http"):
         raise _unreachable(url, "it redirects to something that is no HTTP")
+    if (before.scheme, after.scheme) == ("https", "http"):
+        raise _unreachable(url, "it redirects from https to http, where anyone could change it")
     if (after.scheme, after.netloc) == (before.scheme, before.netloc.rpartition("@")[2]):
         after = after._replace(netloc=before.netloc)
     return after.geturl()

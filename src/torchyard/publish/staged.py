@@ -224,11 +224,18 @@ def _provenance(path: Path, sha256: str) -> bytes:
     place = path.with_name(path.name + PROVENANCE)
     if not place.is_file():
         return b""
-    return checked_provenance(place.name, place.read_bytes(), sha256)
+    checked = checked_provenance(place.name, place.read_bytes(), sha256)
+    if not checked:
+        msg = f"`{place.name}` has no attestation"
+        raise PublishError(msg, hint="write it anew, or take it away")
+    return checked
 
 
 def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
-    """A provenance as PEP 740 has it, which speaks of the file with this digest."""
+    """Return a provenance as PEP 740 has it, which is about the file with this digest.
+
+    One without any attestation proves nothing, and is returned as none.
+    """
     hint = "write it anew, or take it away"
     try:
         found = _PROVENANCE.decode(data)
@@ -244,4 +251,4 @@ def checked_provenance(name: str, data: bytes, sha256: str) -> bytes:
         if all(named.digest.get("sha256") != sha256 for named in statement.subject):
             msg = f"`{name}` speaks of another file than the one it is beside"
             raise PublishError(msg, hint=hint)
-    return data
+    return data if statements else b""

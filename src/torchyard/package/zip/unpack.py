@@ -30,11 +30,7 @@ def unpack_zip(archive: Path, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     with archive.open("rb") as file, ThreadPoolExecutor(processors()) as pool:
-        entries = sound_directory(archive.name, file).entries
-        for entry in entries:
-            if stat.S_IFMT(entry.mode) not in _PLAIN:
-                msg = f"`{archive.name}` has a link, `{entry.name}`, or something that is no file"
-                raise CheckError(msg, hint="let the project's backend pack the file itself")
+        entries = plain_directory(archive.name, file).entries
 
         def write(entry: ZipEntry) -> None:
             path = folder / entry.name
@@ -45,6 +41,16 @@ def unpack_zip(archive: Path, folder: Path) -> None:
             path.chmod(0o755 if entry.mode & 0o100 else 0o644)
 
         list(pool.map(write, entries))
+
+
+def plain_directory(name: str, file: BinaryIO) -> Directory:
+    """Return the members of an archive that is not ambiguous and has files and folders only."""
+    directory = sound_directory(name, file)
+    for entry in directory.entries:
+        if stat.S_IFMT(entry.mode) not in _PLAIN:
+            msg = f"`{name}` has a link, `{entry.name}`, or something that is no file"
+            raise CheckError(msg, hint="let the project's backend pack the file itself")
+    return directory
 
 
 def sound_directory(name: str, file: BinaryIO) -> Directory:

@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Callable
+from errno import EFBIG
 from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import PublishError
 from torchyard.host.fetcher import Fetcher
-from torchyard.host.http import redact_url
+from torchyard.host.http import LARGEST_FILE, redact_url
 from torchyard.index.simple.read import FileLink
 from torchyard.publish.index_check.files import strong_hash
 
@@ -39,7 +40,7 @@ def fetch_link(
     if fetched is None and begun:
         fetched = _fetch(fetcher, link, path, heard)
     if fetched is None:
-        msg = f"`{link.file}` is not what its index says: its bytes have another hash or size"
+        msg = f"`{link.file}` is not what its index says: another hash, another size, or no end"
         raise PublishError(msg, hint=f"report it to the operator of {redact_url(link.url)}")
     return fetched
 
@@ -47,7 +48,12 @@ def fetch_link(
 def _fetch(
     fetcher: Fetcher, link: FileLink, path: Path, heard: Callable[[int], None]
 ) -> Fetched | None:
-    """Download the rest of a file; remove it if it is wrong."""
+    """Download the rest of a file; remove it if it is wrong.
+
+    No more is kept than the size that the index, or the server, declares; without one, no more than
+    any package has.
+    """
+    most = min(LARGEST_FILE if link.size is None else link.size, LARGEST_FILE)
     kind, digits = strong_hash(link.hashes) or ("sha256", "")
     digest, sha256 = hashlib.new(kind), hashlib.sha256()
     with path.open("ab+") as file:
@@ -57,21 +63,23 @@ def _fetch(
             sha256.update(piece)
         size = file.tell()
         try:
-            for piece in fetcher.pieces(link.url, size) if size != link.size else ():
+            for piece in fetcher.pieces(link.url, size, most) if size != link.size else ():
                 file.write(piece)
                 file.flush()
                 digest.update(piece)
                 sha256.update(piece)
                 size += len(piece)
                 heard(len(piece))
-                if link.size is not None and size > link.size:
-                    break
         except FileNotFoundError as error:
             msg = f"`{link.file}` is not where its index says"
             raise PublishError(
                 msg, hint=f"report it to the operator of {redact_url(link.url)}"
             ) from error
-    if (digest.hexdigest() != digits and digits) or size != (link.size or size):
+        except OSError as error:
+            if error.errno != EFBIG:
+                raise
+            size = most + 1
+    if size > most or (digest.hexdigest() != digits and digits) or size != (link.size or size):
         path.unlink()
         return None
     return Fetched(path, sha256.hexdigest(), size)

@@ -33,6 +33,7 @@ from torchyard.publish.index_check.simple import read_pages
 from torchyard.publish.mirror.fetch import fetch_link
 from torchyard.publish.mirror.select import MirrorFile, MirrorRequest, choose_files, parse_selects
 from torchyard.publish.publish import add
+from torchyard.publish.soundness import refuse_unsound
 from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
 from torchyard.publish.upload import FILES, upload
 from torchyard.terminal.progress import ProgressLine
@@ -248,10 +249,14 @@ def _requires_python(link: FileLink, metadata: bytes) -> str:
 
 
 def _metadata(chosen: MirrorFile, path: Path) -> bytes:
-    """Return the METADATA of a wheel, which has to match its sidecar in the index."""
+    """Return the METADATA of a wheel, which has to match its sidecar in the index.
+
+    A wheel that could be unpacked to elsewhere, or in two ways, is refused.
+    """
     link = chosen.link
     if not is_wheel_name(link.file):
         return b""
+    refuse_unsound(path)
     text, fault = read_about(path)
     if text is None:
         msg = f"`{link.file}` is no installable wheel: {fault or 'no METADATA'}"

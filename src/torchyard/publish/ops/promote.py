@@ -22,6 +22,7 @@ from torchyard.index.simple.section import wheel_requirements
 from torchyard.package.repair.operations import Reversion
 from torchyard.package.repair.repair import new_name, repair
 from torchyard.package.repair.retag import metadata_text, new_version
+from torchyard.package.wheel.name import is_wheel_name
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.head import Head
@@ -29,6 +30,7 @@ from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.gates import listed
 from torchyard.publish.publish import Published, in_order, news, switch
 from torchyard.publish.select import Chosen, Selection, choose, project_of
+from torchyard.publish.soundness import refuse_unsound
 from torchyard.publish.staged import (
     METADATA,
     PROVENANCE,
@@ -212,6 +214,39 @@ def _relabelled(route: Route, one: Promotion) -> Promotion:
     )
     package = one.package._replace(path=path, entry=new, metadata=metadata, provenance=b"")
     return one._replace(package=package)
+
+
+def refuse_unsound_wheels(route: Route, head: Head, found: Sequence[Promotion]) -> None:
+    """Raise PublishError for wheels from elsewhere, mirrored ones for instance, that are unsound.
+
+    Those of a plan's cell were checked before they were published, and those that the target has
+    are not sent again.
+    """
+    parts = dict.fromkeys(one.package.part for one in found)
+    there = {e.sha256 for part in parts for e in route.target.state(head, part).entries}
+
+    def problems(one: Promotion) -> tuple[Diagnostic, ...]:
+        with TemporaryDirectory(dir=route.scratch) as folder:
+            path = Path(folder, one.origin.entry.file)
+            key = key_of(parse_part(one.origin.part), one.origin.entry)
+            fetch_package(route.source.objects, key, one.origin.entry.sha256, path)
+            try:
+                refuse_unsound(path)
+            except PublishError as error:
+                return error.diagnostics
+        return ()
+
+    foreign = [
+        one for one in found if _is_foreign_wheel(one) and one.origin.entry.sha256 not in there
+    ]
+    with ThreadPoolExecutor(FILES) as pool:
+        refused = [problem for some in pool.map(problems, foreign) for problem in some]
+    if refused:
+        raise PublishError.of(refused)
+
+
+def _is_foreign_wheel(one: Promotion) -> bool:
+    return not one.origin.entry.cell and is_wheel_name(one.origin.entry.file)
 
 
 def promote(route: Route, head: Head, found: Sequence[Promotion], order: ChangeReason) -> Published:
