@@ -187,7 +187,7 @@ def test_the_first_results_are_read_by_many_threads(store: Store, tmp_path: Path
 import os, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from torchyard.store.store import decode_result
+from torchyard.store.manifest import decode_result
 sys.setswitchinterval(1e-6)
 paths = list(Path(sys.argv[1]).rglob("*.json"))
 for _ in range(20):

@@ -155,6 +155,11 @@ class UntrustedTree:
         with _named(self.root / path):
             os.close(_descend(self._handle, path, make=True))
 
+    def rename(self, path: str, to: str) -> None:
+        """Rename something; a file or link that has the new name is replaced."""
+        with self._parent(path) as (handle, name), self._parent(to) as (above, other):
+            os.rename(name, other, src_dir_fd=handle, dst_dir_fd=above)
+
     def move_in(self, source: Path, path: str) -> None:
         """Move a file or directory from a trusted path of the same disk to a path in this tree."""
         with self._parent(path) as (handle, name):

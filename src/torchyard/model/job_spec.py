@@ -4,20 +4,30 @@ Engines pass job specs to `torchyard run`, results record them, and packages con
 that a package can be rebuilt from itself alone.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import replace
 
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Sandbox, Source
-from torchyard.model.identifier import scope_of
+from torchyard.model.identifier import job_identifier, scope_of
 from torchyard.model.matrix import Needs
 from torchyard.model.recipe import Stage
 from torchyard.model.step import FACTS, Setting
-from torchyard.model.values import Value
+from torchyard.model.values import Digest, Value
 
 ORDER = "torchyard-order.json"
 """Name of the job spec's file, in a job's directory and in packages."""
+
+
+_PART = "[A-Za-z0-9_+][A-Za-z0-9_.+-]*"
+
+JobScope = Annotated[str, Meta(pattern=rf"^({_PART}(/{_PART})*)?$(?!\n)")]
+"""The path of a job's identifier. It can be the path of a directory: no part is `.` or `..`."""
+
+JobId = Annotated[str, Meta(pattern=rf"^[a-z]+:{_PART}-[0-9][A-Za-z0-9_.+!]*(/{_PART})*$(?!\n)")]
+"""An identifier as `model/identifier.py` describes it."""
 
 
 class Payload(Value, kw_only=True):
@@ -34,13 +44,13 @@ class Payload(Value, kw_only=True):
 class Task(Value, kw_only=True):
     """One job in full. Its fingerprint covers everything except `needs` and `source`."""
 
-    id: str
+    id: JobId
     stage: Stage
     stage_revision: int
-    scope: str
+    scope: JobScope
     recipe: str
-    fingerprint: str
-    inputs: tuple[str, ...] = ()
+    fingerprint: Digest
+    inputs: tuple[Digest, ...] = ()
     settings: dict[str, Setting] = {}
     needs: Needs = Needs()
     source: Source | None = None
@@ -59,8 +69,10 @@ class Task(Value, kw_only=True):
 
     @property
     def is_true(self) -> bool:
-        """Whether the fingerprint matches the task's content."""
-        return fingerprint(self.payload) == self.fingerprint
+        """Whether the fingerprint and the identifier match the task's content."""
+        label = self.id.partition(":")[2].partition("/")[0]
+        named = job_identifier(self.stage, label, self.scope) == self.id
+        return named and fingerprint(self.payload) == self.fingerprint
 
     @property
     def facts(self) -> dict[str, str]:

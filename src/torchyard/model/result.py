@@ -1,16 +1,21 @@
 """The result of a job in the store: files by digest, log, timings, facts."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from msgspec import Meta
 
 from torchyard.model.job_spec import JobSpec
-from torchyard.model.values import Value
+from torchyard.model.values import Digest, Value
+
+Size = Annotated[int, Meta(ge=0, lt=1 << 62)]
+Nanoseconds = Annotated[int, Meta(gt=-(1 << 62), lt=1 << 62)]
 
 
 class Part(Value, kw_only=True):
     """A range of a file's bytes that is stored as its own blob."""
 
-    digest: str
-    size: int
+    digest: Digest
+    size: Size
 
 
 class File(Value, kw_only=True):
@@ -20,9 +25,9 @@ class File(Value, kw_only=True):
     """
 
     path: str
-    digest: str
-    size: int
-    mtime: int
+    digest: Digest
+    size: Size
+    mtime: Nanoseconds
     executable: bool = False
     parts: tuple[Part, ...] = ()
 
@@ -56,10 +61,13 @@ class Usage(Value, kw_only=True):
 
 
 class Result(Value, kw_only=True):
-    """The manifest of a finished job. `run` is unique: it distinguishes two writers."""
+    """The manifest of a finished job. `run` is unique: it distinguishes two writers.
+
+    `signature` covers all other fields, if the store has a key.
+    """
 
     version: Literal[1] = 1
-    fingerprint: str
+    fingerprint: Digest
     order: JobSpec
     tree: Tree = Tree()
     log: File
@@ -71,6 +79,7 @@ class Result(Value, kw_only=True):
     seconds: float = 0.0
     torchyard: str = ""
     run: str = ""
+    signature: str = ""
 
     @property
     def id(self) -> str:

@@ -1,9 +1,13 @@
 """Base classes of the models, and origins of values."""
 
 from collections.abc import Callable
-from typing import dataclass_transform
+from typing import Annotated, dataclass_transform
 
 import msgspec
+
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
+"""A sha256 in hexadecimal digits, which documents that are read must have: it can be a file's name.
+"""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))

@@ -7,6 +7,10 @@ claims/cd/cd34….json       a process is working on this job
 sweeps/…                   the leases of garbage collections
 """
 
+import re
+
+from torchyard.errors import StoreError
+
 BLOBS = "blobs/"
 RESULTS = "results/"
 PINS = "pins/"
@@ -14,16 +18,27 @@ CLAIMS = "claims/"
 SWEEPS = "sweeps/"
 
 
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+
+def digest_path(digest: str) -> str:
+    """Return a digest as a path: in a folder of its first digits. Raise StoreError for others."""
+    if not _DIGEST.fullmatch(digest):
+        msg = f"`{digest}` is no digest, and names nothing in a store"
+        raise StoreError(msg, hint="do not use what it comes from: it may have been tampered with")
+    return f"{digest[:2]}/{digest}"
+
+
 def blob_key(digest: str) -> str:
-    return f"{BLOBS}{digest[:2]}/{digest}"
+    return f"{BLOBS}{digest_path(digest)}"
 
 
 def result_key(fingerprint: str) -> str:
-    return f"{RESULTS}{fingerprint[:2]}/{fingerprint}.json"
+    return f"{RESULTS}{digest_path(fingerprint)}.json"
 
 
 def claim_key(fingerprint: str) -> str:
-    return f"{CLAIMS}{fingerprint[:2]}/{fingerprint}.json"
+    return f"{CLAIMS}{digest_path(fingerprint)}.json"
 
 
 def pin_key(name: str) -> str:

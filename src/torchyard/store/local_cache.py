@@ -10,11 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
+from torchyard.errors import HostError
 from torchyard.host.locks import locked
+from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.result import Tree
+from torchyard.store.keys import digest_path
 
 _PIECE = 1 << 20
 _BLOCK = 4096
@@ -68,24 +71,29 @@ class LocalCache:
         else:
             self._remove(entries, used - room)
 
-    def lay_out(self, digest: str, path: Path) -> bool:
-        """Write a file from the cache; return False if it is missing or damaged there."""
+    def lay_out(self, digest: str, out: BinaryIO) -> bool:
+        """Write a file from the cache; return False if it is missing or damaged there.
+
+        In the latter case nothing is written.
+        """
         copy = self._path(digest)
         whole = sha256()
         try:
             source = copy.open("rb")
         except OSError:
             return False
-        with source, path.open("wb") as out:
+        with source:
             while piece := source.read(_PIECE):
                 whole.update(piece)
                 out.write(piece)
         if whole.hexdigest() == digest:
             return True
         copy.unlink(missing_ok=True)
+        out.seek(0)
+        out.truncate()
         return False
 
-    def keep(self, digest: str, path: Path) -> None:
+    def keep(self, digest: str, file: BinaryIO) -> None:
         """Add a file that was fetched; if that fails, it will be fetched again."""
         if not self._may_grow:
             return
@@ -93,7 +101,8 @@ class LocalCache:
         part = copy.with_name(f"{uuid4().hex}.part")
         try:
             copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, part)
+            with part.open("wb") as out:
+                shutil.copyfileobj(file, out, _PIECE)
             part.replace(copy)
         except OSError:
             self._may_grow = False
@@ -105,12 +114,13 @@ class LocalCache:
         self.expect(tree)
         if not self._may_grow:
             return
-        for file in tree.files:
-            copy = self._path(file.digest)
-            with suppress(OSError):
-                copy.parent.mkdir(parents=True, exist_ok=True)
-                (folder / file.path).replace(copy)
-                os.utime(copy)
+        with UntrustedTree(folder) as place:
+            for file in tree.files:
+                copy = self._path(file.digest)
+                with suppress(OSError, HostError):
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    place.move_out(file.path, copy)
+                    os.utime(copy)
 
     @property
     def size(self) -> int:
@@ -124,7 +134,7 @@ class LocalCache:
         self._remove(entries, sum(entry.size for entry in entries))
 
     def _path(self, digest: str) -> Path:
-        return self._folder / digest[:2] / digest
+        return self._folder / digest_path(digest)
 
     def _entries(self) -> Iterator[_Entry]:
         """Yield all files, including those that killed writers left."""

@@ -6,44 +6,47 @@ A manifest is written last, and only if there is none, so a result is complete o
 from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import msgspec
-
 from torchyard.errors import MISSING, StoreError
-from torchyard.model.canonical import canonical_json
 from torchyard.model.result import Result
 from torchyard.store.keys import RESULTS, key_name, result_key
+from torchyard.store.manifest import decode_result, encode_result
 from torchyard.store.objects import Objects
+from torchyard.store.signature import load_store_key
 
 THREADS = 16
 """Concurrent requests; they wait for the network, not for a processor."""
-
-_DECODER = msgspec.json.Decoder(Result)
-"""Made once, by one thread: msgspec 0.22 crashes if two threads use a new class at once."""
 
 _FEW = 300
 """Up to this many results are requested one by one, which is quicker than a listing."""
 
 
 class Store:
-    """Results and their files, kept in `objects`."""
+    """Results and their files, kept in `objects`; with a key, only results that it signed count."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, key: bytes | None = None) -> None:
         self.objects = objects
+        self._key = key
 
     @classmethod
     def at(cls, url: str, *, make: bool = True) -> "Store":
-        return cls(Objects(url, make=make))
+        return cls(Objects(url, make=make), load_store_key())
 
     @property
     def url(self) -> str:
         return self.objects.url
 
     def has(self, fingerprint: str) -> bool:
-        return self.objects.head(result_key(fingerprint)) is not None
+        """Return whether there is a result, which is read only if it has to be signed."""
+        if self._key is None:
+            return self.objects.head(result_key(fingerprint)) is not None
+        try:
+            return self.find(fingerprint) is not None
+        except StoreError:
+            return False
 
     def known(self, fingerprints: Collection[str]) -> set[str]:
         """Return the fingerprints that have a result."""
-        if len(fingerprints) > _FEW:
+        if self._key is None and len(fingerprints) > _FEW:
             return set(self.fingerprints()).intersection(fingerprints)
         with ThreadPoolExecutor(THREADS) as pool:
             found = pool.map(self.has, fingerprints)
@@ -56,7 +59,7 @@ class Store:
 
     def find(self, fingerprint: str) -> Result | None:
         data = self.objects.read(result_key(fingerprint))
-        return None if data is None else decode_result(data, fingerprint)
+        return None if data is None else decode_result(data, fingerprint, self._key)
 
     def get(self, fingerprint: str, what: str) -> Result:
         """Return the result of a job, or raise StoreError."""
@@ -75,18 +78,5 @@ class Store:
 
     def publish(self, result: Result) -> bool:
         """Write a manifest whose blobs all exist; return False if there was one already."""
-        return self.objects.create(result_key(result.fingerprint), canonical_json(result))
-
-
-def decode_result(data: bytes, fingerprint: str) -> Result:
-    """Decode a manifest; raise StoreError if it is not the one of this fingerprint."""
-    try:
-        result = _DECODER.decode(data)
-    except msgspec.DecodeError as error:
-        msg = f"the manifest of {fingerprint} can't be read: {error}"
-        raise StoreError(msg, hint="`torchyard store verify --remove` takes it out") from error
-    task = result.order.task
-    if not (result.fingerprint == task.fingerprint == fingerprint and task.is_true):
-        msg = f"the manifest that is filed under {fingerprint} is that of another job"
-        raise StoreError(msg, hint="`torchyard store verify --remove` takes it out")
-    return result
+        data = encode_result(result, self._key)
+        return self.objects.create(result_key(result.fingerprint), data)

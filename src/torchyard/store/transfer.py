@@ -41,9 +41,9 @@ def _copy_one(source: Store, target: Store, result: Result) -> int:
         if target.objects.head(blob_key(digest)) is not None:
             return 0
         with TemporaryFile() as file:  # has no name, so the kernel removes it even if we are killed
-            path = Path(f"/proc/self/fd/{file.fileno()}")
-            fetch_blob(source, Part(digest=digest, size=size), path, result.id)
-            target.objects.write(blob_key(digest), path)
+            fetch_blob(source, Part(digest=digest, size=size), file, result.id)
+            file.flush()
+            target.objects.write(blob_key(digest), Path(f"/proc/self/fd/{file.fileno()}"))
         return size
 
     def heal() -> None:

@@ -1,24 +1,43 @@
-"""Store and fetch directories: each distinct file once, and streamed."""
+"""Store and fetch directories: each distinct file once, streamed, and without following links.
+
+What a job left in its directory is not trusted, and neither is a directory that files are laid out
+in: a link in it, be it of another result, may lead anywhere.
+"""
 
 import os
 import stat
 import zlib
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import file_digest, sha256
+from hashlib import sha256
 from pathlib import Path
+from typing import BinaryIO, NamedTuple
 from uuid import uuid4
 
-from torchyard.errors import HostError, SelectionError, StoreError
+from msgspec.structs import replace
+
+from torchyard.errors import BuildError, HostError, SelectionError, StoreError
 from torchyard.host.files import is_full
+from torchyard.host.untrusted_tree import EntryKind, TreeEntry, UntrustedTree
 from torchyard.model.result import File, Part, Result, Tree
 from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key
 from torchyard.store.local_cache import LocalCache
+from torchyard.store.manifest import tree_fault
+from torchyard.store.objects import CHUNK
 from torchyard.store.store import THREADS, Store
 
 _SMALL = 8 << 20
 """Files up to this size are sent without asking first: one request in either case."""
+
+_REMOVE = "remove it at the end of the last step"
+
+
+class _Origin(NamedTuple):
+    """A file by its directory, and its path below that."""
+
+    folder: Path
+    path: str
 
 
 class Writer:
@@ -26,109 +45,142 @@ class Writer:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self._paths: dict[str, Path] = {}
+        self._origins: dict[str, _Origin] = {}
         self._watch = GcWatch(store.objects)
 
     def add_tree(self, folder: Path) -> Tree:
-        """Store everything below a directory."""
-        files: list[tuple[Path, str]] = []
-        links: dict[str, str] = {}
-        empty: list[str] = []
-        for path, entry in walk(folder):
-            name = path.relative_to(folder).as_posix()
-            if entry.is_symlink():
-                links[name] = str(path.readlink())
-            elif entry.is_dir():
-                empty.append(name)
-            else:
-                files.append((path, name))
-        with ThreadPoolExecutor(THREADS) as pool:
-            stored = pool.map(lambda file: self.add_file(*file), files)
-            return Tree(files=tuple(stored), links=links, empty=tuple(empty))
+        """Store everything below a directory; links are stored as such."""
+        found: dict[EntryKind, list[TreeEntry]] = {kind: [] for kind in EntryKind}
+        with UntrustedTree(folder) as tree:
+            for entry in tree.walk():
+                _check_encoding(entry.path, folder)
+                found[entry.kind].append(entry)
+            for entry in found[EntryKind.SPECIAL]:
+                msg = f"`{folder / entry.path}` is a {entry.kind}, and can't be stored"
+                raise HostError(msg, hint=_REMOVE)
+            links = {entry.path: tree.read_link(entry.path) for entry in found[EntryKind.LINK]}
+            for target in links.values():
+                _check_encoding(target, folder)
+
+            def add(entry: TreeEntry) -> File:
+                with tree.open_file(entry.path) as file:
+                    return self._add(file, _Origin(folder, entry.path), entry.path)
+
+            with ThreadPoolExecutor(THREADS) as pool:
+                files = tuple(pool.map(add, found[EntryKind.FILE]))
+        return Tree(
+            files=files, links=links, empty=tuple(entry.path for entry in found[EntryKind.FOLDER])
+        )
 
     def add_file(self, path: Path, name: str) -> File:
-        with path.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
-            status = os.fstat(file.fileno())
-        if digest not in self._paths:
-            self._paths[digest] = path
-            self._send(digest, path)
-        return File(
-            path=name,
-            digest=digest,
-            size=status.st_size,
-            executable=bool(status.st_mode & stat.S_IXUSR),
-            mtime=status.st_mtime_ns,
-        )
+        """Store one file, which may not be a link, under a name."""
+        with UntrustedTree(path.parent) as tree, tree.open_file(path.name) as file:
+            return self._add(file, _Origin(path.parent, path.name), name)
 
     def publish(self, result: Result) -> bool:
         """Write the manifest, unless there is one; then restore blobs that a collection removed."""
 
-        def mend(blob: tuple[str, Path]) -> None:
-            if self.store.objects.head(blob_key(blob[0])) is None:
-                self._send(*blob)
+        def mend(blob: tuple[str, _Origin]) -> None:
+            digest, origin = blob
+            key = blob_key(digest)
+            if self.store.objects.head(key) is None:
+                with UntrustedTree(origin.folder) as tree, tree.open_file(origin.path) as file:
+                    self.store.objects.write(key, _Content(file, digest, origin))
 
         def heal() -> None:
             with ThreadPoolExecutor(THREADS) as pool:
-                list(pool.map(mend, list(self._paths.items())))
+                list(pool.map(mend, list(self._origins.items())))
             self.store.publish(result)
 
         first = self.store.publish(result)
         self._watch.settle(heal)
         return first
 
-    def _send(self, digest: str, path: Path) -> None:
-        key = blob_key(digest)
-        if path.stat().st_size <= _SMALL:
-            self.store.objects.create(key, path)
-        elif self.store.objects.head(key) is None:
-            self.store.objects.write(key, path)
-
-
-def walk(folder: Path) -> Iterator[tuple[Path, os.DirEntry[str]]]:
-    """Yield files, links and empty directories below a directory, sorted by path."""
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
-    for entry in entries:
-        path = folder / entry.name
-        if entry.is_symlink() or entry.is_file():
-            yield path, entry
-        elif not entry.is_dir():
-            msg = f"`{path}` is neither a file, a link nor a directory, and can't be stored"
-            raise HostError(msg, hint="remove it at the end of the last step")
-        elif any(path.iterdir()):
-            yield from walk(path)
+    def _add(self, file: BinaryIO, origin: _Origin, name: str) -> File:
+        """Store an open file: its size, digest and bytes are of one and the same reading."""
+        status = os.fstat(file.fileno())
+        data = file.read(_SMALL + 1)
+        size = len(data)
+        if size <= _SMALL:
+            digest = sha256(data).hexdigest()
+            if self._is_new(digest, origin):
+                self.store.objects.create(blob_key(digest), data)
         else:
-            yield path, entry
+            whole = sha256(data)
+            while data := file.read(CHUNK):
+                whole.update(data)
+            digest, size = whole.hexdigest(), file.tell()
+            if self._is_new(digest, origin) and self.store.objects.head(blob_key(digest)) is None:
+                self.store.objects.write(blob_key(digest), _Content(file, digest, origin))
+        return File(
+            path=name,
+            digest=digest,
+            size=size,
+            executable=bool(status.st_mode & stat.S_IXUSR),
+            mtime=status.st_mtime_ns,
+        )
+
+    def _is_new(self, digest: str, origin: _Origin) -> bool:
+        return self._origins.setdefault(digest, origin) is origin
+
+
+class _Content:
+    """The bytes of an open file. At their end an error is raised if they are not those expected."""
+
+    def __init__(self, file: BinaryIO, digest: str, origin: _Origin) -> None:
+        self._file = file
+        self._digest = digest
+        self._origin = origin
+
+    def __iter__(self) -> Iterator[bytes]:
+        whole = sha256()
+        self._file.seek(0)
+        while piece := self._file.read(CHUNK):
+            whole.update(piece)
+            yield piece
+        if whole.hexdigest() != self._digest:
+            msg = f"`{self._origin.folder / self._origin.path}` was changed while it was stored"
+            raise BuildError(msg, hint="let no program of a step run on after it")
+
+
+def _check_encoding(name: str, folder: Path) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        msg = f"`{folder}` has a name or a link that is not UTF-8: {name!a}"
+        raise HostError(msg, hint=_REMOVE) from error
 
 
 def fetch_tree(store: Store, tree: Tree, folder: Path, cache: LocalCache | None = None) -> int:
     """Write a tree below a directory, with every file checked against its digest.
 
-    Return how many bytes were fetched, which excludes cached files.
+    Return how many bytes were fetched, which excludes cached files. The directory is made if it
+    does not exist. Nothing is written through a link that is below it.
     """
+    if why := tree_fault(tree):
+        msg = f"a result can't be laid out: {why}"
+        raise StoreError(msg, hint="the store was tampered with: do not use it")
     if cache is not None:
         cache.expect(tree)
-    folders = {*tree.empty, *(str(Path(file.path).parent) for file in tree.files)}
-    for name in sorted({*folders, *(str(Path(link).parent) for link in tree.links)}):
-        _inside(folder, name).mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with UntrustedTree(folder.resolve()) as place:
+        paths = (*(file.path for file in tree.files), *tree.links)
+        for name in sorted({*tree.empty, *(path.rpartition("/")[0] for path in paths)} - {""}):
+            place.make_directory(name)
 
-    def fetch(file: File) -> int:
-        path = _inside(folder, file.path)
-        try:
-            return fetch_file(store, file, path, cache)
-        except OSError as error:
-            if cache is None or not is_full(error):
-                raise
-            cache.clear()
-            return fetch_file(store, file, path)
+        def fetch(file: File) -> int:
+            try:
+                return _fetch(store, file, place, cache)
+            except OSError as error:
+                if cache is None or not is_full(error):
+                    raise
+                cache.clear()
+                return _fetch(store, file, place, None)
 
-    with ThreadPoolExecutor(THREADS) as pool:
-        fetched = sum(pool.map(fetch, tree.files))
-    for name, target in tree.links.items():
-        link = _inside(folder, name)
-        link.unlink(missing_ok=True)
-        link.symlink_to(target)
+        with ThreadPoolExecutor(THREADS) as pool:
+            fetched = sum(pool.map(fetch, tree.files))
+        for name, target in tree.links.items():
+            place.create_link(name, target)
     return fetched
 
 
@@ -144,22 +196,42 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
         for name, content in _contents(result.tree).items():
             known.setdefault(name, set()).add(content)
     clashing = {name for name, contents in known.items() if len(contents) > 1}
-    owners: dict[Path, tuple[str, str]] = {}
-    places: list[tuple[Result, Path]] = []
+    owners: dict[str, tuple[str, str]] = {}
+    whole = Tree()
     for result in found:
-        contents = _contents(result.tree)
         block = "/".join(result.order.task.scope.split("/")[:2])
-        place = folder if clashing.isdisjoint(contents) else folder / block
-        places.append((result, place))
-        for name, content in contents.items():
-            owner, before = owners.setdefault(place / name, (result.id, content))
+        is_apart = block and not clashing.isdisjoint(_contents(result.tree))
+        tree = _moved(result.tree, f"{block}/" if is_apart else "")
+        for name, content in _contents(tree).items():
+            owner, before = owners.setdefault(name, (result.id, content))
             if before != content:
                 msg = f"{owner} and {result.id} both have a file `{name}`, not the same"
                 raise SelectionError(msg, hint="take them out one by one, or name the files apart")
-    for result, place in places:
-        place.mkdir(parents=True, exist_ok=True)
-        fetch_tree(store, result.tree, place)
-    return sorted(owners)
+        whole = _joined(whole, tree)
+    if why := tree_fault(whole):
+        msg = f"the results can't be in one directory: {why}"
+        raise SelectionError(msg, hint="take them out one by one")
+    fetch_tree(store, whole, folder)
+    return sorted(folder / name for name in owners)
+
+
+def _moved(tree: Tree, prefix: str) -> Tree:
+    """Return a tree whose paths all have a prefix."""
+    return Tree(
+        files=tuple(replace(file, path=prefix + file.path) for file in tree.files),
+        links={prefix + name: target for name, target in tree.links.items()},
+        empty=tuple(prefix + name for name in tree.empty),
+    )
+
+
+def _joined(one: Tree, other: Tree) -> Tree:
+    """Return two trees as one; files that both have are the same."""
+    files = {file.path: file for file in (*other.files, *one.files)}
+    return Tree(
+        files=tuple(files.values()),
+        links=one.links | other.links,
+        empty=tuple(dict.fromkeys((*one.empty, *other.empty))),
+    )
 
 
 def _contents(tree: Tree) -> dict[str, str]:
@@ -168,30 +240,33 @@ def _contents(tree: Tree) -> dict[str, str]:
     return links | {file.path: file.digest for file in tree.files}
 
 
-def _inside(folder: Path, name: str) -> Path:
-    """Return a path below a directory; raise StoreError if it would be outside."""
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        msg = f"a result has a file `{name}` that would not stay in its directory"
-        raise StoreError(msg, hint="the store was tampered with: do not use it")
-    return folder / name
+def fetch_file(store: Store, file: File, path: Path) -> None:
+    """Write one file of a result, whatever its name there, to a path."""
+    with UntrustedTree(path.parent.resolve()) as place:
+        _fetch(store, replace(file, path=path.name), place, None)
 
 
-def fetch_file(store: Store, file: File, path: Path, cache: LocalCache | None = None) -> int:
-    """Write one file of a result under its name only after its bytes are verified."""
-    part = path.with_name(f".{uuid4().hex}.part")  # a name that no other file of the tree has
+def _fetch(store: Store, file: File, place: UntrustedTree, cache: LocalCache | None) -> int:
+    """Write a file, which gets its name only after its bytes are verified."""
+    folder, slash, _ = file.path.rpartition("/")
+    part = f"{folder}{slash}.{uuid4().hex}.part"  # a name that no other file of the tree has
     try:
-        is_here = cache is not None and cache.lay_out(file.digest, part)
-        if not is_here:
-            _write(store, file.blobs, file.digest, part, file.path)
-    except OSError:
-        part.unlink(missing_ok=True)  # the disk may be full
+        with place.create_file(part) as out:
+            is_here = cache is not None and cache.lay_out(file.digest, out)
+            if not is_here:
+                _write(store, file.blobs, file.digest, out, file.path)
+            if file.executable:
+                mode = os.fstat(out.fileno()).st_mode
+                os.fchmod(out.fileno(), mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+            out.flush()
+            os.utime(out.fileno(), ns=(file.mtime, file.mtime))
+        if cache is not None and not is_here:
+            with place.open_file(part) as fetched:
+                cache.keep(file.digest, fetched)
+        place.rename(part, file.path)
+    except BaseException:
+        place.remove(part)  # the disk may be full
         raise
-    if cache is not None and not is_here:
-        cache.keep(file.digest, part)
-    if file.executable:
-        part.chmod(part.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    os.utime(part, ns=(file.mtime, file.mtime))
-    part.replace(path)
     return 0 if is_here else file.size
 
 
@@ -203,18 +278,17 @@ def read_result_log(store: Store, result: Result) -> Iterator[bytes]:
             yield inflate.decompress(piece)
 
 
-def fetch_blob(store: Store, blob: Part, path: Path, name: str) -> None:
-    """Write one blob to a file."""
-    _write(store, (blob,), blob.digest, path, name)
+def fetch_blob(store: Store, blob: Part, out: BinaryIO, name: str) -> None:
+    """Write one blob to an open file."""
+    _write(store, (blob,), blob.digest, out, name)
 
 
-def _write(store: Store, blobs: tuple[Part, ...], digest: str, path: Path, name: str) -> None:
+def _write(store: Store, blobs: tuple[Part, ...], digest: str, out: BinaryIO, name: str) -> None:
     whole = sha256()
-    with path.open("wb") as out:
-        for blob in blobs:
-            for piece in _read(store, blob, name):
-                whole.update(piece)
-                out.write(piece)
+    for blob in blobs:
+        for piece in _read(store, blob, name):
+            whole.update(piece)
+            out.write(piece)
     if whole.hexdigest() != digest:
         msg = f"`{name}` is damaged in the store: its bytes are not those of {digest}"
         raise StoreError(msg, hint="`torchyard store verify --remove` takes it out")

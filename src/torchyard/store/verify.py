@@ -37,10 +37,10 @@ def verify(store: Store) -> Verification:
         metas = store.objects.list(BLOBS)
         for meta, digest in pool.map(lambda meta: (meta, _digest(store, meta.key)), metas):
             name = key_name(meta.key)
-            if digest == name:
+            if digest == name and meta.key == blob_key(name):
                 sizes[name] = meta.size
             elif digest is not None:
-                damaged.add(name)
+                damaged.add(meta.key if digest == name else name)
                 tags[meta.key] = meta.tag
     broken: dict[str, str] = {}
     count = 0
@@ -48,6 +48,8 @@ def verify(store: Store) -> Verification:
         count += 1
         name = key_name(meta.key)
         try:
+            if meta.key != result_key(name):
+                name = meta.key
             result = store.find(name)
             why = result and _defect(store, result, sizes, damaged)
         except StoreError as error:
@@ -65,7 +67,7 @@ def remove_broken(store: Store, verdict: Verification) -> None:
 
     Objects that were replaced since stay.
     """
-    for key in (*map(result_key, verdict.broken), *map(blob_key, verdict.damaged)):
+    for key in sorted(verdict.tags, key=lambda key: not key.startswith(RESULTS)):
         meta = store.objects.head(key)
         if meta is not None and meta.tag == verdict.tags[key]:
             store.objects.delete([key])

@@ -1,0 +1,105 @@
+"""Manifests as bytes: written in one way, and believed only if nothing in them can do harm.
+
+Whoever can write to a store can write anything into a manifest, such as a path that leads out of a
+directory. So every manifest is examined here when it is read, and its users need not do so again.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from torchyard.errors import StoreError
+from torchyard.model.canonical import canonical_json
+from torchyard.model.recipe import Stage
+from torchyard.model.result import Result, Tree
+from torchyard.store.signature import is_signed, sign
+
+_DECODER = msgspec.json.Decoder(Result)
+"""Made once, by one thread: msgspec 0.22 crashes if two threads use a new class at once."""
+
+_LONGEST = 4095
+"""Bytes of the longest path or target of a link on Linux."""
+
+_DELIVERED = (Stage.PACKAGE, Stage.CHECK, Stage.SMOKE, Stage.PUBLISH)
+"""Stages whose results torchyard itself reads: a link in them may not lead to other files."""
+
+
+def encode_result(result: Result, key: bytes | None) -> bytes:
+    """Return the manifest of a result, signed if there is a key."""
+    return canonical_json(sign(result, key) if key else result)
+
+
+def decode_result(data: bytes, fingerprint: str, key: bytes | None = None) -> Result:
+    """Decode the manifest of a fingerprint; raise StoreError if it can't be used."""
+    try:
+        result = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise _unusable(fingerprint, f"can't be read: {error}") from error
+    task = result.order.task if result.order.tasks else None
+    if task is None or not (result.fingerprint == task.fingerprint == fingerprint and task.is_true):
+        msg = f"the manifest that is filed under {fingerprint} is that of another job"
+        raise StoreError(msg, hint=_HINT)
+    if why := tree_fault(result.tree, closed=task.stage in _DELIVERED):
+        raise _unusable(fingerprint, f"can't be used: {why}")
+    if key is not None and not is_signed(result, key):
+        raise _unusable(fingerprint, "can't be used: it is not signed with the key of this store")
+    return result
+
+
+_HINT = "`torchyard store verify --remove` takes it out"
+
+
+def _unusable(fingerprint: str, why: str) -> StoreError:
+    return StoreError(f"the manifest of {fingerprint} {why}", hint=_HINT)
+
+
+def tree_fault(tree: Tree, *, closed: bool = False) -> str | None:
+    """Return why a tree can't be laid out, or None.
+
+    With `closed`, its links may not lead out of it.
+    """
+    return next(_faults(tree, closed=closed), None)
+
+
+def _faults(tree: Tree, *, closed: bool) -> Iterator[str]:
+    paths = [*(file.path for file in tree.files), *tree.links]
+    ends = set(paths)
+    known: set[str] = set()
+    for path in (*paths, *tree.empty):
+        if not is_inside(path):
+            yield f"`{path}` would not stay in its directory"
+        if path in known:
+            yield f"it has `{path}` twice"
+        known.add(path)
+    for above in {parent for path in known for parent in _parents(path)} & ends:
+        yield f"`{above}` is a file or a link, and has files below it"
+    for file in tree.files:
+        if file.size != sum(part.size for part in file.blobs):
+            yield f"`{file.path}` has not the size of its parts"
+    for path, target in tree.links.items():
+        if not target or "\0" in target or len(target.encode()) > _LONGEST:
+            yield f"the link `{path}` can't be made"
+        elif closed and not _leads_inside(path, target):
+            yield f"the link `{path}` leads out of its directory"
+
+
+def is_inside(path: str) -> bool:
+    """Return whether a path is normalised, and names something below the directory it is in."""
+    parts = path.split("/")
+    bad = any(part in ("", ".", "..") for part in parts) or "\0" in path
+    return not bad and len(path.encode()) <= _LONGEST
+
+
+def _parents(path: str) -> Iterable[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _leads_inside(path: str, target: str) -> bool:
+    """Return whether a link stays in its tree, as long as all links of the tree do.
+
+    `..` after a name could be that of a link elsewhere, so it is not allowed there.
+    """
+    parts = target.split("/")
+    ups = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
+    return not target.startswith("/") and ".." not in parts[ups:] and ups <= path.count("/")
