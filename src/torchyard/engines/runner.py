@@ -1,7 +1,6 @@
 """Run the jobs of a plan as processes of `torchyard run`, with one pool of compile slots."""
 
 import queue
-import sys
 import time
 from collections import Counter
 from contextlib import suppress
@@ -15,6 +14,7 @@ from torchyard.engines.engine import BuildContext
 from torchyard.engines.guard import Guard, SlotChange
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import MISSING, BusyError, ElsewhereError, StoreError
+from torchyard.host.fork_server import ForkServer
 from torchyard.host.jobserver import Jobserver
 from torchyard.host.memory import read_memory
 from torchyard.host.pool import Pool, PoolEvent
@@ -36,6 +36,10 @@ _ATTEMPTS = 3
 
 _PAUSE = 1.0
 """Seconds between two looks at a job that another process runs."""
+
+
+_COMMAND = ("torchyard.cli.main:main", ("torchyard.cli.commands.run", "torchyard.app.run"))
+"""What starts a job, and the modules that most jobs need."""
 
 
 class RunnerOptions(NamedTuple):
@@ -69,7 +73,8 @@ class Runner:
         self._attempts: Counter[int] = Counter()
         self._fewer: dict[int, int] = {}
         self._carved: dict[int, Jobserver] = {}
-        self._programs = Pool()
+        self._server = ForkServer(*_COMMAND)
+        self._programs = Pool(self._server)
         self._changes: queue.SimpleQueue[SlotChange] = queue.SimpleQueue()
         self._patience = ClaimMonitor(store.objects)
         self._waited: set[int] = set()
@@ -88,6 +93,7 @@ class Runner:
         with (
             TemporaryDirectory(prefix="torchyard-") as folder,
             Jobserver(Path(folder, "slots"), self._options.slots) as slots,
+            self._server,
             StopCounter() as stops,
         ):
             guard = Guard(slots, self._programs.pids, self._changes.put)
@@ -160,7 +166,7 @@ class Runner:
         context, name = options.context, self._name(number)
         order = context.folder / f"{name}.order.json"
         order.write_bytes(msgspec.json.encode(make_job_spec(self._plan, job)))
-        argv = [sys.executable, "-m", "torchyard", "run", "--order", str(order), "--json"]
+        argv = ["torchyard", "run", "--order", str(order), "--json"]
         argv += ["--no-wait", "--file", context.file, "--store", self._store.url]
         argv += ["--work", str(options.work)]
         argv += ["--slots", str(self._pool(number, slots).path)]

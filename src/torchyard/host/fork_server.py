@@ -1,0 +1,179 @@
+"""Start commands without loading their modules again: one process has loaded them, and forks.
+
+The server has one thread. It reads requests from a socket: the words of a command, and its stdin,
+stdout, stderr and status pipe. Into the status pipe it writes the process number, and later the
+exit code. Commands outlive the server, and the server ends with the process that started it.
+"""
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import NoReturn, Self
+
+_REQUEST = 1 << 17
+"""The largest request, in bytes."""
+
+_FILES = 4
+_NUMBER = 8
+"""Bytes of a process number or an exit code in the status pipe."""
+
+
+class ForkedProcess:
+    """A command that a fork server has started."""
+
+    def __init__(self, status: int) -> None:
+        self._status = status
+        self.pid = self._read()
+
+    def wait(self) -> int:
+        """Return the exit code, negative for a signal; that of SIGKILL if the server was killed."""
+        code = self._read()
+        os.close(self._status)
+        return code
+
+    def terminate(self) -> None:
+        """Send SIGTERM."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+
+    def _read(self) -> int:
+        data = os.read(self._status, _NUMBER)
+        return int.from_bytes(data, signed=True) if data else -signal.SIGKILL
+
+
+class ForkServer:
+    """A process that has loaded some modules, and runs `MODULE:FUNCTION` in forks of itself."""
+
+    def __init__(self, main: str, modules: Sequence[str] = ()) -> None:
+        self._words = (main, *modules)
+        self._socket: socket.socket | None = None
+
+    def start(self, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> ForkedProcess:
+        """Start a command in a session of its own; `argv` is its `sys.argv`."""
+        request = json.dumps(list(argv)).encode()
+        reading, writing = os.pipe()
+        try:
+            files = [stdin, stdout, stderr, writing]
+            try:
+                socket.send_fds(self._connected(), [request], files)
+            except BrokenPipeError:  # it was killed: the next one works
+                self.close()
+                socket.send_fds(self._connected(), [request], files)
+        finally:
+            os.close(writing)
+        return ForkedProcess(reading)
+
+    def close(self) -> None:
+        """Let the server end; commands that run go on."""
+        if self._socket is not None:
+            self._socket.close()
+            self._process.wait()
+            self._socket = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connected(self) -> socket.socket:
+        if self._socket is None:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), *self._words],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,
+                )
+            self._socket = ours
+        return self._socket
+
+
+class _Server:
+    """The other end: forks for each request, and reports how each fork ended."""
+
+    def __init__(self, connection: socket.socket, main: Callable[[], None]) -> None:
+        self._connection = connection
+        self._main = main
+        self._status: dict[int, int] = {}
+
+    def serve(self) -> None:
+        signal.signal(signal.SIGCHLD, lambda *_: self._reap())
+        while True:
+            data, files, _, _ = socket.recv_fds(self._connection, _REQUEST, _FILES)
+            if not data:
+                return
+            # A command that ends at once must be known before it is reaped.
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+            *streams, status = files
+            pid = os.fork()
+            if pid == 0:
+                self._run(json.loads(data), streams, status)
+            os.write(status, pid.to_bytes(_NUMBER, signed=True))
+            self._status[pid] = status
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            for file in streams:
+                os.close(file)
+
+    def _reap(self) -> None:
+        while self._status:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            pipe = self._status.pop(pid)
+            with suppress(BrokenPipeError):
+                os.write(pipe, os.waitstatus_to_exitcode(status).to_bytes(_NUMBER, signed=True))
+            os.close(pipe)
+
+    def _run(self, argv: list[str], streams: Sequence[int], status: int) -> NoReturn:
+        """Be the command, in the fork."""
+        code = 1
+        try:
+            os.setsid()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+            for number, file in enumerate(streams):
+                os.dup2(file, number)
+            self._connection.close()
+            for file in (*streams, status, *self._status.values()):
+                os.close(file)
+            sys.argv = argv
+            self._main()
+            code = 0
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+            if isinstance(ended.code, str):
+                sys.stderr.write(f"{ended.code}\n")
+        except BaseException:  # noqa: BLE001 - as the interpreter does
+            traceback.print_exc()
+        finally:
+            with suppress(OSError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(code)
+
+
+def _load(name: str) -> Callable[[], None]:
+    module, _, function = name.partition(":")
+    main: Callable[[], None] = getattr(importlib.import_module(module), function)
+    return main
+
+
+if __name__ == "__main__":
+    gc.disable()
+    entry = _load(sys.argv[2])
+    for module_name in sys.argv[3:]:
+        importlib.import_module(module_name)
+    gc.enable()
+    gc.freeze()  # the forks share what was loaded, and never look at it for garbage
+    _Server(socket.socket(fileno=int(sys.argv[1])), entry).serve()
