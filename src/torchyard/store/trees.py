@@ -201,13 +201,13 @@ def fetch_all(store: Store, results: Iterable[Result], folder: Path) -> list[Pat
     for result in found:
         block = "/".join(result.order.task.scope.split("/")[:2])
         is_apart = block and not clashing.isdisjoint(_contents(result.tree))
-        tree = _moved(result.tree, f"{block}/" if is_apart else "")
-        for name, content in _contents(tree).items():
-            owner, before = owners.setdefault(name, (result.id, content))
+        prefix = f"{block}/" if is_apart else ""
+        for name, content in _contents(result.tree).items():
+            owner, before = owners.setdefault(prefix + name, (result.id, content))
             if before != content:
                 msg = f"{owner} and {result.id} both have a file `{name}`, not the same"
                 raise SelectionError(msg, hint="take them out one by one, or name the files apart")
-        whole = _joined(whole, tree)
+        whole = _joined(whole, _moved(result.tree, prefix))
     if why := tree_fault(whole):
         msg = f"the results can't be in one directory: {why}"
         raise SelectionError(msg, hint="take them out one by one")
