@@ -32,6 +32,7 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.run.detached import run_detached
 from torchyard.run.job import Conditions, run_job
 from torchyard.store import gc_lease
+from torchyard.store.directory import DurableDirectory
 from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
@@ -45,7 +46,10 @@ Moment = Literal["before", "after", "file", "large", "process"]
 STORE = ("put", "get", "head", "list", "delete", "copy")
 FILES = {"open", "fcntl.flock", "subprocess.Popen"}.union(
     f"os.{name}"
-    for name in ("mkdir", "rename", "remove", "rmdir", "symlink", "chmod", "utime", "truncate")
+    for name in (
+        *("mkdir", "rename", "link", "remove", "rmdir", "symlink"),
+        *("chmod", "utime", "truncate"),
+    )
 )
 LARGE = 8 << 20
 _SUBREAPER = 36
@@ -213,6 +217,8 @@ def begin(deed: Deed) -> int:
         moments = Moments(deed.folder, deed.kill)
         for name in STORE:
             setattr(obstore, name, moments.around(getattr(obstore, name)))
+        own = "put"  # the writes to directories are not obstore's
+        setattr(DurableDirectory, own, moments.around(DurableDirectory.put))
         sys.addaudithook(moments.hear)
         do(deed)
         ended = Ended(moments=moments.seen, starts=moments.starts, upload=moments.upload)

@@ -31,7 +31,7 @@ from tests.integration.test_crash import Stock, Zygote
 from tests.services import Place
 
 from torchyard.publish.channel.channel import Channel
-from torchyard.store import objects
+from torchyard.store import bucket
 
 pytestmark = pytest.mark.integration
 
@@ -201,7 +201,7 @@ def test_a_network_that_fails(
     s3_place: Place, s3_proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Deeds come to their end through it, and readers who have a better one see no fault."""
-    monkeypatch.setattr(objects, "SILENCE", 2.0)
+    monkeypatch.setattr(bucket, "SILENCE", 2.0)
     for name, value in s3_place.environment.items():
         monkeypatch.setenv(name, value)
     near = Channel.at(s3_place.url, make=True)

@@ -39,10 +39,11 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import Result
 from torchyard.run import job, log
 from torchyard.run.workdir import JobState, WorkDir
-from torchyard.store import claims, gc_lease, objects
+from torchyard.store import bucket, claims, gc_lease, retries
+from torchyard.store.bucket import SILENCE
 from torchyard.store.gc import remove_garbage
 from torchyard.store.keys import claim_key, result_key
-from torchyard.store.objects import PATIENCE, SILENCE
+from torchyard.store.retries import PATIENCE
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import Writer, fetch_tree
@@ -354,10 +355,10 @@ class Faulty(NamedTuple):
             self.patch.setenv(name, value)
 
     def give_up_after(self, seconds: float) -> None:
-        self.patch.setattr(objects, "PATIENCE", seconds)
+        self.patch.setattr(retries, "PATIENCE", seconds)
 
     def bear_silence(self, seconds: float) -> None:
-        self.patch.setattr(objects, "SILENCE", seconds)
+        self.patch.setattr(bucket, "SILENCE", seconds)
 
 
 @pytest.fixture
@@ -622,7 +623,7 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 
 def test_a_sweep_ends_before_others_take_it_for_dead() -> None:
-    longest = objects.PATIENCE + objects.SILENCE
+    longest = retries.PATIENCE + bucket.SILENCE
     assert gc_lease.ASLEEP + longest < gc_lease.DEAD
 
 
@@ -684,7 +685,7 @@ def hasty(tmp_path: Path) -> dict[str, str]:
     """Give an environment in which torchyard's processes soon give a store up."""
     folder = tmp_path / "hasty"
     folder.mkdir()
-    text = "from torchyard.store import objects\nobjects.PATIENCE = 1.0\n"
+    text = "from torchyard.store import retries\nretries.PATIENCE = 1.0\n"
     (folder / "sitecustomize.py").write_text(text, encoding="utf-8")
     paths = (str(folder), str(ROOT / "src"), os.environ.get("PYTHONPATH", ""))
     return {"PYTHONPATH": os.pathsep.join(filter(None, paths))}

@@ -41,7 +41,7 @@ def publish(
 
     The head is the channel's, just read; or the one that a new channel is to begin with. Files are
     sent while the channel may change. What somebody may have deleted meanwhile is sent again: then
-    the parts in question have changed since.
+    the parts in question have changed since. So is what a state names, but is not whole.
     """
     fresh = [
         package
@@ -49,6 +49,8 @@ def publish(
         for package in news(part, members, channel.state(head, part))
     ]
     upload(channel.objects, fresh, progress)
+    sent = set(map(id, fresh))
+    restore(channel.objects, [package for package in packages if id(package) not in sent])
     return switch(channel, head, packages, order, partial(restore, channel.objects))
 
 

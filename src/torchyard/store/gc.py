@@ -43,9 +43,11 @@ def remove_garbage(
         garbage = _find(store, {*reachable, *pinned_fingerprints(store)}, now - grace, sweep.beat)
         if not dry_run:
             # Manifests are deleted before their blobs: no result is ever incomplete.
-            for key in (*map(result_key, garbage.results), *garbage.blobs):
-                sweep.beat()
-                store.objects.delete([key])
+            for keys in (map(result_key, garbage.results), garbage.blobs):
+                for key in keys:
+                    sweep.beat()
+                    store.objects.delete([key])
+                store.objects.sync()
             for path in garbage.leftovers:
                 path.unlink(missing_ok=True)
     if not dry_run:

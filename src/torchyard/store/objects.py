@@ -1,48 +1,36 @@
-"""Named objects in a directory or a bucket; the only module that uses obstore.
+"""Named objects in a directory or a bucket; the only module that asks obstore for them.
 
 Results and blobs are never written twice with different bytes, so every operation can be repeated.
 """
 
 import os
-import random
 import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
 import obstore
-from obstore.exceptions import (
-    AlreadyExistsError,
-    BaseError,
-    NotSupportedError,
-    PreconditionError,
-)
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
-from torchyard.errors import ElsewhereError, SelectionError, UsageError
+from torchyard.errors import ElsewhereError, SelectionError
 from torchyard.host.locks import locked
-from torchyard.host.secrets import taken
-from torchyard.store.places import PLACES, bucket_name, object_path, store_folder
-from torchyard.store.refusals import plain_message, unreachable
-from torchyard.store.tags import content_tag, file_tag
-
-if TYPE_CHECKING:
-    from obstore.store import S3Config
-
-SILENCE = 30.0
-"""Seconds without a byte of a response after which a request counts as lost."""
-
-PATIENCE = 60.0
-"""Seconds of failures after which a store is given up."""
+from torchyard.store.bucket import open_bucket
+from torchyard.store.directory import DurableDirectory
+from torchyard.store.places import bucket_name, object_path, store_folder
+from torchyard.store.retries import Attempts, Retries
+from torchyard.store.tags import content_tag, file_digest_of, file_tag
 
 CHUNK = 1 << 20
 LOCK = ".lock"
 """The file in a directory that is locked while an object there is swapped."""
+
+SMALL = 8 << 20
+"""Up to this size an object is sent without asking first: one request in either case."""
 
 LARGEST_COPY = 5 << 30
 """The largest object that S3 copies, or accepts in one piece."""
@@ -51,9 +39,6 @@ _PAGE = 1000
 _UPLOADS = 4
 """Concurrent parts of one upload: on a slow line, more would all time out."""
 
-_FINAL = re.compile(r"status code: 40[1345]\b")
-"""Errors of obstore that a retry does not help."""
-
 _UNFINISHED = re.compile(r"#\d+$")
 """The suffix of files that obstore has not finished writing."""
 
@@ -61,8 +46,6 @@ Headers = Mapping[str, str]
 """HTTP headers of an object: `Content-Type`, `Cache-Control`."""
 
 NO_HEADERS: Headers = MappingProxyType({})
-
-T = TypeVar("T")
 
 
 class ObjectMeta(NamedTuple):
@@ -74,12 +57,11 @@ class ObjectMeta(NamedTuple):
     tag: str
 
 
-class _Attempts:
-    """The number of failed attempts, and the time of the first."""
+class Identity(NamedTuple):
+    """The size and the sha256 of an object's bytes."""
 
-    def __init__(self) -> None:
-        self.began = time.monotonic()
-        self.attempt = 0
+    size: int
+    sha256: str
 
 
 class Objects:
@@ -89,11 +71,10 @@ class Objects:
         """Open a store; create a missing directory, unless `make` is false."""
         self.url = url
         self.folder = store_folder(url)
-        self._is_down = False
+        self._retries = Retries(url, is_bucket=self.folder is None)
+        self._directory = None if self.folder is None else DurableDirectory(self.folder)
         self._store: LocalStore | S3Store = (
-            self._open_bucket(url)
-            if self.folder is None
-            else self._open_folder(self.folder, make=make)
+            open_bucket(url) if self.folder is None else self._open_folder(self.folder, make=make)
         )
 
     def _open_folder(self, folder: Path, *, make: bool) -> LocalStore:
@@ -107,27 +88,6 @@ class Objects:
             raise ElsewhereError(msg, hint="name a directory that we may write to") from error
         return LocalStore(folder)
 
-    def _open_bucket(self, url: str) -> S3Store:
-        """Open a bucket; server and credentials come from AWS's own variables."""
-        if "@" in bucket_name(url):
-            msg = f"`{url}` holds a name or a password, which logs and results would reveal"
-            raise UsageError(msg, hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead")
-        try:
-            return S3Store.from_url(
-                url,
-                config={"copy_if_not_exists": "header:if-none-match:*", **_credentials()},
-                client_options={
-                    "allow_http": True,
-                    "connect_timeout": timedelta(seconds=5),
-                    "read_timeout": timedelta(seconds=SILENCE),
-                    "timeout": timedelta(seconds=10 * SILENCE),
-                },
-                retry_config={"max_retries": 6, "retry_timeout": timedelta(seconds=PATIENCE)},
-            )
-        except BaseError as error:
-            msg = f"`{url}` is no place for a store: {plain_message(error)}"
-            raise UsageError(msg, hint=PLACES) from error
-
     def head(self, key: str) -> ObjectMeta | None:
         def ask() -> ObjectMeta | None:
             try:
@@ -135,7 +95,7 @@ class Objects:
             except FileNotFoundError:
                 return None
 
-        return self._try(f"look for {key}", ask)
+        return self._retries.run(f"look for {key}", ask)
 
     def read(self, key: str) -> bytes | None:
         """Return the bytes of a small object, or None if there is none."""
@@ -146,7 +106,7 @@ class Objects:
             except FileNotFoundError:
                 return None
 
-        return self._try(f"read {key}", ask)
+        return self._retries.run(f"read {key}", ask)
 
     def stream(self, key: str) -> Iterator[bytes]:
         """Yield an object in pieces; raise FileNotFoundError if there is none.
@@ -154,7 +114,7 @@ class Objects:
         An interrupted stream resumes after its last byte.
         """
         at, size = 0, -1
-        trial = _Attempts()
+        trial = Attempts()
         while at != size:
             try:
                 options: obstore.GetOptions = {"range": {"offset": at}} if at else {}
@@ -162,12 +122,12 @@ class Objects:
                 size = found.meta["size"]
                 for piece in found.stream(min_chunk_size=CHUNK):
                     at += len(piece)
-                    trial = self._progress()
+                    trial = self._retries.progress()
                     yield bytes(piece)
             except FileNotFoundError:
                 raise
             except (BaseError, OSError) as error:
-                self._pause(f"read {key}", error, trial)
+                self._retries.pause(f"read {key}", error, trial)
             else:
                 return
 
@@ -184,12 +144,12 @@ class Objects:
                 return None
             return bytes(found.bytes()), found.meta["e_tag"] or ""
 
-        return self._try(f"read {key}", ask)
+        return self._retries.run(f"read {key}", ask)
 
     def tag(self, key: str) -> str | None:
         """Return the tag of an object, or None if there is none."""
         if self.folder is not None:
-            return self._try(f"read {key}", partial(file_tag, self.folder / key))
+            return self._retries.run(f"read {key}", partial(file_tag, self.folder / key))
         meta = self.head(key)
         return None if meta is None else meta.tag
 
@@ -201,16 +161,15 @@ class Objects:
 
         def ask() -> bool:
             try:
-                obstore.put(
-                    self._store, key, data, mode="create", attributes=self._attributes(headers)
-                )
+                self._put(key, data, headers, replace=False)
             except (AlreadyExistsError, FileExistsError):
                 if self.head(key) is None:
                     raise  # another writer failed, or the object was deleted: retry
+                self._note(key)
                 return isinstance(data, bytes) and self.read(key) == data
             return True
 
-        return self._try(f"create {key}", ask)
+        return self._retries.run(f"create {key}", ask)
 
     def swap(self, key: str, data: bytes, tag: str | None, headers: Headers = NO_HEADERS) -> bool:
         """Replace the object with this tag, or create it if None; return whether that succeeded.
@@ -235,14 +194,14 @@ class Objects:
                     key,
                     data,
                     mode={"e_tag": tag},
-                    attributes=self._attributes(headers),
+                    attributes=dict(headers) or None,
                     use_multipart=False,
                 )
             except (PreconditionError, FileNotFoundError):
                 return self.read(key) == data
             return True
 
-        return self._try(f"swap {key}", ask)
+        return self._retries.run(f"swap {key}", ask)
 
     def write(
         self, key: str, data: bytes | Path | Iterable[bytes], headers: Headers = NO_HEADERS
@@ -251,17 +210,69 @@ class Objects:
 
         A retry iterates over the pieces again; if they raise an error, nothing is written.
         """
+        self._retries.run(f"write {key}", lambda: self._put(key, data, headers, replace=True))
 
-        def ask() -> None:
-            obstore.put(
-                self._store,
-                key,
-                data,
-                attributes=self._attributes(headers),
-                max_concurrency=_UPLOADS,
-            )
+    def _put(
+        self, key: str, data: bytes | Path | Iterable[bytes], headers: Headers, *, replace: bool
+    ) -> None:
+        """Write an object; raise an error if there is one, unless it may be replaced."""
+        if self._directory is not None:
+            self._directory.put(key, data, replace=replace)
+            return
+        obstore.put(
+            self._store,
+            key,
+            data,
+            attributes=dict(headers) or None,
+            max_concurrency=_UPLOADS,
+            mode="overwrite" if replace else "create",
+        )
 
-        self._try(f"write {key}", ask)
+    def ensure(
+        self,
+        key: str,
+        data: bytes | Path | Iterable[bytes],
+        identity: Identity,
+        headers: Headers = NO_HEADERS,
+    ) -> None:
+        """Write an object whose name belongs to its bytes, unless these are there.
+
+        Other bytes at its key are damaged, and are replaced.
+        """
+        if identity.size <= SMALL:
+            small = data if isinstance(data, bytes | Path) else b"".join(data)
+            if self.create(key, small, headers):
+                return
+        if not self.holds(key, identity):
+            self.write(key, data, headers)
+
+    def holds(self, key: str, identity: Identity) -> bool:
+        """Return whether an object has this size, and in a directory this digest.
+
+        A bucket has an object completely or not at all; what is in a directory may have been cut
+        off, or be nothing but zeros.
+        """
+        meta = self.head(key)
+        if meta is None or meta.size != identity.size:
+            return False
+        if self._directory is None:
+            return True
+        self._note(key)
+        path = self._directory.path(key)
+        return self._retries.run(f"read {key}", partial(file_digest_of, path)) == identity.sha256
+
+    def sync(self) -> None:
+        """Return when all that was written, found or deleted here survives a power cut.
+
+        To be called before an object is written that refers to others. In a bucket, objects are
+        durable at once.
+        """
+        if self._directory is not None:
+            self._retries.run("sync", self._directory.sync)
+
+    def _note(self, key: str) -> None:
+        if self._directory is not None:
+            self._directory.note(key)
 
     def rename(self, key: str, to: str) -> bool:
         """Rename an object to an unused name; return whether that succeeded.
@@ -274,9 +285,10 @@ class Objects:
                 obstore.copy(self._store, key, to, overwrite=False)
             except (AlreadyExistsError, FileExistsError, FileNotFoundError):
                 return False
+            self._note(to)
             return True
 
-        done = self._try(f"rename {key}", ask)
+        done = self._retries.run(f"rename {key}", ask)
         self.delete([key])
         return done
 
@@ -287,17 +299,13 @@ class Objects:
             return False
         if bucket_name(source.url) != bucket:
             return False
-        whole = self._open_bucket(f"s3://{bucket}")
+        whole = open_bucket(f"s3://{bucket}")
 
         def ask() -> None:
             obstore.copy(whole, object_path(source.url, key), object_path(self.url, key))
 
-        self._try(f"copy {key}", ask)
+        self._retries.run(f"copy {key}", ask)
         return True
-
-    def _attributes(self, headers: Headers) -> "obstore.Attributes | None":
-        """Return the attributes for a bucket; a directory has none."""
-        return dict(headers) if headers and self.folder is None else None
 
     def list(self, prefix: str) -> Iterator[ObjectMeta]:
         """Yield every object below a prefix. An interrupted listing resumes after its last name.
@@ -305,16 +313,16 @@ class Objects:
         Buckets list in order; a directory does not, but is not interrupted either.
         """
         last: str | None = None
-        trial = _Attempts()
+        trial = Attempts()
         while True:
             try:
                 for page in obstore.list(self._store, prefix, offset=last, chunk_size=_PAGE):
-                    trial = self._progress()
+                    trial = self._retries.progress()
                     for found in map(_meta, page):
                         last = found.key
                         yield found
             except (BaseError, OSError) as error:
-                self._pause(f"list {prefix}", error, trial)
+                self._retries.pause(f"list {prefix}", error, trial)
             else:
                 return
 
@@ -325,8 +333,9 @@ class Objects:
             def ask(key: str = key) -> None:
                 with suppress(FileNotFoundError):
                     obstore.delete(self._store, key)
+                self._note(key)
 
-            self._try(f"delete {key}", ask)
+            self._retries.run(f"delete {key}", ask)
 
     def leftovers(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Yield unfinished files that killed writers left in a directory; buckets list none."""
@@ -336,50 +345,6 @@ class Objects:
                     path = Path(folder, name)
                     with suppress(FileNotFoundError):  # its writer may have just finished
                         yield path, path.stat()
-
-    def _try(self, what: str, ask: Callable[[], T]) -> T:
-        """Call `ask` with retries; obstore itself retries only some errors."""
-        trial = _Attempts()
-        while True:
-            try:
-                done = ask()
-            except (BaseError, OSError) as error:
-                self._pause(what, error, trial)
-            else:
-                self._progress()
-                return done
-
-    def _progress(self) -> _Attempts:
-        """Note a success: the time for giving up starts again."""
-        self._is_down = False
-        return _Attempts()
-
-    def _pause(self, what: str, error: Exception, trial: _Attempts) -> None:
-        """Wait before a retry; raise if a retry does not help or the time is up.
-
-        After that, each operation is tried once only, until one succeeds.
-        """
-        if not self._is_transient(error):
-            raise unreachable(self.url, what, error) from error
-        if self._is_down or time.monotonic() - trial.began > PATIENCE:
-            self._is_down = True
-            raise unreachable(self.url, what, error) from error
-        trial.attempt += 1
-        spread = random.uniform(0.5, 1)  # noqa: S311 - only to spread
-        time.sleep(spread * min(5.0, 0.1 * 2**trial.attempt))
-
-    def _is_transient(self, error: Exception) -> bool:
-        """Return whether an error may be transient; errors of a disk are not."""
-        if isinstance(error, AlreadyExistsError | FileExistsError):
-            return True
-        final = isinstance(error, NotSupportedError | FileNotFoundError)
-        return self.folder is None and not final and not _FINAL.search(str(error))
-
-
-def _credentials() -> "S3Config":
-    """Return the credentials that were moved out of the environment, where obstore would look."""
-    hidden = {name.lower(): value for name, value in taken().items() if name not in os.environ}
-    return cast("S3Config", hidden)
 
 
 def _make_newer(path: Path, before: os.stat_result) -> None:

@@ -32,7 +32,9 @@ def add_pin(store: Store, name: str, results: Iterable[str]) -> StorePin:
         raise UsageError(msg, hint="use letters, digits, _ . and -")
     watch = GcWatch(store.objects)
     made = StorePin(results=tuple(sorted(results)))
-    if not store.objects.create(pin_key(name), msgspec.json.encode(made)):
+    is_new = store.objects.create(pin_key(name), msgspec.json.encode(made))
+    store.objects.sync()
+    if not is_new:
         msg = f"there is a pin `{name}` already"
         raise UsageError(msg, hint=f"choose another name, or `torchyard store unpin {name}` first")
     gone: set[str] = set()

@@ -1,6 +1,7 @@
 """The store: blobs by the sha256 of their bytes, results by the fingerprint of their job.
 
-A manifest is written last, and only if there is none, so a result is complete or absent.
+A manifest is written last, and only if there is none, so a result is complete or absent: also after
+a power cut, as its blobs are synced first.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -77,6 +78,12 @@ class Store:
             yield from (found for found in pool.map(self.find, names) if found)
 
     def publish(self, result: Result) -> bool:
-        """Write a manifest whose blobs all exist; return False if there was one already."""
+        """Write a manifest whose blobs all exist; return False if there was one already.
+
+        The blobs are on the disk before the manifest is, and on return so is the manifest.
+        """
+        self.objects.sync()
         data = encode_result(result, self._key)
-        return self.objects.create(result_key(result.fingerprint), data)
+        is_first = self.objects.create(result_key(result.fingerprint), data)
+        self.objects.sync()
+        return is_first

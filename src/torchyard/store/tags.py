@@ -1,4 +1,4 @@
-"""Tags: the ETags by which objects are swapped."""
+"""Tags, the ETags by which objects are swapped, and digests of files."""
 
 import hashlib
 from functools import partial
@@ -20,5 +20,14 @@ def file_tag(path: Path) -> str | None:
     try:
         with path.open("rb") as file:
             return f'"{hashlib.file_digest(file, _md5).hexdigest()}"'
+    except FileNotFoundError:
+        return None
+
+
+def file_digest_of(path: Path) -> str | None:
+    """Return the sha256 of a file, or None if there is none."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
         return None

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from torchyard.model.result import Part, Result
 from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key
+from torchyard.store.objects import Identity
 from torchyard.store.store import THREADS, Store
 from torchyard.store.trees import fetch_blob
 
@@ -38,7 +39,7 @@ def _copy_one(source: Store, target: Store, result: Result) -> int:
 
     def send(blob: tuple[str, int]) -> int:
         digest, size = blob
-        if target.objects.head(blob_key(digest)) is not None:
+        if target.objects.holds(blob_key(digest), Identity(size, digest)):
             return 0
         with TemporaryFile() as file:  # has no name, so the kernel removes it even if we are killed
             fetch_blob(source, Part(digest=digest, size=size), file, result.id)

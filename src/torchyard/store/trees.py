@@ -24,11 +24,8 @@ from torchyard.store.gc_lease import GcWatch
 from torchyard.store.keys import blob_key
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.manifest import tree_fault
-from torchyard.store.objects import CHUNK
+from torchyard.store.objects import CHUNK, SMALL, Identity
 from torchyard.store.store import THREADS, Store
-
-_SMALL = 8 << 20
-"""Files up to this size are sent without asking first: one request in either case."""
 
 _REMOVE = "remove it at the end of the last step"
 
@@ -99,19 +96,20 @@ class Writer:
     def _add(self, file: BinaryIO, origin: _Origin, name: str) -> File:
         """Store an open file: its size, digest and bytes are of one and the same reading."""
         status = os.fstat(file.fileno())
-        data = file.read(_SMALL + 1)
+        data = file.read(SMALL + 1)
         size = len(data)
-        if size <= _SMALL:
+        if size <= SMALL:
             digest = sha256(data).hexdigest()
             if self._is_new(digest, origin):
-                self.store.objects.create(blob_key(digest), data)
+                self.store.objects.ensure(blob_key(digest), data, Identity(size, digest))
         else:
             whole = sha256(data)
             while data := file.read(CHUNK):
                 whole.update(data)
             digest, size = whole.hexdigest(), file.tell()
-            if self._is_new(digest, origin) and self.store.objects.head(blob_key(digest)) is None:
-                self.store.objects.write(blob_key(digest), _Content(file, digest, origin))
+            if self._is_new(digest, origin):
+                content = _Content(file, digest, origin)
+                self.store.objects.ensure(blob_key(digest), content, Identity(size, digest))
         return File(
             path=name,
             digest=digest,

@@ -67,10 +67,14 @@ def remove_broken(store: Store, verdict: Verification) -> None:
 
     Objects that were replaced since stay.
     """
-    for key in sorted(verdict.tags, key=lambda key: not key.startswith(RESULTS)):
-        meta = store.objects.head(key)
-        if meta is not None and meta.tag == verdict.tags[key]:
-            store.objects.delete([key])
+    results = [key for key in verdict.tags if key.startswith(RESULTS)]
+    blobs = [key for key in verdict.tags if not key.startswith(RESULTS)]
+    for keys in (results, blobs):
+        for key in keys:
+            meta = store.objects.head(key)
+            if meta is not None and meta.tag == verdict.tags[key]:
+                store.objects.delete([key])
+        store.objects.sync()
 
 
 def remove_result(store: Store, result: Result) -> None:
@@ -84,7 +88,9 @@ def remove_result(store: Store, result: Result) -> None:
         if _digest(store, blob_key(digest)) not in (None, digest)
     ]
     if store.find(result.fingerprint) == result:
-        store.objects.delete([result_key(result.fingerprint), *map(blob_key, wrong)])
+        store.objects.delete([result_key(result.fingerprint)])
+        store.objects.sync()
+        store.objects.delete(map(blob_key, wrong))
 
 
 def _digest(store: Store, key: str) -> str | None:

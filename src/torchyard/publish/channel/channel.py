@@ -2,7 +2,8 @@
 
 A change is a function from states to states. It is staged (packages, then states, all under names
 that belong to their bytes), and then the head is swapped: that is the moment it is published. The
-pages at their fixed addresses follow, each swapped for the one that the state before it had. A
+pages at their fixed addresses follow, each swapped for the one that the state before it had. What a
+head or a page names is on the disk before it is named, so this order survives a power cut, too. A
 writer who finds another page there was overtaken, or follows one who died half-way: then all pages
 of the part are compared with what they should be, after those of parts that the other one wanted
 to write before. So a page never goes back, and names only what is there.
@@ -11,6 +12,7 @@ to write before. So a page never goes back, and names only what is there.
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from hashlib import sha256
 from random import SystemRandom
 
 import msgspec
@@ -31,7 +33,7 @@ from torchyard.publish.channel.head import HEAD, Head, state_key
 from torchyard.publish.channel.layout import headers, pages, parse_part, views_of
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.channel.root_pages import all_roots
-from torchyard.store.objects import Objects
+from torchyard.store.objects import Identity, Objects
 
 PATIENCE = 300.0
 """Give up after this many seconds of lost swaps."""
@@ -88,19 +90,23 @@ class Channel(ChannelReader):
                 self.mend([*edits, ROOTS])
                 return head
             self._stage(draft)
+            self.objects.sync()
             data = msgspec.json.encode(draft.head)
             if self.objects.swap(HEAD, data, tag, headers(Media.JSON, "page")):
                 break
             self._wait(began)
+        self.objects.sync()
         self._write(draft.writes)
+        self.objects.sync()
         return draft.head
 
     def _stage(self, draft: Draft) -> None:
         for page in draft.fixed:
-            self.objects.create(page.path, page.data, headers(page.media, "bytes"))
+            same = Identity(len(page.data), sha256(page.data).hexdigest())
+            self.objects.ensure(page.path, page.data, same, headers(page.media, "bytes"))
         for digest, data in draft.states.items():
-            media = headers(Media.ZSTD, "bytes")
-            self.objects.create(state_key(digest), data, media)
+            same = Identity(len(data), digest)
+            self.objects.ensure(state_key(digest), data, same, headers(Media.ZSTD, "bytes"))
 
     def _write(self, writes: Iterable[Write]) -> None:
         mended: set[str] = set()
@@ -121,6 +127,7 @@ class Channel(ChannelReader):
         mended: dict[str, list[str]] = {}
         for part in parts:
             self._mend(part, mended)
+        self.objects.sync()
         return [path for paths in mended.values() for path in paths]
 
     def _mend(self, part: str, mended: dict[str, list[str]]) -> None:

@@ -36,6 +36,7 @@ from torchyard.publish.publish import add
 from torchyard.publish.soundness import refuse_unsound
 from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
 from torchyard.publish.upload import FILES, upload
+from torchyard.store.objects import Identity, ObjectMeta
 from torchyard.terminal.progress import ProgressLine
 
 _LARGEST_PROVENANCE = 16 << 20
@@ -121,17 +122,25 @@ class Mirror:
         if digest is None:
             return self._new(chosen)
         key = package_key(digest, link.file)
-        meta = self._channel.objects.head(key)
+        meta = self._sent(key, link, digest)
         sidecar = self._channel.objects.read(f"{key}{METADATA}") if meta else None
         provenance = bool(link.provenance)
         if (
             meta is None
-            or (sidecar is None and is_wheel_name(link.file))
+            or (not sidecar and is_wheel_name(link.file))
             or (provenance and self._channel.objects.head(f"{key}{PROVENANCE}") is None)
         ):
             return self._new(chosen)
         entry = self._entry(chosen, digest, meta.size, sidecar or b"", provenance=provenance)
         return Mirrored(chosen, "sent", entry)
+
+    def _sent(self, key: str, link: FileLink, digest: str) -> ObjectMeta | None:
+        """Return the package that an earlier mirror run has uploaded, if all of it is there."""
+        meta = self._channel.objects.head(key)
+        if meta is None:
+            return None
+        size = meta.size if link.size is None else link.size
+        return meta if self._channel.objects.holds(key, Identity(size, digest)) else None
 
     def _new(self, chosen: MirrorFile) -> Mirrored:
         """Return a file to fetch; HTML has no sizes, so the server is asked."""

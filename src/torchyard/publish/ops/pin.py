@@ -125,6 +125,7 @@ def _write(channel: Channel, name: str, pin: Pin, chosen: Iterable[Chosen]) -> P
         page = msgspec.json.decode(channel.objects.read(made.path) or b"", type=PinPage)
     for text in _texts(page):
         channel.objects.create(text.path, text.data, headers(text.media, "page"))
+    channel.objects.sync()
     return page
 
 

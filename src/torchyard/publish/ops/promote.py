@@ -37,7 +37,7 @@ from torchyard.publish.staged import (
     Package,
     digests_of,
 )
-from torchyard.publish.upload import FILES, keys_of, upload
+from torchyard.publish.upload import FILES, holds_all, keys_of, upload
 from torchyard.store.objects import LARGEST_COPY, Objects
 
 Local = Literal["keep", "drop"]
@@ -272,9 +272,9 @@ def _carry(route: Route, one: Promotion) -> None:
     package, entry = one.package, one.package.entry
     key = key_of(parse_part(package.part), entry)
     if not section_of(package.part).KEYED_BY_NAME:
-        names = keys_of(package)
-        if all(map(target.head, names)):
+        if holds_all(target, package):
             return
+        names = keys_of(package)
         same = entry.sha256 == one.origin.entry.sha256
         if same and entry.size < LARGEST_COPY and all(target.copy(name, source) for name in names):
             return

@@ -1,0 +1,51 @@
+"""Opening a bucket: its address, its credentials, and how long to wait for its server."""
+
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, cast
+
+from obstore.exceptions import BaseError
+from obstore.store import S3Store
+
+from torchyard.errors import UsageError
+from torchyard.host.secrets import taken
+from torchyard.store import retries
+from torchyard.store.places import PLACES, bucket_name
+from torchyard.store.refusals import plain_message
+
+if TYPE_CHECKING:
+    from obstore.store import S3Config
+
+SILENCE = 30.0
+"""Seconds without a byte of a response after which a request counts as lost."""
+
+
+def open_bucket(url: str) -> S3Store:
+    """Open a bucket; server and credentials come from AWS's own variables."""
+    if "@" in bucket_name(url):
+        msg = f"`{url}` holds a name or a password, which logs and results would reveal"
+        raise UsageError(msg, hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY instead")
+    try:
+        return S3Store.from_url(
+            url,
+            config={"copy_if_not_exists": "header:if-none-match:*", **_credentials()},
+            client_options={
+                "allow_http": True,
+                "connect_timeout": timedelta(seconds=5),
+                "read_timeout": timedelta(seconds=SILENCE),
+                "timeout": timedelta(seconds=10 * SILENCE),
+            },
+            retry_config={
+                "max_retries": 6,
+                "retry_timeout": timedelta(seconds=retries.PATIENCE),
+            },
+        )
+    except BaseError as error:
+        msg = f"`{url}` is no place for a store: {plain_message(error)}"
+        raise UsageError(msg, hint=PLACES) from error
+
+
+def _credentials() -> "S3Config":
+    """Return the credentials that were moved out of the environment, where obstore would look."""
+    hidden = {name.lower(): value for name, value in taken().items() if name not in os.environ}
+    return cast("S3Config", hidden)
