@@ -57,6 +57,8 @@ def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
     assert refused.returncode == 15
     assert "1 of 2 packages are missing" in refused.stderr
     assert "cp312/wheel" in refused.stderr
+    assert "has not passed its smoke test" in refused.stderr
+    assert torchyard("build", "-f", file, "smoke:*cp311*").returncode == 0
     done = torchyard("publish", "--to", "nightly", "-f", file, "--partial", "--json")
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
@@ -66,6 +68,63 @@ def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
     assert torchyard("build", "-f", file).returncode == 0, "the job adds what is missing"
     assert len(files_in(channel)) == 2
     assert not list((tmp_path / ".torchyard").glob("publish-*"))
+
+
+FORGE = """\
+import json, pathlib, sys, zipfile
+from hashlib import sha256
+
+out = pathlib.Path(sys.argv[1], "sub")
+out.mkdir()
+wheel = out / "torch-99.0-py3-none-any.whl"
+about = "torch-99.0.dist-info"
+with zipfile.ZipFile(wheel, "w") as archive:
+    info = zipfile.ZipInfo(f"{about}/METADATA")
+    archive.writestr(info, "Metadata-Version: 2.1\\nName: torch\\nVersion: 99.0\\n")
+    archive.writestr(zipfile.ZipInfo("../../../.bashrc"), "echo here")
+(true,) = pathlib.Path(sys.argv[2]).glob("*check.json")
+report = json.loads(true.read_bytes())
+report["packages"] = [{"sha256": sha256(wheel.read_bytes()).hexdigest()}]
+(out / "check.json").write_text(json.dumps(report))
+"""
+"""Writes a package and a report about it, as `torchyard check` would if it found nothing."""
+
+
+def test_a_step_does_not_publish_what_it_likes(tmp_path: Path) -> None:
+    """It needs no more than to write to the result of its own job."""
+    forge = '\n[[steps.package]]\nrun = "python3 {core}/forge.py {out} {core}"\n'
+    copy = "cp {source}/make.py {source}/forge.py {source}/known-check.json {out}"
+    text = PUBLISHES.replace("cp {source}/make.py {out}", copy)
+    file = make_publishing_project(tmp_path, text.replace("\n[steps]\n", f"{forge}\n[steps]\n"))
+    (tmp_path / "code/forge.py").write_text(FORGE, encoding="utf-8")
+    report = torchyard("check", make_wheel(tmp_path / "dist"), "--json").stdout
+    (tmp_path / "code/known-check.json").write_text(report, encoding="utf-8")
+    done = torchyard("build", "-f", file)
+    assert done.returncode != 0
+    assert "a package job delivered `sub`, which is no package file" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.glob("channel/**/torch-99.0*"))
+
+
+def test_a_package_whose_smoke_test_failed_is_not_published_by_name(tmp_path: Path) -> None:
+    """Its steps embed no order; the store knows nevertheless which job has delivered it."""
+    text = PUBLISHES.replace("smoke = []", 'smoke = [{ run = "false" }]')
+    file = make_publishing_project(tmp_path, text)
+    make = tmp_path / "code/make.py"
+    plain = make.read_text("utf-8").replace('f"{about}/torchyard-order.json"', '"demo/notes"')
+    make.write_text(plain, encoding="utf-8")
+    failed = torchyard("build", "-f", file, "--keep-going", "-o", tmp_path / "dist")
+    assert failed.returncode != 0
+    everything = [tmp_path / "dist" / name for name in ("demo-1.0-cp311-none-any.whl",)]
+    torchyard("store", "get", "package:*", "--to", tmp_path / "dist", "-f", file)
+    for words in (everything, ()):
+        refused = torchyard("publish", *words, "--to", "nightly", "-f", file, "--partial")
+        assert refused.returncode == 15, refused.stderr
+        assert "has not passed its smoke test" in refused.stderr
+        assert (
+            "torchyard build smoke:demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel" in refused.stderr
+        )
+    assert not (tmp_path / "channel/channel.json").exists()
 
 
 def test_packages_are_promoted_and_not_published_to_a_channel_that_says_so(tmp_path: Path) -> None:

@@ -143,11 +143,12 @@ def build(root: Path, compute: str) -> Built:
     return Built(root / "core", image)
 
 
-def make_order(folder: Path, compute: str, python: str, kind: str) -> Path:
-    """An order for one package, true as far as its fingerprint goes."""
-    scope = f"linux-{MACHINE}/{compute}-openblas/{python}/{kind}"
+def job_for(cell: str) -> JobSpec:
+    """The specification of the job that makes the package of a cell."""
+    scope = cell.partition("/")[2]
+    compute = scope.split("/")[1].partition("-")[0]
     task = Task(
-        id=f"package:tinytorch-1.2.0/{scope}",
+        id=f"package:{cell}",
         stage=Stage.PACKAGE,
         stage_revision=1,
         scope=scope,
@@ -155,9 +156,14 @@ def make_order(folder: Path, compute: str, python: str, kind: str) -> Path:
         fingerprint="",
         settings=SETTINGS if compute != "cpu" else {},
     )
-    task = msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
+    return JobSpec(tasks=(msgspec.structs.replace(task, fingerprint=fingerprint(task.payload)),))
+
+
+def make_order(folder: Path, compute: str, python: str, kind: str) -> Path:
+    """An order for one package, true as far as its fingerprint goes."""
+    order = job_for(f"tinytorch-1.2.0/linux-{MACHINE}/{compute}-openblas/{python}/{kind}")
     path = written(folder / "torchyard-order.json", "")
-    path.write_bytes(msgspec.json.encode(JobSpec(tasks=(task,))))
+    path.write_bytes(msgspec.json.encode(order))
     return path
 
 

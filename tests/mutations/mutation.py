@@ -12,6 +12,7 @@ from zipfile import ZIP_STORED, ZipFile
 
 from tests.mutations.zstd import compress, decompress
 
+from torchyard.model.job_spec import JobSpec
 from torchyard.package.wheel.dist_info import record
 from torchyard.package.zip.writer import Member, writing
 
@@ -37,6 +38,8 @@ class Mutation(NamedTuple):
     make: Break
     also: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    order: JobSpec | None = None
+    """The specification of the job that delivered it."""
 
 
 def members(package: Path) -> dict[str, bytes]:

@@ -6,21 +6,23 @@ from pathlib import Path
 import pytest
 from tests.mutations.archives import ARCHIVES
 from tests.mutations.binaries import BINARIES
-from tests.mutations.good import make_goods
+from tests.mutations.good import job_for, make_goods
 from tests.mutations.mutation import Mutation
+from tests.mutations.orders import ORDERS, OWN
 from tests.mutations.texts import TEXTS
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding
+from torchyard.model.job_spec import JobSpec
 from torchyard.package.read import read_package
 
 pytestmark = pytest.mark.integration
 
 TODAY = date(2026, 11, 15)
 POLICY = CheckPolicy(budget="1 MB")
-MUTATIONS: list[Mutation] = [*ARCHIVES, *TEXTS, *BINARIES]
+MUTATIONS: list[Mutation] = [*ARCHIVES, *TEXTS, *BINARIES, *ORDERS]
 
 
 @pytest.fixture(scope="module")
@@ -28,9 +30,9 @@ def goods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return make_goods(tmp_path_factory.mktemp("good"))
 
 
-def findings(*packages: Path) -> list[Finding]:
+def findings(*packages: Path, order: JobSpec | None = None) -> list[Finding]:
     """All that is found in packages which are checked together."""
-    checked = apply_rules([read_package(path) for path in packages], POLICY, TODAY)
+    checked = apply_rules([read_package(path) for path in packages], POLICY, TODAY, order)
     return [finding for each in checked for finding in each.findings]
 
 
@@ -40,12 +42,18 @@ def test_good_packages_have_no_findings(goods: dict[str, Path]) -> None:
     assert findings(*goods.values()) == []
 
 
+@pytest.mark.parametrize("good", OWN)
+def test_good_packages_are_those_of_their_jobs(goods: dict[str, Path], good: str) -> None:
+    assert findings(goods[good], order=job_for(OWN[good])) == []
+
+
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
 def test_broken_packages_are_told(
     goods: dict[str, Path], mutation: Mutation, tmp_path: Path
 ) -> None:
     broken = mutation.make(goods[mutation.good], tmp_path)
-    found = findings(broken, *(goods[name] for name in mutation.beside))
+    beside = (goods[name] for name in mutation.beside)
+    found = findings(broken, *beside, order=mutation.order)
     assert {finding.rule for finding in found} == {mutation.rule, *mutation.also}, found
 
 

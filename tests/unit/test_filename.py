@@ -4,7 +4,7 @@ import pytest
 from packaging.utils import parse_wheel_filename
 
 from torchyard.index.filename import read_name
-from torchyard.publish.resolve.compatibility import runs_on
+from torchyard.package.wheel.compatible_tags import runs_on
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from torchyard.app.clock import current_date
 from torchyard.app.progress import Meter, no_meter, read_metered
 from torchyard.checks.policy import CheckPolicy
 from torchyard.errors import CheckError, SelectionError
+from torchyard.model.job_spec import JobSpec
 from torchyard.package.contents import Contents
 from torchyard.reports.check.document import CheckDocument
 
@@ -18,6 +19,7 @@ def check_packages(
     rules: Sequence[str] = (),
     html: str | Path | None = None,
     digests: bool = True,
+    order: JobSpec | None = None,
     meter: Meter = no_meter,
 ) -> CheckDocument:
     """Read packages, and return what is wrong with them.
@@ -30,6 +32,7 @@ def check_packages(
         rules: Globs of rules to check, also of those that are off; all of the policy's if empty.
         html: File to write a page with pictures to.
         digests: Whether the report names each package by its sha256, too.
+        order: The specification of the job that delivered the packages, if they come from one.
         meter: Shows progress.
     """
     from torchyard.host.files import write_text
@@ -37,7 +40,11 @@ def check_packages(
     paths = [Path(path) for path in packages]
     contents = [read_metered(path, meter) for path in paths]
     document = check_contents(
-        contents, policy, rules=rules, digests=file_digests(paths) if digests else ()
+        contents,
+        policy,
+        rules=rules,
+        digests=file_digests(paths) if digests else (),
+        order=order,
     )
     if html is not None:
         from torchyard.checks.registry import RULES
@@ -53,6 +60,7 @@ def check_contents(
     *,
     rules: Sequence[str] = (),
     digests: Sequence[str] = (),
+    order: JobSpec | None = None,
 ) -> CheckDocument:
     """Check packages that were read, under a policy as it is today."""
     from torchyard.checks.check import apply_rules
@@ -63,7 +71,8 @@ def check_contents(
     if rules:
         policy = _only(rules, policy)
     day = current_date()
-    return check_document(apply_rules(contents, policy, day), policy, policy_name, day, digests)
+    checked = apply_rules(contents, policy, day, order)
+    return check_document(checked, policy, policy_name, day, digests)
 
 
 def file_digests(paths: Iterable[Path]) -> list[str]:

@@ -1,10 +1,8 @@
 """Publish packages into a channel, all at once or not at all."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, NamedTuple
 
 from torchyard.app.channel_config import (
@@ -14,15 +12,17 @@ from torchyard.app.channel_config import (
     plan_channel,
     planned_cells,
 )
-from torchyard.app.locations import channel_url, filling, home_directory, open_store
+from torchyard.app.locations import channel_url, filling
 from torchyard.app.progress import Meter, no_meter, read_metered
+from torchyard.app.stored_results import ResultSource, stored_results
 from torchyard.errors import PublishError, SelectionError, UsageError
-from torchyard.model.config import ChannelConfig, Config
+from torchyard.model.config import Config
 
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
     from torchyard.publish.channel.channel import Channel as OpenChannel
     from torchyard.publish.gates import Demands
+    from torchyard.publish.plan_results import PlanResults
     from torchyard.publish.staged import Grouping, Package
     from torchyard.reports.publish.document import PublishDocument
 
@@ -72,7 +72,6 @@ def publish_packages(
         paths=tuple(Path(path) for path in packages),
         policy=_policy(policy, config),
         demands=Demands(
-            cells=planned_cells(plan_channel(config, known)) if config and known else frozenset(),
             external=(*(known.external if known else ()), *external),
             partial=partial,
         ),
@@ -80,13 +79,15 @@ def publish_packages(
         grouping=variants or (known.variants if known else None),
         dry_run=dry_run,
     )
-    if packages:
-        return publish_request(request, meter)
     if config is None or known is None:
+        if packages:
+            return publish_request(request, meter)
         msg = f"what is to be published to `{channel}`? It is no channel of `{file}`"
         raise UsageError(msg, hint="name packages, or directories that have some")
-    with _from_store(config, known, file, store) as folder:
-        return publish_request(request._replace(paths=(folder,)), meter)
+    demands = request.demands._replace(cells=planned_cells(plan_channel(config, known)))
+    source = ResultSource(config, known, file, store)
+    with stored_results(source, packages=not packages) as results:
+        return publish_request(request._replace(demands=demands, results=results), meter)
 
 
 class PublishRequest(NamedTuple):
@@ -94,8 +95,11 @@ class PublishRequest(NamedTuple):
 
     url: str
     paths: tuple[Path, ...]
+    """Files and directories; empty for all packages of `results`."""
     policy: "CheckPolicy"
     demands: "Demands"
+    results: "PlanResults | None" = None
+    """Results of the plan that packages are from, as far as they are known."""
     name: str = ""
     grouping: "Grouping | None" = None
     """None: the channel's own."""
@@ -113,10 +117,10 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
 
     from torchyard.app.clock import current_date, current_moment
     from torchyard.publish.channel.draft import ChangeReason
-    from torchyard.publish.evidence import judge_by, proven
+    from torchyard.publish.evidence import NO_EVIDENCE, judge_by, read_evidence
     from torchyard.publish.gates import judge_all
     from torchyard.publish.publish import publish
-    from torchyard.publish.staged import read_staged
+    from torchyard.publish.staged import made_elsewhere, read_staged
     from torchyard.reports.publish.document import publish_document
 
     head = channel.head()
@@ -127,14 +131,22 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
         msg = f"the variants of `{request.url}` are called after `{head.grouping}`"
         raise PublishError(msg, hint=f'a channel keeps its own: write variants = "{head.grouping}"')
     today, now = current_date(), current_moment()
-    trusted = proven(request.paths, request.policy, today)
-    judge = judge_by(request.policy, today, trusted)
-    read = partial(read_metered, meter=meter)
-    packages = read_staged(request.paths, head.grouping, now, judge, read)
+    results = request.results
+    evidence = read_evidence(results, request.policy, today) if results else NO_EVIDENCE
+    paths = request.paths or (results.packages() if results else ())
+    packages = read_staged(
+        paths,
+        head.grouping,
+        now,
+        judge_by(request.policy, today, evidence.checked),
+        read=partial(read_metered, meter=meter),
+        cell_for=results.cell_for if results else made_elsewhere,
+    )
     if not packages:
-        msg = f"there is no package in {', '.join(map(str, request.paths))}"
+        where = ", ".join(map(str, request.paths)) or "the store"
+        msg = f"there is no package in {where}"
         raise SelectionError(msg, hint="name packages, or directories that have some")
-    verdict = judge_all(channel, head, packages, request.demands)
+    verdict = judge_all(channel, head, packages, request.demands._replace(evidence=evidence))
     if verdict.refusals:
         raise PublishError.of(verdict.refusals)
     if request.dry_run:
@@ -169,25 +181,3 @@ def _policy(name: str | None, config: Config | None) -> "CheckPolicy":
     if name is None and config is not None and config.check.text:
         return parse_policy(config.check.policy, config.check.text)
     return load_policy(name or (config.check.policy if config else "default"))
-
-
-@contextmanager
-def _from_store(
-    config: Config, channel: ChannelConfig, file: str, store_url: str | None
-) -> Iterator[Path]:
-    """Lay out the packages that a plan has made, and the reports of their checks."""
-    from torchyard.app.toolchain_id import with_toolchain_id
-    from torchyard.model.recipe import Stage
-    from torchyard.store.trees import fetch_tree
-
-    plan = plan_channel(with_toolchain_id(config, file), channel)
-    store = open_store(store_url, file, config, make=False)
-    home = Path(home_directory(file))
-    home.mkdir(parents=True, exist_ok=True)
-    wanted = (Stage.PACKAGE, Stage.CHECK)
-    names = [job.fingerprint for job in plan.jobs if job.stage in wanted]
-    with TemporaryDirectory(prefix="publish-", dir=home) as folder:
-        for result in store.results(names):
-            task = result.order.task
-            fetch_tree(store, result.tree, Path(folder, task.stage, task.scope))
-        yield Path(folder)

@@ -11,6 +11,7 @@ from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PACKAGE_RULES
 from torchyard.checks.rule import Finding, Hit, Severity
 from torchyard.checks.subject import Subject
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.matrix import matches
 from torchyard.package.contents import Contents
 
@@ -24,22 +25,29 @@ class Checked(NamedTuple):
 
     contents: Contents
     findings: tuple[Finding, ...]
+    order: JobSpec | None = None
+    """The specification of the job that delivered it, if that is known."""
 
 
-def apply_rules(packages: Sequence[Contents], policy: CheckPolicy, today: date) -> list[Checked]:
-    """Run all rules over each package; those given together are compared with each other."""
+def apply_rules(
+    packages: Sequence[Contents], policy: CheckPolicy, today: date, order: JobSpec | None = None
+) -> list[Checked]:
+    """Run all rules over each package; those given together are compared with each other.
+
+    `order` is the specification of the job that delivered them, if they come from one.
+    """
     enforcer = Enforcer(policy, today)
     found: list[list[Finding]] = []
     for index, contents in enumerate(packages):
         others = (*packages[:index], *packages[index + 1 :])
-        found.append(list(_find(Subject(contents, policy, others), enforcer)))
+        found.append(list(_find(Subject(contents, policy, others, order), enforcer)))
     for allowance, note in enforcer.unused(PACKAGE_RULES):
         for contents, findings in zip(packages, found, strict=True):
             if matches(contents.file_name, allowance.package):
                 findings.append(note)  # once, with the first package that it is for
                 break
     return [
-        Checked(contents, tuple(sorted(findings, key=_rank)))
+        Checked(contents, tuple(sorted(findings, key=_rank)), order)
         for contents, findings in zip(packages, found, strict=True)
     ]
 

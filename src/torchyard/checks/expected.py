@@ -41,8 +41,8 @@ class Expected(Value, kw_only=True):
     """Versions of the compute platform's libraries that the order's tables ask for."""
 
 
-def expected_of(contents: Contents) -> Expected:
-    """Read a package's name and its order."""
+def expected_of(contents: Contents, order: JobSpec | None = None) -> Expected:
+    """Return what a package's name and its order say; `order` precedes the one that it carries."""
     label = format_of(contents).label(contents)
     expected = Expected(
         name=label.name,
@@ -50,13 +50,13 @@ def expected_of(contents: Contents) -> Expected:
         python=label.python,
         abi=label.abi,
         platforms=label.platforms,
-        compute=_compute(contents, label),
+        compute=labelled_compute(contents, label),
     )
-    order = order_in_package(contents)
+    order = order or order_in_package(contents)
     return expected if order is None else _as_ordered(expected, order)
 
 
-def _compute(contents: Contents, label: Label) -> str:
+def labelled_compute(contents: Contents, label: Label) -> str:
     """The compute platform by the build string, else by the local version or the requirements."""
     if label.build:
         return _built_compute(label.build)

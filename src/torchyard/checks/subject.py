@@ -4,20 +4,30 @@ from functools import cached_property
 
 from torchyard.checks.expected import Expected, expected_of
 from torchyard.checks.policy import CheckPolicy
+from torchyard.model.job_spec import JobSpec
 from torchyard.package.contents import Contents
 
 
 class Subject:
-    """A package under a policy. `others` are the packages that are checked together with it."""
+    """A package under a policy. `others` are the packages that are checked together with it.
+
+    `order` is the specification of the job that delivered it, if that is known. It does not come
+    from the package, whatever that says of itself.
+    """
 
     def __init__(
-        self, contents: Contents, policy: CheckPolicy, others: tuple[Contents, ...] = ()
+        self,
+        contents: Contents,
+        policy: CheckPolicy,
+        others: tuple[Contents, ...] = (),
+        order: JobSpec | None = None,
     ) -> None:
         self.contents = contents
         self.policy = policy
         self.others = others
+        self.order = order
 
     @cached_property
     def expected(self) -> Expected:
-        """What the file's name promises, and the job specification that the package may carry."""
-        return expected_of(self.contents)
+        """What the file's name promises, and what was ordered: by its job, else as it carries."""
+        return expected_of(self.contents, self.order)

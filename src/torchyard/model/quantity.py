@@ -1,6 +1,7 @@
 """Quantities with a unit: `64 GB`, `90 min`."""
 
 import re
+from collections.abc import Sequence
 
 _SPELLED = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)\s*([A-Za-z]+)")
 _BYTES = {"MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -30,6 +31,12 @@ def _parse(text: str, units: dict[str, int]) -> int:
 def show_count(number: int, noun: str) -> str:
     """Return `1 package`, `2 packages`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Sequence[str], most: int = 10) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(f"`{name}`" for name in names[:most]) + more
 
 
 def show_size(amount: int) -> str:

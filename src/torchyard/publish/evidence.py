@@ -1,48 +1,87 @@
-"""Which packages have been checked already: by reports that lie beside them."""
+"""Evidence for packages, by digest and by maker: reports of a plan's own check and smoke jobs.
 
-from collections.abc import Collection, Iterable
+Reports that lie beside packages are no evidence: whoever wrote the package may have written them.
+"""
+
+from collections.abc import Collection
 from datetime import date
-from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policies import policy_digest
 from torchyard.checks.policy import CheckPolicy
+from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
+from torchyard.publish.plan_results import PlanResults
 from torchyard.publish.staged import Findings, Judge
 from torchyard.version import __version__
 
-_REPORTS = "*check.json"
 
-
-class _Package(msgspec.Struct):
+class _CheckedPackage(msgspec.Struct):
     sha256: str
 
 
-class _Report(msgspec.Struct):
-    """What counts of `torchyard check --json`."""
+class _CheckReport(msgspec.Struct):
+    """What counts of a `check.json`."""
 
     torchyard: str
     policy_digest: str
     date: date
     findings: dict[str, int]
-    packages: list[_Package]
+    packages: list[_CheckedPackage]
 
 
-def proven(paths: Iterable[Path], policy: CheckPolicy, today: date) -> set[str]:
-    """The digests of packages that a report below some directories has no error for.
+class _TriedPackage(msgspec.Struct):
+    sha256: str | None
+    tried: bool
+    works: bool
 
-    It counts only if the same rules were asked under the same policy, of which nothing has ended.
+
+class _SmokeReport(msgspec.Struct):
+    """What counts of a `smoke.json`."""
+
+    packages: list[_TriedPackage]
+
+
+class Evidence(NamedTuple):
+    """What jobs of torchyard's own found out about packages."""
+
+    checked: frozenset[str] = frozenset()
+    """The sha256 of packages that have no error under the policy."""
+    working: frozenset[tuple[str, str]] = frozenset()
+    """The cell and sha256 of packages that were installed and passed all smoke tests."""
+    finished: frozenset[str] = frozenset()
+    """The cells whose smoke jobs succeeded, whatever steps they have."""
+
+
+NO_EVIDENCE = Evidence()
+
+
+def read_evidence(results: PlanResults, policy: CheckPolicy, today: date) -> Evidence:
+    """Read the reports of a plan's jobs.
+
+    That of a check counts only if it was made by the same rules under the same policy, of which no
+    allowance has ended. That of a smoke job counts for its own cell only, as such a job runs code
+    of the package.
     """
+    return Evidence(
+        checked=frozenset(_checked(results, policy, today)),
+        working=frozenset(_working(results)),
+        finished=frozenset(results.succeeded(Stage.SMOKE)),
+    )
+
+
+def _checked(results: PlanResults, policy: CheckPolicy, today: date) -> set[str]:
     wanted = policy_digest(policy)
     ends = min((allowance.until for allowance in policy.allow), default=date.max)
     found: set[str] = set()
-    for place in (place for path in paths if path.is_dir() for place in path.rglob(_REPORTS)):
+    for _, data in results.reports(Stage.CHECK, "check.json"):
         try:
-            report = msgspec.json.decode(place.read_bytes(), type=_Report)
+            report = msgspec.json.decode(data, type=_CheckReport)
         except msgspec.DecodeError:
-            continue  # somebody else's
+            continue  # of another version of torchyard
         current = today <= ends or report.date == today
         same = report.policy_digest == wanted and report.torchyard == __version__
         if same and current and not report.findings.get("error"):
@@ -50,10 +89,22 @@ def proven(paths: Iterable[Path], policy: CheckPolicy, today: date) -> set[str]:
     return found - {""}
 
 
-def judge_by(policy: CheckPolicy, today: date, trusted: Collection[str]) -> Judge:
-    """Check each package by itself, but for those that were."""
+def _working(results: PlanResults) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    for cell, data in results.reports(Stage.SMOKE, "smoke.json"):
+        try:
+            report = msgspec.json.decode(data, type=_SmokeReport)
+        except msgspec.DecodeError:
+            continue
+        works = (one for one in report.packages if one.tried and one.works)
+        found.update((cell, one.sha256) for one in works if one.sha256)
+    return found
+
+
+def judge_by(policy: CheckPolicy, today: date, checked: Collection[str]) -> Judge:
+    """Check each package by itself, except those that were."""
 
     def judge(sha256: str, contents: Contents) -> Findings:
-        return () if sha256 in trusted else apply_rules([contents], policy, today)[0].findings
+        return () if sha256 in checked else apply_rules([contents], policy, today)[0].findings
 
     return judge

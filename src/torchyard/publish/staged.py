@@ -8,22 +8,23 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from torchyard.checks.cell import cell_mismatches, claimed_cell
 from torchyard.checks.expected import Expected, expected_of, order_in_package
 from torchyard.checks.rule import Finding
 from torchyard.errors import BuildError, Diagnostic, HostError, PublishError, SelectionError
-from torchyard.index.entry import SHARED, Entry, order_of
+from torchyard.index.entry import Entry, order_of
 from torchyard.index.sections import section_for
+from torchyard.model.identifier import Cell, parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.package.contents import Contents
-from torchyard.package.formats import format_named, suffixes
+from torchyard.package.delivered import PROVENANCE, is_package_name
+from torchyard.package.formats import format_named
 from torchyard.package.read import read_package
-from torchyard.package.zip.writer import DEBUG
 
 Grouping = Literal["compute", "compute-blas"]
 """What a variant of a channel is called after."""
 
-PROVENANCE = ".provenance"
 METADATA = ".metadata"
 
 _CHUNK = 1 << 20
@@ -57,6 +58,19 @@ class Package(NamedTuple):
     """What is wrong with it."""
     metadata: bytes = b""
     provenance: bytes = b""
+    cells: tuple[str, ...] = ()
+    """The cells whose jobs delivered it; empty if no job is known to have."""
+    mismatches: tuple[str, ...] = ()
+    """In what it differs from these cells."""
+
+
+CellFinder = Callable[[Path, str], str]
+"""Returns the cell whose job delivered a file, given its path and sha256; empty if unknown."""
+
+
+def made_elsewhere(_path: Path, _sha256: str) -> str:
+    """Know of no job that delivered a file."""
+    return ""
 
 
 Judge = Callable[[str, Contents], Findings]
@@ -68,12 +82,14 @@ def trust(_sha256: str, _contents: Contents) -> Findings:
     return ()
 
 
-def read_staged(
+def read_staged(  # noqa: PLR0913 - what to read, and what is known of it
     paths: Iterable[Path],
     grouping: Grouping,
     now: str,
     judge: Judge = trust,
+    *,
     read: Callable[[Path], Contents] = read_package,
+    cell_for: CellFinder = made_elsewhere,
 ) -> list[Package]:
     """Read all packages among files and below directories, one after the other.
 
@@ -85,11 +101,15 @@ def read_staged(
         try:
             digests = digests_of(path)
             contents = read(path)
-            entry = _entry(contents, digests, grouping, now)
+            cell = cell_for(path, digests.sha256)
+            entry = _entry(contents, digests, cell, grouping, now)
             findings = judge(entry.sha256, contents)
             package = _package(path, contents, entry, findings, digests.md5)
+            if cell:
+                found = (f"{one}: {cell}" for one in cell_mismatches(contents, cell))
+                package = package._replace(cells=(cell,), mismatches=tuple(found))
             key = (package.part, *order_of(entry), entry.sha256)
-            packages.setdefault(key, package)
+            packages[key] = _merged(packages.get(key), package)
         except (BuildError, PublishError) as error:  # it is broken, or nothing for a channel
             wrong += error.diagnostics
     if wrong:
@@ -97,14 +117,22 @@ def read_staged(
     return list(packages.values())
 
 
+def _merged(first: Package | None, other: Package) -> Package:
+    """One of two packages with the same bytes, as those of all jobs that delivered them."""
+    if first is None:
+        return other
+    return first._replace(
+        cells=(*first.cells, *other.cells), mismatches=(*first.mismatches, *other.mismatches)
+    )
+
+
 def find_packages(paths: Iterable[Path]) -> list[Path]:
-    """Package files, each once; archives with debug information are for nobody to install."""
+    """Package files, each once; archives of debug information are not installed."""
     found: dict[Path, None] = {}
     for path in paths:
         if path.is_dir():
-            ends = suffixes()
-            below = sorted(p for p in path.rglob("*") if p.name.endswith(ends) and p.is_file())
-            found.update((p, None) for p in below if not p.name.endswith(DEBUG))
+            below = sorted(p for p in path.rglob("*") if is_package_name(p.name) and p.is_file())
+            found.update(dict.fromkeys(below))
         elif path.is_file():
             format_named(path.name)
             found[path] = None
@@ -130,24 +158,29 @@ def digests_of(path: Path) -> FileDigests:
     return FileDigests(sha256.hexdigest(), md5.hexdigest(), size)
 
 
-def _entry(contents: Contents, digests: FileDigests, grouping: Grouping, now: str) -> Entry:
-    """What can be said of a package of any kind."""
+def _entry(
+    contents: Contents, digests: FileDigests, cell: str, grouping: Grouping, now: str
+) -> Entry:
+    """What can be said of a package of any kind. `cell` is the one whose job delivered it.
+
+    Otherwise the package may carry its order, which counts if it is a package of that cell.
+    """
     expected, order = expected_of(contents), order_in_package(contents)
     return Entry(
         file=contents.file_name,
         version=expected.version,
-        variant=_variant(expected, order, grouping),
+        variant=_variant(expected, order, cell, grouping),
         sha256=digests.sha256,
         size=digests.size,
         uploaded=now,
-        cell=order.task.id.partition(":")[2] if order else "",
+        cell=cell or claimed_cell(contents),
         commit=order.commit if order and _has_source(order) else "",
     )
 
 
 def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, md5: str) -> Package:
     section = section_for(contents.format)
-    staged = section.stage(path, contents, entry, md5, _ordered_project(contents))
+    staged = section.stage(path, contents, entry, md5, _ordered_project(contents, entry))
     provenance = _provenance(path, entry.sha256) if section.HAS_PROVENANCE else b""
     return Package(
         path=path,
@@ -161,25 +194,32 @@ def _package(path: Path, contents: Contents, entry: Entry, findings: Findings, m
     )
 
 
-def _ordered_project(contents: Contents) -> str:
-    """The project that a package's order names; empty without one, or if no plan would write it."""
-    order = order_in_package(contents)
-    try:
-        return order.task.facts["name"] if order else ""
-    except ValueError:
-        return ""
+def _ordered_project(contents: Contents, entry: Entry) -> str:
+    """The project of a package's cell, or of its order; empty without one that a plan may write."""
+    if entry.cell:
+        return parse(entry.cell).label.rpartition("-")[0]
+    return _facts(order_in_package(contents)).get("name", "")
 
 
 def _has_source(order: JobSpec) -> bool:
     return any(task.stage is Stage.SOURCE for task in order.tasks)
 
 
-def _variant(expected: Expected, order: JobSpec | None, grouping: Grouping) -> str:
+def _variant(expected: Expected, order: JobSpec | None, cell: str, grouping: Grouping) -> str:
     """The variant that a package is for; one that says nothing of a compute fits all."""
-    if not expected.compute:
-        return SHARED
-    blas = order.task.facts.get("variant", "") if order and grouping == "compute-blas" else ""
-    return f"{expected.compute}-{blas}" if blas else expected.compute
+    if cell:
+        _, compute, blas, *_ = Cell.from_path(parse(cell).path)
+    else:
+        compute, blas = expected.compute, _facts(order).get("variant", "")
+    return f"{compute}-{blas}" if compute and blas and grouping == "compute-blas" else compute
+
+
+def _facts(order: JobSpec | None) -> dict[str, str]:
+    """What an order says of its cell; nothing if no plan would write it."""
+    try:
+        return order.task.facts if order and order.tasks else {}
+    except ValueError:
+        return {}
 
 
 class _Envelope(msgspec.Struct):

@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 from torchyard.errors import PublishError
 from torchyard.index.page import Media
 from torchyard.model.quantity import show_size
+from torchyard.package.delivered import PROVENANCE
 from torchyard.package.zip.inflate import Progress, ignore_progress
 from torchyard.publish.channel.layout import headers, key_of, parse_part
-from torchyard.publish.staged import METADATA, PROVENANCE, Package
+from torchyard.publish.staged import METADATA, Package
 from torchyard.store.objects import CHUNK, LARGEST_COPY, SMALL, Identity, Objects
 
 FILES = 4

@@ -11,6 +11,15 @@ PUBLISHED = "published"
 """The setting of jobs that test a published file: the file, and its public address."""
 
 
+_FOREIGN = frozenset(("steps", "env", "pass_env"))
+"""Settings by which the file changes how a job is carried out."""
+
+
+def is_evidence(task: Task) -> bool:
+    """Return whether the report of a job is evidence: torchyard's own steps alone wrote it."""
+    return task.stage in (Stage.CHECK, Stage.SMOKE) and _FOREIGN.isdisjoint(task.settings)
+
+
 def proof(task: Task) -> tuple[Step, ...]:
     """Return the steps that check or test a package; the result is a report."""
     given = ("--order", "{order}", "--to", "{out}", "{package}")

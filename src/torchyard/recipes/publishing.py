@@ -1,9 +1,24 @@
 """The steps of stage publish, the same for every recipe."""
 
 from torchyard.model.job_spec import Task
+from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, beside
+from torchyard.recipes.proof import is_evidence
 
 PUBLISHED = "published.json"
+
+OTHERS = "others"
+"""The folder of results that are neither packages nor evidence, beside those of the stages."""
+
+
+def input_place(task: Task) -> str:
+    """Return where a publication finds the result of a job: STAGE/SCOPE below its inputs.
+
+    Steps of the project may have written what is in a package result, or in that of a check whose
+    steps the file replaces. So only reports of torchyard's own jobs are where evidence is read.
+    """
+    place = f"{task.stage}/{task.scope}"
+    return place if task.stage is Stage.PACKAGE or is_evidence(task) else f"{OTHERS}/{place}"
 
 
 def publishing(task: Task) -> tuple[Step, ...]:

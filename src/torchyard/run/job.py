@@ -26,6 +26,7 @@ from torchyard.model.quantity import show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
+from torchyard.recipes.publishing import input_place
 from torchyard.run.environment import bring_ninja
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
@@ -224,9 +225,9 @@ def _fetch_inputs(
         result = store.get(
             fingerprint, known[fingerprint].id if fingerprint in known else fingerprint
         )
-        folder = place.inputs / result.order.task.stage
-        if order.task.stage is Stage.PUBLISH:
-            folder /= result.order.task.scope
+        made = result.order.task
+        is_publication = order.task.stage is Stage.PUBLISH
+        folder = place.inputs / (input_place(made) if is_publication else made.stage)
         if folder.exists():
             continue
         part = folder.with_name(f"{folder.name}.part")

@@ -53,6 +53,8 @@ class Smoked(Value, kw_only=True):
     name: str
     version: str
     compute: str = ""
+    sha256: str = ""
+    """Of the file; empty for one that is published."""
     runs: tuple[Run, ...]
 
     @property

@@ -1,5 +1,6 @@
 """A package under test, as described by its file before anything is installed."""
 
+from hashlib import file_digest
 from pathlib import Path
 
 import msgspec
@@ -35,6 +36,8 @@ class PackageUnderTest(Value, kw_only=True):
     """The subdir of a conda package."""
     index: str = ""
     """The location of a published package: an index, a conda channel, or the file's address."""
+    sha256: str = ""
+    """Of the file; empty for one that is published."""
 
     @property
     def file(self) -> str:
@@ -65,6 +68,8 @@ class PackageUnderTest(Value, kw_only=True):
 
 def read_package_under_test(path: Path) -> PackageUnderTest:
     """Read a package completely, without unpacking it."""
+    with path.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
     contents = read_package(path)
     try:
         label = format_of(contents).install_label(contents)
@@ -78,6 +83,7 @@ def read_package_under_test(path: Path) -> PackageUnderTest:
         version=label.version,
         compute=expected_of(contents).compute,
         commit=_commit(contents),
+        sha256=digest,
         build=label.build,
         subdir=label.platforms[0] if load_tables().formats[contents.format].channels else "",
     )

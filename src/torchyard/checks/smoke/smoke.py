@@ -67,6 +67,7 @@ def smoke(
         name=package.name,
         version=package.version,
         compute=package.compute,
+        sha256=package.sha256,
         runs=tell_unused(runs, package.title, request.known),
     )
 

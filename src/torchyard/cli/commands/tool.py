@@ -13,7 +13,6 @@ import msgspec
 from torchyard.errors import BuildError
 from torchyard.host.process import replace_process
 from torchyard.model.job_spec import JobSpec
-from torchyard.model.recipe import Stage
 
 if TYPE_CHECKING:
     from torchyard.checks.smoke.package_under_test import PackageUnderTest
@@ -173,10 +172,6 @@ def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
         click.echo(path.name)
 
 
-def _packages(folder: str) -> list[Path]:
-    return sorted(path for path in Path(folder).iterdir() if path.is_file())
-
-
 def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
     """Write files that a job spec contains, and return their directory."""
     for name, text in files.items():
@@ -193,15 +188,18 @@ def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
 def check_command(order: str, to: str, folder: str) -> None:
     """Check the package of a job, and write two reports: for machines, and for people."""
     from torchyard.app.check import check_packages, refuse_errors
+    from torchyard.package.delivered import delivered_packages
     from torchyard.reports.check.text import check_report
     from torchyard.reports.document import encode
     from torchyard.terminal.console import show
 
-    task = _order(order).task
+    spec = _order(order)
+    task = spec.task
     policy = task.text("policy")
     for name in task.table("policy"):
         policy = str(_lay_out(task.table("policy"), Path("policy").absolute()) / name)
-    document = check_packages(_packages(folder), policy=policy, html=Path(to, "check.html"))
+    packages = delivered_packages(Path(folder))
+    document = check_packages(packages, policy=policy, html=Path(to, "check.html"), order=spec)
     Path(to, "check.json").write_bytes(encode(document))
     show(check_report(document))
     refuse_errors(document)
@@ -216,16 +214,17 @@ def check_command(order: str, to: str, folder: str) -> None:
 def smoke_command(order: str, inputs: str, channels: tuple[str, ...], to: str, folder: str) -> None:
     """Test the package of a job, and write a report; companion conda packages are made first."""
     from torchyard.checks.smoke.package_under_test import read_package_under_test
+    from torchyard.package.delivered import delivered_packages
     from torchyard.recipes.packing import pack_beside
 
     beside = pack_beside(
         Path(order), Path(inputs), Path("packing").absolute(), Path("beside").absolute()
     )
-    packages_under_test = [read_package_under_test(path) for path in _packages(folder)]
+    delivered = delivered_packages(Path(folder))
     _try_out(
         _order(order).task,
         channels,
-        packages_under_test,
+        [read_package_under_test(path) for path in delivered],
         to,
         [read_package_under_test(path) for path in beside],
     )
@@ -281,6 +280,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     from torchyard.checks.policies import load_policy, parse_policy
     from torchyard.config.credentials import take_credentials
     from torchyard.publish.gates import Demands
+    from torchyard.publish.plan_results import PlanResults
     from torchyard.recipes.publishing import PUBLISHED
     from torchyard.reports.document import encode
     from torchyard.reports.publish.text import publish_report
@@ -292,7 +292,8 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     policies = [parse_policy(name, text) for name, text in task.table("policy").items()]
     request = PublishRequest(
         url=url,
-        paths=(Path(inputs, Stage.PACKAGE), Path(inputs, Stage.CHECK)),
+        paths=(),
+        results=PlanResults(Path(inputs), task.id.partition(":")[2].partition("/")[0]),
         policy=policies[0] if policies else load_policy(task.text("policy")),
         demands=Demands(external=tuple(task.words("external"))),
         name=task.text("channel"),

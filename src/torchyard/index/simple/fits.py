@@ -1,24 +1,12 @@
 """The platforms and Pythons of wheels, by the tags in their names."""
 
-import re
 from collections.abc import Iterator
-from functools import cache
 
 from torchyard.config.tables import load_tables
 from torchyard.index.order import python_order
-from torchyard.index.section import ANY_PLATFORM, Fit
+from torchyard.index.section import Fit
+from torchyard.package.wheel.compatible_tags import tag_platforms
 from torchyard.package.wheel.name import split_tags
-
-
-@cache
-def _systems() -> dict[tuple[str, str], str]:
-    """Return platforms by the system and machine of a tag: `linux`, `x86_64` → `linux-x86_64`."""
-    return {_system(row.wheel_tag): name for name, row in load_tables().platforms.items()}
-
-
-def _system(tag: str) -> tuple[str, str]:
-    match = re.fullmatch(r"(?:many)?(linux|macosx|win)(?:\d*(?:_\d+)*)_(\w+)", tag)
-    return (match[1], match[2]) if match else (tag, "")
 
 
 def wheel_fits(file: str) -> Iterator[Fit]:
@@ -28,9 +16,7 @@ def wheel_fits(file: str) -> Iterator[Fit]:
         return
     pythons, abis, platforms = (tag.split(".") for tag in tags)
     for tag in platforms:
-        system, machine = _system(tag)
-        for part in ("arm64", "x86_64") if machine == "universal2" else (machine,):
-            platform = ANY_PLATFORM if tag == "any" else _systems().get((system, part), tag)
+        for platform in tag_platforms(tag):
             for python in pythons:
                 yield from (Fit(platform, name) for name in _tag_pythons(python, abis))
 

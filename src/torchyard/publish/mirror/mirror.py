@@ -21,6 +21,7 @@ from torchyard.host.locks import locked
 from torchyard.index.entry import Entry, State, package_key
 from torchyard.index.simple.read import FileLink
 from torchyard.index.simple.section import SimpleSection
+from torchyard.package.delivered import PROVENANCE
 from torchyard.package.wheel.about import read_about
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
@@ -34,7 +35,7 @@ from torchyard.publish.mirror.fetch import fetch_link
 from torchyard.publish.mirror.select import MirrorFile, MirrorRequest, choose_files, parse_selects
 from torchyard.publish.publish import add
 from torchyard.publish.soundness import refuse_unsound
-from torchyard.publish.staged import METADATA, PROVENANCE, Package, checked_provenance
+from torchyard.publish.staged import METADATA, Package, checked_provenance
 from torchyard.publish.upload import FILES, upload
 from torchyard.store.objects import Identity, ObjectMeta
 from torchyard.terminal.progress import ProgressLine

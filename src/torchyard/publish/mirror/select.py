@@ -14,8 +14,8 @@ from torchyard.index.filename import Named, read_name
 from torchyard.index.simple.read import FileLink
 from torchyard.model.matrix import any_match
 from torchyard.model.values import Value
+from torchyard.package.wheel.compatible_tags import runs_on
 from torchyard.publish.channel.layout import TAKEN
-from torchyard.publish.resolve.compatibility import runs_on
 
 _PYTHON = re.compile(r"cp[0-9]{2,}t?")
 _VARIANT = re.compile(r"[a-z0-9][a-z0-9._-]*")

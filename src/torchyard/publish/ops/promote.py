@@ -19,6 +19,8 @@ from torchyard.errors import Diagnostic, PublishError, StoreError
 from torchyard.index.entry import Entry
 from torchyard.index.sections import section_of
 from torchyard.index.simple.section import wheel_requirements
+from torchyard.model.quantity import listed
+from torchyard.package.delivered import PROVENANCE
 from torchyard.package.repair.operations import Reversion
 from torchyard.package.repair.repair import new_name, repair
 from torchyard.package.repair.retag import metadata_text, new_version
@@ -27,13 +29,11 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ChangeReason
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
-from torchyard.publish.gates import listed
 from torchyard.publish.publish import Published, in_order, news, switch
 from torchyard.publish.select import Chosen, Selection, choose, project_of
 from torchyard.publish.soundness import refuse_unsound
 from torchyard.publish.staged import (
     METADATA,
-    PROVENANCE,
     Package,
     digests_of,
 )

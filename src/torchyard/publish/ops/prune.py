@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from torchyard.errors import StoreError
 from torchyard.index.entry import Entry, Hidden, State, changed
+from torchyard.package.delivered import PROVENANCE
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.draft import ROOTS, ChangeReason, Edit
 from torchyard.publish.channel.head import Head, Pin, changes_within, live_states, state_key
@@ -22,7 +23,7 @@ from torchyard.publish.channel.layout import PartName, key_of, parse_part, settl
 from torchyard.publish.ops.orphans import Orphans, find_orphans
 from torchyard.publish.ops.retention import Keep, outdated, pinned_files
 from torchyard.publish.select import Chosen, project_of, public
-from torchyard.publish.staged import METADATA, PROVENANCE
+from torchyard.publish.staged import METADATA
 
 LEASE = 1800.0
 """Seconds during which a run may delete the keys that it marked."""

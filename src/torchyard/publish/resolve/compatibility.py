@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.tags import Tag, compatible_tags, cpython_tags, mac_platforms
+from packaging.tags import Tag, mac_platforms
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from torchyard.compute.registry import platform_for
@@ -19,11 +19,11 @@ from torchyard.index.simple.section import SimpleSection
 from torchyard.model.tables import Tables
 from torchyard.model.values import Value
 from torchyard.model.version import version_numbers
+from torchyard.package.wheel.compatible_tags import python_tags, runs_on
 
 _NEWEST_GLIBC = 99  # for machines whose glibc is unknown
 _NEWEST_MAC = (99, 0)  # the same for macOS
 _OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
-_ANYWHERE = "anywhere"
 
 
 class MachineFacts(Value, kw_only=True):
@@ -118,7 +118,7 @@ class Fitter:
 
     @cached_property
     def _supported(self) -> Mapping[Tag, int]:
-        tags = _tags(self.facts.python, _platforms(self.facts, self.tables))
+        tags = python_tags(self.facts.python, _platforms(self.facts, self.tables))
         return {tag: -place for place, tag in enumerate(tags)}
 
     def _wheel(self, file: str) -> Misfit | int:
@@ -189,27 +189,6 @@ def flavour_of(entry: Entry) -> tuple[str, str]:
         return cell.compute, cell.variant
     compute, _, blas = entry.variant.partition("-")
     return compute, blas
-
-
-def _tags(python: str, platforms: Sequence[str]) -> list[Tag]:
-    """Return the wheel tags that a Python supports, the best first."""
-    version = (int(python[2]), int(python[3:].removesuffix("t")))
-    interpreter = python.removesuffix("t")
-    return [
-        *cpython_tags(version, [python], platforms),
-        *compatible_tags(version, interpreter, platforms),
-    ]
-
-
-def runs_on(python: str, tag: Tag) -> bool:
-    """Return whether a Python such as `cp313t` supports a tag, on the tag's platform."""
-    platform = tag.platform if tag.platform == "any" else _ANYWHERE
-    return Tag(tag.interpreter, tag.abi, platform) in _somewhere(python)
-
-
-@cache
-def _somewhere(python: str) -> frozenset[Tag]:
-    return frozenset(_tags(python, [_ANYWHERE]))
 
 
 def _platforms(facts: MachineFacts, tables: Tables) -> list[str]:

@@ -126,7 +126,7 @@ def check_document(
         findings=_counts(finding for one in checked for finding in one.findings),
         packages=[
             _package(
-                Subject(one, policy, (*contents[:i], *contents[i + 1 :])),
+                Subject(one, policy, (*contents[:i], *contents[i + 1 :]), checked[i].order),
                 checked[i].findings,
                 named.get(i, ""),
             )

@@ -32,9 +32,13 @@ class SmokeRunDocument(JsonDocument, kw_only=True):
 
 
 class SmokedDocument(JsonDocument, kw_only=True):
-    """A package, and whether anything could be tried; if not, it does not count as working."""
+    """A package, and whether anything could be tried; if not, it does not count as working.
+
+    `sha256` is that of the file; it is null for a package that was installed from a channel.
+    """
 
     file: str
+    sha256: str | None
     kind: str
     name: str
     package_version: str | None
@@ -67,6 +71,7 @@ def smoke_document(packages: Sequence[Smoked], level: str) -> SmokeDocument:
 def _package(package: Smoked) -> SmokedDocument:
     return SmokedDocument(
         file=package.file,
+        sha256=package.sha256 or None,
         kind=package.kind,
         name=package.name,
         package_version=package.version or None,

@@ -1,0 +1,128 @@
+"""Whether a package is the one of a cell: project, version, Python, platform, compute, format."""
+
+from collections.abc import Iterator
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from torchyard.checks.expected import labelled_compute, order_in_package
+from torchyard.config.tables import load_tables
+from torchyard.errors import SelectionError
+from torchyard.model.identifier import ANY_PYTHON, Cell, parse
+from torchyard.package.conda.metadata import CondaKind, names_of
+from torchyard.package.contents import Contents, is_torn
+from torchyard.package.format import Label
+from torchyard.package.formats import format_of
+from torchyard.package.libtorch.format import is_libtorch
+from torchyard.package.wheel.compatible_tags import runs_on, tag_platforms
+from torchyard.package.wheel.metadata import is_wheel
+
+_SYSTEMS = {"elf": "linux", "mach-o": "macos", "pe": "windows"}
+_NOARCH = "noarch"
+
+
+def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
+    """Yield in what a package differs from `torch-2.14.0/linux-x86_64/cu130-mkl/cp312/wheel`.
+
+    What a package does not say, such as the compute of a wheel without a local version, agrees.
+    """
+    identifier = parse(cell)
+    place = Cell.from_path(identifier.path)
+    version = identifier.label.rpartition("-")[2]
+    form = load_tables().packages[place.package].format
+    if contents.format != form:
+        yield f"it is a {contents.format}, and the cell's package a {form}"
+        return
+    label = format_of(contents).label(contents)
+    wanted = cell_names(cell)
+    if not _is_named(contents, label, wanted):
+        yield f"it is of `{label.name or contents.file_name}`, and the cell of `{wanted[0]}`"
+    if not _is_version(label.version, version):
+        yield f"its version is {label.version or 'not known'}, and the cell's {version}"
+    compute = labelled_compute(contents, label)
+    if compute and compute != place.compute:
+        yield f"it is for {compute}, and the cell for {place.compute}"
+    yield from _wrong_python(contents, label, place.python)
+    yield from _wrong_platform(contents, label, place.platform)
+    has_library = any(file.binary for file in contents.files.values())
+    if is_libtorch(contents) and not has_library and not is_torn(contents):
+        yield "it has no library at all"
+
+
+def claimed_cell(contents: Contents) -> str:
+    """Return the cell of the order that a package carries; empty unless it is a package of it."""
+    order = order_in_package(contents)
+    cell = order.task.id.partition(":")[2] if order and order.tasks else ""
+    try:
+        return cell if cell and not any(cell_mismatches(contents, cell)) else ""
+    except (SelectionError, LookupError):  # an order that no plan would write
+        return ""
+
+
+def cell_names(cell: str) -> tuple[str, ...]:
+    """Return the names that the package of a cell may have."""
+    identifier = parse(cell)
+    project, _, _ = identifier.label.rpartition("-")
+    kind = Cell.from_path(identifier.path).package
+    if kind not in set(CondaKind):
+        return (project,)
+    names = names_of(project)
+    kinds = {
+        CondaKind.PACKAGE: (names.package, project),
+        CondaKind.TESTS: (names.tests,),
+        CondaKind.LIBRARIES: (names.libraries,),
+        CondaKind.LINALG: (names.linalg,),
+        CondaKind.META: (names.cpu, names.gpu),
+    }
+    return kinds[CondaKind(kind)]
+
+
+def _is_named(contents: Contents, label: Label, names: tuple[str, ...]) -> bool:
+    if is_libtorch(contents):
+        file = canonicalize_name(contents.file_name)
+        return any(file.startswith(f"{canonicalize_name(f'lib{name}')}-") for name in names)
+    return canonicalize_name(label.name) in map(canonicalize_name, names)
+
+
+def _is_version(found: str, wanted: str) -> bool:
+    """Return whether a version is the wanted one, but for a local part that only it has."""
+    try:
+        ours, theirs = Version(found), Version(wanted)
+    except InvalidVersion:
+        return found == wanted
+    return ours == theirs or (theirs.local is None and ours.public == theirs.public)
+
+
+def _wrong_python(contents: Contents, label: Label, python: str) -> Iterator[str]:
+    if python == ANY_PYTHON:
+        return
+    if is_wheel(contents):
+        try:
+            *_, tags = parse_wheel_filename(contents.file_name)
+        except InvalidWheelFilename:
+            return  # it has another name, too
+        fits = any(runs_on(python, tag) for tag in tags)
+        found = f"{label.python}-{label.abi}"
+    else:
+        fits, found = label.abi in ("", python), label.abi
+    if not fits:
+        yield f"it is for Python {found}, and the cell for {python}"
+
+
+def _wrong_platform(contents: Contents, label: Label, platform: str) -> Iterator[str]:
+    tables = load_tables().platforms
+    if is_wheel(contents):
+        found = {one for tag in label.platforms for one in tag_platforms(tag)}
+        fits = bool(found & {platform, "any"})
+    elif is_libtorch(contents):
+        found = {one for one in tables if one in contents.file_name}
+        fits = not found or platform in found
+    else:
+        found = set(label.platforms)
+        fits = bool(found & {tables[platform].conda_subdir, _NOARCH})
+    binaries = [file.binary.format for file in contents.files.values() if file.binary]
+    foreign = {_SYSTEMS[form] for form in binaries} - {platform.partition("-")[0]}
+    if is_libtorch(contents) and foreign:
+        fits, found = False, foreign
+    if not fits:
+        yield f"it is for {', '.join(sorted(found)) or 'no platform'}, and the cell for {platform}"

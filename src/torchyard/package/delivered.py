@@ -1,0 +1,48 @@
+"""The packages of a result: the one definition that check, smoke and publish share."""
+
+import os
+from pathlib import Path
+
+from torchyard.errors import BuildError
+from torchyard.package.formats import suffixes
+from torchyard.package.zip.writer import DEBUG
+
+PROVENANCE = ".provenance"
+"""The end of a wheel's sidecar with its attestations (PEP 740)."""
+
+
+def is_package_name(file_name: str) -> bool:
+    """Return whether a file is a package by its name; archives of debug information are none."""
+    return file_name.endswith(suffixes()) and not file_name.endswith(DEBUG)
+
+
+def delivered_packages(folder: Path) -> list[Path]:
+    """Return the packages of a package job's result, sorted by name: the files at its top.
+
+    Only archives of debug information and provenances may be beside them. Raises BuildError if
+    anything else is there, as no check would examine it.
+    """
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    packages = [Path(entry) for entry in entries if _is_package(entry)]
+    known = {path.name for path in packages}
+    for entry in entries:
+        if entry.name not in known and not _is_beside(entry, known):
+            msg = f"a package job delivered `{entry.name}`, which is no package file"
+            hint = f"let its steps leave only files that end in {', '.join(suffixes())} in {{out}}"
+            raise BuildError(msg, hint=hint)
+    if not packages:
+        msg = f"a package job delivered no package in `{folder}`"
+        raise BuildError(msg, hint="let a step put it into {out}, at the top")
+    return packages
+
+
+def _is_package(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False) and is_package_name(entry.name)
+
+
+def _is_beside(entry: os.DirEntry[str], packages: set[str]) -> bool:
+    """Return whether a file belongs to a package: its debug information, or its provenance."""
+    is_debug = entry.name.endswith(DEBUG)
+    is_provenance = entry.name.removesuffix(PROVENANCE) in packages
+    return entry.is_file(follow_symlinks=False) and (is_debug or is_provenance)

@@ -1,0 +1,58 @@
+"""Results of a plan's jobs, as torchyard lays them out for a publication."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.model.recipe import Stage
+from torchyard.package.delivered import delivered_packages
+from torchyard.recipes.publishing import OTHERS
+
+_SCOPE = "*/*/*/*"
+"""The folders of cells: PLATFORM/COMPUTE-VARIANT/PYTHON/PACKAGE."""
+
+
+class PlanResults(NamedTuple):
+    """A directory with a folder for each result, as `input_place` names it.
+
+    What a result says of itself has no influence on its place: a package job's files are never
+    where reports are read.
+    """
+
+    folder: Path
+    label: str
+    """The plan's: `torch-2.14.0`."""
+    made: Mapping[str, str] = {}
+    """The cells of packages that are in the store but not in the directory, by their sha256."""
+
+    def packages(self) -> list[Path]:
+        """Return the packages that the plan's package jobs delivered."""
+        return [
+            path
+            for folder in self._folders(Stage.PACKAGE).values()
+            for path in delivered_packages(folder)
+        ]
+
+    def cell_for(self, path: Path, sha256: str) -> str:
+        """Return the cell whose job delivered a file; empty if no job of the plan did."""
+        place = self.folder / Stage.PACKAGE
+        if path.is_relative_to(place):
+            return f"{self.label}/{path.relative_to(place).parent.as_posix()}"
+        return self.made.get(sha256, "")
+
+    def reports(self, stage: Stage, name: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the reports of torchyard's own jobs of a stage, each with its cell."""
+        for cell, folder in self._folders(stage).items():
+            place = folder / name
+            if place.is_file() and not place.is_symlink():
+                yield cell, place.read_bytes()
+
+    def succeeded(self, stage: Stage) -> set[str]:
+        """Return the cells whose jobs of a stage succeeded, also those with steps of the file."""
+        return {*self._folders(stage), *self._folders(f"{OTHERS}/{stage}")}
+
+    def _folders(self, place: str) -> dict[str, Path]:
+        """Return the folders of a stage by their cells."""
+        root = self.folder / place
+        found = sorted(path for path in root.glob(_SCOPE) if path.is_dir())
+        return {f"{self.label}/{path.relative_to(root).as_posix()}": path for path in found}

@@ -1,0 +1,331 @@
+"""What a publication believes: reports by digest and by maker, and packages that are their cell's.
+
+The attacks here put files where steps of a project can, and try to get a package published that
+nothing of torchyard's own has examined.
+"""
+
+import json
+import zipfile
+from collections.abc import Callable
+from datetime import date
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import pytest
+from tests.helpers import SMALL, Command, plan_of
+from tests.made_wheel import make_wheel, order_for
+
+from torchyard.app.publish import PublishRequest, publish_request
+from torchyard.checks.cell import cell_mismatches, claimed_cell
+from torchyard.checks.policies import load_policy, policy_digest
+from torchyard.checks.policy import Allowance, CheckPolicy
+from torchyard.errors import BuildError, PublishError
+from torchyard.model.job_spec import Task
+from torchyard.model.recipe import Stage
+from torchyard.package.delivered import delivered_packages
+from torchyard.package.read import read_package
+from torchyard.publish.channel.channel import Channel
+from torchyard.publish.evidence import read_evidence
+from torchyard.publish.gates import Demands
+from torchyard.publish.plan_results import PlanResults
+from torchyard.recipes.publishing import input_place
+from torchyard.version import __version__
+
+TODAY = date(2026, 11, 15)
+LABEL = "torch-2.14.0"
+SCOPE = "linux-x86_64/cpu-mkl/cp312/wheel"
+TAG = "cp312-cp312-manylinux_2_28_x86_64"
+POLICY = load_policy("default")
+
+
+class Inputs(NamedTuple):
+    """The inputs of a publish job for one cell, all of whose jobs succeeded."""
+
+    folder: Path
+    channel: Path
+    report: Callable[[Path], str]
+
+    def place(self, stage: str, scope: str = SCOPE) -> Path:
+        place = self.folder / stage / scope
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def prove(self, wheel: Path) -> None:
+        """Leave what a check job and a smoke job of torchyard's own would."""
+        (self.place("check") / "check.json").write_text(self.report(wheel), encoding="utf-8")
+        self.place("smoke")
+
+    @property
+    def results(self) -> PlanResults:
+        return PlanResults(self.folder, LABEL)
+
+    def publish(self) -> list[str]:
+        """Publish what the jobs delivered, and return the names of what is in the channel."""
+        publish_request(
+            PublishRequest(
+                url=str(self.channel),
+                paths=(),
+                policy=POLICY,
+                demands=Demands(),
+                results=self.results,
+            )
+        )
+        return self.published()
+
+    def published(self) -> list[str]:
+        channel = Channel.at(str(self.channel), make=True)
+        head = channel.head()
+        return [entry.file for part in head.parts for entry in channel.state(head, part).entries]
+
+
+@pytest.fixture
+def inputs(tmp_path: Path, torchyard: Command) -> Inputs:
+    def report(wheel: Path) -> str:
+        return torchyard("check", wheel, "--json").out
+
+    made = Inputs(tmp_path / "inputs", tmp_path / "channel", report)
+    wheel = make_wheel(made.place("package"), "torch", "2.14.0+cpu", tag=TAG)
+    made.prove(wheel)
+    return made
+
+
+def escaping(folder: Path, name: str = "torch", version: str = "99.0") -> Path:
+    """A wheel with a member that would be written outside of the environment."""
+    wheel = make_wheel(folder, name, version)
+    with zipfile.ZipFile(wheel, "a") as archive:
+        archive.writestr("../../../.bashrc", "echo here\n")
+    return wheel
+
+
+def forged(wheel: Path) -> str:
+    """A report that finds nothing wrong with a wheel."""
+    digest = sha256(wheel.read_bytes()).hexdigest()
+    document = {
+        "torchyard": __version__,
+        "policy_digest": policy_digest(POLICY),
+        "date": f"{TODAY}",
+        "findings": {"error": 0, "warning": 0, "note": 0},
+        "packages": [{"file": wheel.name, "sha256": digest, "findings": []}],
+    }
+    return json.dumps(document)
+
+
+# ------------------------------------------------------------------------- reports and packages
+
+
+def test_what_all_jobs_have_proven_is_published(inputs: Inputs) -> None:
+    assert inputs.publish() == [f"torch-2.14.0+cpu-{TAG}.whl"]
+
+
+@pytest.mark.parametrize("report", ["check.json", "deep/check.json", "my-check.json", ""])
+@pytest.mark.parametrize("place", ["sub", "check", "package", "sub/deep", ".hidden"])
+def test_a_step_publishes_nothing_from_a_folder(inputs: Inputs, place: str, report: str) -> None:
+    """The first attack: a package below the top, with a report that its maker wrote."""
+    wheel = escaping(inputs.place("package") / place)
+    if report:
+        path = wheel.parent / report
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(forged(wheel), encoding="utf-8")
+    with pytest.raises(BuildError, match="delivered"):
+        inputs.publish()
+    assert inputs.published() == []
+
+
+@pytest.mark.parametrize("report", ["check.json", "smoke.json", "torch-check.json"])
+def test_a_step_delivers_no_report(inputs: Inputs, report: str) -> None:
+    (inputs.place("package") / report).write_text("{}", encoding="utf-8")
+    with pytest.raises(BuildError, match=f"`{report}`, which is no package"):
+        inputs.publish()
+
+
+@pytest.mark.parametrize("beside", ["package", "others/check", "core", "others"])
+def test_reports_count_only_where_torchyard_lays_out_its_own(inputs: Inputs, beside: str) -> None:
+    """A broken package at the top, and a clean report for it where steps may write."""
+    (wheel,) = inputs.place("package").iterdir()
+    wheel.unlink()
+    broken = escaping(inputs.place("package"), "torch", "2.14.0+cpu")
+    tagged = broken.rename(wheel)
+    (inputs.place("check") / "check.json").unlink()
+    place = inputs.place(
+        beside, "linux-x86_64/cpu-mkl/cp311/wheel" if beside == "package" else SCOPE
+    )
+    (place / "check.json").write_text(forged(tagged), encoding="utf-8")
+    with pytest.raises((PublishError, BuildError)):
+        inputs.publish()
+    assert inputs.published() == []
+
+
+@pytest.mark.parametrize("kind", ["link", "folder", "dangling"])
+def test_a_package_is_a_file(inputs: Inputs, tmp_path: Path, kind: str) -> None:
+    path = inputs.place("package") / f"torch-2.14.0+cpu-cp311-{TAG}.whl"
+    match kind:
+        case "link":
+            path.symlink_to(make_wheel(tmp_path / "elsewhere"))
+        case "folder":
+            path.mkdir()
+        case _:
+            path.symlink_to("nowhere")
+    with pytest.raises(BuildError, match="which is no package"):
+        inputs.publish()
+
+
+def test_a_linked_report_is_none(inputs: Inputs, tmp_path: Path) -> None:
+    report = inputs.place("check") / "check.json"
+    report.rename(tmp_path / "check.json")
+    report.symlink_to(tmp_path / "check.json")
+    assert not read_evidence(inputs.results, POLICY, TODAY).checked
+
+
+def test_debug_archives_and_provenances_may_be_beside_packages(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path)
+    (tmp_path / "demo-1.0-py3-none-any-debug.zip").write_bytes(b"")
+    (tmp_path / f"{wheel.name}.provenance").write_text("{}", encoding="utf-8")
+    assert delivered_packages(tmp_path) == [wheel]
+    (tmp_path / "other.whl.provenance").write_text("{}", encoding="utf-8")
+    with pytest.raises(BuildError, match=r"`other.whl.provenance`"):
+        delivered_packages(tmp_path)
+
+
+def test_a_report_counts_only_for_the_same_bytes_policy_and_day(inputs: Inputs) -> None:
+    (wheel,) = inputs.place("package").iterdir()
+    found = read_evidence(inputs.results, POLICY, TODAY)
+    assert found.checked == {sha256(wheel.read_bytes()).hexdigest()}
+    assert not read_evidence(inputs.results, CheckPolicy(strict=True), TODAY).checked
+    ended = Allowance(rule="metadata-name", reason="known", until=date(2026, 11, 14))
+    assert not read_evidence(inputs.results, CheckPolicy(allow=(ended,)), TODAY).checked
+    report = inputs.place("check") / "check.json"
+    document = json.loads(report.read_bytes())
+    for change in ({"findings": {"error": 1}}, {"torchyard": "0.0"}, {"packages": 7}):
+        report.write_text(json.dumps({**document, **change}), encoding="utf-8")
+        assert not read_evidence(inputs.results, POLICY, TODAY).checked
+
+
+@pytest.mark.parametrize("setting", ["steps", "env", "pass_env"])
+@pytest.mark.parametrize("stage", [Stage.CHECK, Stage.SMOKE])
+def test_a_job_that_the_file_changes_gives_no_evidence(stage: Stage, setting: str) -> None:
+    plan = plan_of(SMALL)
+    order = order_for(plan, "cu130-mkl/cp312/wheel")
+    task = msgspec.structs.replace(order.task, stage=stage)
+    assert input_place(task) == f"{stage}/{task.scope}"
+    changed: Task = msgspec.structs.replace(task, settings={**task.settings, setting: ()})
+    assert input_place(changed) == f"others/{stage}/{task.scope}"
+
+
+# ------------------------------------------------------------------------------- the cell's own
+
+
+def named(folder: Path, name: str, members: dict[str, str] | None = None) -> Path:
+    """A zip with a name, which may be that of a libtorch."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        for member, text in (members or {"libtorch/build-version": "2.14.0+cpu\n"}).items():
+            archive.writestr(member, text)
+    return folder / name
+
+
+WRONG = {
+    "project": ("myext", "2.14.0+cpu", TAG, "it is of `myext`, and the cell of `torch`"),
+    "version": ("torch", "2.14.1+cpu", TAG, "its version is 2.14.1+cpu, and the cell's 2.14.0"),
+    "nightly": ("torch", "2.14.0.dev1+cpu", TAG, "its version is 2.14.0.dev1+cpu"),
+    "compute": ("torch", "2.14.0+cu130", TAG, "it is for cu130, and the cell for cpu"),
+    "python": ("torch", "2.14.0", TAG.replace("312", "311"), "Python cp311-cp311, and the cell"),
+    "threads": ("torch", "2.14.0", TAG.replace("cp312-m", "cp312t-m"), "Python cp312-cp312t"),
+    "newer": ("torch", "2.14.0", "cp313-abi3-manylinux_2_28_x86_64", "for Python cp313-abi3"),
+    "machine": ("torch", "2.14.0", TAG.replace("x86_64", "aarch64"), "it is for linux-aarch64"),
+    "system": ("torch", "2.14.0", "cp312-cp312-win_amd64", "it is for windows-x86_64"),
+}
+RIGHT = {
+    "plain": ("torch", "2.14.0", TAG),
+    "local": ("Torch", "2.14.0+cpu", TAG),
+    "stable": ("torch", "2.14.0", "cp39-abi3-manylinux_2_17_x86_64"),
+    "pure": ("torch", "2.14.0", "py3-none-any"),
+    "untagged": ("torch", "2.14.0", "cp312-cp312-linux_x86_64"),
+    "several": ("torch", "2.14.0", "cp312-cp312-manylinux_2_17_x86_64.manylinux2014_x86_64"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_package_of_another_cell_is_refused(inputs: Inputs, case: str) -> None:
+    """The check's report is true, but its steps delivered what another cell, or none, is for."""
+    name, version, tag, why = WRONG[case]
+    (wheel,) = inputs.place("package").iterdir()
+    wheel.unlink()
+    inputs.prove(make_wheel(inputs.place("package"), name, version, tag=tag))
+    with pytest.raises(PublishError) as refused:
+        inputs.publish()
+    assert why in str(refused.value)
+    assert f"{LABEL}/{SCOPE}" in str(refused.value)
+    assert inputs.published() == []
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_what_a_package_does_not_say_agrees_with_its_cell(tmp_path: Path, case: str) -> None:
+    name, version, tag = RIGHT[case]
+    contents = read_package(make_wheel(tmp_path, name, version, tag=tag))
+    assert list(cell_mismatches(contents, f"{LABEL}/{SCOPE}")) == []
+
+
+LIBTORCH = f"{LABEL}/linux-x86_64/cpu-mkl/any/libtorch"
+
+
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("libtorch-shared-with-deps-2.14.0+cpu.zip", "it has no library at all"),
+        ("libother-2.14.0.zip", "it is of `libother`, and the cell of `torch`"),
+        ("libtorch-2.13.0.zip", "its version is 2.13.0"),
+        ("libtorch-macos-arm64-2.14.0.zip", "it is for macos-arm64"),
+        ("torch.zip", "its version is not known"),
+    ],
+)
+def test_an_empty_or_other_libtorch_is_not_that_of_its_cell(
+    tmp_path: Path, file: str, why: str
+) -> None:
+    found = list(cell_mismatches(read_package(named(tmp_path, file)), LIBTORCH))
+    assert any(why in one for one in found), found
+
+
+def test_an_order_counts_only_in_a_package_of_its_cell(tmp_path: Path) -> None:
+    """A package may carry any order, and so claim to be what the plan asks for."""
+    order = order_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
+    true = make_wheel(tmp_path / "true", "torch", "2.14.0+cu130", tag=TAG, order=order)
+    assert claimed_cell(read_package(true)) == f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"
+    for number, (name, version, tag) in enumerate(
+        [("other", "2.14.0+cu130", TAG), ("torch", "2.14.0+cpu", TAG), ("torch", "2.15", TAG)]
+    ):
+        wheel = make_wheel(tmp_path / str(number), name, version, tag=tag, order=order)
+        assert claimed_cell(read_package(wheel)) == ""
+
+
+def test_a_job_knows_the_cell_of_a_package_without_an_order(inputs: Inputs) -> None:
+    inputs.publish()
+    channel = Channel.at(str(inputs.channel))
+    (entry,) = channel.state(channel.head(), "simple/torch").entries
+    assert (entry.cell, entry.variant) == (f"{LABEL}/{SCOPE}", "cpu")
+
+
+# ------------------------------------------------------------------------------------- smoke
+
+
+def test_a_package_whose_smoke_job_has_no_result_is_refused(inputs: Inputs) -> None:
+    inputs.place("smoke").rmdir()
+    with pytest.raises(PublishError, match="has not passed its smoke test") as refused:
+        inputs.publish()
+    assert f"torchyard build smoke:{LABEL}/{SCOPE}" in str(refused.value.diagnostics[0].hint)
+    inputs.place("others/smoke")
+    assert len(inputs.publish()) == 1, "the file's own steps have tested it"
+
+
+def test_a_smoke_report_counts_for_its_own_cell(inputs: Inputs) -> None:
+    """A smoke job runs code of its package, which could write about others."""
+    (wheel,) = inputs.place("package").iterdir()
+    digest = sha256(wheel.read_bytes()).hexdigest()
+    package = {"sha256": digest, "tried": True, "works": True}
+    report = inputs.place("smoke") / "smoke.json"
+    report.write_text(json.dumps({"packages": [package]}), encoding="utf-8")
+    assert read_evidence(inputs.results, POLICY, TODAY).working == {(f"{LABEL}/{SCOPE}", digest)}
+    for change in ({"works": False}, {"tried": False}, {"sha256": None}, {"sha256": 7}):
+        report.write_text(json.dumps({"packages": [package | change]}), encoding="utf-8")
+        assert not read_evidence(inputs.results, POLICY, TODAY).working
