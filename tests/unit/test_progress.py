@@ -11,8 +11,8 @@ from typing import NamedTuple, TextIO
 
 import pytest
 
-from torchyard.terminal.console import printable
 from torchyard.terminal.progress import ProgressLine
+from torchyard.terminal.untrusted import printable
 
 
 class Terminal(NamedTuple):

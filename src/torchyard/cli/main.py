@@ -97,8 +97,9 @@ def _fail(error: TorchyardError) -> NoReturn:
         from traceback import format_exception
 
         from torchyard.config.credentials import without_secrets
+        from torchyard.terminal.untrusted import neutral
 
-        sys.stderr.write(without_secrets("".join(format_exception(error))))
+        sys.stderr.write(neutral(without_secrets("".join(format_exception(error)))))
         sys.exit(TorchyardError.exit_code)
     print_error(TorchyardError.of(redacted_diagnostics(error)))
     sys.exit(error.exit_code)

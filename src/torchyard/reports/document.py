@@ -1,8 +1,14 @@
 """What `--json` prints. The schemas under `data/schemas/` are generated from these classes."""
 
+import re
 from typing import dataclass_transform
 
 import msgspec
+
+_CONTROLS = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xd8\x9c|\xe2\x80[\x8e\x8f\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
+)
+"""DEL, the control characters above ASCII, separators of lines, and changes of direction."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
@@ -11,5 +17,11 @@ class JsonDocument(msgspec.Struct, frozen=True):
 
 
 def encode(document: msgspec.Struct) -> bytes:
-    """Write a report the way it is printed: for machines first, but readable."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    """Write a report the way it is printed: for machines first, but readable, also on a terminal.
+
+    JSON itself escapes the control characters of ASCII only.
+    """
+    data = msgspec.json.encode(document)
+    if not data.isascii() or b"\x7f" in data:
+        data = _CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), data)
+    return msgspec.json.format(data, indent=2) + b"\n"

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 
 SHORT = 12
 """How many digits of a fingerprint are enough to distinguish two."""

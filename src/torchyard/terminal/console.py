@@ -1,5 +1,10 @@
-"""Standard output and error, with colour only where it is wanted."""
+"""Standard output and error, with colour only where it is wanted.
 
+All that commands print goes through here, and text loses its control characters on the way: see
+`untrusted`. Bytes are data, such as JSON, and are written as they are; `relay` is for logs.
+"""
+
+import codecs
 import os
 import re
 import sys
@@ -8,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from torchyard.errors import Diagnostic, Span, TorchyardError
+from torchyard.terminal.untrusted import neutral, printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -24,9 +30,11 @@ def console(*, talk: bool = False) -> "Console":
     Rich honours NO_COLOR, FORCE_COLOR, COLUMNS and the terminal's width. Where there is no
     terminal, lines are not broken, so that others can search them.
     """
-    from rich.console import Console  # noqa: PLC0415 - 40 ms that plain output does not need
+    from torchyard.terminal.safe_console import (  # noqa: PLC0415 - 40 ms that plain output does not need
+        SafeConsole,
+    )
 
-    out = Console(stderr=talk, highlight=False, emoji=False, markup=False)
+    out = SafeConsole(stderr=talk, highlight=False, emoji=False, markup=False)
     if not os.environ.get("COLUMNS", "").strip("0"):
         out.width = out.width if out.is_terminal and out.width else _UNBOUNDED
     return out
@@ -34,7 +42,7 @@ def console(*, talk: bool = False) -> "Console":
 
 def show(report: "RenderableType") -> None:
     """Print a report on standard output."""
-    write(_text(console(), report))
+    _put(sys.stdout, _text(console(), report))
 
 
 def talk(*messages: "RenderableType") -> None:
@@ -46,7 +54,7 @@ def talk(*messages: "RenderableType") -> None:
 def say(line: str) -> None:
     """Print a plain line on standard error, without the import time of `talk`."""
     with suppress(OSError):
-        _put(sys.stderr, f"{line}\n")
+        _put(sys.stderr, f"{neutral(line)}\n")
 
 
 def _text(out: "Console", *parts: "RenderableType") -> str:
@@ -57,22 +65,38 @@ def _text(out: "Console", *parts: "RenderableType") -> str:
     return re.sub(_LINE_ENDS, "", captured.get())
 
 
-def printable(text: str) -> str:
-    """Escape control characters in untrusted text, so that it can't move the cursor."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def write(data: str | bytes) -> None:
-    """Write data to standard output, unchanged."""
-    _put(sys.stdout, data)
+    """Write text, or data of a program, to standard output."""
+    _put(sys.stdout, neutral(data) if isinstance(data, str) else data)
+
+
+def relay(pieces: Iterable[bytes]) -> None:
+    """Write a log to standard output: as it is, or neutralised on a terminal."""
+    for piece in _relayed(sys.stdout, pieces):
+        _put(sys.stdout, piece)
 
 
 def write_error(data: bytes) -> None:
-    """Write the output of a child process to standard error."""
+    """Write the output of a child process to standard error, as `relay` does."""
     with suppress(OSError):
-        _put(sys.stderr, data)
+        for piece in _relayed(sys.stderr, [data]):
+            _put(sys.stderr, piece)
+
+
+def redraw(line: str) -> None:
+    """Write a line over the last one of standard error, which is a terminal; erase it if empty."""
+    with suppress(OSError):
+        _put(sys.stderr, f"\r\x1b[K{printable(line)}")
+
+
+def _relayed(stream: TextIO | None, pieces: Iterable[bytes]) -> Iterable[bytes]:
+    if stream is None or not stream.isatty():
+        yield from pieces
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    for piece in pieces:
+        yield neutral(decoder.decode(piece), colours=True).encode()
+    yield neutral(decoder.decode(b"", final=True)).encode()
 
 
 def _put(stream: TextIO | None, data: str | bytes) -> None:
@@ -124,7 +148,8 @@ def render_diagnostic(diagnostic: Diagnostic, width: int) -> Iterable["Text"]:
 
 def _excerpt(span: Span, width: int) -> tuple[str, int]:
     """Return as much of a line as fits, including the span, and the span's offset in it."""
-    text, before = span.text.replace("\t", " "), span.column - 1
+    line = span.text.replace("\t", " ")
+    text, before = printable(line), len(printable(line[: span.column - 1]))
     if len(text) <= width:
         return text, before
     cut = max(0, min(before - width // 4, len(text) - width))

@@ -5,7 +5,7 @@ import sys
 import time
 from typing import Self
 
-from torchyard.terminal.console import write_error
+from torchyard.terminal.console import redraw
 
 _INTERVAL = 0.2
 """Seconds between two redraws; shorter work is never drawn."""
@@ -31,11 +31,11 @@ class ProgressLine:
             self._drawn, self._dirty = now, True
             share = min(1, self._done / max(1, self.total))
             line = f"{share:4.0%} {self.what}"[: os.get_terminal_size(sys.stderr.fileno()).columns]
-            write_error(f"\r\x1b[K{line}".encode())
+            redraw(line)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._dirty:
-            write_error(b"\r\x1b[K")
+            redraw("")

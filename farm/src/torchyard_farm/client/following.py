@@ -5,7 +5,7 @@ from itertools import dropwhile
 from typing import NamedTuple
 
 from torchyard.model.recipe import Stage
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 from torchyard_farm.client.web_api import GOOD, RunningBuild, SubmittedJob
 from torchyard_farm.scheduling.plans import FarmPlan
 

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from torchyard.reports.document import JsonDocument
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 from torchyard_farm.client.web_api import GOOD
 from torchyard_farm.settings.dates import format_moment, next_run, parse_moment
 from torchyard_farm.settings.schedules import Schedule, schedule_command, schedule_page

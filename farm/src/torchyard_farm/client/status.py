@@ -11,7 +11,7 @@ from rich.table import Table
 from torchyard.errors import HostError
 from torchyard.model.quantity import show_count
 from torchyard.reports.document import JsonDocument
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 from torchyard_farm.client.failing import FailingState, failing_report, read_failing
 from torchyard_farm.client.runs import RunState, read_runs, runs_report
 from torchyard_farm.client.web_api import FAILED, MasterClient, track_plan

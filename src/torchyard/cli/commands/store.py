@@ -27,7 +27,8 @@ from torchyard.store.store import Store
 from torchyard.store.transfer import copy
 from torchyard.store.trees import fetch_all, read_result_log
 from torchyard.store.verify import remove_broken, verify
-from torchyard.terminal.console import show, talk, write
+from torchyard.terminal.console import relay, show, talk, write
+from torchyard.terminal.untrusted import printable
 
 selectors_argument = click.argument("selectors", nargs=-1, metavar="[GLOB | FINGERPRINT]...")
 
@@ -76,8 +77,7 @@ def show_results(
     found = list(select_results(store, selectors))
     if log:
         for result in found:
-            for piece in read_result_log(store, result):
-                write(piece)
+            relay(read_result_log(store, result))
     elif as_json:
         write(encode(documents.ResultsDocument(store=store.url, results=found)))
     else:
@@ -93,7 +93,7 @@ def get(*, selectors: tuple[str, ...], file: str, store_url: str | None, folder:
     """Take the files of results out of the store, into one directory."""
     store = open_store(store_url, file, make=False)
     paths = fetch_all(store, select_results(store, selectors), Path(folder))
-    write("".join(f"{path}\n" for path in paths))
+    write("".join(f"{printable(str(path))}\n" for path in paths))
 
 
 @command.command("verify")

@@ -100,7 +100,8 @@ def print_variables(*, file: str | None, compute: str, blas: str, folder: str) -
 
         env |= cache.cache_variables(place, Path(folder), folder)
     env = compose({"PATH": SYSTEM_PATH}, env)
-    write("".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items())))
+    lines = (f"export {name}={shlex.quote(value)}\n" for name, value in sorted(env.items()))
+    write("".join(lines).encode())  # for a shell, to the letter
 
 
 def _parts(file: str, digests: Digests) -> dict[str, str | HostError]:

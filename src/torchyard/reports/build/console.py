@@ -16,6 +16,7 @@ from torchyard.store.trees import read_result_log
 from torchyard.terminal.console import say, show, write, write_error
 from torchyard.terminal.events import printer
 from torchyard.terminal.folds import Fold, fold_style
+from torchyard.terminal.untrusted import neutral, printable
 
 _DETAILED = 500
 """Up to this many packages that were in the store are listed; reading each costs a request."""
@@ -48,9 +49,9 @@ def _fold(style: Fold, work: Path | None, store: Store, event: AnyEvent) -> None
     if isinstance(event, Ended) and event.outcome in ("built", "failed"):
         lines: list[str] = []
         with suppress(OSError, TorchyardError):  # a log that can't be read hides no other
-            lines = _read_lines(work, store, event)
-        for line in style(f"log of {event.job}", lines):
-            say(line)
+            lines = [neutral(line, colours=True) for line in _read_lines(work, store, event)]
+        folded = style(f"log of {printable(event.job)}", lines)
+        write_error("".join(f"{line}\n" for line in folded).encode(errors="backslashreplace"))
 
 
 def _read_lines(work: Path | None, store: Store, ended: Ended) -> list[str]:

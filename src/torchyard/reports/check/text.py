@@ -13,7 +13,7 @@ from torchyard.host.demangle import MANGLED
 from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import CheckDocument, PackageDocument
 from torchyard.reports.tables import and_more, folded, indented, table, word
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 
 STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "yellow", Severity.NOTE: "cyan"}
 _LISTED = 4

@@ -21,7 +21,7 @@ from torchyard.model.quantity import show_count, show_size
 from torchyard.reports.check.document import natural
 from torchyard.reports.tables import and_more, folded, indented, number, table, word
 from torchyard.terminal.board import shorten
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
 """How many things a summary names before the others are only counted."""

@@ -12,7 +12,7 @@ from torchyard.reports.index_check.document import (
     IndexRuleDocument,
 )
 from torchyard.reports.tables import and_more, indented, number, table, word
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 
 _LISTED = 4
 """How many findings of a rule are shown; `--json` has more."""

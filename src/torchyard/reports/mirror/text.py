@@ -8,7 +8,7 @@ from torchyard.model.quantity import show_count, show_size
 from torchyard.publish.mirror.mirror import Fate
 from torchyard.reports.mirror.document import MirrorDocument
 from torchyard.reports.tables import folded, number, table, word
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 
 _DONE: Mapping[Fate, str] = {"new": "fetched", "sent": "published", "there": "was there"}
 _TO_DO: Mapping[Fate, str] = {"new": "to fetch", "sent": "to publish", "there": "is there"}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from torchyard.model.quantity import show_size
 from torchyard.package.repair.repair import Repaired
+from torchyard.terminal.untrusted import printable
 
 
 def repair_report(done: Repaired) -> str:
@@ -12,13 +13,14 @@ def repair_report(done: Repaired) -> str:
 
 
 def _lines(done: Repaired) -> Iterator[str]:
-    yield f"{done.path}  {show_size(done.path.stat().st_size)}"
+    yield f"{printable(str(done.path))}  {show_size(done.path.stat().st_size)}"
     if not done.changed:
         yield "  nothing had to be changed: it is a copy"
-    width = max((len(change.member) for change in done.changed), default=0)
-    for member, what in done.changed:
+    rows = [(printable(change.member), printable(change.what)) for change in done.changed]
+    width = max((len(member) for member, _ in rows), default=0)
+    for member, what in rows:
         yield f"  {member:{width}}  {what}"
     for note in done.notes:
-        yield f"  note: {note}"
+        yield f"  note: {printable(note)}"
     if done.debug:
         yield f"  debug information is in {done.debug}"

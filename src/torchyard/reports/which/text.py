@@ -9,7 +9,7 @@ from rich.text import Text
 from torchyard.model.quantity import show_size
 from torchyard.reports.tables import number, table
 from torchyard.reports.which.document import OtherDocument, WhichDocument, gpu_facts
-from torchyard.terminal.console import printable
+from torchyard.terminal.untrusted import printable
 
 
 def which_report(document: WhichDocument) -> RenderableType:
