@@ -16,6 +16,8 @@ from tests.wheels import CPU, shared_wheel
 
 from torchyard.host import secrets
 
+_NIGHTLY = (("bucket", Pip), ("directory", Uv))
+
 settings.register_profile("local", deadline=None)
 settings.register_profile(
     "ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
@@ -108,7 +110,11 @@ def torch_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what uses a service."""
+    """Mark what uses a service; CI runs pip with one kind of channel, and uv with the other."""
     for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            params = item.callspec.params
+            if (params.get("served"), type(params.get("installer"))) in _NIGHTLY:
+                item.add_marker("slow")
         if isinstance(item, pytest.Function) and "s3_server" in item.fixturenames:
             item.add_marker("integration")

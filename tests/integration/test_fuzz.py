@@ -1,4 +1,8 @@
-"""Some inputs for each target, the same each time; `bash .ci/run nightly` tries new ones."""
+"""Some inputs for each target, the same each time; `bash .ci/run nightly` tries new ones.
+
+CI starts one target, so that the harness works at night; `tests/unit/test_fuzz_corpus.py` passes
+the corpora of all of them to the same laws.
+"""
 
 import os
 import subprocess
@@ -21,7 +25,10 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "target",
+    [pytest.param(name, marks=[] if name == "foreign" else pytest.mark.slow) for name in TARGETS],
+)
 def test_a_thousand_inputs_break_nothing(tmp_path: Path, target: str) -> None:
     learnt = tmp_path / "learnt"
     learnt.mkdir()
