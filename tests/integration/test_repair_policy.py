@@ -116,4 +116,5 @@ def test_wheels_of_pypi_get_no_worse(
     assert after is not None
     print(f"{path.name}: {len(before)} errors before, {len(errors(after))} after")
     assert len(before) >= len(errors(after))
+    assert not errors(check_packages([path], policy="pypi", rules=["upload-*"]))
     shutil.rmtree(tmp_path / "out")

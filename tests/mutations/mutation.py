@@ -40,6 +40,8 @@ class Mutation(NamedTuple):
     beside: tuple[str, ...] = ()
     order: JobSpec | None = None
     """The specification of the job that delivered it."""
+    upload: str = ""
+    """The package index that it is checked for."""
 
 
 def members(package: Path) -> dict[str, bytes]:

@@ -4,12 +4,14 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.mutations.archives import ARCHIVES
 from tests.mutations.binaries import BINARIES
 from tests.mutations.good import job_for, make_goods
 from tests.mutations.mutation import Mutation
 from tests.mutations.orders import ORDERS, OWN
 from tests.mutations.texts import TEXTS
+from tests.mutations.uploads import UPLOADS
 
 from torchyard.checks.check import apply_rules
 from torchyard.checks.policy import CheckPolicy
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.integration
 
 TODAY = date(2026, 11, 15)
 POLICY = CheckPolicy(budget="1 MB")
-MUTATIONS: list[Mutation] = [*ARCHIVES, *TEXTS, *BINARIES, *ORDERS]
+MUTATIONS: list[Mutation] = [*ARCHIVES, *TEXTS, *BINARIES, *ORDERS, *UPLOADS]
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +32,10 @@ def goods(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return make_goods(tmp_path_factory.mktemp("good"))
 
 
-def findings(*packages: Path, order: JobSpec | None = None) -> list[Finding]:
+def findings(*packages: Path, order: JobSpec | None = None, index: str = "") -> list[Finding]:
     """All that is found in packages which are checked together."""
-    checked = apply_rules([read_package(path) for path in packages], POLICY, TODAY, order)
+    policy = replace(POLICY, index=index)
+    checked = apply_rules([read_package(path) for path in packages], policy, TODAY, order)
     return [finding for each in checked for finding in each.findings]
 
 
@@ -40,6 +43,7 @@ def test_good_packages_have_no_findings(goods: dict[str, Path]) -> None:
     for package in goods.values():
         assert findings(package) == []
     assert findings(*goods.values()) == []
+    assert findings(goods["stable"], index="pypi") == []
 
 
 @pytest.mark.parametrize("good", OWN)
@@ -53,7 +57,7 @@ def test_broken_packages_are_told(
 ) -> None:
     broken = mutation.make(goods[mutation.good], tmp_path)
     beside = (goods[name] for name in mutation.beside)
-    found = findings(broken, *beside, order=mutation.order)
+    found = findings(broken, *beside, order=mutation.order, index=mutation.upload)
     assert {finding.rule for finding in found} == {mutation.rule, *mutation.also}, found
 
 

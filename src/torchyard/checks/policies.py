@@ -5,6 +5,7 @@ from functools import cache
 
 from torchyard.checks.policy import CheckPolicy
 from torchyard.checks.registry import PLUG_INS, RULES, SHIPPED
+from torchyard.checks.uploads import load_uploads
 from torchyard.config.decode import decode_as
 from torchyard.config.document import Document
 from torchyard.config.positions import Path
@@ -58,6 +59,7 @@ def _over(base: CheckPolicy, own: CheckPolicy) -> CheckPolicy:
         severity={**base.severity, **own.severity},
         allow=(*base.allow, *own.allow),
         budget=own.budget or base.budget,
+        index=own.index or base.index,
         system=(*base.system, *own.system),
     )
 
@@ -92,6 +94,9 @@ def _problems(policy: CheckPolicy) -> Iterator[tuple[Path, str, str]]:
         if not allowance.reason.strip():
             hint = "say why this is accepted; the report shows it"
             yield ("allow", index, "reason"), "an allowance needs a reason", hint
+    if policy.index and policy.index not in load_uploads():
+        what = f"the limits of the index `{policy.index}` are not known"
+        yield ("index",), what, did_you_mean(policy.index, load_uploads())
     if policy.budget:
         try:
             parse_size(policy.budget)

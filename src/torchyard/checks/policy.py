@@ -29,5 +29,7 @@ class CheckPolicy(Value, kw_only=True):
     allow: tuple[Allowance, ...] = ()
     budget: str = ""
     """The largest size of a package: `1 GB`; empty if there is none."""
+    index: str = ""
+    """The package index that wheels are uploaded to, whose limits apply: `pypi`; empty for none."""
     system: tuple[str, ...] = ()
     """Libraries that may come from the system, besides those of `layouts.toml`."""

@@ -37,6 +37,13 @@ class Fault(NamedTuple):
     what: str
 
 
+class Oddity(NamedTuple):
+    """Something in a valid archive that strict readers refuse."""
+
+    member: str
+    what: str
+
+
 class DeviceCode(NamedTuple):
     """Device code for one GPU architecture: the number of programs, and their size."""
 
@@ -109,6 +116,7 @@ class Contents(Value, kw_only=True):
     texts: dict[str, bytes] = {}
     """Small files about the package or about compiling against it; see `is_kept`."""
     faults: tuple[Fault, ...] = ()
+    oddities: tuple[Oddity, ...] = ()
 
 
 def is_torn(contents: Contents) -> bool:

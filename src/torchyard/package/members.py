@@ -9,7 +9,7 @@ import deflate
 import msgspec
 
 from torchyard.model.job_spec import ORDER
-from torchyard.package.contents import Binary, FaultKind, PackageFile
+from torchyard.package.contents import Binary, FaultKind, Oddity, PackageFile
 from torchyard.package.device.scan import DeviceScan, is_likely_in, may_be_in
 from torchyard.package.elf.image import DAMAGED, MAGIC
 from torchyard.package.elf.stream import ElfStream, NotKept, Part
@@ -64,6 +64,7 @@ class FoundMembers:
         self.faults = faults
         self.files: dict[str, PackageFile] = {}
         self.texts: dict[str, bytes] = {}
+        self.oddities: list[Oddity] = []
         self._texts = self._tables = 0
 
     def keep(self, name: str, content: bytes) -> None:

@@ -36,4 +36,5 @@ def read_package(
         files=found.files,
         texts=found.texts,
         faults=found.faults.all(),
+        oddities=tuple(found.oddities),
     )

@@ -24,7 +24,7 @@ _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _SIZES = struct.Struct("<HHH")
 _MAX_32 = 0xFFFF_FFFF
 _ENCRYPTED = 0x1 | 0x40 | 0x2000
-_DESCRIPTOR, _PATCH = 0x8, 0x20
+DESCRIPTOR, _PATCH = 0x8, 0x20
 
 
 class ZipEntry(NamedTuple):
@@ -164,7 +164,7 @@ def _compared(handle: int, head: bytes, entry: ZipEntry, faults: Faults) -> ZipE
         ("method", method, entry.method),
         ("flags", flags, entry.flags),
     ]
-    if not flags & _DESCRIPTOR or crc or stored or size:
+    if not flags & DESCRIPTOR or crc or stored or size:
         pairs += [("CRC", crc, entry.crc), ("stored size", stored, entry.stored)]
         pairs += [("size", size, entry.size)]
     for what, own, listed in pairs:
@@ -191,7 +191,7 @@ def _judged(handle: int, entry: ZipEntry, end: End, faults: Faults) -> ZipEntry:
     if what:
         faults.add(FaultKind.STRUCTURE, entry.name, what)
         return entry._replace(end=min(entry.end, end.start), sound=False)
-    if entry.flags & _DESCRIPTOR and entry.sound:
+    if entry.flags & DESCRIPTOR and entry.sound:
         length = _descriptor(os.pread(handle, 24, entry.end), entry, faults)
         return entry._replace(end=entry.end + length)
     return entry

@@ -7,10 +7,10 @@ from typing import BinaryIO, NamedTuple
 
 import deflate
 
-from torchyard.package.contents import Binary, FaultKind, PackageFile
+from torchyard.package.contents import Binary, FaultKind, Oddity, PackageFile
 from torchyard.package.limits import Faults, Limits
 from torchyard.package.members import FoundMembers, MemberReader, is_plain, with_start
-from torchyard.package.zip.directory import ZipEntry, read_directory
+from torchyard.package.zip.directory import DESCRIPTOR, ZipEntry, read_directory
 from torchyard.package.zip.inflate import (
     SMALL,
     BadDataError,
@@ -27,11 +27,20 @@ def read_zip(file: BinaryIO, limits: Limits, progress: Progress, *, links: bool)
     """Read all members; links are a fault where there should be none."""
     directory = read_directory(file, limits)
     found = FoundMembers(limits, Faults(limits.faults, directory.faults))
+    found.oddities += _oddities(directory.entries)
     reader = _Reader(file.fileno(), found, progress, links)
     for entry in sorted(directory.entries, key=lambda entry: entry.header):
         if not entry.name.endswith("/"):
             found.files[entry.name] = reader.file(entry)
     return found
+
+
+def _oddities(entries: Iterable[ZipEntry]) -> Iterator[Oddity]:
+    for entry in entries:
+        if entry.flags & DESCRIPTOR:
+            yield Oddity(entry.name, "is followed by a data descriptor")
+        if entry.comment:
+            yield Oddity(entry.name, "has a comment in the directory")
 
 
 class Learnt(NamedTuple):
