@@ -4,6 +4,9 @@ The checks are defined once, in `.ci/run`; the sessions here add the choice of P
 tasks that change files.
 """
 
+import tomllib
+from pathlib import Path
+
 import nox
 
 LOCK = "requirements/dev.txt"
@@ -104,6 +107,21 @@ def load(session: nox.Session) -> None:
     """Run many short jobs on a farm and on Buildbot alone: nox -s load -- --jobs 1000."""
     install(session)
     session.run("python", "-m", "farm.benchmarks.load", *session.posargs)
+
+
+@nox.session
+def pins(session: nox.Session) -> None:
+    """Write the hashes of the build requirements in data/starter.toml to their lock."""
+    session.install("uv")
+    data = Path("src/torchyard/data")
+    wanted = tomllib.loads((data / "starter.toml").read_text(encoding="utf-8"))["requires"]
+    source = Path(session.create_tmp(), "backend.in")
+    source.write_text("".join(f"{pin}\n" for pin in wanted), encoding="utf-8")
+    session.run(
+        *("uv", "pip", "compile", "--quiet", "--universal", "--python-version", PYTHONS[0]),
+        *("--no-deps", "--generate-hashes", "--no-emit-index-url", "--no-header"),
+        *("--no-annotate", "--output-file", str(data / "pins/backend.txt"), str(source)),
+    )
 
 
 @nox.session

@@ -185,6 +185,22 @@ def test_an_environment_is_made_once_whole_or_not_at_all(tmp_path: Path) -> None
     assert folder.stat().st_ino != made
 
 
+def test_a_file_with_another_hash_is_not_installed(tmp_path: Path) -> None:
+    evil = f"six==1.17.0 --hash=sha256:{'0' * 64}"
+    with pytest.raises(HostError, match="Hash mismatch"):
+        make_environment(interpreter_for(HERE), [evil, "packaging==26.3"], tmp_path / "env")
+    assert not list(tmp_path.iterdir())
+
+
+def test_pins_of_torchyard_are_installed_by_hash(tmp_path: Path) -> None:
+    make_environment(interpreter_for(HERE), ["six==1.17.0", "packaging==26.3"], tmp_path / "env")
+    lines = (tmp_path / "env/requirements.txt").read_text().splitlines()
+    assert [line.partition(" --hash=sha256:")[0] for line in lines] == [
+        "packaging==26.3",
+        "six==1.17.0",
+    ]
+
+
 def test_an_index_out_of_reach_is_not_the_jobs_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

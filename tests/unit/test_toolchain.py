@@ -1,5 +1,6 @@
 """What compiles: the parts that need no program."""
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -7,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError, PlanError
+from torchyard.host.files import read_data
 from torchyard.toolchain import cache
 from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.blas import Blas, blas_variables, root_of
 from torchyard.toolchain.provision import compare
-from torchyard.toolchain.pypi import locks, parse_lock, read_lock
+from torchyard.toolchain.pypi import _with_hashes, locks, parse_lock, read_lock
 from torchyard.toolchain.variables import LISTS, compose
 
 NAMES = st.sampled_from([*sorted(LISTS), "CC", "BLAS"])
@@ -46,6 +48,18 @@ def test_every_lock_can_be_read() -> None:
     assert {"mkl", "openblas", "cuda-13.0"} <= set(locks())
     for name in locks():
         assert read_lock(name).versions
+
+
+def test_all_build_requirements_that_init_proposes_have_hashes() -> None:
+    pins = tomllib.loads(read_data("starter.toml"))["requires"]
+    assert list(read_lock("backend").hashes) == pins, "run `nox -s pins`"
+    for pin in pins:
+        assert _with_hashes(pin).startswith(f"{pin} --hash=sha256:")
+
+
+def test_own_hashes_are_kept_and_unknown_requirements_have_none() -> None:
+    assert _with_hashes(f"six==1.17.0 {HASH}") == f"six==1.17.0 {HASH}"
+    assert _with_hashes("six==1.16.0") == "six==1.16.0"
 
 
 def test_a_lock_knows_its_versions() -> None:

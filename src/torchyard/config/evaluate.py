@@ -42,7 +42,9 @@ VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+")
+_PINNED = re.compile(
+    r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+(?: --hash=sha256:[0-9a-f]{64})*"
+)
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:

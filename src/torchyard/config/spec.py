@@ -231,7 +231,11 @@ class BuildSpec(Value, kw_only=True):
         Meta(description="Build backend, which runs CMake and makes the wheels."),
     ] = "setup.py"
     requires: Annotated[
-        list[str], Meta(description="Build requirements, each pinned: `cmake==3.31.10`.")
+        list[str],
+        Meta(
+            description="Build requirements, each pinned: `cmake==3.31.10`; with "
+            "` --hash=sha256:…` its files are verified."
+        ),
     ] = field(default_factory=list)
     linalg: Annotated[
         str | None,

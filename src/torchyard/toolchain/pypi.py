@@ -24,6 +24,9 @@ _ENTRY = re.compile(
 _UNREACHABLE = re.compile(
     "error sending request|network timeout|HTTP status server error|the network was disabled"
 )
+_HASH = " --hash=sha256:"
+_BACKEND = "backend"
+"""The lock of the build requirements that `torchyard init` proposes."""
 _INSTALL = ("pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:")
 _VENV = ("venv", "--quiet", "--allow-existing", "--relocatable", "--no-project")
 
@@ -34,6 +37,8 @@ class Lock(Value, kw_only=True):
     name: str
     text: str
     versions: dict[str, str]
+    hashes: dict[str, str]
+    """The options with the hashes of a package's files, by `name==version`."""
 
     @property
     def stamp(self) -> str:
@@ -46,6 +51,7 @@ class Lock(Value, kw_only=True):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
+@cache
 def read_lock(name: str) -> Lock:
     """Return one of the locks that are shipped with torchyard."""
     return parse_lock(name, read_data(f"pins/{name}.txt"))
@@ -54,13 +60,16 @@ def read_lock(name: str) -> Lock:
 def parse_lock(name: str, text: str) -> Lock:
     """Parse a lock; each package must have a version and hashes."""
     versions: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for entry in text.replace("\\\n", " ").splitlines():
         found = _ENTRY.fullmatch(entry)
         if found is None:
             msg = f"the lock data/pins/{name}.txt has an entry without version or hash: `{entry}`"
             raise DataError(msg)
         versions[found["name"]] = found["version"]
-    return Lock(name=name, text=text, versions=versions)
+        pin, *options = entry.split()
+        hashes[pin] = " ".join(options)
+    return Lock(name=name, text=text, versions=versions, hashes=hashes)
 
 
 @cache
@@ -91,19 +100,31 @@ def unpack(lock: Lock, folder: Path, python: str) -> None:
 def make_environment(interpreter: Interpreter, requirements: Sequence[str], folder: Path) -> None:
     """Create a relocatable Python environment with exactly these packages.
 
-    Their dependencies must be listed: otherwise the same plan could give different packages.
+    Their dependencies must be listed: otherwise the same plan could give different packages. Files
+    are verified by the hashes in the requirements, or in torchyard's own lock; if all have some, no
+    file without one is installed.
     """
-    names = sorted(set(requirements))
+    names = sorted(map(_with_hashes, set(requirements)))
 
     def fill(part: Path) -> None:
         python = str(part / "bin" / "python")
         _uv([*_VENV, "--prompt", "torchyard", "--python", interpreter.path, str(part)])
         _forget_version(part / "lib")
         if names:
-            _uv([*_INSTALL, "--python", python, *names])
+            file = part / "requirements.txt"
+            file.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
+            strict = ["--require-hashes"] if all(_HASH in name for name in names) else []
+            _uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
             _check_complete(python)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
+
+
+def _with_hashes(requirement: str) -> str:
+    """Return a requirement with hashes: its own, or those of torchyard's lock if it has some."""
+    if _HASH in requirement:
+        return requirement
+    return f"{requirement} {read_lock(_BACKEND).hashes.get(requirement, '')}".rstrip()
 
 
 def _forget_version(lib: Path) -> None:
@@ -136,6 +157,9 @@ def _uv(arguments: Sequence[str]) -> None:
         if _UNREACHABLE.search(str(error)):
             hint = "look at the network, and at the index and proxy in uv's settings"
             raise ElsewhereError(str(error), hint=hint, reason="network") from error
+        if "Hash mismatch" in str(error):
+            hint = "do not build with it: the index has another file than the one that was pinned"
+            raise HostError(str(error), hint=hint) from error
         if "No solution found" in str(error):
             hint = "is the version right, and does the index have a wheel of it for this Python?"
             raise HostError(str(error), hint=hint) from error
