@@ -79,6 +79,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def make_durable_folder(folder: Path) -> None:
+    """Make a directory, and those above it; on return, new ones survive a power cut."""
+    if not folder.is_dir():
+        new = [folder, *(parent for parent in folder.parents if not parent.exists())]
+        folder.mkdir(parents=True, exist_ok=True)
+        sync_folders(made.parent for made in new)
+
+
 def replace_durably(path: Path, data: bytes) -> None:
     """Write or replace a small file; on return, its new bytes survive a power cut."""
     write_durably(path, (data,), replace=True)

@@ -21,10 +21,14 @@ def group_is_running(group: int) -> bool:
     return is_running(-group)
 
 
+def boot_id() -> str:
+    """Return what the kernel calls the time since it was started."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
 def _system() -> str:
     """Return the boot and the PID namespace in which this process's numbers count."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    return f"{boot}/{Path('/proc/self/ns/pid').readlink()}"
+    return f"{boot_id()}/{Path('/proc/self/ns/pid').readlink()}"
 
 
 def process_birth(pid: int) -> str:

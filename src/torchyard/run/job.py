@@ -147,13 +147,20 @@ def open_job(
         if not alone:
             msg = f"{order.task.id} is running in {place.folder}"
             raise BusyError(msg, hint="wait for it, or stop it")
-        context = _open(place, store, conditions, on_event)
+        context = _open(place, store, conditions, on_event, as_left=True)
         place.keep()
         return context
 
 
-def _open(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> StepContext:
-    place.prepare()
+def _open(
+    place: WorkDir,
+    store: Store,
+    conditions: Conditions,
+    on_event: Listener,
+    *,
+    as_left: bool = False,
+) -> StepContext:
+    place.prepare(as_left=as_left)
     _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
     bring_ninja(place.folder / "tools")
     # Steps of torchyard itself need what a sandbox would keep out, and run no code of the project.

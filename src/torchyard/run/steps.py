@@ -124,7 +124,7 @@ def run_steps(
         )
         log.add(f"== ended well after {used.seconds} s")
         _check_outputs(job, filled, place.out)
-        state = JobState(sandbox=state.sandbox, steps=(*state.steps, used))
+        state = JobState(sandbox=state.sandbox, steps=(*state.steps, used), boot=state.boot)
         place.save(state)
         on_event(Stepped(job=job, usage=used))
     return state.steps

@@ -13,7 +13,8 @@ Beside it are `NAME.lock`, held by the process that works in it, `NAME.detached`
 `detached.py`), and `NAME.gone` while it is removed.
 
 Its name contains the job's fingerprint, so an existing directory belongs to the same job, and a job
-that is run again continues after the last step that succeeded.
+that is run again continues after the last step that succeeded. But not after a reboot: nothing in
+it is synced, so a power cut may have left any of its files empty.
 """
 
 import contextlib
@@ -22,7 +23,7 @@ from pathlib import Path
 import msgspec
 
 from torchyard.host.locks import locked, remove_folder, replace_bytes
-from torchyard.host.process_id import group_is_running, is_same_process
+from torchyard.host.process_id import boot_id, group_is_running, is_same_process
 from torchyard.host.process_tree import end_group
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER, JobSpec, short_name
@@ -40,13 +41,15 @@ class JobState(Value, kw_only=True):
     """Which steps of a job have succeeded, and in which sandbox, whose paths are in its outputs.
 
     `group` is the process group of a step that may still be running; `born` distinguishes it from
-    a later one with the same number, such as after a reboot.
+    a later one with the same number, such as after a reboot. `boot` is the boot of the machine in
+    which the directory was made.
     """
 
     sandbox: SandboxKind = "none"
     steps: tuple[Usage, ...] = ()
     group: int | None = None
     born: str = ""
+    boot: str = ""
 
 
 class WorkDir:
@@ -79,17 +82,24 @@ class WorkDir:
         """Keep other processes of this machine out."""
         return locked(self.lock, wait=wait)
 
-    def prepare(self) -> None:
-        """Make the directory, end processes of an earlier run, and remove what can't be reused."""
+    def prepare(self, *, as_left: bool = False) -> None:
+        """Make the directory, end processes of an earlier run, and remove what can't be reused.
+
+        To look at a directory `as_left`, it is kept also after a reboot.
+        """
         self.end_leftover()
         state = self.state()
+        if state.boot != boot_id() and not (as_left and self.folder.exists()):
+            remove_folder(self.folder)
+            state = JobState(boot=boot_id())
         if state.steps and state.sandbox != self.order.sandbox.kind:
             remove_folder(self.folder)
-            state = JobState()
+            state = JobState(boot=boot_id())
         for name in ("build", "out", "inputs", "home", "tmp"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
-        self.save(JobState(sandbox=self.order.sandbox.kind, steps=state.steps))
+        kind = self.order.sandbox.kind
+        self.save(JobState(sandbox=kind, steps=state.steps, boot=state.boot))
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""

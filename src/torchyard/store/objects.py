@@ -18,6 +18,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import LocalStore, S3Store
 
 from torchyard.errors import ElsewhereError, SelectionError
+from torchyard.host.durable import make_durable_folder
 from torchyard.host.locks import locked
 from torchyard.store.bucket import open_bucket
 from torchyard.store.directory import DurableDirectory
@@ -82,7 +83,7 @@ class Objects:
             msg = f"there is no store `{self.url}`"
             raise SelectionError(msg, hint="`torchyard build` makes one; --store names another")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_durable_folder(folder)
         except OSError as error:
             msg = f"the store `{self.url}` can't be made: {error}"
             raise ElsewhereError(msg, hint="name a directory that we may write to") from error

@@ -13,6 +13,8 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from hashlib import sha256
+from itertools import groupby
+from operator import attrgetter
 from random import SystemRandom
 
 import msgspec
@@ -97,7 +99,6 @@ class Channel(ChannelReader):
             self._wait(began)
         self.objects.sync()
         self._write(draft.writes)
-        self.objects.sync()
         return draft.head
 
     def _stage(self, draft: Draft) -> None:
@@ -109,11 +110,18 @@ class Channel(ChannelReader):
             self.objects.ensure(state_key(digest), data, same, headers(Media.ZSTD, "bytes"))
 
     def _write(self, writes: Iterable[Write]) -> None:
-        mended: set[str] = set()
-        for part, page, was in writes:
-            if part not in mended and not self._swap(page, was):
-                self.mend([part])
-                mended.add(part)
+        """Write pages; each part's last one when the others are on the disk, for it stands for all.
+
+        Only then follow the pages of other parts, which may need them.
+        """
+        for part, found in groupby(writes, key=attrgetter("part")):
+            *others, last = found
+            if all(self._swap(page, was) for _, page, was in others):
+                self.objects.sync()
+                if self._swap(last.page, last.was):
+                    self.objects.sync()
+                    continue
+            self.mend([part])
 
     def _swap(self, page: Page, was: str | None) -> bool:
         return self.objects.swap(page.path, page.data, was, headers(page.media, "page"))
@@ -127,7 +135,6 @@ class Channel(ChannelReader):
         mended: dict[str, list[str]] = {}
         for part in parts:
             self._mend(part, mended)
-        self.objects.sync()
         return [path for paths in mended.values() for path in paths]
 
     def _mend(self, part: str, mended: dict[str, list[str]]) -> None:
@@ -136,6 +143,7 @@ class Channel(ChannelReader):
             began = time.monotonic()
             while not self._mend_once(part, mended):
                 self._wait(began)
+            self.objects.sync()
 
     def _mend_once(self, part: str, mended: dict[str, list[str]]) -> bool:
         before = self.head()
@@ -149,9 +157,10 @@ class Channel(ChannelReader):
         for needed in needs(head, part, found):
             self._mend(needed, mended)
         done = True
-        for page in self._pages(head, part):
-            if page.path not in stale:
-                continue
+        wrong = [page for page in self._pages(head, part) if page.path in stale]
+        for page in wrong:
+            if page is wrong[-1]:
+                self.objects.sync()
             if page.path not in there:
                 done = False  # it is new since, and so is its tag
             elif found[page.path] != page.data:
