@@ -219,7 +219,7 @@ def test_without_rattler_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     metadata = torch(CondaKind.META)
     with pytest.raises(HostError, match="not installed") as failed:
         write_conda(tmp_path, tmp_path, metadata=metadata, about=About(), order=tmp_path / "o")
-    assert failed.value.diagnostics[0].hint == "pip install 'torchyard[conda]'"
+    assert failed.value.diagnostics[0].hint == "pip install py-rattler-build"
 
 
 def test_a_tree_that_can_not_be_packed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -146,4 +147,13 @@ def test_a_plug_in_that_is_not_installed_is_named(words: tuple[str, ...], said: 
     )
     assert ended.returncode == 2
     assert said in ended.stderr
-    assert "it comes with torchyard-farm: pip install torchyard-farm" in ended.stderr
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["torchyard"]
+    wanted = "`pip install torchyard-farm`" if settings["on-pypi"] else "`pip install ./farm`"
+    assert "it comes with torchyard-farm: " in ended.stderr
+    assert wanted in ended.stderr
+
+
+def test_no_hint_installs_what_is_not_on_pypi() -> None:
+    sources = [*(ROOT / "src").rglob("*.py"), *(ROOT / "farm/src").rglob("*.py")]
+    named = [path.name for path in sources if "pip install torchyard" in path.read_text("utf-8")]
+    assert named == []

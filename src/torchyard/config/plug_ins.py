@@ -10,6 +10,8 @@ from torchyard.model.values import Value
 class PlugIn(Value, kw_only=True):
     """The commands and engines of one distribution."""
 
+    install: str
+    """What pip installs: a folder of torchyard's repository, or a name on PyPI."""
     commands: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
 
@@ -18,5 +20,6 @@ def install_hint(kind: Literal["commands", "engines"], name: str) -> str | None:
     """Return how to install the plug-in that provides a command or an engine, or None."""
     for distribution, plug_in in parse_data("plug_ins", read_data("plug_ins.toml"), PlugIn).items():
         if name in getattr(plug_in, kind):
-            return f"it comes with {distribution}: pip install {distribution}"
+            where = "in a clone, " if plug_in.install.startswith(".") else ""
+            return f"it comes with {distribution}: {where}`pip install {plug_in.install}`"
     return None

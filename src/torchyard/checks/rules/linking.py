@@ -91,7 +91,7 @@ def linking_environment(subject: Subject) -> Iterator[Hit]:
     module is not reported: only that module opens it.
 
     Give the file an rpath that leads to the library, such as `$ORIGIN/lib`: `torchyard repair
-    --rpath` does it.
+    --rpath policy` does it.
     """
     for link, others in _grouped(links_of(subject), How.ELSEWHERE):
         yield Hit(

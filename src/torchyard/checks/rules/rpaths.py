@@ -55,7 +55,7 @@ def outside(subject: Subject) -> Iterator[Hit]:
     user with write access to it controls what is loaded. An empty entry, and a relative one without
     `$ORIGIN`, refer to the current directory of the process.
 
-    Remove the entry: `torchyard repair --rpath` writes a new list.
+    Remove the entry: `torchyard repair --rpath policy` does it.
     """
     for listed, member, others in _entries(subject, _outside):
         what = f"looks for libraries in {listed}, outside of what is installed{others}"
@@ -77,7 +77,7 @@ def above(subject: Subject) -> Iterator[Hit]:
     entry has one `..` too many and the directory does not exist, so the library is found elsewhere
     or not at all.
 
-    Correct the entry, or remove it: `torchyard repair --rpath` writes a new list.
+    Correct the entry, or remove it: `torchyard repair --rpath policy` does it.
     """
     form = format_of(subject.contents)
     root = form.ROOT
@@ -132,7 +132,7 @@ def rpath(subject: Subject) -> Iterator[Hit]:
     them `linking-unresolved`, `linking-environment`, `linking-rpath-outside` and
     `linking-rpath-above` apply.
 
-    `torchyard repair --rpath` writes the right list.
+    `torchyard repair --rpath policy` does it.
     """
     wanted = wanted_of(subject)
     if wanted is None:
@@ -144,7 +144,7 @@ def rpath(subject: Subject) -> Iterator[Hit]:
             yield Hit(
                 what,
                 resolver_of(subject).names[path],
-                "write the right one: `torchyard repair --rpath`",
+                "write the right one: `torchyard repair --rpath policy`",
             )
 
 

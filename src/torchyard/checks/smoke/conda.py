@@ -79,7 +79,7 @@ def solve(  # noqa: PLR0913 - what, from where, to where, on what
 def _child(*words: str) -> str:
     if find_spec("rattler") is None:
         msg = "py-rattler is not installed, which installs conda packages"
-        raise HostError(msg, hint="pip install torchyard[conda]")
+        raise HostError(msg, hint="pip install py-rattler py-rattler-build")
     argv = [sys.executable, "-I", rattler_child.__file__, *words]
     return capture_done(argv, rattler_child.DONE, cwd=Path("/"))
 

@@ -75,7 +75,7 @@ def write_conda(
         )
     except ImportError as error:
         msg = "conda packages are written by rattler-build, which is not installed"
-        raise HostError(msg, hint="pip install 'torchyard[conda]'") from error
+        raise HostError(msg, hint="pip install py-rattler-build") from error
     with TemporaryDirectory(prefix="torchyard-conda-") as scratch:
         exports = Path(scratch, "run_exports.json")
         exports.write_bytes(msgspec.json.encode({"weak": metadata.run_exports}))
