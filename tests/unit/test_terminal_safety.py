@@ -148,6 +148,7 @@ WRITERS = {
     "cli/main.py": "the interruption, and tracebacks, which it neutralises",
     "cli/commands/tool.py": "steps of jobs call it, and programs read it",
     "checks/smoke/rattler_child.py": "a child that speaks JSON",
+    "host/fork_server.py": "how a forked job ended, into the file that `write_error` shows",
 }
 
 
