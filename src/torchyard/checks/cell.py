@@ -44,7 +44,7 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
         yield f"it is for {compute}, and the cell for {place.compute}"
     yield from _wrong_python(contents, label, place.python)
     yield from _wrong_platform(contents, label, place.platform)
-    has_library = any(file.binary for file in contents.files.values())
+    has_library = any(file.binary or "/lib/" in name for name, file in contents.files.items())
     if is_libtorch(contents) and not has_library and not is_torn(contents):
         yield "it has no library at all"
 

@@ -15,7 +15,7 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.evidence import NO_EVIDENCE, Evidence
-from torchyard.publish.package_gates import package_names, refused_packages
+from torchyard.publish.package_gates import is_planned, refused_packages
 from torchyard.publish.publish import add, in_order, news
 from torchyard.publish.squattable import squattable
 from torchyard.publish.staged import METADATA, Package
@@ -98,8 +98,7 @@ def incomplete(
     channel: Channel, head: Head, packages: Iterable[Package], cells: frozenset[str]
 ) -> Iterator[Diagnostic]:
     """Cells of the plan that are neither given nor in the channel."""
-    own = {name for cell in cells for name in package_names(cell)}
-    ordered = [package for package in packages if package.entry.cell or package.name in own]
+    ordered = [package for package in packages if package.entry.cell or is_planned(package, cells)]
     if not ordered:
         return
     labels = {cell.partition("/")[0] for cell in cells}

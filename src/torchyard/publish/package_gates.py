@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 
 from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
 from torchyard.checks.cell import cell_names
 from torchyard.checks.rule import Severity
@@ -16,20 +17,36 @@ def refused_packages(
     packages: Iterable[Package], cells: frozenset[str], evidence: Evidence
 ) -> Iterator[Diagnostic]:
     """Packages that a gate refuses; `cells` are those of the plan."""
-    own = {name for cell in cells for name in package_names(cell)}
     for package in packages:
         yield from _misplaced(package)
-        if not package.entry.cell and package.name in own:
+        if not package.entry.cell and is_planned(package, cells):
             yield _unknown(package)
         yield from _unproven(package)
         yield from _untried(package, evidence)
 
 
+def is_planned(package: Package, cells: frozenset[str]) -> bool:
+    """Return whether a package has the name and version of some cell of a plan."""
+    return (package.name, _public(package.entry.version)) in _releases(cells)
+
+
 @cache
-def package_names(cell: str) -> frozenset[str]:
-    """The names that a package of a cell may have, normalised and not."""
-    names = cell_names(cell)
-    return frozenset((*names, *map(canonicalize_name, names)))
+def _releases(cells: frozenset[str]) -> frozenset[tuple[str, str]]:
+    """The names, normalised and not, and versions that packages of cells may have."""
+    return frozenset(
+        (spelt, _public(cell.partition("/")[0].rpartition("-")[2]))
+        for cell in cells
+        for name in cell_names(cell)
+        for spelt in (name, canonicalize_name(name))
+    )
+
+
+def _public(version: str) -> str:
+    """A version without its local part."""
+    try:
+        return Version(version).public
+    except InvalidVersion:
+        return version
 
 
 def _misplaced(package: Package) -> Iterator[Diagnostic]:
