@@ -133,7 +133,7 @@ def _link(site: Path, target: Path, files: list[str]) -> None:
     """Link or copy a distribution's files, with the bytecode that Python compiled from them."""
     folders = set()
     for name in files:
-        if name.startswith(("../", "/")) or "__pycache__" in name:
+        if name.startswith("/") or {"..", "__pycache__"} & set(name.split("/")):
             continue
         place = target / name
         if place.parent not in folders:

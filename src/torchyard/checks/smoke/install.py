@@ -1,6 +1,5 @@
 """Installing a package into a fresh environment, with its declared requirements only."""
 
-import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,6 +7,13 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.tags import compatible_tags, cpython_tags, platform_tags
 
+from torchyard.checks.smoke.confined import (
+    make_venv,
+    refuse_direct_references,
+    run_pip,
+    run_uv,
+    uv_install,
+)
 from torchyard.checks.smoke.installation import (
     Installation,
     Installer,
@@ -22,17 +28,8 @@ from torchyard.config.tables import load_tables
 from torchyard.errors import HostError
 from torchyard.host.http import HttpClient
 from torchyard.host.machine import platform_name
-from torchyard.host.process import capture, own_program
 from torchyard.package.zip.unpack import unpack_zip
 from torchyard.toolchain.interpreters import Interpreter, find_interpreters, query_interpreter
-
-_UNWANTED = ("PYTHON", "LD_", "VIRTUAL_ENV", "CONDA_", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")
-
-
-def installer_environment() -> dict[str, str]:
-    """Return the caller's environment, with its index settings but no misleading variables."""
-    kept = {name: text for name, text in os.environ.items() if not name.startswith(_UNWANTED)}
-    return kept | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_NO_PROGRESS": "1"}
 
 
 class UnfitError(Exception):
@@ -85,17 +82,18 @@ def install_wheel(
 
     A published wheel is installed from its index, and packages missing there from the `others`.
     """
+    if not package.index:
+        refuse_direct_references(Path(package.path))
     wanted = _wanted(package, installer, others)
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
-        env = installer_environment()
-        capture([interpreter.path, "-I", "-m", "venv", str(folder)], cwd=folder.parent, env=env)
-        pip = [python, "-I", "-m", "pip", "install", "--quiet", "--no-input", "--no-compile"]
-        capture([*pip, *wanted], cwd=folder.parent, env=env)
+        make_venv(interpreter.path, folder)
+        pip = ("install", "--quiet", "--no-input", "--no-compile")
+        run_pip(python, *pip, *wanted, cwd=folder.parent)
     else:
         words = ["venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder)]
-        uv(*words, cwd=folder.parent)
-        uv("pip", "install", "--quiet", "--python", python, *wanted, cwd=folder.parent)
+        run_uv(*words, cwd=folder.parent)
+        uv_install(python, *wanted, cwd=folder.parent)
     site = site_of(folder)
     files = recorded(installed_dist_infos(site)[package.name])
     return Installation(
@@ -125,15 +123,10 @@ def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[st
     return [*words, f"{package.name}=={package.version}"]
 
 
-def uv(*words: str, cwd: Path) -> str:
-    """Call the uv that came with torchyard."""
-    return capture([own_program("uv"), *words], cwd=cwd, env=installer_environment())
-
-
 def unmet_requirements(installation: Installation) -> HostError | None:
     """Return the conflicts among installed distributions, as `pip check` would, or None."""
     try:
-        uv("pip", "check", "--python", installation.python, cwd=Path(installation.prefix))
+        run_uv("pip", "check", "--python", installation.python, cwd=Path(installation.prefix))
     except HostError as error:
         return error
     return None

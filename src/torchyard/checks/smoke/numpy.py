@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from torchyard.checks.smoke.install import uv
+from torchyard.checks.smoke.confined import uv_install
 from torchyard.checks.smoke.installation import Installer
 from torchyard.checks.smoke.overlay import make_overlay
 from torchyard.checks.smoke.suite import Need
@@ -40,8 +40,9 @@ def _installed(around: Surroundings, folder: Path) -> list[Surroundings]:
     for which, resolution in _RESOLUTIONS.items():
         modules = folder / which
         if not list(modules.glob("numpy-*.dist-info")):  # uv leaves a folder when it fails
-            words = ["--resolution", resolution, "--only-binary", ":all:", "--target", str(modules)]
-            uv("pip", "install", "-q", "--python", installation.python, *words, "numpy", cwd=folder)
+            words = ["--resolution", resolution, "--target", str(modules), "numpy"]
+            env = [Path(installation.prefix)]
+            uv_install(installation.python, *words, cwd=folder, sees=env)
         (info,) = modules.glob("numpy-*.dist-info")
         version = info.name.removeprefix("numpy-").removesuffix(".dist-info")
         sites = [modules, *map(Path, installation.sites)]

@@ -4,8 +4,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchyard.checks.smoke.install import installer_environment, uv
-from torchyard.host.process import capture
+from torchyard.checks.smoke.confined import (
+    make_venv,
+    refuse_direct_references,
+    run_pip,
+    run_uv,
+)
 from torchyard.toolchain.interpreters import Interpreter
 
 
@@ -13,17 +17,17 @@ def gather(wheels: Sequence[Path], interpreter: Interpreter, folder: Path, *, nu
     """Download the requirements of wheels, and the oldest and newest numpy, if tests need one."""
     if (folder / "complete").exists():
         return
+    for wheel in wheels:
+        refuse_direct_references(wheel)
     maker = folder / "pip"
     folder.mkdir(parents=True, exist_ok=True)
-    capture(
-        [interpreter.path, "-I", "-m", "venv", str(maker)], cwd=folder, env=installer_environment()
-    )
+    make_venv(interpreter.path, maker)
     wanted: list[Sequence[str]] = [[str(wheel)] for wheel in wheels]
     if numpy:
         wanted += [["numpy"], [_oldest_numpy(interpreter, folder)]]
-    pip = [str(maker / "bin/python"), "-I", "-m", "pip", "download", "--quiet", "--no-input"]
     for words in wanted:
-        capture([*pip, "--dest", str(folder), *words], cwd=folder, env=installer_environment())
+        download = ("download", "--quiet", "--no-input", "--dest", str(folder))
+        run_pip(str(maker / "bin/python"), *download, *words, cwd=folder)
     (folder / "complete").touch()
 
 
@@ -32,7 +36,7 @@ def _oldest_numpy(interpreter: Interpreter, folder: Path) -> str:
     asked = folder / "numpy.in"
     asked.write_text("numpy\n")
     words = ("--resolution", "lowest", "--only-binary", ":all:", "--no-header", "--no-annotate")
-    return uv(
+    return run_uv(
         "pip", "compile", "--quiet", "--python", interpreter.path, *words, str(asked), cwd=folder
     ).strip()
 

@@ -1,0 +1,147 @@
+"""Running pip and uv on packages that are not trusted yet.
+
+They take wheels only: installing one runs nothing of it, whereas a source distribution is built by
+code of its own. They get none of the caller's variables but those for installers and the network,
+and run in a sandbox, where bubblewrap works.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from email.parser import BytesHeaderParser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import unquote, urlsplit
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from torchyard.errors import CheckError
+from torchyard.host.bubblewrap import confined
+from torchyard.host.process import capture, own_program
+from torchyard.package.wheel.about import read_about
+
+_KEPT = re.compile(
+    r"PATH|LANG|LC_\w+|TZ|(?i:https?|all|no)_(?i:proxy)|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
+    r"|CURL_CA_BUNDLE|PIP_(?!TARGET|PREFIX|USER|ROOT)\w+|UV_(?!PUBLISH)\w+"
+)
+"""Variables of the caller that say how packages are fetched."""
+
+_SETTINGS = (".config/pip/pip.conf", ".pip/pip.conf", ".config/uv/uv.toml")
+"""Where the caller's settings of installers are, below the home directory."""
+
+_CACHES = ("PIP_CACHE_DIR", "UV_CACHE_DIR")
+
+_OWN = {
+    "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    "UV_NO_PROGRESS": "1",
+    "UV_LINK_MODE": "copy",  # else tests could change what is in the cache
+}
+
+_WHEELS = ("--only-binary", ":all:")
+
+_PIP = """\
+import sys
+from pip._internal.cli.main import main
+from pip._internal.distributions.sdist import SourceDistribution
+from pip._internal.exceptions import InstallationError
+from pip._internal.operations import prepare
+
+def refuse(self, *_, **__):
+    raise InstallationError(f"{getattr(self, 'req', self)} is no wheel, and nothing is built here")
+
+SourceDistribution.prepare_distribution_metadata = prepare.unpack_vcs_link = refuse
+sys.exit(main())
+"""
+"""pip, without the parts that build: it would build what is required by address in any case."""
+
+
+def run_pip(python: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
+    """Call the pip of an environment below `cwd`; only `pip install` and such take wheels only."""
+    return _run([python, "-I", "-c", _PIP, *words, *_WHEELS], cwd, (Path(python), *sees))
+
+
+def run_uv(*words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
+    """Call the uv that came with torchyard."""
+    return _run([own_program("uv"), *words], cwd, sees)
+
+
+def uv_install(python: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
+    """Install into an environment below `cwd`."""
+    return run_uv("pip", "install", "-q", "--python", python, *_WHEELS, *words, cwd=cwd, sees=sees)
+
+
+def make_venv(python: str, folder: Path) -> None:
+    """Make an environment with pip."""
+    _run([python, "-I", "-m", "venv", str(folder)], folder.parent, [Path(python)])
+
+
+def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
+    given = {name: text for name, text in os.environ.items() if _KEPT.fullmatch(name)}
+    named = _local_paths((*argv, *(text for name, text in given.items() if name != "PATH")))
+    caches = {name: _cache(given.get(name), name) for name in _CACHES}
+    readable = {part for path in (*sees, *named) for part in _parts_of(path)}
+    with TemporaryDirectory(prefix=".", dir=cwd) as scratch:  # in a sandbox, /tmp is memory
+        env = given | _OWN | {"HOME": str(Path.home()), "TMPDIR": scratch}
+        env |= {name: str(path or scratch) for name, path in caches.items()}
+        return capture(
+            confined(
+                argv,
+                cwd=cwd,
+                writable=[path for path in caches.values() if path is not None],
+                readable=readable,
+                network=True,
+            ),
+            cwd=cwd,
+            env=env,
+        )
+
+
+def _cache(given: str | None, name: str) -> Path | None:
+    """Return the directory of an installer's cache, which is not the one of the caller; or None."""
+    all_caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    path = Path(given) if given else all_caches / "torchyard" / name.partition("_")[0].lower()
+    with suppress(OSError):
+        path.mkdir(parents=True, exist_ok=True)
+        return path.absolute()
+    return None
+
+
+def _local_paths(words: Iterable[str]) -> Iterator[Path]:
+    """Yield the files and directories that arguments and variables name."""
+    for word in (part for text in words for part in text.split()):
+        parts = urlsplit(word)
+        path = Path(unquote(parts.path) if parts.scheme == "file" else word)
+        if path.is_absolute() and path.exists():
+            yield path
+    for name in _SETTINGS:
+        yield Path.home() / name
+
+
+def _parts_of(path: Path) -> Iterator[Path]:
+    """Yield a file or directory; for an interpreter, the directories that it consists of."""
+    if path in (Path.home(), Path("/")):
+        return
+    yield path
+    real = Path(os.path.realpath(path))
+    if real.parent.name == "bin":
+        yield from (real.parent.parent / name for name in ("bin", "lib", "lib64", "include"))
+
+
+def refuse_direct_references(wheel: Path) -> None:
+    """Refuse a wheel that requires something by its address: that may be anything, not a wheel."""
+    about = read_about(wheel)
+    if about.metadata is None:
+        msg = f"`{wheel.name}` has no metadata that can be read {about.fault}".rstrip()
+        raise CheckError(msg, hint="`torchyard check` reports what is wrong with it")
+    fields = BytesHeaderParser().parsebytes(about.metadata)
+    for text in fields.get_all("Requires-Dist", ()):
+        line = " ".join(str(text).split())
+        try:
+            requirement = Requirement(line)
+        except (InvalidRequirement, RecursionError) as error:
+            msg = f"`{wheel.name}` requires `{line}`, which can't be read"
+            raise CheckError(msg, hint="correct its metadata") from error
+        if requirement.url is not None:
+            msg = f"`{wheel.name}` requires `{line}`: an address, not a package of an index"
+            raise CheckError(msg, hint="require a name and a version; nothing was installed")

@@ -1,0 +1,220 @@
+"""Installing a package for a smoke test runs nothing of it, and of nothing that it requires."""
+
+import io
+import os
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.helpers import Command
+
+from torchyard.checks.smoke import confined as smoke_confined
+from torchyard.checks.smoke.confined import refuse_direct_references, run_pip, run_uv
+from torchyard.checks.smoke.install import install_wheel
+from torchyard.checks.smoke.installation import Installer
+from torchyard.checks.smoke.package_under_test import PackageUnderTest
+from torchyard.checks.smoke.wheelhouse import gather
+from torchyard.errors import CheckError, HostError, SmokeError
+from torchyard.host import bubblewrap
+from torchyard.host.bubblewrap import can_confine, confined
+from torchyard.host.process import capture
+from torchyard.toolchain.interpreters import running_interpreter
+
+BACKEND = """\
+from pathlib import Path
+Path({marker!r}).write_text("ran")
+def get_requires_for_build_wheel(settings=None): return []
+def prepare_metadata_for_build_wheel(folder, settings=None): raise SystemExit("built")
+def build_wheel(folder, settings=None, metadata=None): raise SystemExit("built")
+"""
+PROJECT = '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+
+
+def make_wheel(folder: Path, name: str, *requires: str) -> Path:
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    about = f"{name}-1.0.dist-info"
+    listed = "".join(f"{line}\n" for line in requires)
+    files = {
+        f"{name}/__init__.py": "",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{listed}",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{about}/RECORD"] = "".join(f"{file},,\n" for file in (*files, f"{about}/RECORD"))
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in files.items():
+            archive.writestr(file, text)
+    return path
+
+
+class Trap:
+    """A source distribution that writes a file when it is built, and a folder of wheels."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.marker = folder / "marker"
+        self.sdist = folder / "evil-1.0.tar.gz"
+        files = {"pyproject.toml": PROJECT, "backend.py": BACKEND.format(marker=str(self.marker))}
+        with tarfile.open(self.sdist, "w:gz") as archive:
+            for name, text in files.items():
+                info = tarfile.TarInfo(f"evil-1.0/{name}")
+                info.size = len(text)
+                archive.addfile(info, io.BytesIO(text.encode()))
+
+
+@pytest.fixture
+def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Trap]:
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_FIND_LINKS", str(folder))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    found = Trap(folder)
+    yield found
+    assert not found.marker.exists(), "a source distribution was built"
+
+
+REQUIRED = {
+    "a file": "Requires-Dist: evil @ {uri}",
+    "a file, in another case": "requires-dist: evil @ {uri}",
+    "a file, on another line": "Requires-Dist: evil\n @ {uri}",
+    "a file, with an extra": "Requires-Dist: evil @ {uri} ; extra == 'all'",
+    "a file, for another system": "Requires-Dist: evil @ {uri} ; sys_platform == 'win32'",
+    "a file, without blanks": "Requires-Dist: evil@{uri}",
+    "a web address": "Requires-Dist: evil @ https://example.org/evil-1.0.tar.gz",
+    "a wheel by its address": "Requires-Dist: evil @ https://example.org/evil-1.0-py3-none-any.whl",
+    "a repository": "Requires-Dist: evil @ git+https://example.org/evil",
+    "a repository on the machine": "Requires-Dist: evil @ git+file:///srv/evil",
+    "a path": "Requires-Dist: evil @ ./evil-1.0.tar.gz",
+    "what can't be read": "Requires-Dist: evil ==== 1",
+    "an option": "Requires-Dist: --index-url=https://example.org evil",
+}
+
+
+@pytest.mark.parametrize("requires", REQUIRED.values(), ids=REQUIRED)
+def test_a_requirement_by_address_is_refused(requires: str, trap: Trap) -> None:
+    line = requires.format(uri=trap.sdist.as_uri())
+    wheel = make_wheel(trap.folder, "direct", "Requires-Dist: numpy", line)
+    with pytest.raises(CheckError, match=r"`direct-1\.0-py3-none-any\.whl` requires `"):
+        refuse_direct_references(wheel)
+
+
+def test_other_requirements_are_not_refused(trap: Trap) -> None:
+    lines = ("Requires-Dist: numpy (>=1.2)", "Requires-Dist: a[b]>=1; python_version<'3'")
+    refuse_direct_references(make_wheel(trap.folder, "fine", *lines))
+
+
+def test_a_wheel_whose_metadata_is_ambiguous_is_refused(trap: Trap) -> None:
+    wheel = make_wheel(trap.folder, "direct")
+    with zipfile.ZipFile(wheel, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("direct-1.0.dist-info/METADATA", f"Requires-Dist: x @ {trap.sdist}\n")
+    with pytest.raises(CheckError, match="no metadata that can be read"):
+        refuse_direct_references(wheel)
+
+
+def test_the_report_says_why_a_package_is_not_installed(
+    trap: Trap, torchyard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(trap.folder, "direct", f"Requires-Dist: evil @ {trap.sdist.as_uri()}")
+    monkeypatch.setattr(smoke_confined, "capture", _fail)
+    done = torchyard("smoke", wheel, "--level", "import", "--environment", "clean")
+    assert done.code == SmokeError.exit_code
+    assert "an address, not a package of an index" in done.out + done.err
+
+
+def test_nothing_is_downloaded_for_such_a_wheel(
+    trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = make_wheel(trap.folder, "direct", f"Requires-Dist: evil @ {trap.sdist.as_uri()}")
+    monkeypatch.setattr(smoke_confined, "capture", _fail)
+    with pytest.raises(CheckError, match="an address"):
+        gather([wheel], running_interpreter(), tmp_path / "house", numpy=False)
+
+
+def _fail(*_: object, **__: object) -> str:
+    pytest.fail("an installer was called")
+
+
+@pytest.mark.parametrize("sandbox", [True, False], ids=["bwrap", "no bwrap"])
+@pytest.mark.parametrize("installer", [Installer.PIP, Installer.UV])
+def test_what_is_required_further_on_is_not_built(
+    installer: Installer,
+    sandbox: bool,
+    trap: Trap,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if sandbox and not can_confine():
+        pytest.skip("bubblewrap does not work here")
+    monkeypatch.setattr(bubblewrap, "can_confine", lambda: sandbox)
+    make_wheel(trap.folder, "direct", f"Requires-Dist: evil @ {trap.sdist.as_uri()}")
+    wheel = make_wheel(trap.folder, "further", "Requires-Dist: direct")
+    package = PackageUnderTest(path=str(wheel), format="wheel", name="further", version="1.0")
+    place = tmp_path / "place"
+    place.mkdir()
+    if installer is Installer.PIP:  # without an environment of its own, which takes seconds
+        install = partial(run_pip, sys.executable, "download", "-q", str(wheel), cwd=place)
+    else:
+        install = partial(
+            install_wheel, package, running_interpreter(), installer, (), place / "env"
+        )
+    with pytest.raises(HostError, match=r"is no wheel|URL dependenc"):
+        install()
+
+
+def test_a_wheel_is_installed_in_the_sandbox(trap: Trap, tmp_path: Path) -> None:
+    make_wheel(trap.folder, "needed")
+    wheel = make_wheel(trap.folder, "fine", "Requires-Dist: needed")
+    package = PackageUnderTest(path=str(wheel), format="wheel", name="fine", version="1.0")
+    (tmp_path / "place").mkdir()
+    done = install_wheel(package, running_interpreter(), Installer.UV, (), tmp_path / "place/env")
+    assert done.modules == ("fine",)
+    assert (Path(done.sites[0]) / "needed/__init__.py").exists()
+    assert {path.name for path in (tmp_path / "place").iterdir()} == {"env"}
+
+
+def test_installers_get_none_of_the_callers_secrets(
+    trap: Trap, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "UV_PUBLISH_TOKEN", "LD_PRELOAD_X"):
+        monkeypatch.setenv(name, "hunter2")
+    monkeypatch.setenv("PIP_INDEX_URL", "https://index.example.org")
+    monkeypatch.setenv("https_proxy", "http://proxy.example.org")
+    monkeypatch.setattr(smoke_confined, "own_program", lambda _: "env")
+    said = run_uv(cwd=trap.folder)
+    assert "hunter2" not in said
+    assert "PIP_INDEX_URL=https://index.example.org\n" in said
+    assert "https_proxy=http://proxy.example.org\n" in said
+
+
+@pytest.mark.skipif(not can_confine(), reason="bubblewrap does not work here")
+def test_a_confined_program_sees_nothing_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "outside"
+    for folder in (inside, outside):
+        folder.mkdir()
+        (folder / "file").write_text("secret", encoding="utf-8")
+    script = f"""
+cat {outside}/file && echo READ
+ls -A {Path.home()} | grep . && echo HOME
+ls -A /run | grep -v '^systemd$' | grep . && echo RUN
+echo x > {outside}/file && echo WROTE
+touch /usr/x /etc/x && echo SYSTEM
+mount -o remount,rw,bind / && echo MOUNT
+chroot / true && echo CAPS
+ls -d /proc/{os.getpid()}/cwd && echo PROCESS
+echo mine > {inside}/file
+"""
+    monkeypatch.chdir(inside)
+    said = capture(confined(["sh", "-c", script], cwd=inside), cwd=inside)
+    words = {"READ", "WROTE", "SYSTEM", "MOUNT", "CAPS", "PROCESS"}
+    assert words.isdisjoint(said.split())
+    assert "HOME" not in said or not Path.home().is_relative_to("/home")
+    assert (inside / "file").read_text(encoding="utf-8") == "mine\n"
+    assert (outside / "file").read_text(encoding="utf-8") == "secret"
