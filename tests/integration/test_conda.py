@@ -39,7 +39,7 @@ from torchyard.package.conda.table import load_conda_table
 from torchyard.package.conda.write import Sources, assemble_conda
 from torchyard.package.elf.file import read_elf
 from torchyard.recipes.packing import pack
-from torchyard.run.rebuild import carried_order
+from torchyard.run.carried_order import carried_order
 
 pytestmark = pytest.mark.integration
 
@@ -558,7 +558,7 @@ def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_pa
     torchyard("store", "get", PACKAGE, "--to", tmp_path / "got", "-f", file)
     package = next((tmp_path / "got").rglob("*.conda"))
     assert carried_order(package).task.id == PACKAGE
-    again = torchyard("rebuild", package, "-f", file)
+    again = torchyard("rebuild", package, "--yes", "-f", file)
     assert again.code == 0, again.err
     assert "the same, byte for byte" in again.out
     bare = make_package(tmp_path, "bare", "1.0", "0")

@@ -358,10 +358,14 @@ def test_rebuilding_never_takes_the_package_from_the_store(
     file = make_project(tmp_path, text)
     wheel = made_wheel(torchyard, file)
     store = tmp_path / ".torchyard/store"
-    result = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
+    result = torchyard(
+        "rebuild", wheel, "--yes", "-f", file, "--store", store, "--work", tmp_path / "w"
+    )
     assert result.code == 12
     assert "t differs" in result.err
-    again = torchyard("rebuild", wheel, "-f", file, "--store", store, "--work", tmp_path / "w")
+    again = torchyard(
+        "rebuild", wheel, "--yes", "-f", file, "--store", store, "--work", tmp_path / "w"
+    )
     assert f"started  {PACKAGE}" in again.err, "each time anew"
     assert f"note     {CORE}: is taken from the store as it is" in result.err
 
@@ -411,7 +415,7 @@ def test_a_source_that_changed_since_the_plan(torchyard: Command, tmp_path: Path
     file = make_project(tmp_path)
     wheel = made_wheel(torchyard, file)
     (tmp_path / "code/a.txt").write_text("changed\n", encoding="utf-8")
-    result = torchyard("rebuild", wheel, "-f", file)
+    result = torchyard("rebuild", wheel, "--yes", "-f", file)
     assert "is not what it was when the plan was made" in result.err
 
 
@@ -433,12 +437,12 @@ def test_the_shell_is_where_the_job_works(tmp_path: Path) -> None:
 def test_a_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
     file = make_project(tmp_path)
     wheel = made_wheel(torchyard, file)
-    same = torchyard("rebuild", wheel, "-f", file)
+    same = torchyard("rebuild", wheel, "--yes", "-f", file)
     assert same.code == 0, same.err
     assert "the same, byte for byte" in same.out
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("virus.py", "")
-    other = torchyard("rebuild", wheel, "-f", file)
+    other = torchyard("rebuild", wheel, "--yes", "-f", file)
     assert other.code == 12
     assert "virus.py is gone" in other.err
     with zipfile.ZipFile(tmp_path / "bare.whl", "w") as archive:

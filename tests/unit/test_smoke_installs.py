@@ -5,7 +5,7 @@ import os
 import sys
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -158,7 +158,9 @@ def test_what_is_required_further_on_is_not_built(
     place = tmp_path / "place"
     place.mkdir()
     if installer is Installer.PIP:  # without an environment of its own, which takes seconds
-        install = partial(run_pip, sys.executable, "download", "-q", str(wheel), cwd=place)
+        install: Callable[[], object] = partial(
+            run_pip, sys.executable, "download", "-q", str(wheel), cwd=place
+        )
     else:
         install = partial(
             install_wheel, package, running_interpreter(), installer, (), place / "env"

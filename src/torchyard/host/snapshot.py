@@ -42,10 +42,11 @@ def check_out(url: str, revision: str, to: Path, *, submodules: bool) -> None:
     _empty(to)
 
     def git(*words: str) -> None:
-        capture(["git", "-c", "advice.detachedHead=false", *words], cwd=to)
+        safe = ("-c", "advice.detachedHead=false", "-c", "protocol.ext.allow=never")
+        capture(["git", *safe, *words], cwd=to)
 
     git("init", "--quiet")
-    git("remote", "add", "origin", url)
+    git("remote", "add", "--", "origin", url)
     try:
         git("fetch", "--quiet", "--depth=1", "origin", revision)
     except HostError:  # not every server allows fetching single commits

@@ -32,8 +32,7 @@ def steps_of(order: JobSpec) -> tuple[Step, ...]:
 
 def runs_only_ours(task: Task) -> bool:
     """Return whether a job runs no code of the project: it fetches the source, or publishes."""
-    own = task.stage is Stage.PUBLISH and "steps" not in task.settings
-    return own or task.stage is Stage.SOURCE
+    return task.stage in (Stage.SOURCE, Stage.PUBLISH) and "steps" not in task.settings
 
 
 def is_tried_by_us(task: Task) -> bool:

@@ -17,9 +17,17 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def job_environment(
-    task: Task, work: str, flags: str | None, tools: Mapping[str, str] = NOTHING
+    task: Task,
+    work: str,
+    flags: str | None,
+    tools: Mapping[str, str] = NOTHING,
+    *,
+    foreign: bool = False,
 ) -> dict[str, str]:
-    """Return the environment of a job's steps, without the additions of each step."""
+    """Return the environment of a job's steps, without the additions of each step.
+
+    A `foreign` job gets nothing from the caller.
+    """
     env = {
         "PATH": SYSTEM_PATH,
         "HOME": f"{work}/home",
@@ -38,9 +46,9 @@ def job_environment(
     env = in_front(in_front(env, tools), {"PATH": f"{work}/tools"})
     if flags:
         env["MAKEFLAGS"] = flags
-    env |= {name: os.environ[name] for name in task.words("pass_env") if name in os.environ}
-    if task.stage is Stage.PUBLISH:
-        env |= credentials()
+    if not foreign:
+        env |= {name: os.environ[name] for name in task.words("pass_env") if name in os.environ}
+        env |= credentials() if task.stage is Stage.PUBLISH else {}
     return env | task.table("env")
 
 

@@ -57,6 +57,9 @@ class Conditions(NamedTuple):
     keep: bool = False
     cache: str | None = None
     copies: int = 0
+    foreign: bool = False
+    """Whether the order is not the caller's own: no step runs without a sandbox, or sees a variable
+    of the caller."""
 
     def kept(self, task: Task) -> LocalCache | None:
         """Return the cache of store files on this machine; it leaves a job the disk it needs."""
@@ -73,7 +76,8 @@ class JobOutcome(NamedTuple):
 
 def run_job(order: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
     """Run a job, unless the store has its result."""
-    order = _made_in(order, conditions.sandbox)
+    if not conditions.foreign:  # whose package is to have the same order as before
+        order = _made_in(order, conditions.sandbox)
     task = order.task
     if not order.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
@@ -165,10 +169,20 @@ def _open(
     bring_ninja(place.folder / "tools")
     # Steps of torchyard itself need what a sandbox would keep out, and run no code of the project.
     sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
-    if runs_only_ours(place.order.task):
+    if conditions.foreign:
+        sandbox = conditions.sandbox
+    elif runs_only_ours(place.order.task):
         sandbox = Sandbox()
     tools = equip_job(place, sandbox, conditions.cache, on_event)
-    return StepContext(place, sandbox, conditions.slots, conditions.file, tools, store.url)
+    return StepContext(
+        place,
+        sandbox,
+        conditions.slots,
+        conditions.file,
+        tools,
+        store.url,
+        foreign=conditions.foreign,
+    )
 
 
 def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:

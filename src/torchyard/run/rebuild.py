@@ -1,24 +1,26 @@
 """Build a package again from the job spec that it contains, and compare the two."""
 
+import gzip
 import zipfile
 from collections.abc import Iterator
 from hashlib import file_digest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
+from uuid import uuid4
 
-import msgspec
-
-from torchyard.checks.expected import order_text
 from torchyard.errors import StoreError
+from torchyard.host.snapshot import copy_folder
 from torchyard.model.event import Listener, Noted
-from torchyard.model.job_spec import ORDER, JobSpec
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import File, Result
-from torchyard.package.read import read_package
+from torchyard.recipes import runs_only_ours
 from torchyard.run.job import Conditions, run_job
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
-from torchyard.store.trees import fetch_file
+from torchyard.store.trees import Writer, fetch_file
+from torchyard.version import __version__
 
 _LISTED = 20
 """How many differences are listed before the rest is only counted."""
@@ -32,29 +34,16 @@ class RebuiltPackage(NamedTuple):
     differences: tuple[str, ...]
 
 
-def carried_order(package: Path) -> JobSpec:
-    """Return the order that a package of any format carries."""
-    contents = read_package(package)
-    text = order_text(contents)
-    hint = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
-    if text is not None:
-        try:
-            return msgspec.json.decode(text, type=JobSpec)
-        except msgspec.DecodeError as error:
-            msg = f"the order that `{package}` carries can't be read: {error}"
-            raise StoreError(msg, hint=hint) from error
-    for _, member, what in contents.faults:
-        msg = f"`{package}` can't be read as a package: {member or 'it'} {what}"
-        raise StoreError(msg, hint="`torchyard check` lists all that is wrong with it")
-    msg = f"`{package}` does not say how it was made: there is no {ORDER} in it"
-    raise StoreError(msg, hint=hint)
-
-
 def rebuild(
     package: Path, order: JobSpec, scratch: Store, conditions: Conditions, on_event: Listener
 ) -> RebuiltPackage:
-    """Run every job that a package was made by, unless the scratch store has its result."""
+    """Run every job that a package was made by, unless the scratch store has its result.
+
+    A source directory is copied here: each step runs in a sandbox, where it can't be seen.
+    """
     for task in order.tasks[:-1]:
+        if task.source is not None and task.source.path is not None:
+            _copy_source(order.of(task), scratch, conditions)
         run_job(order.of(task), scratch, conditions, on_event)
     scratch.objects.delete([result_key(order.task.fingerprint)])  # of an earlier comparison
     result = run_job(order, scratch, conditions, on_event).result
@@ -69,6 +58,29 @@ def rebuild(
         digest = file_digest(file, "sha256").hexdigest()
     same = digest == made.digest
     return RebuiltPackage(path, made.digest, () if same else tuple(_differences(package, path)))
+
+
+def _copy_source(order: JobSpec, scratch: Store, conditions: Conditions) -> None:
+    """Put the source directory, which is beside the configuration, into the scratch store."""
+    task = order.task
+    if scratch.has(task.fingerprint) or not runs_only_ours(task):
+        return
+    source = Path(conditions.file).parent / str(task.source and task.source.path)
+    conditions.work.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=conditions.work) as folder:
+        log = Path(folder, "log.gz")
+        log.write_bytes(gzip.compress(b"copied\n", mtime=0))
+        copy_folder(source, task.text("digest"), Path(folder, "out"), [conditions.file])
+        writer = Writer(scratch)
+        result = Result(
+            fingerprint=task.fingerprint,
+            order=order,
+            tree=writer.add_tree(Path(folder, "out")),
+            log=writer.add_file(log, log.name),
+            torchyard=__version__,
+            run=uuid4().hex,
+        )
+        writer.publish(result)
 
 
 def borrow(order: JobSpec, store: Store, scratch: Store, on_event: Listener) -> None:
@@ -87,9 +99,13 @@ def _counterpart(result: Result, package: Path) -> File | None:
 
 def _differences(old: Path, new: Path) -> Iterator[str]:
     """Yield which members of two archives differ; if none does, the archives' metadata does."""
-    with zipfile.ZipFile(old) as first, zipfile.ZipFile(new) as second:
-        before = {info.filename: (info.CRC, info.file_size) for info in first.infolist()}
-        after = {info.filename: (info.CRC, info.file_size) for info in second.infolist()}
+    try:
+        with zipfile.ZipFile(old) as first, zipfile.ZipFile(new) as second:
+            before = {info.filename: (info.CRC, info.file_size) for info in first.infolist()}
+            after = {info.filename: (info.CRC, info.file_size) for info in second.infolist()}
+    except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+        yield f"one of them can't be read as an archive: {error}"
+        return
     found = [f"{name} is gone" for name in sorted(before.keys() - after.keys())]
     found += [f"{name} is new" for name in sorted(after.keys() - before.keys())]
     for name in sorted(before.keys() & after.keys()):

@@ -60,6 +60,7 @@ class StepContext(NamedTuple):
     file: str
     tools: Mapping[str, str] = {}
     store: str = ""
+    foreign: bool = False
 
     def places(self) -> dict[str, str]:
         """Return what the words in braces stand for."""
@@ -96,7 +97,8 @@ class StepContext(NamedTuple):
             # Another root has its own make, of unknown version.
             old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
             flags = makeflags(slots, old_make=old)
-        return job_environment(self.place.order.task, work, flags, self.tools)
+        task = self.place.order.task
+        return job_environment(task, work, flags, self.tools, foreign=self.foreign)
 
 
 def run_steps(

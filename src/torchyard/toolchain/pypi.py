@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from torchyard.errors import ConfigError, DataError, ElsewhereError, HostError
+from torchyard.host.bubblewrap import confined
 from torchyard.host.files import list_data, read_data
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
@@ -115,7 +116,7 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
             file.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")
             strict = ["--require-hashes"] if all(_HASH in name for name in names) else []
             _uv([*_INSTALL, "--python", python, *strict, "-r", str(file)])
-            _check_complete(python)
+            _check_complete(part, interpreter)
 
     make_whole(folder, " ".join([interpreter.path, interpreter.version, *names]), fill)
 
@@ -137,9 +138,12 @@ def _forget_version(lib: Path) -> None:
         folder.symlink_to("python")
 
 
-def _check_complete(python: str) -> None:
+def _check_complete(folder: Path, interpreter: Interpreter) -> None:
+    """Check the dependencies in an environment, whose packages can run code when Python starts."""
+    base = Path(os.path.realpath(interpreter.path)).parent.parent
+    argv = [own_program("uv"), "pip", "check", "--quiet", "--python", str(folder / "bin/python")]
     try:
-        _uv(["pip", "check", "--quiet", "--python", python])
+        capture(confined(argv, cwd=folder, readable=[base / "bin", base / "lib"]), cwd=folder)
     except HostError as error:
         gaps = [line for line in str(error).splitlines() if line.startswith("The package")]
         if not gaps:

@@ -1,20 +1,22 @@
 """`torchyard rebuild`: make a package again, and compare."""
 
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import click
 
+from torchyard.app.rebuild import RebuildRequest, rebuild_package, refuse_unconfined
 from torchyard.app.redact import redacting
-from torchyard.app.run import job_conditions
 from torchyard.cli.options import file_option, sandbox_option
 from torchyard.config.credentials import take_credentials
-from torchyard.errors import DifferenceError, HostError
+from torchyard.errors import DifferenceError, HostError, UsageError
 from torchyard.host.signals import exit_on_sigterm
-from torchyard.run.rebuild import borrow, carried_order, rebuild
-from torchyard.store.store import Store
+from torchyard.model.job_spec import JobSpec
+from torchyard.run.carried_order import carried_order, describe_order
 from torchyard.terminal.console import say, write
 from torchyard.terminal.events import printer
+from torchyard.terminal.untrusted import printable
 
 
 @click.command("rebuild")
@@ -22,14 +24,24 @@ from torchyard.terminal.events import printer
 @file_option
 @click.option("--store", "store_url", metavar="URL", help="Take inputs from this store.")
 @click.option("--work", metavar="DIR", help="Work there, and keep the new package.")
+@click.option("--yes", is_flag=True, help="Do not ask before the commands are run.")
+@click.option("--trust", is_flag=True, help="Accept less than the sandbox `bwrap`.")
 @sandbox_option
 def command(
-    *, package: str, file: str, store_url: str | None, work: str | None, sandbox: str | None
+    *,
+    package: str,
+    file: str,
+    store_url: str | None,
+    work: str | None,
+    yes: bool,
+    trust: bool,
+    sandbox: str | None,
 ) -> None:
     """Build a package again from the job spec that it contains, and compare the two.
 
-    Everything is built again, from the source on; with --store only what it does not have, and
-    always the package. A source directory is looked for beside --file.
+    The commands are those of the package. They are shown first, and run in the sandbox `bwrap`,
+    without variables of yours. Everything is built again, from the source on; with --store only
+    what it does not have, and always the package. A source directory is looked for beside --file.
     """
     exit_on_sigterm()
     take_credentials()
@@ -38,13 +50,19 @@ def command(
         msg = f"there is no file `{package}`"
         raise HostError(msg)
     order = carried_order(path)
+    refuse_unconfined(sandbox, trusted=trust)
+    _ask(package, order, is_agreed=yes)
     with TemporaryDirectory(prefix="torchyard-") as scratch:
-        folder = work or scratch
-        conditions = job_conditions(order, file, f"{folder}/work", sandbox)
-        store, listen = Store.at(f"{folder}/store"), redacting(printer(say))
-        if store_url:
-            borrow(order, Store.at(store_url, make=False), store, listen)
-        made = rebuild(path, order, store, conditions, listen)
+        request = RebuildRequest(
+            package=path,
+            order=order,
+            file=file,
+            folder=work or scratch,
+            sandbox=sandbox,
+            store=store_url,
+            trusted=trust,
+        )
+        made = rebuild_package(request, redacting(printer(say)))
     if made.differences:
         listed = "".join(f"\n  {line}" for line in made.differences)
         msg = f"`{package}` was made again, and is not the same:{listed}"
@@ -53,3 +71,18 @@ def command(
             hint += "; without a sandbox, paths of the machine may be in it"
         raise DifferenceError(msg, hint=hint)
     write(f"{made.digest}  {package}: the same, byte for byte\n")
+
+
+def _ask(package: str, order: JobSpec, *, is_agreed: bool) -> None:
+    """Show what would be run, and ask whether that is wanted."""
+    say(f"{package} says that these commands made it:")
+    for line in describe_order(order):
+        say(printable(line))
+    if is_agreed:
+        return
+    if sys.stdin is None or not sys.stdin.isatty():
+        msg = "the commands of a package are run only if that is agreed to"
+        raise UsageError(msg, hint="read them above; --yes runs them without a question")
+    if not click.confirm("Run them?", err=True):
+        msg = "nothing was run"
+        raise UsageError(msg)

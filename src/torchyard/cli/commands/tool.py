@@ -173,11 +173,16 @@ def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
 
 
 def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
-    """Write files that a job spec contains, and return their directory."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+    """Write files that a job spec contains, and return their directory; none is outside of it."""
+    from torchyard.host.untrusted_tree import UntrustedTree
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with UntrustedTree(folder) as tree:
+        for name, text in files.items():
+            if above := name.rpartition("/")[0]:
+                tree.make_directory(above)
+            with tree.create_file(name) as file:
+                file.write(text.encode())
     return folder
 
 

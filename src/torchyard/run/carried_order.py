@@ -1,0 +1,112 @@
+"""The order in a package: what it may ask for, and what it would run.
+
+A package can come from anywhere, and its order names any command. So it may only build, from a
+source to one package, and a person sees what it would run before it does.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from torchyard.checks.expected import order_text
+from torchyard.errors import StoreError
+from torchyard.model.job_spec import ORDER, JobSpec, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.step import OWN, Step
+from torchyard.package.read import read_package
+from torchyard.recipes import steps_of
+
+_STAGES = (Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE)
+
+_ADDRESS = re.compile(
+    r"(?:https?|ssh|git|file)://[^\s-]\S*|[\w.][\w.-]*@[\w.][\w.-]*:[^:\s-]\S*|/[^:]*"
+)
+"""Addresses of git repositories. `ext::COMMAND` and others with `::` would run a program."""
+
+_PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]*\])?==[\w.+!]+( --hash=sha256:[0-9a-f]{64})*")
+
+_HINT = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
+
+
+def carried_order(package: Path) -> JobSpec:
+    """Return the order that a package of any format carries, if it only builds a package."""
+    contents = read_package(package)
+    text = order_text(contents)
+    if text is not None:
+        try:
+            order = msgspec.json.decode(text, type=JobSpec)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            msg = f"the order that `{package}` carries can't be read: {error}"
+            raise StoreError(msg, hint=_HINT) from error
+        if why := next(_objections(order), None):
+            msg = f"the order that `{package}` carries is not followed: {why}"
+            raise StoreError(msg, hint="it was not made by torchyard, or was changed since")
+        return order
+    for _, member, what in contents.faults:
+        msg = f"`{package}` can't be read as a package: {member or 'it'} {what}"
+        raise StoreError(msg, hint="`torchyard check` lists all that is wrong with it")
+    msg = f"`{package}` does not say how it was made: there is no {ORDER} in it"
+    raise StoreError(msg, hint=_HINT)
+
+
+def _objections(order: JobSpec) -> Iterator[str]:
+    """Yield what speaks against running the order of a package."""
+    known: set[str] = set()
+    for task in order.tasks:
+        if task.stage not in _STAGES:
+            yield f"{task.id} is no job that builds"
+        if not task.is_true:
+            yield f"the fingerprint of {task.id} is that of something else"
+        if not known.issuperset(task.inputs):
+            yield f"{task.id} needs what is not in it"
+        known.add(task.fingerprint)
+        yield from _source_objections(task)
+        for name in task.words("requires"):
+            if not _PINNED.fullmatch(name):
+                yield f"`{name}` is no version of a package to build with"
+    if not order.tasks or order.task.stage is not Stage.PACKAGE:
+        yield "it does not end with a package"
+
+
+def _source_objections(task: Task) -> Iterator[str]:
+    source = task.source
+    if source is None:
+        return
+    if source.git is not None and not _ADDRESS.fullmatch(source.git):
+        yield f"`{source.git}` is no address that a source is fetched from"
+    if source.commit is not None and source.commit != task.text("commit"):
+        yield f"{task.id} would check out another commit than {task.text('commit')}"
+
+
+def describe_order(order: JobSpec) -> Iterator[str]:
+    """Yield the lines that say what an order would run: sources, and the command of each step."""
+    for task in order.tasks:
+        yield f"{task.id}{_origin(task)}"
+        for name, value in task.table("toolchain").items():
+            yield f"  with {name} {value}"
+        if requires := task.words("requires"):
+            yield f"  with {' '.join(requires)}"
+        for step in steps_of(order.of(task)):
+            network = "  (with network)" if step.network else ""
+            first, *rest = _command(step).splitlines() or [""]
+            yield f"  + {first}{network}"
+            yield from (f"    {line}" for line in rest)
+
+
+def _origin(task: Task) -> str:
+    source = task.source
+    if source is None:
+        return ""
+    if source.path is not None:
+        return f"  of the directory {source.path}"
+    return f"  of {source.git} at {source.commit or source.rev}"
+
+
+def _command(step: Step) -> str:
+    """Return the command of a step, as one would type it."""
+    words = ("torchyard", *step.run[len(OWN) :]) if step.run[: len(OWN)] == OWN else step.run
+    variables = (f"{name}={shlex.quote(value)}" for name, value in step.env.items())
+    return " ".join((*variables, shlex.join(words)))

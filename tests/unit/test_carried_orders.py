@@ -1,0 +1,181 @@
+"""Orders in packages: what they may ask for, and what is shown before they are followed."""
+
+import zipfile
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.helpers import Command
+from tests.hostile_store import Document, Json, put
+
+from torchyard.app import rebuild as use_case
+from torchyard.errors import HostError, StoreError, UsageError
+from torchyard.model.canonical import fingerprint
+from torchyard.model.config import Sandbox, Source
+from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.step import SHELL, Step
+from torchyard.run.carried_order import carried_order, describe_order
+
+BLOCK = "linux-x86_64/cpu-openblas"
+SCOPES = {
+    Stage.SOURCE: "",
+    Stage.CORE: BLOCK,
+    Stage.BINDINGS: f"{BLOCK}/cp312",
+    Stage.PACKAGE: f"{BLOCK}/cp312/wheel",
+    Stage.CHECK: f"{BLOCK}/cp312/wheel",
+    Stage.SMOKE: f"{BLOCK}/cp312/wheel",
+    Stage.PUBLISH: "nightly",
+}
+COMMIT = "c" * 40
+PUBLIC = Source(git="https://example.org/x", commit=COMMIT)
+
+
+def task_of(
+    stage: Stage, *inputs: Task, source: Source | None = None, **settings: str | tuple[str, ...]
+) -> Task:
+    step = Step(run=(*SHELL, "touch {out}/made"))
+    task = Task(
+        id=f"{stage}:demo-1.0/{SCOPES[stage]}".rstrip("/"),
+        stage=stage,
+        stage_revision=1,
+        scope=SCOPES[stage],
+        recipe="pytorch",
+        fingerprint="0" * 64,
+        inputs=tuple(task.fingerprint for task in inputs),
+        settings={"steps": (step,), **settings},
+        source=source,
+    )
+    return msgspec.structs.replace(task, fingerprint=fingerprint(task.payload))
+
+
+def order_of(source: Source = PUBLIC, requires: tuple[str, ...] = ()) -> JobSpec:
+    first = task_of(Stage.SOURCE, source=source, commit=COMMIT)
+    core = task_of(Stage.CORE, first, requires=requires)
+    return JobSpec(tasks=(first, core, task_of(Stage.PACKAGE, core)), sandbox=Sandbox())
+
+
+def wheel_with(folder: Path, order: bytes) -> Path:
+    path = folder / "demo-1.0-cp312-cp312-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("torchyard-order.json", order)
+    return path
+
+
+def changed(path: str, value: Json) -> bytes:
+    document: Document = msgspec.json.decode(msgspec.json.encode(order_of()))
+    put(document, path, value)
+    return msgspec.json.encode(document)
+
+
+def with_tasks(*stages: Stage) -> bytes:
+    """Return an order of tasks, each of which needs the one before it."""
+    tasks: list[Task] = []
+    for stage in stages:
+        tasks.append(task_of(stage, *tasks[-1:]))
+    return msgspec.json.encode(JobSpec(tasks=tuple(tasks)))
+
+
+def from_git(address: str) -> bytes:
+    return msgspec.json.encode(order_of(Source(git=address, commit=COMMIT)))
+
+
+def requiring(*names: str) -> bytes:
+    return msgspec.json.encode(order_of(requires=names))
+
+
+BUILT = (Stage.SOURCE, Stage.CORE, Stage.PACKAGE)
+
+REFUSED: dict[str, bytes] = {
+    "publishes at the end": with_tasks(*BUILT, Stage.PUBLISH),
+    "publishes before": with_tasks(Stage.SOURCE, Stage.PUBLISH, Stage.PACKAGE),
+    "checks": with_tasks(*BUILT, Stage.CHECK),
+    "smokes": with_tasks(Stage.SOURCE, Stage.SMOKE, Stage.PACKAGE),
+    "makes no package": with_tasks(Stage.SOURCE, Stage.CORE),
+    "no task": changed("tasks", []),
+    "a fingerprint that is a path": changed("tasks.1.fingerprint", "../../../../tmp/x"),
+    "a fingerprint of something else": changed("tasks.1.fingerprint", "0" * 64),
+    "a step that was changed": changed("tasks.1.settings.steps.0.run", ["touch", "/x"]),
+    "an input that is a path": changed("tasks.1.inputs", ["../../x"]),
+    "an input that is not in it": changed("tasks.1.inputs", ["0" * 64]),
+    "a scope that is a path": changed("tasks.1.scope", "../../x"),
+    "an identifier that is a path": changed("tasks.1.id", "core:demo-1.0/../../x"),
+    "an identifier with an escape": changed("tasks.1.id", "core:\x1b[2Jdemo-1.0"),
+    "another commit than it says": changed("tasks.0.source.commit", "d" * 40),
+    "git: a program": from_git("ext::sh -c 'touch /tmp/x'"),
+    "git: another helper": from_git("fd::17"),
+    "git: an option": from_git("--upload-pack=touch"),
+    "git: a short option": from_git("-u"),
+    "git: an option of ssh": from_git("ssh://-oProxyCommand=touch"),
+    "git: an option of ssh, shorter": from_git("x@y:-oProxyCommand=touch"),
+    "git: a relative path": from_git("../secret"),
+    "git: a line end": from_git("https://example.org/x\n--option"),
+    "requires: an option": requiring("--index-url=https://example.org"),
+    "requires: a file": requiring("-r/etc/passwd"),
+    "requires: an address": requiring("x @ file:///tmp/x.tar.gz"),
+    "requires: a path": requiring("./x.whl"),
+    "requires: any version": requiring("setuptools"),
+    "no order": b"[]",
+    "no JSON": b"\xff",
+    "an order without end": b'{"tasks":' + b"[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("order", REFUSED.values(), ids=REFUSED)
+def test_an_order_that_does_more_than_build_is_refused(
+    order: bytes, tmp_path: Path, torchyard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(use_case, "rebuild", _fail)
+    wheel = wheel_with(tmp_path, order)
+    with pytest.raises(StoreError, match=r"is not followed|can't be read"):
+        carried_order(wheel)
+    done = torchyard("rebuild", wheel, "--yes", "--trust", "-f", tmp_path / "torchyard.toml")
+    assert done.code == StoreError.exit_code
+    assert "\x1b" not in done.err
+
+
+def _fail(*_: object, **__: object) -> None:
+    pytest.fail("something was run")
+
+
+@pytest.fixture
+def wheel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package whose order could be followed, and must not be."""
+    monkeypatch.setattr(use_case, "rebuild", _fail)
+    return wheel_with(tmp_path, msgspec.json.encode(order_of(requires=("cmake==3.31.10",))))
+
+
+def test_what_it_would_run_is_shown_and_asked_for(wheel: Path, torchyard: Command) -> None:
+    done = torchyard("rebuild", wheel)
+    assert done.code == UsageError.exit_code
+    assert f"source:demo-1.0  of https://example.org/x at {COMMIT}" in done.err
+    assert f"core:demo-1.0/{BLOCK}\n  with cmake==3.31.10\n" in done.err
+    assert done.err.count("  + bash -euo pipefail -c 'touch {out}/made'") == 3
+    assert "--yes runs them without a question" in done.err
+
+
+def test_without_a_sandbox_nothing_is_run(
+    wheel: Path, torchyard: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for kind in ("none", "view"):
+        done = torchyard("rebuild", wheel, "--yes", "--sandbox", kind)
+        assert done.code == UsageError.exit_code
+        assert f"are not run with --sandbox {kind}" in done.err
+    monkeypatch.setattr(use_case, "can_confine", lambda: False)
+    done = torchyard("rebuild", wheel, "--yes")
+    assert done.code == HostError.exit_code
+    assert "bubblewrap does not work here" in done.err
+
+
+def test_commands_are_shown_as_they_are(tmp_path: Path) -> None:
+    lines = "echo a\n\x1b[1A\x1b[2Kecho b\rrm -rf x"
+    steps = (
+        Step(run=(*SHELL, lines), env={"X": "a b"}, network=True),
+        Step(run=("{self}", "-P", "-m", "torchyard", "tool", "x")),
+    )
+    task = msgspec.structs.replace(task_of(Stage.PACKAGE), settings={"steps": steps})
+    shown = list(describe_order(JobSpec(tasks=(task,))))
+    assert shown[1] == "  + X='a b' bash -euo pipefail -c 'echo a  (with network)"
+    assert shown[2:4] == ["    \x1b[1A\x1b[2Kecho b", "    rm -rf x'"]
+    assert shown[4] == "  + torchyard tool x"
+    assert tmp_path.exists()
