@@ -1,10 +1,13 @@
-"""Buildbot's tables in memory."""
+"""Buildbot's tables, in memory and in databases."""
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.resources import files
 
 import sqlalchemy as sa
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from buildbot.db.model import Model
 
 SUCCESS, FAILURE, RETRY, CANCELLED = 0, 2, 5, 6
@@ -79,4 +82,14 @@ def tables_in_memory() -> Iterator[Tables]:
     Model.metadata.create_all(engine)
     with engine.begin() as connection:
         yield Tables(connection)
+    engine.dispose()
+
+
+def create_tables(url: str) -> None:
+    """Create all tables in an empty database, as `buildbot upgrade-master` does."""
+    scripts = ScriptDirectory(str(files("buildbot.db") / "migrations"))
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        Model.metadata.create_all(connection)
+        MigrationContext.configure(connection).stamp(scripts, "head")
     engine.dispose()

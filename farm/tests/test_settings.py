@@ -1,9 +1,10 @@
 """`farm.toml`, right and wrong."""
 
 import os
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from farm.tests.tables import create_tables
 from torchyard.errors import ConfigError, HostError, UsageError
 from torchyard.host.process_id import is_running
 from torchyard_farm.cli.daily import command as daily
@@ -131,7 +133,20 @@ def test_a_farm_that_is_there_needs_no_project_to_be_brought_up_to_date(
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(init, [str(tmp_path)], catch_exceptions=False)
     assert "workers gpu" in done.stderr
-    assert (tmp_path / "state.sqlite").exists()
+    create_tables(f"sqlite:///{tmp_path}/another.sqlite")  # as other tests do
+    made, another = (tables_of(tmp_path / f"{name}.sqlite") for name in ("state", "another"))
+    assert made == another
+    assert len(made) > 30
+
+
+def tables_of(path: Path) -> set[str]:
+    """Return the lines of a database's definition, and its version.
+
+    Without foreign keys: where tables refer to each other, SQLAlchemy leaves out some for SQLite.
+    """
+    with closing(sqlite3.connect(path)) as database:
+        lines = "\n".join(database.iterdump()).splitlines()
+    return {line.strip(" \t,") for line in lines if "FOREIGN KEY" not in line}
 
 
 @pytest.mark.parametrize("command", [nightly, daily])
