@@ -5,7 +5,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,8 @@ from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.settings.roles import ADMIN
 
 WORKERS = ("w1", "w2", "w3")
-JOBS = 5
+JOBS = 2
+"""Jobs of a plan with one long job: it, and its bindings."""
 _PATIENCE = 10
 NOTICED = 60
 """Seconds: more than heartbeat and patience of a test farm, as machines may be busy."""
@@ -67,9 +68,9 @@ def busy_text(marks: Path, pythons: int) -> str:
     )
 
 
-def check_busy(farm: TrialFarm, plan: str, marks: Path, pythons: int) -> None:
-    """Every job has its result, and none was done twice."""
-    check_once(farm, plan, 1 + 4 * pythons)
+def check_busy(farm: TrialFarm, plan: str, marks: Path, pythons: int, *, stages: int = 4) -> None:
+    """Every job has its result, and none was done twice; each Python has jobs of several stages."""
+    check_once(farm, plan, 1 + stages * pythons)
     done = (marks / "done").read_text(encoding="utf-8").split()
     assert sorted(done) == sorted(PYTHONS[:pythons])
 
@@ -90,17 +91,17 @@ def results_of(farm: TrialFarm) -> int:
 
 
 def harm_often(
-    farm: TrialFarm, marks: Path, pythons: int, times: int, harm: Callable[[], None]
+    farm: TrialFarm, marks: Path, pythons: int, faults: Sequence[Callable[[], None]]
 ) -> None:
     """Inject faults at random moments while jobs start and end, each second one shortly after.
 
     Then the farm is about to recover from the last fault. One more job may continue before each
     pair, but the last one only afterwards: so the plan lasts for as long as this.
     """
-    chance = random.Random(times)
+    chance = random.Random(len(faults))
     may = marks / "may"
     may.touch()
-    for number in range(times):
+    for number, harm in enumerate(faults):
         if number % 2 == 0 and number // 2 < pythons - 1:
             known = results_of(farm)
             may.write_text("one\n" * (1 + number // 2), encoding="ascii")
@@ -147,7 +148,7 @@ class Ordeal:
 
     def submit(self) -> str:
         """Start the plan, and return the worker of the long job."""
-        self.plan = self.farm.submit("-f", str(self.farm.file))
+        self.plan = self.farm.submit("bindings:*", "-f", str(self.farm.file))
         return self.find(1)
 
     def find(self, runs: int) -> str:

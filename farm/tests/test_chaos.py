@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import obstore
@@ -174,7 +175,7 @@ def test_postgresql_is_restarted_while_jobs_begin_and_end(
     farm = TrialFarm(tmp_path / "farm", file, server.make(), WORKERS)
     with cabled(farm):
         plan = farm.submit()
-        harm_often(farm, tmp_path, 9, 8, lambda: server.restart(how))
+        harm_often(farm, tmp_path, 9, [partial(server.restart, how)] * 8)
         farm.wait_done(plan)
         check_busy(farm, plan, tmp_path, 9)
 

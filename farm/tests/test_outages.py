@@ -41,7 +41,9 @@ pytestmark = [
     pytest.mark.skipif(postgres_programs() is None, reason="apt-get install postgresql"),
 ]
 
-PYTHONS = 4
+PYTHONS = 3
+PACKAGES = "package:*"
+"""Selects a core, and two jobs for each Python."""
 
 
 class Site(NamedTuple):
@@ -71,12 +73,45 @@ def ordeal(site: Site, tmp_path: Path) -> Ordeal:
 @pytest.fixture
 def busy(site: Site, tmp_path: Path) -> TrialFarm:
     site.farm.file = make_project(tmp_path / "project", busy_text(tmp_path, PYTHONS))
+    wait_until(lambda: site.farm.connected() == set(WORKERS), LONG, site.farm.log)
     return site.farm
 
 
 def test_by_default_a_loss_is_noticed_within_a_minute() -> None:
     farm = parse_farm('file = "torchyard.toml"\n')
     assert farm.heartbeat + farm.patience <= 60
+
+
+def test_without_an_outage_a_plan_is_built_once_by_several_workers(
+    busy: TrialFarm, tmp_path: Path
+) -> None:
+    begun, may = tmp_path / "done", tmp_path / "may"
+    may.touch()
+    broken = busy.master / "plans" / "broken.json"
+    broken.parent.mkdir(exist_ok=True)
+    broken.write_bytes(b"{}")  # it blocks nothing
+    plan = busy.submit(PACKAGES, "-f", str(busy.file))
+    wait_until(lambda: begun.exists() and begun.read_bytes().count(b"\n") > 1, LONG, busy.log)
+    may.write_text("one\n" * PYTHONS, encoding="ascii")
+    busy.wait_done(plan)
+    broken.unlink()
+    check_busy(busy, plan, tmp_path, PYTHONS, stages=2)
+    builds = busy.builds()
+    assert len({build["workerid"] for build in builds}) > 1
+    assert {page["builderid"] for page in busy.pages()} == {one["builderid"] for one in builds}
+    assert busy.submit(PACKAGES, "-f", str(busy.file)) == ""  # all is there
+
+
+def test_a_machine_that_dies_and_an_agent_that_is_killed_lose_nothing(ordeal: Ordeal) -> None:
+    """The first one's job is restarted; the second one's continues, and is found again."""
+    busy = ordeal.submit()
+    ordeal.harmed()
+    ordeal.farm.kill_machine(busy)
+    ordeal.start_worker(busy)
+    busy = ordeal.find(2)
+    ordeal.farm.kill(busy)
+    ordeal.start_worker(busy)
+    ordeal.finish("a machine dies, and an agent is killed", runs=2)
 
 
 def test_a_machine_that_stands_still_is_noticed(ordeal: Ordeal) -> None:
@@ -120,18 +155,13 @@ def test_the_disk_of_the_store_is_full_for_a_while(ordeal: Ordeal) -> None:
         check_once(ordeal.farm, ordeal.plan, JOBS)
 
 
-def test_the_master_is_killed_while_jobs_begin_and_end(busy: TrialFarm, tmp_path: Path) -> None:
-    plan = busy.submit("-f", str(busy.file))
-    harm_often(busy, tmp_path, PYTHONS, 5, busy.restart_master)
-    busy.wait_for_master()
-    busy.wait_done(plan)
-    check_busy(busy, plan, tmp_path, PYTHONS)
-
-
-def test_postgresql_is_restarted_while_jobs_begin_and_end(
+def test_postgresql_and_the_master_are_restarted_while_jobs_begin_and_end(
     busy: TrialFarm, site: Site, tmp_path: Path
 ) -> None:
-    plan = busy.submit("-f", str(busy.file))
-    harm_often(busy, tmp_path, PYTHONS, 4, site.server.restart)
+    """Each twice; the master is killed, the second time while it starts or has just started."""
+    plan = busy.submit(PACKAGES, "-f", str(busy.file))
+    faults = [site.server.restart] * 2 + [busy.restart_master] * 2
+    harm_often(busy, tmp_path, PYTHONS, faults)
+    busy.wait_for_master()
     busy.wait_done(plan)
-    check_busy(busy, plan, tmp_path, PYTHONS)
+    check_busy(busy, plan, tmp_path, PYTHONS, stages=2)
