@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, postgres_programs, wait_until
-from farm.tests.web_clients import Visitor
 from tests.publishing import PUBLISHES, make_publishing_project
 from tests.services import Place, S3Server
 from torchyard.errors import HostError
@@ -19,10 +18,9 @@ from torchyard.model.recipe import Stage
 from torchyard.publish.channel.channel import Channel
 from torchyard.store.store import Store
 from torchyard.store.trees import read_result_log
-from torchyard_farm.settings.layout import read_secret
 from torchyard_farm.worker.credentials import take_worker_credentials
 
-_ONE = PUBLISHES.replace('"cp311", "cp312"', '"cp312"')
+ONE_PYTHON = PUBLISHES.replace('"cp311", "cp312"', '"cp312"')
 
 UPLOADS = """
 [worker.uploads]
@@ -30,13 +28,6 @@ platform = "linux-x86_64"
 memory = "8 GB"
 disk = "8 GB"
 publish = true
-"""
-
-USERS = """
-[user.starter]
-roles = ["force", "stop"]
-[user.publisher]
-roles = ["publish"]
 """
 
 SNOOPS = r"""
@@ -84,35 +75,6 @@ def test_a_file_that_is_wrong_is_not_shown(tmp_path: Path, text: str, mode: int,
     assert "hunter22" not in str(caught.value)
 
 
-@pytest.mark.integration
-def test_a_worker_that_was_not_started_to_publish_refuses_to(tmp_path: Path) -> None:
-    """Even if farm.toml allows it: the worker decides.
-
-    And a rebuild needs the role for that.
-    """
-    file = make_publishing_project(tmp_path / "project", _ONE)
-    with TrialFarm(
-        tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=UPLOADS + USERS
-    ) as farm:
-        farm.start_master()
-        farm.start_worker("w1")
-        farm.start_worker("uploads")
-        farm.submit()
-        wait_until(lambda: any(one["results"] == 2 for one in farm.buildsets()), 600, farm.log)
-        assert [build["results"] for build in farm.builds() if build["results"]] == [2]
-        failed = next(build["buildid"] for build in farm.builds() if build["results"] == 2)
-        told = farm.read(f"builds/{failed}/steps/run/logs/stdio/raw")
-        assert "this machine refuses publish:demo-1.0" in told
-        assert "program finished with exit code 7" in told
-        assert not list(tmp_path.rglob("channel.json"))
-        page = json.loads(farm.read(f"builds/{failed}"))["builds"][0]
-        for path in (f"builds/{failed}", f"builders/{page['builderid']}/builds/{page['number']}"):
-            with Visitor(farm) as visitor:
-                for name, status in (("starter", 403), ("publisher", 200)):
-                    visitor.log_in(name, read_secret(farm.master, name))
-                    assert visitor.ask_for("rebuild", path) == status, (name, path)
-
-
 def everything_in(folder: Path) -> bytes:
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     return b"".join(path.read_bytes() for path in found)
@@ -145,7 +107,7 @@ def test_only_the_worker_that_publishes_has_credentials(
 ) -> None:
     """A job searches for them, and the test in all files and pages of the farm."""
     snoops = f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[[steps.core]]"
-    text = _ONE.replace("[[steps.core]]", snoops, 1)
+    text = ONE_PYTHON.replace("[[steps.core]]", snoops, 1)
     text = text.replace('url = "channel"', f'url = "{place.url}/channel"')
     file = make_publishing_project(tmp_path / "project", text)
     given: tuple[str, ...] = ("--publish",)

@@ -1,6 +1,5 @@
-"""Builds on a farm, with the same events as local ones."""
+"""The engine `buildbot`: what it refuses, and how a plan is followed again."""
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,12 +10,9 @@ from pathlib import Path
 import pytest
 
 from farm.tests.farms import TrialFarm, wait_until
-from farm.tests.test_schemas import validate
 from farm.tests.web_clients import Visitor
-from tests.helpers import CORE, WORKS, make_project
-from tests.publishing import torchyard
+from tests.helpers import CORE, WORKS, call_main, make_project
 from torchyard.errors import BuildError, UsageError
-from torchyard.model.event import AnyEvent, Began, Ended, Finished, decode_event
 
 pytestmark = pytest.mark.integration
 
@@ -35,10 +31,6 @@ def farm(tmp_path: Path) -> Iterator[TrialFarm]:
         yield farm
 
 
-def build(farm: TrialFarm, *more: object) -> subprocess.CompletedProcess[str]:
-    return torchyard("build", "--engine", "buildbot", "--farm", farm.master, "-f", farm.file, *more)
-
-
 @contextmanager
 def following(*words: object, until: str) -> Iterator[subprocess.Popen[str]]:
     """Run a command until it prints a text."""
@@ -50,38 +42,6 @@ def following(*words: object, until: str) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
-
-
-def events_of(text: str) -> list[AnyEvent]:
-    return [decode_event(line.encode()) for line in text.splitlines()]
-
-
-def test_a_build_through_a_farm_is_told_as_one_here(farm: TrialFarm, tmp_path: Path) -> None:
-    for name in ("open", "mended"):
-        (tmp_path / name).touch()
-    here = torchyard("build", "-f", farm.file, "--store", tmp_path / "own", "--json")
-    there = build(farm, "--json")
-    assert (here.returncode, there.returncode) == (0, 0), there.stderr
-    ours, theirs = events_of(here.stdout), events_of(there.stdout)
-    ends = [
-        {
-            (event.job, event.fingerprint, event.outcome, event.size, event.digest)
-            for event in events
-            if isinstance(event, Ended) and not event.job.startswith("source:")
-        }
-        for events in (ours, theirs)
-    ]
-    assert len(ends[0]) == 9
-    assert ends[0] == ends[1]
-    began, *_, finished = theirs
-    assert isinstance(began, Began)
-    assert (began.jobs, began.needed, began.cached) == (10, 9, 0)  # the source was brought
-    assert isinstance(finished, Finished)
-    assert (finished.built, finished.failed, finished.skipped) == (9, 0, 0)
-    again = build(farm)
-    assert again.returncode == 0
-    assert again.stdout.count("cached") == 2
-    validate(json.loads(farm.run("status", "--json")), "farm-status")
 
 
 @pytest.mark.slow
@@ -130,7 +90,10 @@ def test_failures_are_those_of_the_jobs_and_a_plan_is_followed_again(
     assert out.count("built") == 2
 
 
-def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:
+def test_an_engine_takes_only_what_it_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     file = make_project(tmp_path / "project")
     for words, said in (
         (("--engine", "buildbot"), "the engine `buildbot` needs a farm"),
@@ -139,6 +102,7 @@ def test_an_engine_takes_only_what_it_knows(tmp_path: Path) -> None:
         (("--farm", tmp_path), "`--farm` is for the buildbot engine"),
         (("--engine", "builtbot"), "did you mean `buildbot`?"),
     ):
-        refused = torchyard("build", "-f", file, *words)
-        assert refused.returncode in (UsageError.exit_code, 7), refused.stderr
-        assert said in refused.stderr
+        argv = ["build", "-f", str(file), *map(str, words)]
+        refused = call_main(argv, monkeypatch, capfdbinary)
+        assert refused.code in (UsageError.exit_code, 7), refused.err
+        assert said in refused.err

@@ -1,6 +1,5 @@
 """Jobs whose inputs are missing from the store when they start."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -18,13 +17,10 @@ from twisted.internet import defer
 from twisted.internet.task import Clock
 
 from farm.tests.factories import made_plan
-from farm.tests.farms import LONG, TrialFarm, wait_until
 from farm.tests.stand_ins import stands_in
 from farm.tests.tables import RETRY, SUCCESS, Tables, tables_in_memory
-from tests.helpers import CORE, WORKS, make_project
 from torchyard.model.event import Ended
 from torchyard.store.store import Store
-from torchyard.store.verify import remove_result
 from torchyard_farm.cli.engine import _Follower
 from torchyard_farm.client.web_api import SubmittedJob
 from torchyard_farm.master.attempts.retry_policy import RetryPolicy
@@ -34,41 +30,6 @@ from torchyard_farm.scheduling.attempts import RetryLimits
 from torchyard_farm.scheduling.plans import Plans
 
 pytestmark = pytest.mark.filterwarnings("ignore:twisted.internet.ssl:DeprecationWarning")
-
-FAST = """
-[worker.fast]
-platform = "linux-x86_64"
-memory = "8 GB"
-disk = "8 GB"
-capabilities = ["fast"]
-"""
-
-
-@pytest.mark.integration
-def test_what_is_gone_is_made_again_and_its_users_wait_for_it(tmp_path: Path) -> None:
-    """The core is deleted before the machine for its bindings connects."""
-    text = (
-        WORKS.replace('"cp311", "cp312"', '"cp312"').replace(
-            "mkdir -p {out}", f"echo begun >> {tmp_path}/begun; mkdir -p {{out}}"
-        )
-        + '\n[requirements.bindings]\ncapabilities = ["fast"]\n'
-    )
-    file = make_project(tmp_path / "project", text)
-    with TrialFarm(tmp_path / "farm", file, "sqlite:///state.sqlite", ("w1",), tables=FAST) as farm:
-        farm.start_master()
-        farm.start_worker("w1")
-        plan = farm.submit("bindings:*")
-        wait_until(lambda: any(one["complete"] for one in farm.buildsets()), LONG, farm.log)
-        store = Store.at(str(file.parent / ".torchyard/store"))
-        (core,) = (one for one in store.results() if one.id == CORE)
-        remove_result(store, core)
-        farm.start_worker("fast")
-        farm.wait_done(plan)
-        sent = Counter(one["external_idstring"] for one in farm.buildsets())
-        assert sent == {f"{plan}/0": 2, f"{plan}/1": 1}
-        assert [one["results"] for one in farm.builds()] == [0, RETRY, 0, 0]
-        assert (tmp_path / "begun").read_text(encoding="utf-8") == "begun\n" * 2
-        assert len(list(store.fingerprints())) == 3
 
 
 def test_who_follows_a_plan_is_told_of_a_result_that_is_gone_already(tmp_path: Path) -> None:
