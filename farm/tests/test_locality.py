@@ -47,18 +47,19 @@ def test_bindings_run_where_their_core_was_made_also_after_a_restart(
 ) -> None:
     """The first bindings wait, so all others are placed by a master that read the locality.
 
-    A core waits for the other one, so that each machine builds one.
+    Each job waits for one on the other machine: so neither machine is idle while the other one has
+    jobs, and each builds one core.
     """
-    note, both, wait = (
-        f"echo begun >> {tmp_path}/times",
-        f"until test $(wc -l < {tmp_path}/times) -ge 2; do sleep 0.2; done",
-        f"while ! test -e {tmp_path}/go; do sleep 0.2; done",
+    meet = (
+        f"echo begun >> {tmp_path}/times; n=$(wc -l < {tmp_path}/times); "
+        f"until test $(wc -l < {tmp_path}/times) -ge $(((n + 1) / 2 * 2)); do sleep 0.2; done"
     )
+    wait = f"while ! test -e {tmp_path}/go; do sleep 0.2; done"
     text = (
         WORKS.replace('["openblas"]', '["openblas", "mkl"]')
-        .replace('"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313", "cp314"')
-        .replace("mkdir -p {out}/lib", f"{note}; {both}; mkdir {{out}}/lib")
-        .replace("cat {core}/lib", f"{note}; {wait}; cat {{core}}/lib")
+        .replace('"cp311", "cp312"', '"cp310", "cp311", "cp312", "cp313"')
+        .replace("mkdir -p {out}/lib", f"{meet}; mkdir {{out}}/lib")
+        .replace("cat {core}/lib", f"{meet}; {wait}; cat {{core}}/lib")
     )
     farm = farm_of(stack, tmp_path, text, ("w1", "w2"))
     farm.start_master()
@@ -75,8 +76,10 @@ def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     assert set(cores.values()) == {"w1", "w2"}
     bindings = {name: at for name, at in where.items() if name.startswith("bindings:")}
     at_home = [cores[blas] == at for name, at in bindings.items() for blas in _BLAS if blas in name]
-    assert len(at_home) == 10
-    assert sum(at_home) >= 7, where  # the last ones may go to idle machines
+    assert len(at_home) == 8
+    # A machine may be idle before the bindings of its own core are submitted: then it takes one of
+    # the other core, and the other machine one of its at the end.
+    assert sum(at_home) >= 6, where
 
 
 SHARED = """

@@ -23,6 +23,7 @@ from tests.smoke import make_wheel
 from torchyard.host.machine import python_name
 from torchyard.model.recipe import Stage
 from torchyard.store.store import Store
+from torchyard.store.verify import remove_result
 
 pytestmark = [
     pytest.mark.integration,
@@ -51,6 +52,9 @@ CELLS = (
     "any/conda-meta",
     "any/libtorch",
 )
+
+COMPILED = ("core", "bindings")
+PACKAGED = ("package", "check", "smoke")
 
 
 class _Properties(msgspec.Struct):
@@ -92,7 +96,9 @@ def yard_for(project: Project, folder: Path) -> Iterator[Config]:
         config = bucket_config(server.endpoint, f"{PUBLIC}/{place.prefix}")
         nginx = stack.enter_context(Nginx(folder / "nginx", config))
         database = stack.enter_context(postgres())
-        farm = TrialFarm(folder / "farm", project.file, database, WORKERS, tables=PUBLISHES)
+        farm = TrialFarm(
+            folder / "farm", project.file, database, WORKERS, tables=PUBLISHES, by_command=True
+        )
         stack.enter_context(farm)
         farm.start_master()
         farm.start_workers()
@@ -130,26 +136,37 @@ def check_installed(url: str, folder: Path) -> None:
     assert used.stdout == "1.2.0+cpu\n"
 
 
-def check_published_by(farm: TrialFarm) -> None:
-    """One machine published, and did nothing else."""
+def bring_compiled(project: Project, store: Path) -> None:
+    """Copy the project's store, without packages and what is made from them."""
+    project.own_store(store)
+    copy = Store.at(str(store))
+    for result in list(copy.results()):
+        if result.order.task.stage not in (Stage.SOURCE, Stage.CORE, Stage.BINDINGS):
+            remove_result(copy, result)
+
+
+def check_published_by(farm: TrialFarm, *stages: str) -> None:
+    """One machine published, and did nothing else; the others did what came before."""
     done: dict[str, set[str]] = {name: set() for name in (*WORKERS, "uploads")}
     found = farm._ask("builds?property=task&property=workername")["builds"]
     for build in msgspec.convert(found, list[_Build]):
         done[build.properties.workername[0]].add(build.properties.task[0].partition(":")[0])
     assert done["uploads"] == {"publish"}
-    assert "core" in done["w1"] | done["w2"]
-    assert "publish" not in done["w1"] | done["w2"]
+    assert done["w1"] | done["w2"] == set(stages)
 
 
+@pytest.mark.parametrize("compiled", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_a_part_of_the_sample_is_built_and_published_by_a_farm(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, *, compiled: bool
 ) -> None:
-    """Every stage and every kind of package of one Python: from the source to a channel."""
+    """Every kind of package of one Python: from what was compiled, or the source, to a channel."""
     part = ("--subset", "part", "--set", f"subset={{part={PART}}}")
     with shared_sample(tmp_path_factory) as project:
         channel_for(project, python_name())
         project.torchyard("build", "package:*", *part)
         ours = packages_in(project.store)
+        if compiled:
+            bring_compiled(project, tmp_path / "store")
     with yard_for(project, tmp_path) as config:
         config.build(tmp_path / "store", *part, "--set", 'smoke.level="import"', subset="part")
         theirs = packages_in(tmp_path / "store")
@@ -158,7 +175,7 @@ def test_a_part_of_the_sample_is_built_and_published_by_a_farm(
         )
         assert theirs == {name: ours[name] for name in theirs}
         check_installed(config.nginx.url, tmp_path / "installed")
-        check_published_by(config.farm)
+        check_published_by(config.farm, *(() if compiled else COMPILED), *PACKAGED)
 
 
 @pytest.mark.slow
@@ -179,4 +196,4 @@ def test_the_whole_sample_is_built_and_published_by_a_farm(
         assert len(theirs) == 35
         assert theirs == {name: ours[name] for name in theirs}
         check_installed(config.nginx.url, tmp_path / "installed")
-        check_published_by(config.farm)
+        check_published_by(config.farm, *COMPILED, *PACKAGED)
