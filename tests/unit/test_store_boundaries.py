@@ -2,6 +2,7 @@
 
 import os
 import socket
+import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -37,6 +38,31 @@ from torchyard.store.trees import Writer, fetch_all, fetch_file, fetch_tree
 from torchyard.store.verify import remove_broken, verify
 
 SECRET = "a file of the machine\n"
+
+
+NOBODY = 65534
+
+
+@pytest.fixture(params=["caller", "ordinary user"])
+def user(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Try as the user that runs the tests, and if that is root, also as an ordinary one."""
+    if request.param == "caller":
+        yield
+        return
+    if os.getuid() != 0:
+        pytest.skip("the tests run as an ordinary user")
+    for above in tmp_path.parents:
+        if not above.stat().st_mode & stat.S_IXOTH:
+            above.chmod(above.stat().st_mode | stat.S_IXOTH)
+    os.chown(tmp_path, NOBODY, NOBODY)
+    groups = os.getgroups()
+    os.setgroups([])
+    os.setegid(NOBODY)
+    os.seteuid(NOBODY)
+    yield
+    os.seteuid(0)
+    os.setegid(0)
+    os.setgroups(groups)
 
 
 @pytest.fixture
@@ -229,6 +255,7 @@ LAID: dict[str, dict[str, str]] = {
 }
 
 
+@pytest.mark.usefixtures("user")
 @pytest.mark.parametrize("made", LAID.values(), ids=LAID)
 @pytest.mark.parametrize("link", ["sub", "sub/sub", "sub/file"])
 def test_nothing_is_laid_out_through_a_link_in_the_directory(
@@ -245,6 +272,7 @@ def test_nothing_is_laid_out_through_a_link_in_the_directory(
         fetch_tree(store, tree, tmp_path / "to")
 
 
+@pytest.mark.usefixtures("user")
 def test_an_empty_folder_is_not_made_through_a_link(
     store: Store, tmp_path: Path, victim: Path
 ) -> None:
@@ -254,6 +282,7 @@ def test_an_empty_folder_is_not_made_through_a_link(
         fetch_tree(store, Tree(empty=("sub/new",)), tmp_path / "to")
 
 
+@pytest.mark.usefixtures("user")
 def test_a_file_takes_the_place_of_a_link(store: Store, tmp_path: Path, victim: Path) -> None:
     tree = _tree(store, tmp_path / "made", file="new")
     (tmp_path / "to").mkdir()
@@ -292,6 +321,7 @@ TOGETHER: dict[str, tuple[dict[str, str], ...]] = {
 }
 
 
+@pytest.mark.usefixtures("user")
 @pytest.mark.parametrize("trees", TOGETHER.values(), ids=TOGETHER)
 @pytest.mark.parametrize("order", [1, -1], ids=["", "reversed"])
 def test_a_link_of_one_result_is_not_followed_for_another(
@@ -365,6 +395,7 @@ MADE: dict[str, Change] = {
 }
 
 
+@pytest.mark.usefixtures("user")
 @pytest.mark.parametrize("change", MADE.values(), ids=MADE)
 def test_what_a_step_leaves_ends_in_a_sentence(
     change: Change, store: Store, out: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
@@ -388,6 +419,7 @@ SWAPPED: dict[str, Change] = {
 }
 
 
+@pytest.mark.usefixtures("user")
 @pytest.mark.parametrize("change", SWAPPED.values(), ids=SWAPPED)
 def test_what_is_swapped_after_it_was_listed_is_not_followed(
     change: Change, store: Store, out: Path, victim: Path, monkeypatch: pytest.MonkeyPatch
@@ -455,6 +487,7 @@ def test_a_log_that_is_a_link_is_not_stored(store: Store, out: Path, victim: Pat
         Writer(store).add_file(out / "log.gz", "log.gz")
 
 
+@pytest.mark.usefixtures("user")
 def test_files_are_not_moved_into_the_cache_through_a_link(
     store: Store, out: Path, tmp_path: Path, victim: Path
 ) -> None:
