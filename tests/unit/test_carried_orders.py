@@ -9,6 +9,7 @@ from tests.helpers import Command
 from tests.hostile_store import Document, Json, put
 
 from torchyard.app import rebuild as use_case
+from torchyard.cli.commands.tool import lay_out_files
 from torchyard.errors import HostError, StoreError, UsageError
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Sandbox, Source
@@ -179,3 +180,14 @@ def test_commands_are_shown_as_they_are(tmp_path: Path) -> None:
     assert shown[2:4] == ["    \x1b[1A\x1b[2Kecho b", "    rm -rf x'"]
     assert shown[4] == "  + torchyard tool x"
     assert tmp_path.exists()
+
+
+@pytest.mark.parametrize("name", ["../x", "/tmp/x", "a/../../x", "link/x", "..", "a//x", "\0"])
+def test_files_in_an_order_are_written_to_their_directory(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    with pytest.raises(HostError):
+        lay_out_files({"fine/x": "text", name: "text"}, folder)
+    assert {path.name for path in tmp_path.iterdir()} == {"tests"}
+    assert (folder / "fine/x").read_text(encoding="utf-8") == "text"

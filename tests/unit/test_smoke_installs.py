@@ -14,6 +14,7 @@ from tests.helpers import Command
 
 from torchyard.checks.smoke import confined as smoke_confined
 from torchyard.checks.smoke.confined import refuse_direct_references, run_pip, run_uv
+from torchyard.checks.smoke.hostile import link_distribution
 from torchyard.checks.smoke.install import install_wheel
 from torchyard.checks.smoke.installation import Installer
 from torchyard.checks.smoke.package_under_test import PackageUnderTest
@@ -192,6 +193,28 @@ def test_installers_get_none_of_the_callers_secrets(
     assert "hunter2" not in said
     assert "PIP_INDEX_URL=https://index.example.org\n" in said
     assert "https_proxy=http://proxy.example.org\n" in said
+
+
+def test_the_record_of_a_wheel_leads_nowhere_else(tmp_path: Path) -> None:
+    site, target = tmp_path / "lib/site", tmp_path / "a/b/c/d"
+    (site / "x").mkdir(parents=True)
+    for path in (tmp_path / "secret", tmp_path / "lib/secret", site / "x/fine.py"):
+        path.touch()
+    names = ["x/../../secret", "../secret", "x/../../../secret", "/etc/passwd", "x/fine.py"]
+    link_distribution(site, target, names)
+    made = {str(path.relative_to(tmp_path)) for path in (tmp_path / "a").rglob("*.*")}
+    assert made == {"a/b/c/d/x/fine.py"}
+    assert not list((tmp_path / "a").rglob("secret"))
+
+
+@pytest.mark.skipif(not can_confine(), reason="bubblewrap does not work here")
+def test_files_with_secrets_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "key").write_text("hunter2", encoding="utf-8")
+    (tmp_path / "link").symlink_to("key")
+    monkeypatch.setenv("TORCHYARD_STORE_KEY", str(tmp_path / "link"))
+    script = "cat key link; ls -d key"
+    said = capture(confined(["sh", "-c", script], cwd=tmp_path), cwd=tmp_path)
+    assert said == "key\n"
 
 
 @pytest.mark.skipif(not can_confine(), reason="bubblewrap does not work here")

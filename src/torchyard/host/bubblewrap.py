@@ -14,6 +14,7 @@ from pathlib import Path
 
 from torchyard.errors import HostError
 from torchyard.host.process import capture
+from torchyard.host.secrets import secret_files
 
 _HIDDEN = ("/home", "/root", "/run", "/tmp", "/var/tmp", "/mnt", "/media", "/srv")  # noqa: S108
 
@@ -40,7 +41,13 @@ def confined(
             bwrap += ["--ro-bind", str(path), str(path)]
     for path in sorted({cwd, *writable}):
         bwrap += ["--bind", str(path), str(path)]
+    bwrap += hide_secret_files()
     return [*bwrap, "--chdir", str(cwd), "--", *argv]
+
+
+def hide_secret_files() -> list[str]:
+    """Return the options of bubblewrap that hide the caller's files with secrets."""
+    return [word for path in secret_files() for word in ("--ro-bind", os.devnull, path)]
 
 
 @cache

@@ -12,6 +12,8 @@ from types import MappingProxyType
 
 import msgspec
 
+from torchyard.host.files import exists, realpath
+
 HIDDEN = "***"
 
 _SHORTEST = 4
@@ -19,6 +21,14 @@ _SHORTEST = 4
 
 _USER = re.compile(r"(?<=://)[^/@\s\"'`]+(?=@)")
 """The user name and password in a URL."""
+
+_FILES = (
+    "TORCHYARD_STORE_KEY",
+    "AWS_SHARED_CREDENTIALS_FILE",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "NETRC",
+)
 
 _taken: dict[str, str] = {}
 
@@ -51,6 +61,12 @@ def _wipe(name: str) -> None:
     place = libc.getenv(os.fsencode(name))
     if place:
         ctypes.memset(place, 0, len(ctypes.string_at(place)))
+
+
+def secret_files() -> list[str]:
+    """Return the files that hold secrets of the caller, by the variables that name them."""
+    named = (os.environ.get(name) for name in _FILES)
+    return sorted({realpath(path) for path in named if path and exists(path)})
 
 
 def redact(text: str, also: Iterable[str] = ()) -> str:

@@ -56,9 +56,9 @@ sys.exit(main())
 """pip, without the parts that build: it would build what is required by address in any case."""
 
 
-def run_pip(python: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
-    """Call the pip of an environment below `cwd`; only `pip install` and such take wheels only."""
-    return _run([python, "-I", "-c", _PIP, *words, *_WHEELS], cwd, (Path(python), *sees))
+def run_pip(python: str, command: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
+    """Call `pip install` or `download` of an environment below `cwd`."""
+    return _run([python, "-I", "-c", _PIP, command, *_WHEELS, *words], cwd, (Path(python), *sees))
 
 
 def run_uv(*words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:

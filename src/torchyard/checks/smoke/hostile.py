@@ -119,7 +119,7 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
     for info in installed_dist_infos(site).values():
         about = (info / "WHEEL").read_text(encoding="utf-8")
         target = pure if "root-is-purelib: true" in about.lower() else compiled
-        _link(site, target, recorded(info))
+        link_distribution(site, target, recorded(info))
     made = make_overlay(installation, prefix, [compiled])
     made = msgspec.structs.replace(made, sites=(str(compiled), str(pure)))
     env = around.env | {"PATH": around.env["PATH"].replace(installation.prefix, str(prefix))}
@@ -129,7 +129,7 @@ def _split(around: Surroundings, _: PackageUnderTest, folder: Path) -> tuple[Sur
     )
 
 
-def _link(site: Path, target: Path, files: list[str]) -> None:
+def link_distribution(site: Path, target: Path, files: list[str]) -> None:
     """Link or copy a distribution's files, with the bytecode that Python compiled from them."""
     folders = set()
     for name in files:

@@ -120,7 +120,7 @@ def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[st
         words += ["--no-cache-dir"]
     else:  # it would look for all versions in the first index that has any
         words += ["--no-cache", "--index-strategy", "unsafe-best-match"]
-    return [*words, f"{package.name}=={package.version}"]
+    return [*words, "--", f"{package.name}=={package.version}"]
 
 
 def unmet_requirements(installation: Installation) -> HostError | None:

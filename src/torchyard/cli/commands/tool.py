@@ -172,7 +172,7 @@ def pack_command(order: str, inputs: str, scratch: str, to: str) -> None:
         click.echo(path.name)
 
 
-def _lay_out(files: Mapping[str, str], folder: Path) -> Path:
+def lay_out_files(files: Mapping[str, str], folder: Path) -> Path:
     """Write files that a job spec contains, and return their directory; none is outside of it."""
     from torchyard.host.untrusted_tree import UntrustedTree
 
@@ -202,7 +202,7 @@ def check_command(order: str, to: str, folder: str) -> None:
     task = spec.task
     policy = task.text("policy")
     for name in task.table("policy"):
-        policy = str(_lay_out(task.table("policy"), Path("policy").absolute()) / name)
+        policy = str(lay_out_files(task.table("policy"), Path("policy").absolute()) / name)
     packages = delivered_packages(Path(folder))
     document = check_packages(packages, policy=policy, html=Path(to, "check.html"), order=spec)
     Path(to, "check.json").write_bytes(encode(document))
@@ -263,7 +263,7 @@ def _try_out(
     from torchyard.terminal.console import say, show
 
     given = task.table("tests")  # all in one folder, whose name is part of theirs
-    tests = _lay_out(given, Path("tests")) / min(given).partition("/")[0] if given else None
+    tests = lay_out_files(given, Path("tests")) / min(given).partition("/")[0] if given else None
     request = smoke_request(
         level=task.text("level"), tests=tests, channels=channels, indexes=task.words("indexes")
     )
