@@ -546,9 +546,9 @@ write_conda(files, out, metadata=metadata, about=About(), order=order)
 
 
 def test_a_conda_package_is_rebuilt_from_itself_alone(torchyard: Command, tmp_path: Path) -> None:
-    write(tmp_path / "pack.py", PACK)
     head, _, tail = WORKS.partition("[[steps.package]]")
-    step = f'run = "{sys.executable} {tmp_path}/pack.py {{order}} {{bindings}} {{out}}"\n'
+    words = [sys.executable, "-c", PACK, "{order}", "{bindings}", "{out}"]
+    step = f"run = {json.dumps(words)}\n"  # a script beside the file is not in the sandbox
     file = make_project(
         tmp_path, f"{head}[[steps.package]]\n{step}\n[steps]{tail.partition('[steps]')[2]}"
     )
