@@ -1,5 +1,6 @@
 """A store is not believed: nothing that it says leads outside, and nothing outside gets into it."""
 
+import gzip
 import os
 import socket
 import stat
@@ -27,6 +28,8 @@ from tests.hostile_store import (
 
 from torchyard.errors import BuildError, HostError, SelectionError, StoreError, TorchyardError
 from torchyard.host.untrusted_tree import TreeEntry, UntrustedTree
+from torchyard.model.canonical import fingerprint
+from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.result import File, Result, Tree
 from torchyard.store.keys import blob_key, claim_key, result_key
@@ -34,7 +37,7 @@ from torchyard.store.local_cache import LocalCache
 from torchyard.store.signature import STORE_KEY
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
-from torchyard.store.trees import Writer, fetch_all, fetch_file, fetch_tree
+from torchyard.store.trees import Writer, fetch_all, fetch_file, fetch_tree, read_result_log
 from torchyard.store.verify import remove_broken, verify
 
 SECRET = "a file of the machine\n"
@@ -204,6 +207,34 @@ def test_bytes_that_are_no_manifest(data: bytes, store: Store) -> None:
         store.find(DIGEST)
     remove_broken(store, verify(store))
     assert list(store.fingerprints()) == []
+
+
+def test_an_order_with_another_task_than_its_fingerprint_says(store: Store, out: Path) -> None:
+    core = task_at(BLOCK, Stage.CORE, compiler="gcc")
+    payload = msgspec.structs.replace(task_at(SCOPES[Stage.PACKAGE]), inputs=(core.fingerprint,))
+    package = msgspec.structs.replace(payload, fingerprint=fingerprint(payload.payload))
+    result = msgspec.structs.replace(
+        result_of(store, out), fingerprint=package.fingerprint, order=JobSpec(tasks=(core, package))
+    )
+    assert store.publish(result)
+    assert store.find(result.fingerprint) == result
+    document = read_json(result)
+    put(document, "order.tasks.0.settings.compiler", "another")
+    file_result(store, msgspec.json.encode(document), result.fingerprint)
+    with pytest.raises(StoreError, match="another job"):
+        store.find(result.fingerprint)
+
+
+def test_a_log_may_be_anything(store: Store, out: Path, tmp_path: Path) -> None:
+    result = result_of(store, out)
+    bomb = tmp_path / "bomb"
+    bomb.write_bytes(gzip.compress(bytes(64 << 20)))
+    (tmp_path / "text").write_text("no gzip", encoding="utf-8")
+    large = msgspec.structs.replace(result, log=Writer(store).add_file(bomb, "log.gz"))
+    assert max(map(len, read_result_log(store, large))) <= 1 << 20
+    wrong = msgspec.structs.replace(result, log=Writer(store).add_file(tmp_path / "text", "log.gz"))
+    with pytest.raises(StoreError, match=r"the log of .* is damaged"):
+        list(read_result_log(store, wrong))
 
 
 @pytest.mark.parametrize("name", ["..", "../../victim", "ab", "ab/../cd", "", f"{DIGEST}\n", "\0"])

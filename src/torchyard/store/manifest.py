@@ -36,7 +36,8 @@ def decode_result(data: bytes, fingerprint: str, key: bytes | None = None) -> Re
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unusable(fingerprint, f"can't be read: {error}") from error
     task = result.order.task if result.order.tasks else None
-    if task is None or not (result.fingerprint == task.fingerprint == fingerprint and task.is_true):
+    is_true = task is not None and result.order.is_true
+    if task is None or not (result.fingerprint == task.fingerprint == fingerprint and is_true):
         msg = f"the manifest that is filed under {fingerprint} is that of another job"
         raise StoreError(msg, hint=_HINT)
     if why := tree_fault(result.tree, closed=task.stage in _DELIVERED):

@@ -271,9 +271,16 @@ def _fetch(store: Store, file: File, place: UntrustedTree, cache: LocalCache | N
 def read_result_log(store: Store, result: Result) -> Iterator[bytes]:
     """Yield the log of a result, decompressed, in pieces."""
     inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    for blob in result.log.blobs:
-        for piece in _read(store, blob, "the log"):
-            yield inflate.decompress(piece)
+    try:
+        for blob in result.log.blobs:
+            for piece in _read(store, blob, "the log"):
+                rest = piece
+                while rest and not inflate.eof:
+                    yield inflate.decompress(rest, CHUNK)
+                    rest = inflate.unconsumed_tail
+    except zlib.error as error:
+        msg = f"the log of {result.id} is damaged: {error}"
+        raise StoreError(msg, hint="`torchyard store verify` lists what else is") from error
 
 
 def fetch_blob(store: Store, blob: Part, out: BinaryIO, name: str) -> None:
