@@ -1,12 +1,15 @@
 """Objects that are swapped: of many who try at once, one wins."""
 
+import os
+import subprocess
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
-from torchyard.store.objects import Objects
+from torchyard.store.objects import LOCK, Objects
 from torchyard.store.tags import content_tag
 
 WRITERS = 16
@@ -95,3 +98,35 @@ def test_what_is_deleted_while_one_looks_is_created(objects: Objects, tmp_path: 
 
     assert not winners(objects, again)
     assert objects.read("a") is None
+
+
+@pytest.mark.parametrize(
+    ("umask", "mode"), [(0o022, 0o600), (0o002, 0o660), (0o000, 0o666), (0o077, 0o600)]
+)
+def test_only_those_who_may_write_a_channel_can_hold_its_lock(
+    tmp_path: Path, umask: int, mode: int
+) -> None:
+    """`flock` needs a file that can be read, and no more."""
+    objects = Objects(str(tmp_path))
+    before = os.umask(umask)
+    try:
+        for number in range(2):
+            objects.write("page", b"old")
+            assert objects.swap("page", b"new", content_tag(b"old"))
+            assert (tmp_path / LOCK).stat().st_mode & 0o777 == mode, number
+            (tmp_path / LOCK).chmod(0o666 & ~umask)  # as one that was made by an older torchyard
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_stranger_cannot_hold_the_lock_of_a_channel() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        objects = Objects(folder)
+        objects.write("page", b"old")
+        assert objects.swap("page", b"new", content_tag(b"old"))
+        for name, is_refused in (("page", False), (LOCK, True)):
+            opens = ["sh", "-c", 'exec 9< "$0"', f"{folder}/{name}"]
+            done = subprocess.run(opens, user=65534, stderr=subprocess.DEVNULL, check=False)
+            assert bool(done.returncode) == is_refused

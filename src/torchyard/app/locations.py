@@ -52,6 +52,14 @@ def open_channel(place: str, file: str, *, make: bool = False) -> "Channel":
     return Channel.at(channel_url(place, file), make=make)
 
 
+def open_damaged_channel(place: str, file: str) -> "Channel":
+    """Open a channel whose head may be missing."""
+    from torchyard.publish.channel.channel import Channel
+    from torchyard.store.objects import Objects
+
+    return Channel(Objects(channel_url(place, file), make=False))
+
+
 def read_channel(place: str, file: str) -> "ChannelReader":
     """Open a channel for reading; it may be on a web server."""
     url = channel_url(place, file)

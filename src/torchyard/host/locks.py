@@ -26,7 +26,8 @@ def locked(path: Path, *, wait: bool) -> Iterator[bool]:
 def _lock(path: Path, *, wait: bool) -> int | None:
     """Lock a file, again if it was removed meanwhile: a removed file excludes no other process."""
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o622)
+        _keep_readers_out(handle)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -36,6 +37,15 @@ def _lock(path: Path, *, wait: bool) -> int | None:
             if path.stat().st_ino == os.fstat(handle).st_ino:
                 return handle
         os.close(handle)
+
+
+def _keep_readers_out(handle: int) -> None:
+    """Let only those read a lock file who may write it: who can read it, can hold the lock."""
+    status = os.fstat(handle)
+    writers = status.st_mode & 0o222
+    mode = writers | writers << 1
+    if status.st_uid == os.geteuid() and mode != status.st_mode & 0o777:
+        os.fchmod(handle, mode)
 
 
 @contextlib.contextmanager

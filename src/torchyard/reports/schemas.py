@@ -4,6 +4,7 @@ from torchyard.checks.compare import PackageDiff
 from torchyard.model.event import AnyEvent
 from torchyard.reports.channel.document import (
     ChangedDocument,
+    IndexRepairDocument,
     LogDocument,
     MendDocument,
     PinDocument,
@@ -37,6 +38,7 @@ SCHEMAS: dict[str, object] = {
     "channel-log": LogDocument,
     "channel-mend": MendDocument,
     "channel-pin": PinDocument,
+    "channel-repair": IndexRepairDocument,
     "channel-prune": PruneDocument,
     "check": CheckDocument,
     "config-show": ConfigDocument,

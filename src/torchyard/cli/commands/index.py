@@ -1,10 +1,10 @@
-"""`torchyard index`: check indexes; show the log of a channel; rewrite its pages."""
+"""`torchyard index`: check indexes; show the log of a channel; rewrite its pages; repair it."""
 
 from typing import get_args
 
 import click
 
-from torchyard.app.locations import open_channel, read_channel
+from torchyard.app.locations import open_channel, open_damaged_channel, read_channel
 from torchyard.cli.options import channel_argument, file_option, json_option, policy_option
 from torchyard.errors import AuditError, SelectionError
 from torchyard.index.entry import Status
@@ -125,6 +125,34 @@ def mend_pages(*, channel: str, parts: tuple[str, ...], file: str, as_json: bool
         write(encode(document))
     else:
         show(mend_report(document))
+
+
+@command.command("repair")
+@channel_argument
+@click.option("--dry-run", is_flag=True, help="Only print what would be restored.")
+@file_option
+@json_option
+def restore_channel(*, channel: str, dry_run: bool, file: str, as_json: bool) -> None:
+    """Restore CHANNEL if its head or states are damaged.
+
+    A damaged head is taken from its copy, or made of the states of its parts. A part whose state is
+    damaged shows an earlier one: publish again what was published since. No package is deleted.
+    """
+    from torchyard.app.clock import current_moment
+    from torchyard.publish.channel.draft import ChangeReason
+    from torchyard.publish.ops.repair_channel import repair_channel
+    from torchyard.reports.channel.document import index_repair_document
+    from torchyard.reports.channel.text import index_repair_report
+    from torchyard.reports.document import encode
+
+    place = open_damaged_channel(channel, file)
+    order = ChangeReason("index repair", current_moment())
+    done = repair_channel(place, order, dry_run=dry_run)
+    document = index_repair_document(place.url, done, dry_run=dry_run)
+    if as_json:
+        write(encode(document))
+    else:
+        show(index_repair_report(document))
 
 
 @command.command("status")

@@ -31,7 +31,7 @@ from torchyard.publish.channel.draft import (
     draft_change,
     needs,
 )
-from torchyard.publish.channel.head import HEAD, Head, state_key
+from torchyard.publish.channel.head import HEAD, Head, head_copy_key, state_key
 from torchyard.publish.channel.layout import headers, pages, parse_part, views_of
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.channel.root_pages import all_roots
@@ -73,6 +73,15 @@ class Channel(ChannelReader):
         found = self.objects.read_tagged(HEAD)
         return (Head(), None) if found is None else (self._decoded(found[0]), found[1])
 
+    def begin_with(self, head: Head, tag: str | None) -> None:
+        """Let the next commit change this head, in place of one with this tag that is damaged."""
+        self._seen = head, tag
+
+    def _keep_copy(self, head: Head) -> None:
+        """Write a copy of the head, for `repair_channel`; buckets can keep versions themselves."""
+        if self.objects.folder is not None:
+            self.objects.write(head_copy_key(head.generation), msgspec.json.encode(head))
+
     def commit(
         self, edits: Mapping[str, Edit], order: ChangeReason, amend: Amend = lambda head: head
     ) -> Head:
@@ -97,6 +106,7 @@ class Channel(ChannelReader):
             if self.objects.swap(HEAD, data, tag, headers(Media.JSON, "page")):
                 break
             self._wait(began)
+        self._keep_copy(draft.head)
         self.objects.sync()
         self._write(draft.writes)
         return draft.head

@@ -1,6 +1,7 @@
 """The head of a channel: one small object that says which state each part of it is in.
 
 channel.json               the head; replacing it by compare-and-swap is the act of publishing
+heads/0.json, heads/1.json copies of the last two heads, if the channel is a directory
 states/ab/ab12….json.zst   states of parts, by the sha256 of their bytes
 packages/cd/cd34…/FILE     wheels and libtorch zips, by the sha256 of their bytes
 simple/, cu130/, …         simple indexes: of everything, and of each variant
@@ -17,6 +18,7 @@ from torchyard.index.sections import is_in_variants
 from torchyard.model.values import Value
 
 HEAD = "channel.json"
+HEAD_COPIES = ("heads/0.json", "heads/1.json")
 HISTORY = 200
 """The number of changes in the log, which can be rolled back."""
 
@@ -80,6 +82,11 @@ class Head(Value, kw_only=True):
         parts = (p for name, p in self.parts.items() if is_in_variants(name))
         found = {variant for part in parts for variant in part.variants}
         return tuple(sorted(found.union(self.serials) - {WHOLE}))
+
+
+def head_copy_key(generation: int) -> str:
+    """Return where a directory has a copy of a head: two take turns, so that one is complete."""
+    return HEAD_COPIES[generation % 2]
 
 
 def state_key(digest: str) -> str:

@@ -14,7 +14,7 @@ from torchyard.index.section import ChannelSection
 from torchyard.index.sections import SECTIONS, section_of
 from torchyard.publish.channel.head import HEAD
 
-TAKEN = frozenset({*SECTIONS, "packages", "states", "pins", HEAD, LANDING})
+TAKEN = frozenset({*SECTIONS, "packages", "states", "heads", "pins", HEAD, LANDING})
 """Everything else on the first level of a channel is a variant."""
 
 

@@ -45,7 +45,13 @@ class ChannelReader:
             return _HEAD.decode(data)
         except msgspec.DecodeError as error:
             msg = f"`{HEAD}` of the channel `{self.url}` can't be read: {error}"
-            raise StoreError(msg, hint="was it written by a newer torchyard?") from error
+            raise StoreError(msg, hint=self._hint(error)) from error
+
+    def _hint(self, error: Exception) -> str:
+        """Return what to do about an object that can't be decoded."""
+        if isinstance(error, msgspec.ValidationError):  # JSON, but of other fields
+            return "was it written by a newer torchyard?"
+        return f"`torchyard index repair {self.url}` restores what is left"
 
     def state(self, head: Head, part: str) -> State:
         """The state of a part; one without files if there is no such part."""
@@ -60,7 +66,10 @@ class ChannelReader:
             data = self._source.read(state_key(digest))
             if data is None:
                 msg = f"the channel `{self.url}` has lost the state {digest}"
-                hint = f"try again: was it pruned meanwhile? else bring `{state_key(digest)}` back"
+                hint = (
+                    f"try again: was it pruned meanwhile? else bring `{state_key(digest)}` back "
+                    f"from a copy, or `torchyard index repair {self.url}`"
+                )
                 raise StoreError(msg, hint=hint)
             self._states = {digest: self._read_state(digest, data)}  # one: a state can be large
         return self._states[digest]
@@ -69,11 +78,12 @@ class ChannelReader:
         if sha256(data).hexdigest() != digest:
             msg = f"the state {digest} of `{self.url}` is not what its name says"
             hint = (
-                f"bring `{state_key(digest)}` back from a copy; nothing else knows what was in it"
+                f"bring `{state_key(digest)}` back from a copy; or `torchyard index repair "
+                f"{self.url}` shows an earlier state"
             )
             raise StoreError(msg, hint=hint)
         try:
             return _STATE.decode(decompress_text(data))
         except (msgspec.DecodeError, ZstdError) as error:
             msg = f"the state {digest} of `{self.url}` can't be read: {error}"
-            raise StoreError(msg, hint="was it written by a newer torchyard?") from error
+            raise StoreError(msg, hint=self._hint(error)) from error

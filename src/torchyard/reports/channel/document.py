@@ -6,6 +6,7 @@ from typing import Literal
 from torchyard.publish.channel.head import Head
 from torchyard.publish.ops.pin import PinPage
 from torchyard.publish.ops.prune import Pruned
+from torchyard.publish.ops.repair_channel import ChannelRepair, HeadSource
 from torchyard.publish.select import Chosen, What
 from torchyard.reports.document import JsonDocument
 
@@ -74,6 +75,47 @@ class MendDocument(JsonDocument, kw_only=True):
     version: Literal[1] = 1
     channel: str
     pages: list[str]
+
+
+class RepairedPartDocument(JsonDocument, kw_only=True):
+    """A part that has another state than before; `files` is null if no state of it is left."""
+
+    part: str
+    files: int | None
+
+
+class IndexRepairDocument(JsonDocument, kw_only=True):
+    """`torchyard index repair --json`: what was restored, or with `dry_run` would be.
+
+    `head` says where the head is from: it was whole, or a copy or the states of parts were used.
+    `unreachable` are generations that can't be rolled back to.
+    """
+
+    version: Literal[1] = 1
+    channel: str
+    dry_run: bool
+    generation: int
+    head: HeadSource
+    parts: list[RepairedPartDocument]
+    unreachable: list[int]
+    pages: list[str]
+
+
+def index_repair_document(
+    channel: str, done: ChannelRepair, *, dry_run: bool
+) -> IndexRepairDocument:
+    damage = done.damage
+    files = {part: len(state.entries) for part, state in damage.restored.items()}
+    parts = {**files, **dict.fromkeys(damage.lost)}
+    return IndexRepairDocument(
+        channel=channel,
+        dry_run=dry_run,
+        generation=done.generation,
+        head=damage.source,
+        parts=[RepairedPartDocument(part=p, files=count) for p, count in sorted(parts.items())],
+        unreachable=list(damage.unreachable),
+        pages=done.pages,
+    )
 
 
 class PinDocument(JsonDocument, kw_only=True):

@@ -1,15 +1,17 @@
 """Changes of a channel, for people."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from torchyard.model.quantity import show_count, show_size
+from torchyard.publish.ops.repair_channel import HeadSource
 from torchyard.reports.channel.document import (
     ChangedDocument,
     ChangedFileDocument,
+    IndexRepairDocument,
     LogDocument,
     MendDocument,
     PinDocument,
@@ -82,6 +84,32 @@ def mend_report(document: MendDocument) -> RenderableType:
     """List the pages that were rewritten."""
     count = show_count(len(document.pages), "page")
     return Group(*map(Text, document.pages), Text(f"{document.channel}: {count} mended"))
+
+
+_HEADS: Mapping[HeadSource, str] = {
+    "whole": "the head is whole",
+    "copy": "the head is restored from its copy",
+    "states": "the head is made of states; its name, its pins and its log are lost",
+}
+
+
+def index_repair_report(document: IndexRepairDocument) -> RenderableType:
+    """List what was restored, and what is lost."""
+    lines = [_HEADS[document.head]]
+    for part in document.parts:
+        if part.files is None:
+            lines.append(f"{part.part} is lost; publish its packages again")
+        else:
+            count = show_count(part.files, "file")
+            lines.append(f"{part.part} shows {count}; publish again what is missing")
+    if document.unreachable:
+        gone = ", ".join(map(str, document.unreachable))
+        lines.append(f"states are missing, so there is no rollback past generation {gone}")
+    pages = show_count(len(document.pages), "page")
+    done = "nothing was changed" if document.dry_run else f"{pages} rewritten"
+    return Group(
+        *map(Text, lines), Text(f"{document.channel}: generation {document.generation}, {done}")
+    )
 
 
 def pin_report(document: PinDocument) -> RenderableType:
