@@ -56,6 +56,19 @@ sys.exit(main())
 """pip, without the parts that build: it would build what is required by address in any case."""
 
 
+_VENV = """\
+import ensurepip, glob, os, sys, sysconfig, venv, zipfile
+
+folder, (major, minor) = sys.argv[1], sys.version_info[:2]
+places = os.path.join(os.path.dirname(ensurepip.__file__), "_bundled"), sysconfig.get_config_var("WHEEL_PKG_DIR")
+found = [name for place in filter(None, places) for name in glob.glob(f"{place}/pip-{ensurepip.version()}-*.whl")]
+venv.EnvBuilder(symlinks=True, with_pip=not found).create(folder)
+if found:
+    zipfile.ZipFile(found[0]).extractall(f"{folder}/lib/python{major}.{minor}/site-packages")
+"""  # noqa: E501 - it is a program
+"""venv with the pip that comes with Python, unpacked: pip would take seconds to install itself."""
+
+
 def run_pip(python: str, command: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -> str:
     """Call `pip install` or `download` of an environment below `cwd`."""
     return _run([python, "-I", "-c", _PIP, command, *_WHEELS, *words], cwd, (Path(python), *sees))
@@ -73,7 +86,7 @@ def uv_install(python: str, *words: str, cwd: Path, sees: Iterable[Path] = ()) -
 
 def make_venv(python: str, folder: Path) -> None:
     """Make an environment with pip."""
-    _run([python, "-I", "-m", "venv", str(folder)], folder.parent, [Path(python)])
+    _run([python, "-I", "-c", _VENV, str(folder)], folder.parent, [Path(python)])
 
 
 def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
