@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from torchyard.errors import CheckError
+from torchyard.errors import CheckError, HostError
 from torchyard.host.bubblewrap import confined
 from torchyard.host.process import capture, own_program
 from torchyard.package.wheel.about import read_about
@@ -97,17 +97,19 @@ def _run(argv: Sequence[str], cwd: Path, sees: Iterable[Path]) -> str:
     with TemporaryDirectory(prefix=".", dir=cwd) as scratch:  # in a sandbox, /tmp is memory
         env = given | _OWN | {"HOME": str(Path.home()), "TMPDIR": scratch}
         env |= {name: str(path or scratch) for name, path in caches.items()}
-        return capture(
-            confined(
-                argv,
-                cwd=cwd,
-                writable=[path for path in caches.values() if path is not None],
-                readable=readable,
-                network=True,
-            ),
+        words = confined(
+            argv,
             cwd=cwd,
-            env=env,
+            writable=[path for path in caches.values() if path is not None],
+            readable=readable,
+            network=True,
         )
+        try:
+            return capture(words, cwd=cwd, env=env)
+        except HostError as error:
+            shown = " ".join(argv).replace(f"-c {_PIP}", "-m pip")
+            msg = str(error).replace(" ".join(words), shown)
+            raise HostError(msg) from error
 
 
 def _cache(given: str | None, name: str) -> Path | None:

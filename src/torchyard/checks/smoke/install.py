@@ -1,7 +1,7 @@
 """Installing a package into a fresh environment, with its declared requirements only."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -85,15 +85,16 @@ def install_wheel(
     if not package.index:
         refuse_direct_references(Path(package.path))
     wanted = _wanted(package, installer, others)
+    channels = list(_channel_folders((package.index, *others)))
     python = str(folder / "bin/python")
     if installer == Installer.PIP:
         make_venv(interpreter.path, folder)
         pip = ("install", "--quiet", "--no-input", "--no-compile")
-        run_pip(python, *pip, *wanted, cwd=folder.parent)
+        run_pip(python, *pip, *wanted, cwd=folder.parent, sees=channels)
     else:
         words = ["venv", "--quiet", "--no-project", "--python", interpreter.path, str(folder)]
         run_uv(*words, cwd=folder.parent)
-        uv_install(python, *wanted, cwd=folder.parent)
+        uv_install(python, *wanted, cwd=folder.parent, sees=channels)
     site = site_of(folder)
     files = recorded(installed_dist_infos(site)[package.name])
     return Installation(
@@ -121,6 +122,14 @@ def _wanted(package: PackageUnderTest, installer: Installer, others: Sequence[st
     else:  # it would look for all versions in the first index that has any
         words += ["--no-cache", "--index-strategy", "unsafe-best-match"]
     return [*words, "--", f"{package.name}=={package.version}"]
+
+
+def _channel_folders(indexes: Iterable[str]) -> Iterator[Path]:
+    """Yield the directories of channels whose indexes, each in a folder there, are given."""
+    for index in indexes:
+        parts = urlsplit(index)
+        if parts.scheme == "file":
+            yield Path(unquote(parts.path)).parent
 
 
 def unmet_requirements(installation: Installation) -> HostError | None:
