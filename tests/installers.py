@@ -1,6 +1,7 @@
 """Installers as users run them, without this machine's settings and caches."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,50 @@ def installed(target: Path) -> dict[str, str]:
     """Return the versions of the packages that are installed in a directory."""
     infos = (path.name.removesuffix(".dist-info") for path in target.glob("*.dist-info"))
     return dict(name.rsplit("-", 1) for name in infos)
+
+
+class FreshEnvironment:
+    """A new environment in which commands are run as a user would type them.
+
+    `own_settings` keeps this machine's settings of pip and uv, which say where their default index
+    is; without them no other index than those of the command is asked.
+    """
+
+    def __init__(self, folder: Path, *, own_settings: bool = False) -> None:
+        self._folder = folder
+        programs = folder / "programs"
+        programs.mkdir(parents=True)
+        run(own_program("uv"), "venv", "--quiet", "--python", sys.executable, folder / "env")
+        python = folder / "env/bin/python"
+        for name, words in {
+            "pip": (sys.executable, "-m", "pip", "--python", str(python)),
+            "uv": (own_program("uv"), "--system-certs"),
+        }.items():
+            program = programs / name
+            program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n', encoding="utf-8")
+            program.chmod(0o755)
+        env = dict(os.environ)
+        if not own_settings:
+            env = {name: value for name, value in env.items() if not name.startswith(_OWN)}
+            env |= {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1", "NO_PROXY": "*"}
+        self._env = env | {
+            "PATH": f"{programs}:/usr/bin:/bin",
+            "VIRTUAL_ENV": str(folder / "env"),
+            "PIP_NO_CACHE_DIR": "1",
+            "UV_NO_CACHE": "1",
+        }
+
+    def run(self, command: str) -> dict[str, str]:
+        """Run a command as it was printed, and return the versions that are installed then."""
+        done = subprocess.run(
+            ["/bin/sh", "-c", command],
+            env=self._env,
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RefusedError(command + "\n" + done.stdout + done.stderr)
+        (site,) = (self._folder / "env/lib").glob("python*/site-packages")
+        return installed(site)

@@ -57,7 +57,7 @@ def test_what_was_built_is_published_from_the_store(tmp_path: Path) -> None:
     assert refused.returncode == 15
     assert "1 of 2 packages are missing" in refused.stderr
     assert "cp312/wheel" in refused.stderr
-    assert "has not passed its smoke test" in refused.stderr
+    assert "has not passed its smoke tests" in refused.stderr
     assert torchyard("build", "-f", file, "smoke:*cp311*").returncode == 0
     done = torchyard("publish", "--to", "nightly", "-f", file, "--partial", "--json")
     assert done.returncode == 0, done.stderr
@@ -120,11 +120,31 @@ def test_a_package_whose_smoke_test_failed_is_not_published_by_name(tmp_path: Pa
     for words in (everything, ()):
         refused = torchyard("publish", *words, "--to", "nightly", "-f", file, "--partial")
         assert refused.returncode == 15, refused.stderr
-        assert "has not passed its smoke test" in refused.stderr
+        assert "has not passed its smoke tests" in refused.stderr
         assert (
             "torchyard build smoke:demo-1.0/linux-x86_64/cpu-openblas/cp311/wheel" in refused.stderr
         )
     assert not (tmp_path / "channel/channel.json").exists()
+
+
+@pytest.mark.slow
+def test_a_channel_has_packages_from_elsewhere_tried(tmp_path: Path) -> None:
+    demand = 'url = "channel"\nsmoke = "required"'
+    text = PUBLISHES.replace('url = "channel"', demand) + '\n[smoke]\nlevel = "import"\n'
+    file = make_publishing_project(tmp_path, text)
+    make_wheel(tmp_path / "dist", "good")
+    bad = make_wheel(tmp_path / "dist", "bad", text="raise ValueError('no')\n")
+    refused = torchyard("publish", tmp_path / "dist", "--to", "nightly", "-f", file)
+    assert refused.returncode == 15
+    assert f"`{bad.name}` has not passed its smoke tests" in refused.stderr
+    assert "`good" not in refused.stderr
+    waived = f"smoke:{bad.name}=it is known to be bad"
+    words = ("--to", "nightly", "-f", file, "--override", waived)
+    done = torchyard("publish", tmp_path / "dist", *words)
+    assert done.returncode == 0, done.stderr
+    assert "it is known to be bad" in (tmp_path / "channel/simple/bad/index.html").read_text(
+        "utf-8"
+    )
 
 
 def test_packages_are_promoted_and_not_published_to_a_channel_that_says_so(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from torchyard.index.entry import WHOLE, Entry, State
 from torchyard.index.landing import LANDING
 from torchyard.index.libtorch.section import LibtorchSection
 from torchyard.index.page import Media, Page
-from torchyard.index.section import Staged
+from torchyard.index.section import Elsewhere, Staged
 from torchyard.index.sections import SECTIONS
 from torchyard.model.tables import Format, PackageKind
 from torchyard.package.contents import Contents
@@ -148,7 +148,9 @@ class ToySection(LibtorchSection):
         name = ToyFormat().label(contents).name
         return Staged(name, entry, name)
 
-    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+    def commands(
+        self, _project: str, entry: Entry, address: str, _elsewhere: Elsewhere
+    ) -> dict[str, str]:
         return {"play": f"play {address}/{entry.file}"}
 
 

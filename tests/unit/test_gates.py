@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import msgspec
 import pytest
+from packaging.requirements import Requirement
 from tests.helpers import SMALL, Command, plan_of
 from tests.made_wheel import make_wheel, order_for
 
@@ -26,10 +27,12 @@ from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.package.delivered import delivered_packages
 from torchyard.package.read import read_package
+from torchyard.package.wheel.extras import is_for_extra
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.evidence import read_evidence
-from torchyard.publish.gates import Demands
+from torchyard.publish.gates import Demands, judge_all
 from torchyard.publish.plan_results import PlanResults
+from torchyard.publish.staged import read_staged
 from torchyard.recipes.publishing import input_place
 from torchyard.version import __version__
 
@@ -311,7 +314,7 @@ def test_a_job_knows_the_cell_of_a_package_without_an_order(inputs: Inputs) -> N
 
 def test_a_package_whose_smoke_job_has_no_result_is_refused(inputs: Inputs) -> None:
     inputs.place("smoke").rmdir()
-    with pytest.raises(PublishError, match="has not passed its smoke test") as refused:
+    with pytest.raises(PublishError, match="has not passed its smoke tests") as refused:
         inputs.publish()
     assert f"torchyard build smoke:{LABEL}/{SCOPE}" in str(refused.value.diagnostics[0].hint)
     inputs.place("others/smoke")
@@ -329,3 +332,170 @@ def test_a_smoke_report_counts_for_its_own_cell(inputs: Inputs) -> None:
     for change in ({"works": False}, {"tried": False}, {"sha256": None}, {"sha256": 7}):
         report.write_text(json.dumps({"packages": [package | change]}), encoding="utf-8")
         assert not read_evidence(inputs.results, POLICY, TODAY).working
+
+
+# ------------------------------------------------------------------- overrides, and the channel
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A directory with a wheel that has an error."""
+    return make_wheel(tmp_path / "dist", more="Provides-Extra: !\n").parent
+
+
+def test_a_gate_is_overridden_for_one_package_with_a_reason(
+    torchyard: Command, broken: Path, tmp_path: Path
+) -> None:
+    make_wheel(broken, "other")
+    place, file = tmp_path / "channel", "demo-1.0-py3-none-any.whl"
+    refused = torchyard("publish", broken, "--to", place)
+    assert refused.code == 15
+    assert f"--override check:{file}=REASON" in refused.err
+    why = f"check:{file}=the metadata <of> old releases"
+    done = torchyard("publish", broken, "--to", place, "--override", why, "--json")
+    assert done.code == 0, done.err
+    reason = "the metadata <of> old releases"
+    assert json.loads(done.out)["notes"] == [f"check of {file}: {reason} overrides a gate"]
+    log = json.loads(torchyard("index", "log", place, "--json").out)
+    assert log["changes"][0]["why"].endswith(f"; without check of {file}: {reason}")
+    listing = json.loads((place / "simple/demo/index.json").read_bytes())
+    assert listing["files"][0]["_overrides"] == {"check": reason}
+    page = (place / "simple/demo/index.html").read_text("utf-8")
+    assert "(without check: the metadata &lt;of&gt; old releases)" in page
+    assert "without" not in (place / "simple/other/index.html").read_text("utf-8")
+    which = torchyard("which", place, "demo", "--cpu")
+    assert f"was published without check: {reason}" in which.out
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ("proof:demo-1.0-py3-none-any.whl=it works", "names no gate"),
+        ("check:demo-1.0-py3-none-any.whl", "has no reason"),
+        ("check:demo-1.0-py3-none-any.whl= ", "has no reason"),
+        ("check:=it works", "has no file"),
+        ("smoke:demo-1.0-py3-none-any.whl=it works", "the gate `smoke` does not refuse `demo"),
+        ("check:other-1.0-py3-none-any.whl=it works", "the gate `check` does not refuse `other"),
+        ("check:*=it works", "the gate `check` does not refuse `*`"),
+    ],
+)
+def test_an_override_is_for_what_a_gate_refuses(
+    torchyard: Command, broken: Path, tmp_path: Path, words: str, why: str
+) -> None:
+    place = tmp_path / "channel"
+    refused = torchyard("publish", broken, "--to", place, "--override", words)
+    assert refused.code != 0
+    assert why in refused.err
+    assert not (place / "channel.json").exists()
+
+
+def test_what_is_declared_external_is_remembered(torchyard: Command, tmp_path: Path) -> None:
+    """So the check of the index agrees with the publication."""
+    place = tmp_path / "channel"
+    make_wheel(tmp_path / "dist", requires=["numpy", "nvidia-x", "tests ; extra == 'dev'"])
+    words = ("--external", "num*", "--external", "nvidia-*")
+    assert torchyard("publish", tmp_path / "dist", "--to", place).code == 15
+    assert torchyard("publish", tmp_path / "dist", "--to", place, *words).code == 0
+    for index in (place, place / "simple"):
+        assert torchyard("index", "check", index).code == 0
+    make_wheel(tmp_path / "more", "other", requires=["numpy"])
+    again = torchyard("publish", tmp_path / "more", "--to", place)
+    assert again.code == 0, again.err
+    assert Channel.at(str(place)).head().external == ("num*", "nvidia-*")
+    make_wheel(tmp_path / "third", "third", requires=["unknown"])
+    assert torchyard("publish", tmp_path / "third", "--to", place).code == 15
+
+
+def test_a_hint_for_seventy_names_is_short(torchyard: Command, tmp_path: Path) -> None:
+    nvidia = [f"nvidia-{number}" for number in range(30)]
+    make_wheel(tmp_path / "few", requires=[*nvidia, "numpy", "sympy"])
+    few = torchyard("publish", tmp_path / "few", "--to", tmp_path / "channel")
+    assert "--external numpy --external 'nvidia-*' --external sympy" in few.err
+    make_wheel(tmp_path / "many", requires=[*nvidia, *(f"p{number}" for number in range(40))])
+    many = torchyard("publish", tmp_path / "many", "--to", tmp_path / "channel")
+    assert many.err.rstrip().endswith("or by --external '*'")
+    assert len(many.err) < 600
+    done = torchyard("publish", tmp_path / "many", "--to", tmp_path / "channel", "--external", "*")
+    assert done.code == 0, done.err
+
+
+MARKERS = {
+    "": False,
+    "; extra == 'x'": True,
+    "; 'x' == extra and python_version < '4'": True,
+    "; os_name == 'nt' and (extra == 'x' or extra == 'y')": True,
+    "; extra == 'x' or os_name == 'nt'": False,
+    "; os_name == 'nt' or extra == 'x' and python_version > '3'": False,
+    "; extra != 'x'": False,
+    "; extra == ''": False,
+    "; platform_version == 'extra'": False,
+}
+
+
+@pytest.mark.parametrize("marker", MARKERS)
+def test_requirements_of_extras(marker: str) -> None:
+    """A marker that is true on some machine without an extra hides no name from the gate."""
+    assert is_for_extra(Requirement(f"demo {marker}")) is MARKERS[marker]
+
+
+def test_a_channel_that_demands_smoke_tests_has_them_run(inputs: Inputs) -> None:
+    """A publish job does not, as it must not run code of packages."""
+    request = PublishRequest(
+        url=str(inputs.channel),
+        paths=(),
+        policy=POLICY,
+        demands=Demands(smoke="required"),
+        results=inputs.results,
+    )
+    with pytest.raises(PublishError, match="has not passed its smoke tests"):
+        publish_request(request)
+    (wheel,) = inputs.place("package").iterdir()
+    digest = sha256(wheel.read_bytes()).hexdigest()
+    with pytest.raises(PublishError, match="has not passed its smoke tests"):
+        publish_request(request._replace(try_out=lambda _packages, _around: set()))
+    assert inputs.published() == []
+    publish_request(request._replace(try_out=lambda _packages, _around: {digest}))
+    assert inputs.published() == [wheel.name]
+
+
+def test_smoke_tests_of_a_job_are_enough(inputs: Inputs) -> None:
+    (wheel,) = inputs.place("package").iterdir()
+    package = {"sha256": sha256(wheel.read_bytes()).hexdigest(), "tried": True, "works": True}
+    report = inputs.place("smoke") / "smoke.json"
+    report.write_text(json.dumps({"packages": [package]}), encoding="utf-8")
+    publish_request(
+        PublishRequest(
+            url=str(inputs.channel),
+            paths=(),
+            policy=POLICY,
+            demands=Demands(smoke="required"),
+            results=inputs.results,
+        )
+    )
+    assert inputs.published() == [wheel.name]
+
+
+def test_what_a_partial_publication_lacks_is_named(tmp_path: Path) -> None:
+    order = order_for(plan_of(SMALL), "cu130-mkl/cp312/wheel")
+    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG, order=order)
+    cells = frozenset(f"{LABEL}/linux-x86_64/cu130-mkl/{py}/wheel" for py in ("cp311", "cp312"))
+    channel = Channel.at(str(tmp_path / "channel"), make=True)
+    packages = read_staged([tmp_path / "dist"], "compute", "2026-11-15T10:00:00Z")
+    partial = judge_all(channel, channel.head(), packages, Demands(cells=cells, partial=True))
+    assert not partial.refusals
+    lacking = f"`{LABEL}/linux-x86_64/cu130-mkl/cp311/wheel`"
+    assert partial.notes == [f"1 of 2 packages are missing: {lacking}"]
+
+
+def test_a_package_of_the_plan_without_a_known_cell_is_refused(tmp_path: Path) -> None:
+    """Without its cell it is not known what else is missing, nor whether it was tested."""
+    make_wheel(tmp_path / "dist", "torch", "2.14.0+cu130", tag=TAG)
+    make_wheel(tmp_path / "dist", "torch", "2.15.0+cu130", tag=TAG)
+    channel = Channel.at(str(tmp_path / "channel"), make=True)
+    packages = read_staged([tmp_path / "dist"], "compute", "2026-11-15T10:00:00Z")
+    demands = Demands(cells=frozenset([f"{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel"]))
+    verdict = judge_all(channel, channel.head(), packages, demands)
+    assert [refusal.what for refusal in verdict.refusals] == [
+        f"it is not known which cell of the plan `torch-2.14.0+cu130-{TAG}.whl` belongs to",
+        f"1 of 1 packages are missing: `{LABEL}/linux-x86_64/cu130-mkl/cp312/wheel`",
+    ]

@@ -29,3 +29,7 @@ def read_metered(path: Path, meter: Meter) -> Contents:
     size = path.stat().st_size if path.is_file() else 0
     with meter(f"reading {path.name}", size) as progress:
         return read_package(path, progress=progress)
+
+
+def ignore_line(_line: str) -> None:
+    """Show no line."""

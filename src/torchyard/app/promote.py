@@ -35,6 +35,7 @@ def promote_packages(
     local: "Local" = "keep",
     partial: bool = False,
     external: Sequence[str] = (),
+    overrides: Sequence[str] = (),
     dry_run: bool = False,
     file: str = "torchyard.toml",
     changes: Sequence[str] = (),
@@ -50,6 +51,7 @@ def promote_packages(
         local: Whether wheels and zips keep the local part of their version (`+cu130`) or drop it.
         partial: Promote though packages of the plan are missing.
         external: Globs of names that packages may require though the channel does not have them.
+        overrides: Gates that do not count for one file, each as `GATE:FILE=REASON`.
         dry_run: Only return what would be promoted.
         file: The configuration.
         changes: Changes of it, each as `KEY=VALUE`.
@@ -67,11 +69,17 @@ def promote_packages(
         refuse_unsound_wheels,
         without_local,
     )
+    from torchyard.publish.package_gates import overriding, parse_override
+    from torchyard.publish.publish import declaring
     from torchyard.publish.select import parse_selection
     from torchyard.reports.publish.document import publish_document
 
     demands = _demands(source, target, file, changes)
-    demands = demands._replace(external=(*demands.external, *external), partial=partial)
+    demands = demands._replace(
+        external=(*demands.external, *external),
+        partial=partial,
+        overrides=tuple(map(parse_override, overrides)),
+    )
     selection = parse_selection(selectors, variants, files)
     origin = open_channel(source, file)
     now = current_moment()
@@ -92,6 +100,9 @@ def promote_packages(
         verdict = judge_all(place, head, packages, demands)
         if verdict.refusals:
             raise PublishError.of(verdict.refusals)
+        packages = overriding(packages, verdict.overridden)
+        found = [one._replace(package=p) for one, p in zip(found, packages, strict=True)]
+        head = declaring(head, demands.external, (*demands.upstream, *origin.head().upstream))
         generation, new = head.generation, tuple(verdict.new)
         if not dry_run:
             reason = ChangeReason(f"promote {selection} from {source}", now)
@@ -117,7 +128,11 @@ def _demands(source: str, target: str, file: str, changes: Sequence[str]) -> "De
     if config is None or channel is None:
         return Demands()
     check_origin(channel, source, file)
-    return Demands(cells=planned_cells(plan_channel(config, channel)), external=channel.external)
+    return Demands(
+        cells=planned_cells(plan_channel(config, channel)),
+        external=channel.external,
+        upstream=channel.upstream,
+    )
 
 
 def archive_packages(

@@ -1,7 +1,7 @@
 """Publish packages into a channel, all at once or not at all."""
 
-from collections.abc import Sequence
-from functools import partial
+import functools
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +13,7 @@ from torchyard.app.channel_config import (
     planned_cells,
 )
 from torchyard.app.locations import channel_url, filling
-from torchyard.app.progress import Meter, no_meter, read_metered
+from torchyard.app.progress import Meter, ignore_line, no_meter, read_metered
 from torchyard.app.stored_results import ResultSource, stored_results
 from torchyard.errors import PublishError, SelectionError, UsageError
 from torchyard.model.config import Config
@@ -21,7 +21,9 @@ from torchyard.model.config import Config
 if TYPE_CHECKING:
     from torchyard.checks.policy import CheckPolicy
     from torchyard.publish.channel.channel import Channel as OpenChannel
+    from torchyard.publish.evidence import Evidence
     from torchyard.publish.gates import Demands
+    from torchyard.publish.package_gates import GateOverride
     from torchyard.publish.plan_results import PlanResults
     from torchyard.publish.staged import Grouping, Package
     from torchyard.reports.publish.document import PublishDocument
@@ -39,10 +41,13 @@ def publish_packages(
     store: str | None = None,
     partial: bool = False,
     external: Sequence[str] = (),
+    upstream: Sequence[str] = (),
+    overrides: Sequence[str] = (),
     variants: "Grouping | None" = None,
     policy: str | None = None,
     dry_run: bool = False,
     meter: Meter = no_meter,
+    on_line: Callable[[str], None] = ignore_line,
 ) -> "PublishDocument":
     """Publish packages into a channel, all at once or not at all, and return what is new there.
 
@@ -54,27 +59,36 @@ def publish_packages(
         store: Store with what was built, in place of the file's.
         partial: Publish though packages of the plan are missing.
         external: Globs of names that packages may require though the channel does not have them.
+        upstream: Addresses of simple indexes that have these; the channel remembers both.
+        overrides: Gates that do not count for one file, each as `GATE:FILE=REASON`.
         variants: What has an index of its own, in a channel that is new.
         policy: How strictly to check, in place of the file's policy.
         dry_run: Only return what would be published.
         meter: Shows progress.
+        on_line: Is called with each line of smoke tests, if the channel demands these.
 
     Raises:
         PublishError: The channel refuses the packages; each diagnostic is a reason.
     """
     from torchyard.publish.gates import Demands
+    from torchyard.publish.package_gates import parse_override
 
     config = load_if_present(file, changes)
     known = channel_named(config, channel, file)
     check_origin(known, None, file)
+    level = config.smoke.level if config else "ops"
     request = PublishRequest(
         url=channel_url(channel, file),
         paths=tuple(Path(path) for path in packages),
         policy=_policy(policy, config),
         demands=Demands(
             external=(*(known.external if known else ()), *external),
+            upstream=(*(known.upstream if known else ()), *map(_index_url, upstream)),
             partial=partial,
+            smoke=known.smoke if known else "planned",
+            overrides=tuple(map(parse_override, overrides)),
         ),
+        try_out=functools.partial(_try_out, level=level, on_line=on_line),
         name=known.name if known else "",
         grouping=variants or (known.variants if known else None),
         dry_run=dry_run,
@@ -90,6 +104,10 @@ def publish_packages(
         return publish_request(request._replace(demands=demands, results=results), meter)
 
 
+TryOut = Callable[[Sequence["Package"], Sequence["Package"]], set[str]]
+"""Returns the sha256 of packages that work, given some and those that may be beside them."""
+
+
 class PublishRequest(NamedTuple):
     """What is to be published where, and what is demanded of it."""
 
@@ -100,6 +118,8 @@ class PublishRequest(NamedTuple):
     demands: "Demands"
     results: "PlanResults | None" = None
     """Results of the plan that packages are from, as far as they are known."""
+    try_out: "TryOut | None" = None
+    """Runs smoke tests on this machine; None where code of packages must not run."""
     name: str = ""
     grouping: "Grouping | None" = None
     """None: the channel's own."""
@@ -119,7 +139,8 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
     from torchyard.publish.channel.draft import ChangeReason
     from torchyard.publish.evidence import NO_EVIDENCE, judge_by, read_evidence
     from torchyard.publish.gates import judge_all
-    from torchyard.publish.publish import publish
+    from torchyard.publish.package_gates import overriding
+    from torchyard.publish.publish import declaring, publish
     from torchyard.publish.staged import made_elsewhere, read_staged
     from torchyard.reports.publish.document import publish_document
 
@@ -139,20 +160,23 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
         head.grouping,
         now,
         judge_by(request.policy, today, evidence.checked),
-        read=partial(read_metered, meter=meter),
+        read=functools.partial(read_metered, meter=meter),
         cell_for=results.cell_for if results else made_elsewhere,
     )
     if not packages:
         where = ", ".join(map(str, request.paths)) or "the store"
         msg = f"there is no package in {where}"
         raise SelectionError(msg, hint="name packages, or directories that have some")
+    evidence = _with_smoke_tests(request, packages, evidence)
     verdict = judge_all(channel, head, packages, request.demands._replace(evidence=evidence))
     if verdict.refusals:
         raise PublishError.of(verdict.refusals)
+    packages = overriding(packages, verdict.overridden)
+    head = declaring(head, request.demands.external, request.demands.upstream)
     if request.dry_run:
         generation, new = head.generation, tuple(verdict.new)
     else:
-        why = _reason(packages, is_partial=request.demands.partial)
+        why = _reason(packages, verdict.overridden, is_partial=request.demands.partial)
         with meter("sending", sum(package.entry.size for package in verdict.new)) as progress:
             done = publish(channel, head, packages, ChangeReason(why, now), progress)
         generation, new = done.head.generation, done.new
@@ -167,11 +191,65 @@ def _publish(channel: "OpenChannel", request: PublishRequest, meter: Meter) -> "
     )
 
 
-def _reason(packages: Sequence["Package"], *, is_partial: bool) -> str:
+def _with_smoke_tests(
+    request: PublishRequest, packages: Sequence["Package"], evidence: "Evidence"
+) -> "Evidence":
+    """Return the evidence with that of smoke tests which the channel demands, run here and now."""
+    from torchyard.publish.package_gates import is_untried
+
+    demands = request.demands
+    if demands.smoke != "required" or request.try_out is None:
+        return evidence
+    waived = {one.file for one in demands.overrides if one.gate == "smoke"}
+    untried = [p for p in packages if is_untried(p, evidence, "required")]
+    untried = [package for package in untried if package.entry.file not in waived]
+    works = request.try_out(untried, packages) if untried else set()
+    working = {(p.entry.cell, p.entry.sha256) for p in untried if p.entry.sha256 in works}
+    return evidence._replace(working=evidence.working | working)
+
+
+def _try_out(
+    packages: Sequence["Package"],
+    around: Sequence["Package"],
+    *,
+    level: str,
+    on_line: Callable[[str], None],
+) -> set[str]:
+    """Install packages in fresh environments, and return the sha256 of those that work."""
+    from torchyard.app.smoke import smoke_all, smoke_request
+    from torchyard.checks.smoke.package_under_test import read_package_under_test
+    from torchyard.config.credentials import take_credentials
+
+    take_credentials()  # no test sees them
+    own = {id(package) for package in packages}
+    tested = [read_package_under_test(package.path) for package in packages]
+    beside = [read_package_under_test(p.path) for p in around if id(p) not in own]
+    document = smoke_all(tested, smoke_request(level=level), beside, on_line=on_line)
+    return {one.sha256 for one in document.packages if one.works and one.sha256}
+
+
+def _index_url(url: str) -> str:
+    from torchyard.index.address import parse_index_url
+
+    try:
+        parsed = parse_index_url(url)
+    except ValueError as error:
+        raise UsageError(str(error), hint="--upstream https://… names a simple index") from error
+    if "@" in parsed:
+        msg = "an upstream has a user name or a password, which every reader would see"
+        raise UsageError(msg, hint="leave them out: installers have their own")
+    return f"{parsed}/"
+
+
+def _reason(
+    packages: Sequence["Package"], overridden: Sequence["GateOverride"], *, is_partial: bool
+) -> str:
     """Return the line of the channel's log."""
     releases = sorted({f"{package.name} {package.entry.version}" for package in packages})
     more = f" and {len(releases) - _NAMED} more" if len(releases) > _NAMED else ""
-    return f"publish {', '.join(releases[:_NAMED])}{more}{' (partial)' if is_partial else ''}"
+    without = "".join(f"; without {one}" for one in overridden)
+    partial = " (partial)" if is_partial else ""
+    return f"publish {', '.join(releases[:_NAMED])}{more}{partial}{without}"
 
 
 def _policy(name: str | None, config: Config | None) -> "CheckPolicy":

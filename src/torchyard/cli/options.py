@@ -77,6 +77,13 @@ variant_option = click.option(
 only_option = click.option(
     "--only", "files", multiple=True, metavar="GLOB", help="Only files of these names: *cp312*."
 )
+override_option = click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="GATE:FILE=REASON",
+    help="Take a file though the gate cell, check or smoke refuses it; the channel shows why.",
+)
 
 
 def _one_policy(_ctx: click.Context, _parameter: click.Parameter, names: tuple[str, ...]) -> str:

@@ -37,6 +37,8 @@ from torchyard.model.tables import Tables
 from torchyard.model.toolchain import Build, Toolchain
 
 _NO_RELEASE = "none"
+_INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
+"""Addresses of indexes, without a user name."""
 _NAME = re.compile(r"[A-Za-z0-9]+(?:[-_.][A-Za-z0-9]+)*")
 VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)?")
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -168,18 +170,29 @@ def _channels(
         if spec.promote_from is not None and spec.subset is not None:
             what = "a channel takes a subset of a build, or what another promotes, not both"
             problems.add((*path, "subset"), what, at_key=True)
-        if "" in spec.external:
-            index = spec.external.index("")
-            problems.add((*path, "external", index), "no package has an empty name")
+        _check_elsewhere(spec, path, problems)
         channels[name] = ChannelConfig(
             name=name,
             url=spec.url,
             subset=spec.subset,
             promote_from=spec.promote_from,
             external=tuple(sorted(set(spec.external))),
+            upstream=tuple(dict.fromkeys(spec.upstream)),
+            smoke=spec.smoke,
             variants=spec.variants,
         )
     return channels
+
+
+def _check_elsewhere(spec: ChannelSpec, path: Path, problems: Problems) -> None:
+    """Check what a channel says of packages that are not in it."""
+    if "" in spec.external:
+        index = spec.external.index("")
+        problems.add((*path, "external", index), "no package has an empty name")
+    for index, url in enumerate(spec.upstream):
+        if not _INDEX.fullmatch(url):
+            hint = "write https://…, without a user name or password"
+            problems.add((*path, "upstream", index), f"`{url}` is no address of an index", hint)
 
 
 def _goes_in_circles(name: str, specs: Mapping[str, ChannelSpec]) -> bool:

@@ -296,6 +296,17 @@ class ChannelSpec(Value, kw_only=True):
         list[str],
         Meta(description="Globs over projects that packages may require from outside the channel."),
     ] = field(default_factory=list)
+    upstream: Annotated[
+        list[str],
+        Meta(description="Simple indexes that have what packages require from outside."),
+    ] = field(default_factory=list)
+    smoke: Annotated[
+        Literal["planned", "required", "off"],
+        Meta(
+            description="Which packages must have passed smoke tests: those of the plan, in its "
+            "smoke jobs; every package; or none."
+        ),
+    ] = "planned"
     variants: Annotated[
         Literal["compute", "compute-blas"],
         Meta(description="What gets its own index; fixed once the channel exists."),

@@ -47,6 +47,8 @@ class Entry(Value, kw_only=True, array_like=True, gc=False):
     """The sha256 of the file that this one was promoted from, if the bytes had to change."""
     record: msgspec.Raw = msgspec.Raw(b"null")
     """The record of a conda package in `repodata.json`."""
+    overrides: tuple[tuple[str, str], ...] = ()
+    """The gates that would have refused it, each with the reason why it was published."""
 
 
 order_of: Callable[[Entry], tuple[str, str]] = attrgetter("file", "variant")

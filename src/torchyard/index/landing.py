@@ -15,7 +15,7 @@ from string import Template
 from torchyard.host.files import read_data
 from torchyard.index.availability import PackageOffer
 from torchyard.index.page import Media, Page
-from torchyard.index.section import LandingRow
+from torchyard.index.section import Elsewhere, LandingRow
 from torchyard.index.sections import SECTIONS
 from torchyard.model.quantity import show_count
 
@@ -24,7 +24,12 @@ _OPEN = 2
 """How many packages show their table at once; the others show theirs on demand."""
 
 
-def landing_page(name: str, parts: Mapping[str, Sequence[PackageOffer]], serial: int) -> Page:
+def landing_page(
+    name: str,
+    parts: Mapping[str, Sequence[PackageOffer]],
+    serial: int,
+    elsewhere: Elsewhere = None,
+) -> Page:
     """Return the page of a channel with its parts' offers; `serial` distinguishes equal pages."""
     rows = sorted({row for part, found in parts.items() for row in _rows(part, found)})
     by_project: dict[str, list[LandingRow]] = {}
@@ -42,7 +47,7 @@ def landing_page(name: str, parts: Mapping[str, Sequence[PackageOffer]], serial:
         ),
         serial=serial,
         example=escape(projects[0]) if projects else "NAME",
-        commands="\n".join(_commands(projects[0], rows)) if projects else "",
+        commands="\n".join(_commands(projects[0], rows, elsewhere)) if projects else "",
     )
     return Page(LANDING, text.encode(), Media.HTML)
 
@@ -111,11 +116,11 @@ def _row(row: LandingRow) -> str:
     return f'<tr{facts}><th scope="row">{link}</th><td></td><td></td></tr>\n'
 
 
-def _commands(example: str, rows: Sequence[LandingRow]) -> Iterator[str]:
+def _commands(example: str, rows: Sequence[LandingRow], elsewhere: Elsewhere) -> Iterator[str]:
     """Yield the commands: for each variant, and for each build of the example."""
     here = '<span class="here">HERE</span>'
     for section in SECTIONS.values():
-        for title, command in section.examples(example, rows, here):
+        for title, command in section.examples(example, rows, here, elsewhere):
             yield _command(title, command)
 
 

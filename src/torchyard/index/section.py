@@ -15,6 +15,11 @@ ANY_PLATFORM = "any"
 """The platform of files that fit all of them."""
 
 
+Elsewhere = tuple[str, ...] | None
+"""The indexes that have what packages require from outside the channel; empty if it is the
+installer's own default, None if packages require nothing from outside."""
+
+
 class Fit(NamedTuple):
     """A platform and Python that a file is for. An empty Python means any."""
 
@@ -137,14 +142,16 @@ class ChannelSection(Protocol):
     def source(self, part: str, entry: Entry, address: str, /) -> InstallSource:
         """Return where installers get a file of the channel at an address."""
 
-    def commands(self, project: str, entry: Entry, address: str, /) -> dict[str, str]:
+    def commands(
+        self, project: str, entry: Entry, address: str, elsewhere: Elsewhere, /
+    ) -> dict[str, str]:
         """Return the commands that install a file, by program."""
 
     def page_of(self, row: LandingRow, /) -> str:
         """Return the path of the page for a row of the landing page, or ""."""
 
     def examples(
-        self, project: str, rows: Sequence[LandingRow], here: str, /
+        self, project: str, rows: Sequence[LandingRow], here: str, elsewhere: Elsewhere, /
     ) -> Iterator[tuple[str, str]]:
         """Yield titles and commands, as HTML, for the landing page; `here` is its address."""
 

@@ -43,6 +43,11 @@ class Source(Value, kw_only=True):
     submodules: bool = True
 
 
+SmokeDemand = Literal["planned", "required", "off"]
+"""Which packages a channel takes only if they work: those that a plan has smoke jobs for, all, or
+none."""
+
+
 class ChannelConfig(Value, kw_only=True):
     """A channel. It receives a subset of the matrix, or packages promoted from another channel."""
 
@@ -52,6 +57,9 @@ class ChannelConfig(Value, kw_only=True):
     promote_from: str | None = None
     external: tuple[str, ...] = ()
     """Globs over projects that its packages may require from outside the channel."""
+    upstream: tuple[str, ...] = ()
+    """Addresses of simple indexes that have these."""
+    smoke: SmokeDemand = "planned"
     variants: Literal["compute", "compute-blas"] = "compute"
     """What its simple indexes are named after."""
 

@@ -75,6 +75,10 @@ class SettingsMaker:
         if Stage.PUBLISH not in self.config.steps:
             draft.set("external", channel.external, self.config.origin(f"{path}.external"))
             draft.set("variants", channel.variants, self.config.origin(f"{path}.variants"))
+            if channel.upstream:
+                draft.set("upstream", channel.upstream, self.config.origin(f"{path}.upstream"))
+            if channel.smoke != "planned":
+                draft.set("smoke", channel.smoke, self.config.origin(f"{path}.smoke"))
             self._set_check(draft)
         return draft.finish(self._all_overrides(Stage.PUBLISH))
 

@@ -9,13 +9,19 @@ from typing import NamedTuple
 from torchyard.errors import Diagnostic, PublishError
 from torchyard.index.entry import SHARED, State
 from torchyard.index.sections import section_of
+from torchyard.model.config import SmokeDemand
 from torchyard.model.quantity import listed
 from torchyard.package.wheel.metadata import fields_of, values
 from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import key_of, parse_part
 from torchyard.publish.evidence import NO_EVIDENCE, Evidence
-from torchyard.publish.package_gates import is_planned, refused_packages
+from torchyard.publish.package_gates import (
+    GateOverride,
+    is_planned,
+    override,
+    refused_packages,
+)
 from torchyard.publish.publish import add, in_order, news
 from torchyard.publish.squattable import squattable
 from torchyard.publish.staged import METADATA, Package
@@ -31,7 +37,11 @@ class Demands(NamedTuple):
     """All that the plan has of a version; nothing if no plan is known."""
     external: tuple[str, ...] = ()
     """Globs over names that may be required though nothing in the channel has them."""
+    upstream: tuple[str, ...] = ()
+    """Addresses of indexes that have these."""
     partial: bool = False
+    smoke: SmokeDemand = "planned"
+    overrides: tuple[GateOverride, ...] = ()
     evidence: Evidence = NO_EVIDENCE
 
 
@@ -41,15 +51,19 @@ class Verdict(NamedTuple):
     refusals: list[Diagnostic]
     notes: list[str]
     new: list[Package]
+    overridden: tuple[GateOverride, ...] = ()
+    """The overrides without which a gate would refuse its package."""
 
 
 def judge_all(
     channel: Channel, head: Head, packages: Sequence[Package], demands: Demands
 ) -> Verdict:
     """Apply all gates."""
-    notes: list[str] = []
-    refusals = [*refused_packages(packages, demands.cells, demands.evidence), *clashing(packages)]
-    refusals += squattable(channel, head, packages, demands.external)
+    found = refused_packages(packages, demands.cells, demands.evidence, demands.smoke)
+    ruling = override(list(found), demands.overrides)
+    notes = [f"{one} overrides a gate" for one in ruling.used]
+    refusals = [*ruling.refusals, *clashing(packages)]
+    refusals += squattable(channel, head, packages, (*head.external, *demands.external))
     if demands.cells:
         missing = [*incomplete(channel, head, packages, demands.cells)]
         if demands.partial:
@@ -69,7 +83,7 @@ def judge_all(
         except PublishError as error:
             refusals += error.diagnostics
         new += fresh
-    return Verdict(refusals, notes, new)
+    return Verdict(refusals, notes, new, ruling.used)
 
 
 def clashing(packages: Iterable[Package]) -> Iterator[Diagnostic]:

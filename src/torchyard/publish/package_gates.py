@@ -1,28 +1,119 @@
-"""The gates for one package: it is that of its cell, it has no errors, and it works."""
+"""The gates for one package: it is that of its cell, it has no errors, and it works.
 
-from collections.abc import Iterable, Iterator
+A person may override one gate for one package, with a reason that the channel keeps and shows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from shlex import quote
+from typing import NamedTuple
 
+import msgspec
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from torchyard.checks.cell import cell_names
 from torchyard.checks.rule import Severity
-from torchyard.errors import Diagnostic
+from torchyard.errors import Diagnostic, UsageError
+from torchyard.index.entry import cell_of
+from torchyard.model.config import SmokeDemand
+from torchyard.model.suggest import did_you_mean
+from torchyard.package.conda.metadata import CondaKind
 from torchyard.publish.evidence import Evidence
 from torchyard.publish.staged import Package
 
+_CELL, _CHECK, _SMOKE = "cell", "check", "smoke"
+GATES = (_CELL, _CHECK, _SMOKE)
+"""The gates that can be overridden."""
+
+
+class GateOverride(NamedTuple):
+    """A gate that does not count for one file, and why."""
+
+    gate: str
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.gate} of {self.file}: {self.reason}"
+
+
+def parse_override(text: str) -> GateOverride:
+    """Return the override `GATE:FILE=REASON`."""
+    gate, _, rest = text.partition(":")
+    file, _, reason = rest.partition("=")
+    if gate not in GATES:
+        msg = f"`--override {text}` names no gate"
+        raise UsageError(msg, hint=f"write GATE:FILE=REASON; {did_you_mean(gate, GATES)}")
+    if not file or not reason.strip():
+        msg = f"`--override {text}` has no {'reason' if file else 'file'}"
+        raise UsageError(msg, hint="write GATE:FILE=REASON; the channel shows the reason")
+    return GateOverride(gate, file, reason.strip())
+
+
+class GateRefusal(NamedTuple):
+    """A package that a gate refuses: what is wrong, and what to do about it."""
+
+    gate: str
+    file: str
+    what: str
+    hint: str
+
+
+class Ruling(NamedTuple):
+    """What remains of refusals, and the overrides that were needed."""
+
+    refusals: list[Diagnostic]
+    used: tuple[GateOverride, ...]
+
+
+def override(refused: Sequence[GateRefusal], overrides: Sequence[GateOverride]) -> Ruling:
+    """Take out the refusals that are overridden; an override without one is refused itself."""
+    given = {(one.gate, one.file) for one in overrides}
+    hit = {(one.gate, one.file) for one in refused}
+    refusals = [_diagnostic(one) for one in refused if (one.gate, one.file) not in given]
+    for one in overrides:
+        if (one.gate, one.file) not in hit:
+            what = f"the gate `{one.gate}` does not refuse `{one.file}`"
+            refusals.append(Diagnostic(what, None, "leave this --override out"))
+    used = tuple(one for one in overrides if (one.gate, one.file) in hit)
+    return Ruling(refusals, used)
+
+
+def _diagnostic(refused: GateRefusal) -> Diagnostic:
+    option = f"--override {quote(f'{refused.gate}:{refused.file}=REASON')}"
+    return Diagnostic(refused.what, None, f"{refused.hint}; {option} publishes it nevertheless")
+
+
+def overriding(packages: Iterable[Package], used: Iterable[GateOverride]) -> list[Package]:
+    """The packages, whose entries record which gates were overridden for them, and why."""
+    reasons: dict[str, list[tuple[str, str]]] = {}
+    for one in used:
+        reasons.setdefault(one.file, []).append((one.gate, one.reason))
+    return [
+        package._replace(
+            entry=msgspec.structs.replace(package.entry, overrides=tuple(reasons[file]))
+        )
+        if (file := package.entry.file) in reasons
+        else package
+        for package in packages
+    ]
+
 
 def refused_packages(
-    packages: Iterable[Package], cells: frozenset[str], evidence: Evidence
-) -> Iterator[Diagnostic]:
+    packages: Iterable[Package],
+    cells: frozenset[str],
+    evidence: Evidence,
+    smoke: SmokeDemand = "planned",
+) -> Iterator[GateRefusal]:
     """Packages that a gate refuses; `cells` are those of the plan."""
     for package in packages:
         yield from _misplaced(package)
-        if not package.entry.cell and is_planned(package, cells):
+        if not package.entry.cell and is_planned(package, cells) and not package.entry.overrides:
             yield _unknown(package)
         yield from _unproven(package)
-        yield from _untried(package, evidence)
+        if is_untried(package, evidence, smoke):
+            yield _untried(package)
 
 
 def is_planned(package: Package, cells: frozenset[str]) -> bool:
@@ -49,33 +140,49 @@ def _public(version: str) -> str:
         return version
 
 
-def _misplaced(package: Package) -> Iterator[Diagnostic]:
+def _misplaced(package: Package) -> Iterator[GateRefusal]:
     """Refuse a package that is not the one of the cell whose job delivered it."""
+    file = package.entry.file
     for mismatch in package.mismatches:
-        what = f"`{package.entry.file}` is not the package that its job was to make: {mismatch}"
-        yield Diagnostic(what, None, "correct the steps of stage `package`")
+        what = f"`{file}` is not the package that its job was to make: {mismatch}"
+        yield GateRefusal(_CELL, file, what, "correct the steps of stage `package`")
 
 
-def _unknown(package: Package) -> Diagnostic:
+def _unknown(package: Package) -> GateRefusal:
     """Refuse a package of the plan's project that no job is known to have made."""
-    what = f"it is not known which cell of the plan `{package.entry.file}` belongs to"
+    file = package.entry.file
+    what = f"it is not known which cell of the plan `{file}` belongs to"
     hint = "publish what `torchyard build` made, with the store that has it"
-    return Diagnostic(what, None, hint)
+    return GateRefusal(_CELL, file, what, hint)
 
 
-def _unproven(package: Package) -> Iterator[Diagnostic]:
+def _unproven(package: Package) -> Iterator[GateRefusal]:
     """Refuse a package in which `check` finds errors."""
     errors = [found for found in package.findings if found.severity is Severity.ERROR]
     if errors:
-        first = errors[0]
+        file, first = package.entry.file, errors[0]
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
-        what = f"`{package.entry.file}` has errors: {first.what} [{first.rule}]{more}"
-        yield Diagnostic(what, None, f"`torchyard check {package.path}` lists all")
+        what = f"`{file}` has errors: {first.what} [{first.rule}]{more}"
+        hint = f"`torchyard check {package.path}` lists all; a policy can allow known findings"
+        yield GateRefusal(_CHECK, file, what, hint)
 
 
-def _untried(package: Package, evidence: Evidence) -> Iterator[Diagnostic]:
-    """Refuse a package of a plan whose smoke job has not succeeded."""
-    for cell in package.cells:
-        if cell not in evidence.finished:
-            what = f"`{package.entry.file}` has not passed its smoke test"
-            yield Diagnostic(what, None, f"`torchyard build smoke:{cell}` runs it")
+def is_untried(package: Package, evidence: Evidence, smoke: SmokeDemand) -> bool:
+    """Return whether a package lacks a smoke test that is demanded of it.
+
+    A conda metapackage has no files, and so nothing that could be tried.
+    """
+    cell = cell_of(package.entry)
+    if smoke == "off" or (cell and cell.package == CondaKind.META):
+        return False
+    if smoke == "planned":
+        return not evidence.finished.issuperset(package.cells)
+    cells = {package.entry.cell, *package.cells}
+    return evidence.working.isdisjoint((one, package.entry.sha256) for one in cells)
+
+
+def _untried(package: Package) -> GateRefusal:
+    file = package.entry.file
+    run = f"build smoke:{package.cells[0]}" if package.cells else f"smoke {package.path}"
+    what = f"`{file}` has not passed its smoke tests"
+    return GateRefusal(_SMOKE, file, what, f"`torchyard {run}` runs them")

@@ -73,11 +73,11 @@ def switch(
             again([p for p in packages if changed is None or p.part in changed])
             sure = now.generation
         if not now.generation:
-            return msgspec.structs.replace(now, name=head.name, grouping=head.grouping)
+            now = msgspec.structs.replace(now, name=head.name, grouping=head.grouping)
         if now.grouping != head.grouping:
             msg = f"the variants of `{channel.url}` are called after `{now.grouping}`"
             raise PublishError(msg, hint="leave --variants out: a channel keeps its own")
-        return now
+        return declaring(now, head.external, head.upstream)
 
     def edit(part: str, members: Sequence[Package], state: State) -> State:
         done[part] = news(part, members, state)
@@ -91,6 +91,15 @@ def switch(
         tuple(package for package in packages if id(package) in new),
         tuple(package for package in packages if id(package) not in new),
     )
+
+
+def declaring(head: Head, external: Iterable[str], upstream: Iterable[str]) -> Head:
+    """The head with more names that come from elsewhere; the same object if it has them all."""
+    names = tuple(sorted({*head.external, *external}))
+    places = tuple(dict.fromkeys((*head.upstream, *upstream)))
+    if (names, places) == (head.external, head.upstream):
+        return head
+    return msgspec.structs.replace(head, external=names, upstream=places)
 
 
 def in_order(packages: Iterable[Package]) -> dict[str, list[Package]]:

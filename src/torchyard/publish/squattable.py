@@ -1,5 +1,6 @@
 """The gate for requirements: every name that a package asks for is somewhere, or is declared."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from shlex import quote
 
@@ -12,6 +13,11 @@ from torchyard.publish.channel.channel import Channel
 from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.layout import PartName, parse_part
 from torchyard.publish.staged import Package
+
+_MOST_NAMES = 6
+"""Names that a hint lists one by one."""
+_FAMILY = 3
+"""Names with one beginning that are given as a glob."""
 
 
 def squattable(
@@ -43,16 +49,37 @@ def squattable(
                 where = f" for {', '.join(sorted(lacking))}" if known else ""
                 needs.setdefault((tuple(files), where), []).append(wanted)
     names = sorted({name for found in needs.values() for name in found})
-    declared = ", ".join(f'"{name}"' for name in (*external, *names))
-    options = " ".join(f"--external {quote(name)}" for name in names)
-    hint = (
-        "anybody could publish these names: add them, or declare them, in the file by "
-        f"external = [{declared}], or by {options}"
-    )
+    hint = _hint(names, external) if names else ""
     for number, ((needy, where), found) in enumerate(needs.items(), 1):
         verb = "needs" if len(needy) == 1 else "need"
         what = f"{listed(needy, 2)} {verb} {listed(found)}, which the channel does not have{where}"
         yield Diagnostic(what, None, hint if number == len(needs) else None)
+
+
+def _hint(names: Sequence[str], external: Iterable[str]) -> str:
+    """How to declare names; many of them by a few globs."""
+    globs = suggested_globs(names)
+    declared = ", ".join(f'"{name}"' for name in (*external, *globs))
+    options = " ".join(f"--external {quote(name)}" for name in globs)
+    return (
+        "anybody could publish these names: add them, or declare them, in the file by "
+        f"external = [{declared}], or by {options}"
+    )
+
+
+def suggested_globs(names: Sequence[str]) -> list[str]:
+    """Return a few globs for many names: of families such as `nvidia-*`, or of everything.
+
+    Names that are wanted from a certain place are not among those that `*` matches.
+    """
+    placed = [name for name in names if _sign(name)]
+    plain = [name for name in names if not _sign(name)]
+    if len(plain) > _MOST_NAMES:
+        families = Counter(name.partition("-")[0] for name in plain)
+        large = {family for family, size in families.items() if size >= _FAMILY}
+        plain = [name for name in plain if name.partition("-")[0] not in large]
+        plain = sorted([*plain, *(f"{family}-*" for family in large)])
+    return [*(["*"] if len(plain) > _MOST_NAMES else plain), *placed]
 
 
 def _home(package: Package) -> str:
@@ -72,8 +99,13 @@ def _has(homes: Collection[str], home: str) -> bool:
 
 def _is_known(name: str, external: Iterable[str]) -> bool:
     """Whether a name is declared; if it is wanted from a certain place, the place has to be."""
-    sign = next((sign for sign in (" @ ", "::") if sign in name), "")
+    sign = _sign(name)
     return any_match(name, (glob for glob in external if sign in glob))
+
+
+def _sign(name: str) -> str:
+    """What separates a name and the place that it is wanted from, if there is one."""
+    return next((sign for sign in (" @ ", "::") if sign in name), "")
 
 
 def _projects(

@@ -50,7 +50,7 @@ class Package(NamedTuple):
     name: str
     """As others ask for it: normalised for a wheel, as it is for a conda package."""
     requires: tuple[str, ...]
-    """The names of all that it asks for, also by its extras; virtual conda packages aside.
+    """The names of all that it requires; requirements of extras and virtual conda packages aside.
 
     What it wants from a certain place is named with it: `demo @ https://…`, `conda-forge::demo`.
     """

@@ -8,6 +8,7 @@ from torchyard.cli.options import (
     file_option,
     json_option,
     only_option,
+    override_option,
     selectors_argument,
     set_option,
     variant_option,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     metavar="GLOB",
     help="Names that packages may require though the channel does not have them.",
 )
+@override_option
 @click.option("--dry-run", is_flag=True, help="Only print what would be promoted, or why not.")
 @file_option
 @set_option
@@ -52,6 +54,7 @@ def command(
     local: "Local",
     partial: bool,
     external: tuple[str, ...],
+    overrides: tuple[str, ...],
     dry_run: bool,
     file: str,
     changes: tuple[str, ...],
@@ -76,6 +79,7 @@ def command(
         local=local,
         partial=partial,
         external=external,
+        overrides=overrides,
         dry_run=dry_run,
         file=file,
         changes=changes,

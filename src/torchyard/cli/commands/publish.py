@@ -5,8 +5,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchyard.cli.options import file_option, json_option, set_option, store_option
-from torchyard.terminal.console import show, write
+from torchyard.cli.options import (
+    file_option,
+    json_option,
+    override_option,
+    set_option,
+    store_option,
+)
+from torchyard.terminal.console import say, show, write
 
 if TYPE_CHECKING:
     from torchyard.publish.staged import Grouping
@@ -22,6 +28,13 @@ if TYPE_CHECKING:
     metavar="GLOB",
     help="Names that packages may require though the channel does not have them.",
 )
+@click.option(
+    "--upstream",
+    multiple=True,
+    metavar="URL",
+    help="A simple index that has these names; the channel's commands for users name it.",
+)
+@override_option
 @click.option(
     "--variants",
     type=click.Choice(["compute", "compute-blas"]),
@@ -39,6 +52,8 @@ def command(
     place: str,
     partial: bool,
     external: tuple[str, ...],
+    upstream: tuple[str, ...],
+    overrides: tuple[str, ...],
     variants: "Grouping | None",
     policy_name: str | None,
     dry_run: bool,
@@ -49,9 +64,10 @@ def command(
 ) -> None:
     """Publish packages: RESULTS are files and directories; without any, all that was built.
 
-    Everything is checked first: whether the plan's packages are all there, whether each is
-    proven, whether wheels of a version agree, and whether all that they require is in the channel
-    or declared external. Then all of them become visible at once.
+    Everything is checked first: whether the plan's packages are all there, whether each is that
+    of its cell, has no errors and passed its smoke tests, whether wheels of a version agree, and
+    whether all that they require is in the channel or declared external. Then all of them become
+    visible at once.
     """
     from torchyard.app.publish import publish_packages
     from torchyard.reports.document import encode
@@ -66,10 +82,13 @@ def command(
         store=store_url,
         partial=partial,
         external=external,
+        upstream=upstream,
+        overrides=overrides,
         variants=variants,
         policy=policy_name,
         dry_run=dry_run,
         meter=ProgressLine,
+        on_line=say,
     )
     if as_json:
         write(encode(document))

@@ -284,6 +284,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     from torchyard.app.publish import PublishRequest, publish_request
     from torchyard.checks.policies import load_policy, parse_policy
     from torchyard.config.credentials import take_credentials
+    from torchyard.model.config import SmokeDemand
     from torchyard.publish.gates import Demands
     from torchyard.publish.plan_results import PlanResults
     from torchyard.recipes.publishing import PUBLISHED
@@ -300,7 +301,11 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
         paths=(),
         results=PlanResults(Path(inputs), task.id.partition(":")[2].partition("/")[0]),
         policy=policies[0] if policies else load_policy(task.text("policy")),
-        demands=Demands(external=tuple(task.words("external"))),
+        demands=Demands(
+            external=tuple(task.words("external")),
+            upstream=tuple(task.words("upstream")),
+            smoke=msgspec.convert(task.text("smoke") or "planned", SmokeDemand),
+        ),
         name=task.text("channel"),
         grouping="compute-blas" if task.text("variants") == "compute-blas" else "compute",
     )

@@ -16,6 +16,7 @@ from torchyard.index.entry import Entry, State
 from torchyard.index.page import Page
 from torchyard.index.section import (
     ANY_PLATFORM,
+    Elsewhere,
     Fit,
     InstallSource,
     LandingRow,
@@ -150,7 +151,9 @@ class CondaSection:
         record = conda_record(entry)
         return InstallSource(record.name, f"{address}/{self.NAME}", record.build, part)
 
-    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+    def commands(
+        self, _project: str, entry: Entry, address: str, _elsewhere: Elsewhere
+    ) -> dict[str, str]:
         record = conda_record(entry)
         spec = shell_quoted(f"{record.name}={entry.version}={record.build}")
         return {
@@ -161,7 +164,7 @@ class CondaSection:
         return ""
 
     def examples(
-        self, project: str, rows: Sequence[LandingRow], here: str
+        self, project: str, rows: Sequence[LandingRow], here: str, _elsewhere: Elsewhere
     ) -> Iterator[tuple[str, str]]:
         """Yield the conda command for each build of the example."""
         for row in rows:

@@ -79,6 +79,8 @@ def _record(entry: Entry, up: str) -> dict[str, object]:
     }
     if entry.yanked is not None:
         record["yanked"] = entry.yanked
+    if entry.overrides:
+        record["overrides"] = dict(entry.overrides)
     return record
 
 
@@ -109,6 +111,8 @@ def _row(entry: Entry, up: str) -> str:
     link = f'<a href="{_url(entry, up)}">{escape(entry.file)}</a>'
     if entry.yanked is not None:
         link += f" (yanked{': ' if entry.yanked else ''}{escape(entry.yanked)})"
+    for gate, reason in entry.overrides:
+        link += f" (without {gate}: {escape(reason)})"
     published = f'<time datetime="{entry.uploaded}">{entry.uploaded[:10]}</time>'
     cells = (
         escape(entry.version),

@@ -11,7 +11,7 @@ from torchyard.index.entry import WHOLE, Entry, State, in_view, package_key
 from torchyard.index.libtorch.listing import listing_pages, root_page
 from torchyard.index.libtorch.platform import zip_platform
 from torchyard.index.page import Page
-from torchyard.index.section import Fit, InstallSource, LandingRow, Staged, shell_quoted
+from torchyard.index.section import Elsewhere, Fit, InstallSource, LandingRow, Staged, shell_quoted
 from torchyard.package.contents import Contents
 from torchyard.package.libtorch.format import LibtorchFormat
 
@@ -93,7 +93,9 @@ class LibtorchSection:
     def source(self, part: str, entry: Entry, address: str) -> InstallSource:
         return InstallSource(part, f"{address}/{quote(package_key(entry.sha256, entry.file))}")
 
-    def commands(self, _project: str, entry: Entry, address: str) -> dict[str, str]:
+    def commands(
+        self, _project: str, entry: Entry, address: str, _elsewhere: Elsewhere
+    ) -> dict[str, str]:
         key = quote(package_key(entry.sha256, entry.file))  # a bucket takes a + for a blank
         return {"curl": f"curl -L -o {shell_quoted(entry.file)} {shell_quoted(f'{address}/{key}')}"}
 
@@ -102,6 +104,6 @@ class LibtorchSection:
         return quote(f"{self.NAME}/{row.name}/{variant}index.html")
 
     def examples(
-        self, _project: str, _rows: Sequence[LandingRow], _here: str
+        self, _project: str, _rows: Sequence[LandingRow], _here: str, _elsewhere: Elsewhere
     ) -> Iterator[tuple[str, str]]:
         yield from ()

@@ -16,6 +16,7 @@ from torchyard.index.filename import SDISTS
 from torchyard.index.page import Page
 from torchyard.index.section import (
     ANY_PLATFORM,
+    Elsewhere,
     Fit,
     InstallSource,
     LandingRow,
@@ -27,6 +28,7 @@ from torchyard.index.simple.write import ProjectIndex
 from torchyard.index.simple.write import root_pages as view_pages
 from torchyard.package.contents import Contents
 from torchyard.package.formats import FORMATS
+from torchyard.package.wheel.extras import is_for_extra
 from torchyard.package.wheel.format import WheelFormat
 from torchyard.package.wheel.metadata import about_text, fields_of, values
 from torchyard.package.wheel.name import is_wheel_name
@@ -128,25 +130,49 @@ class SimpleSection:
         return tuple(
             canonicalize_name(one.name) + (f" @ {one.url}" if one.url else "")
             for one in wheel_requirements(entry.file, metadata)
+            if not is_for_extra(one)
         )
 
     def source(self, part: str, entry: Entry, address: str) -> InstallSource:
         return InstallSource(part, f"{address}/{entry.variant or WHOLE}/")
 
-    def commands(self, project: str, entry: Entry, address: str) -> dict[str, str]:
+    def commands(
+        self, project: str, entry: Entry, address: str, elsewhere: Elsewhere
+    ) -> dict[str, str]:
+        """Return commands that name the version with its local part, which other indexes lack."""
         index = f"{address}/{entry.variant or WHOLE}/"
         wanted = shell_quoted(f"{project}=={entry.version}")
-        rest = f"install --index-url {index} {wanted}"
-        return {"pip": f"pip {rest}", "uv": f"uv pip {rest}"}
+        places = tuple(map(shell_quoted, elsewhere)) if elsewhere else elsewhere
+        return {
+            "pip": f"pip install {_pip_indexes(index, places)} {wanted}",
+            "uv": f"uv pip install {_uv_indexes(index, places)} {wanted}",
+        }
 
     def page_of(self, row: LandingRow) -> str:
         return quote(f"{row.variant or WHOLE}/{row.name}/index.html")
 
     def examples(
-        self, project: str, rows: Sequence[LandingRow], here: str
+        self, project: str, rows: Sequence[LandingRow], here: str, elsewhere: Elsewhere
     ) -> Iterator[tuple[str, str]]:
         """Yield the pip command for each variant."""
+        places = tuple(map(escape, elsewhere)) if elsewhere else elsewhere
         for variant in sorted({row.variant for row in rows if row.section == self.NAME}):
-            index = escape(quote(variant or WHOLE))
-            command = f"pip install {escape(project)} --index-url {here}/{index}/"
+            index = f"{here}/{escape(quote(variant or WHOLE))}/"
+            command = f"pip install {escape(project)} {_pip_indexes(index, places)}"
             yield f"pip, {variant or 'any'}", command
+
+
+def _pip_indexes(index: str, elsewhere: Elsewhere) -> str:
+    """Return pip's options for a channel and other indexes, which it treats all alike."""
+    if elsewhere == ():
+        return f"--extra-index-url {index}"
+    return " ".join([f"--index-url {index}", *(f"--extra-index-url {u}" for u in elsewhere or ())])
+
+
+def _uv_indexes(index: str, elsewhere: Elsewhere) -> str:
+    """Return uv's options; it asks other indexes only for projects that the channel lacks."""
+    if elsewhere is None:
+        return f"--index-url {index}"
+    *others, last = elsewhere or ("",)
+    words = [f"--index {one}" for one in (index, *others)]
+    return " ".join([*words, *([f"--default-index {last}"] if last else [])])

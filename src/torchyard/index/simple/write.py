@@ -45,6 +45,7 @@ class _File(Value, kw_only=True, rename="kebab"):
     core_metadata: dict[str, str] = {}
     provenance: str = ""
     yanked: str | bool = False
+    overrides: dict[str, str] = msgspec.field(name="_overrides", default={})
 
 
 class _Row(NamedTuple):
@@ -134,6 +135,11 @@ def _document(title: str, head: str, links: list[str], serial: int) -> bytes:
     return "".join((start, *links, end)).encode()
 
 
+def _exceptions(entry: Entry) -> str:
+    """Return the gates that were overridden for a file, and why."""
+    return "".join(f" (without {gate}: {reason})" for gate, reason in entry.overrides)
+
+
 def _row(entry: Entry) -> _Row:
     file, digest, metadata, yanked = entry.file, entry.sha256, entry.metadata, entry.yanked
     if file.encode().translate(None, _PLAIN):
@@ -162,6 +168,7 @@ def _row(entry: Entry) -> _Row:
         core_metadata={"sha256": metadata} if metadata else {},
         provenance=f"{url}.provenance" if entry.provenance else "",
         yanked=False if yanked is None else yanked or True,
+        overrides=dict(entry.overrides),
     )
-    html = f'<a href="{url}#sha256={digest}"{more}>{text}</a><br>\n'
+    html = f'<a href="{url}#sha256={digest}"{more}>{text}</a>{escape(_exceptions(entry))}<br>\n'
     return _Row(html, msgspec.Raw(_encode(listed)))

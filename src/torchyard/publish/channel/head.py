@@ -14,6 +14,7 @@ from typing import Literal
 
 from torchyard.index.availability import PackageOffer
 from torchyard.index.entry import WHOLE
+from torchyard.index.section import Elsewhere
 from torchyard.index.sections import is_in_variants
 from torchyard.model.values import Value
 
@@ -73,8 +74,17 @@ class Head(Value, kw_only=True):
     tags: dict[str, str] = {}
     """Of the pages that are made of the head itself."""
     pins: dict[str, Pin] = {}
+    external: tuple[str, ...] = ()
+    """Globs over names that were declared to come from elsewhere."""
+    upstream: tuple[str, ...] = ()
+    """Addresses of indexes that have these; none if it is the installer's own default."""
     log: tuple[Change, ...] = ()
     """The newest last."""
+
+    @property
+    def elsewhere(self) -> Elsewhere:
+        """The indexes that have what was declared to come from elsewhere, if anything was."""
+        return self.upstream if self.external else None
 
     @property
     def variants(self) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ def changed_roots(old: Head, new: Head) -> tuple[Head, list[Page]]:
 
 def _landing(head: Head) -> Page:
     offers = {name: part.offers for name, part in head.parts.items()}
-    return landing_page(head.name, offers, head.landing)
+    return landing_page(head.name, offers, head.landing, head.elsewhere)
 
 
 def _names(head: Head, section: str) -> list[str]:

@@ -40,14 +40,22 @@ class Audit(Value, kw_only=True):
 
 
 def audit(url: str, scope: Scope, subdirs: Iterable[str], findings: IndexFindings) -> Audit:
-    """Audit the index at an address; `subdirs` are those that a conda channel may have."""
+    """Audit the index at an address; `subdirs` are those that a conda channel may have.
+
+    What a channel of torchyard's own declares to come from elsewhere is taken from its head.
+    """
     fetcher = Fetcher(url)
+    head = _own_head(fetcher, url)
+    declared = head or _own_head(fetcher, urljoin(url, "../"))
+    if declared is not None:
+        external = (*scope.external, *declared.external)
+        scope = msgspec.structs.replace(scope, external=external)
     simple = SimpleAudit(fetcher, scope, findings)
     conda = CondaAudit(fetcher, scope, findings)
     zips = ZipAudit(fetcher, scope, findings)
     names = [NOARCH, *sorted(set(subdirs))]
     sort: Sort
-    if (head := _own_head(fetcher, url)) is not None:
+    if head is not None:
         sort = CHANNEL
         simple.run([f"{url}{view}/" for view in (*head.variants, WHOLE)])
         if any(part.startswith(f"{CondaSection.NAME}/") for part in head.parts):

@@ -17,6 +17,7 @@ from torchyard.host.fetcher import Fetcher
 from torchyard.host.http import redact_url
 from torchyard.index.simple.read import FileLink
 from torchyard.package.wheel.about import read_about
+from torchyard.package.wheel.extras import is_for_extra
 from torchyard.package.wheel.metadata import values
 from torchyard.package.wheel.name import is_wheel_name
 from torchyard.package.wheel.write import parse_metadata
@@ -211,13 +212,16 @@ def _python_hits(link: FileLink, metadata: str) -> Iterator[IndexHit]:
 
 
 def required_names(facts: ResolverMetadata) -> set[str]:
-    """Return the projects that are required by name; those with an address are left out."""
+    """Return the projects that are required by name; those with an address are left out.
+
+    So are those that only extras require.
+    """
     names: set[str] = set()
     for text in facts.requires:
         try:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue  # installers pass over it, too
-        if requirement.url is None:
+        if requirement.url is None and not is_for_extra(requirement):
             names.add(canonicalize_name(requirement.name))
     return names

@@ -9,10 +9,11 @@ from packaging.version import InvalidVersion, Version
 
 from torchyard.errors import SelectionError
 from torchyard.index.entry import Entry
-from torchyard.index.section import ChannelSection
+from torchyard.index.section import ChannelSection, Elsewhere
 from torchyard.index.sections import section_called
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
+from torchyard.publish.channel.head import Head
 from torchyard.publish.channel.reader import ChannelReader
 from torchyard.publish.resolve.compatibility import (
     Fitter,
@@ -40,6 +41,7 @@ class Resolution(NamedTuple):
     choice: Entry | None
     others: tuple[Other, ...]
     notes: tuple[str, ...] = ()
+    elsewhere: Elsewhere = None
 
 
 class _Candidate(NamedTuple):
@@ -67,11 +69,12 @@ def find_package(
     channel: ChannelReader, wanted: Requirement, kind: str, facts: MachineFacts, tables: Tables
 ) -> Resolution:
     """Choose the newest version that fits; of that, the best variant for the machine's GPU."""
+    head = channel.head()
     fitter = Fitter(facts, tables)
     section = section_called(kind)
     candidates = [
         _judge(entry, wanted, fitter, section, subdir)
-        for subdir, entry in _entries(channel, wanted.name, section)
+        for subdir, entry in _entries(channel, head, wanted.name, section)
     ]
     fitting = [one for one in candidates if isinstance(one.found, Grade)]
     versions = {one.version for one in fitting}
@@ -84,25 +87,30 @@ def find_package(
         if best is None or one.entry is not best.entry
     )
     notes = [*_notes(candidates, best, facts)] if best else []
+    if best:
+        notes += [f"was published without {gate}: {why}" for gate, why in best.entry.overrides]
     if best and section.INDEX_PER_VARIANT:
         notes += _whole_index(candidates, best, wanted)
     choice = best.entry if best else None
-    return Resolution(wanted.name, kind, facts, choice, others, tuple(notes))
+    return Resolution(wanted.name, kind, facts, choice, others, tuple(notes), head.elsewhere)
 
 
 def install_commands(answer: Resolution, address: str) -> dict[str, str]:
-    """Return the command that installs the package, by program, from the channel's `address`."""
+    """Return the command that installs the package, by program, from the channel's `address`.
+
+    If packages of the channel require others from elsewhere, the commands name other indexes, too.
+    """
     entry = answer.choice
     if entry is None:
         return {}
-    return section_called(answer.kind).commands(answer.project, entry, address)
+    return section_called(answer.kind).commands(answer.project, entry, address, answer.elsewhere)
 
 
 def _entries(
-    channel: ChannelReader, project: str, section: ChannelSection
+    channel: ChannelReader, head: Head, project: str, section: ChannelSection
 ) -> list[tuple[str, Entry]]:
     """Return all files of a project, with the subdir of conda packages."""
-    name, head = str(canonicalize_name(project)), channel.head()
+    name = str(canonicalize_name(project))
     start = f"{section.NAME}/"
     parts = [part.removeprefix(start) for part in head.parts if part.startswith(start)]
     if section.MANY_PROJECTS:
