@@ -340,6 +340,45 @@ def one_file(rounds: int = 7, files: int = 10**6) -> list[Result]:
     return [Result(f"one file more in {files:,}, CPU", best / least, "×", 3, detail)]
 
 
+def synced_file(rounds: int = 7, files: int = 10**6) -> list[Result]:
+    """Publish one more file, against the same without a sync."""
+    with TemporaryDirectory() as folder:
+        channel = str(Path(folder, "channel"))
+        subprocess.run([*PAGES, "make", channel, str(files)], check=True)
+        best = {"synced": float("inf"), "unsynced": float("inf")}
+        for number in range(0, 2 * rounds, 2):
+            for name, prefix in (("synced", []), ("unsynced", _without_sync(Path(folder)))):
+                one = str(number + (name == "synced"))
+                command = [*prefix, *PAGES, "one", channel, one]
+                best[name] = min(best[name], _best(1, {name: command}, HERE)[name])
+    return [_sync_cost(f"one file more in {files:,}, synced", best, 1.2)]
+
+
+def synced_jobs(rounds: int = 3) -> list[Result]:
+    """Run jobs that do nothing, against the same without a sync."""
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "code").mkdir()
+        (home / "torchyard.toml").write_text(EMPTY, encoding="utf-8")
+        build = [str(TORCHYARD), "build", "bindings:*", "--any-platform"]
+        commands = {"synced": build, "unsynced": [*_without_sync(home), *build]}
+        best = _best(rounds, commands, home, fresh=home / ".torchyard")
+    return [_sync_cost("build of jobs of `true`, synced", best, 1.03)]
+
+
+def _without_sync(folder: Path) -> list[str]:
+    """Return what to put before a command so that it syncs nothing."""
+    (folder / "unsynced").mkdir(exist_ok=True)
+    text = "import os\nos.fsync = lambda _: None\n"
+    (folder / "unsynced/sitecustomize.py").write_text(text, encoding="utf-8")
+    return ["env", f"PYTHONPATH={folder / 'unsynced'}"]
+
+
+def _sync_cost(promise: str, best: dict[str, float], limit: float) -> Result:
+    detail = f"{best['synced'] * 1e3:.0f} ms, without a sync {best['unsynced'] * 1e3:.0f} ms"
+    return Result(promise, best["synced"] / best["unsynced"], "×", limit, detail)
+
+
 def _check_same_files(folder: Path, other: Path) -> None:
     for path in folder.rglob("*.*"):
         if path.is_file() and path.read_bytes() != (other / path.relative_to(folder)).read_bytes():
@@ -453,6 +492,8 @@ BENCHMARKS: dict[str, Callable[[], list[Result]]] = {
     "full-index": full_index,
     "dumb-index": dumb_index,
     "one-file": one_file,
+    "synced-file": synced_file,
+    "synced-jobs": synced_jobs,
     "conda": conda,
 }
 
