@@ -16,7 +16,7 @@ import msgspec
 
 from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.errors import HostError, SelectionError
-from torchyard.host.locks import replace_bytes
+from torchyard.host.durable import replace_durably
 from torchyard.model.canonical import fingerprint
 from torchyard.model.config import Sandbox
 from torchyard.model.job_spec import JobSpec, Task
@@ -146,7 +146,7 @@ class Plans:
         """Write a plan as another master of the farm has it."""
         folder = self._folder / _ENDED if over else self._folder
         folder.mkdir(parents=True, exist_ok=True)
-        replace_bytes(folder / f"{name}.json", text.encode())
+        replace_durably(folder / f"{name}.json", text.encode())
 
     def text(self, name: str) -> str:
         """Return a plan as JSON; an unreadable one is an error."""

@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import (
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from torchyard.errors import HostError, UsageError
-from torchyard.host.locks import replace_bytes
+from torchyard.host.durable import replace_durably
 from torchyard_farm.settings.farm import Farm, escaped
 
 FOLDER = "tls"
@@ -179,7 +179,7 @@ def _authority(folder: Path, now: datetime) -> _Issuer:
         .sign(key, hashes.SHA256())
     )
     _write_key(place, key)
-    replace_bytes(path, made.public_bytes(Encoding.PEM))
+    replace_durably(path, made.public_bytes(Encoding.PEM))
     return _Issuer(made, key)
 
 
