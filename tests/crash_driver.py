@@ -29,8 +29,9 @@ from torchyard.app.detached import SUPERVISOR
 from torchyard.host.snapshot import check_out, copy_folder
 from torchyard.host.tree import tree_digest
 from torchyard.model.job_spec import JobSpec
+from torchyard.run.conditions import Conditions
 from torchyard.run.detached import run_detached
-from torchyard.run.job import Conditions, run_job
+from torchyard.run.job import run_job
 from torchyard.store import gc_lease
 from torchyard.store.directory import DurableDirectory
 from torchyard.store.gc import remove_garbage

@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from tempfile import gettempdir
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -182,11 +183,20 @@ CORE = "core:demo-1.0/linux-x86_64/cpu-openblas"
 PACKAGE = "package:demo-1.0/linux-x86_64/cpu-openblas/cp312/wheel"
 
 
+def without_sandbox(text: str) -> str:
+    """Return a configuration that lets steps reach the files that it names."""
+    is_needed = (gettempdir() in text or "../.." in text) and "[sandbox]" not in text
+    return f'{text}\n[sandbox]\nkind = "none"\n' if is_needed else text
+
+
 def make_project(folder: Path, text: str = WORKS) -> Path:
-    """Write a project that can be built, and return its file."""
+    """Write a project that can be built, and return its file.
+
+    Steps that use files of the test, such as to wait for one, run without a sandbox.
+    """
     (folder / "code").mkdir(parents=True)
     (folder / "code" / "a.txt").write_text("some code\n", encoding="utf-8")
     (folder / "code" / "b.txt").write_text("more code\n", encoding="utf-8")
     file = folder / "torchyard.toml"
-    file.write_text(text, encoding="utf-8")
+    file.write_text(without_sandbox(text), encoding="utf-8")
     return file

@@ -18,7 +18,8 @@ from torchyard.model.job_spec import JobSpec
 from torchyard.plan.build import make_plan_with
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.publish.channel.channel import Channel
-from torchyard.run.job import Conditions, run_job
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
 from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy

@@ -157,7 +157,7 @@ def end_jobs(folder: Path) -> None:
 
 def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
     text = WORKS.replace(
-        "ls {out}/lib >", "echo begun > {work}/../../begun; sleep $NAP; ls {out}/lib >"
+        "ls {out}/lib >", "echo begun > {work}/../../../begun; sleep $NAP; ls {out}/lib >"
     )
     text += '\n[[override]]\nstage = "core"\npass_env = ["NAP"]\n'
     file = make_project(tmp_path, text)
@@ -182,7 +182,7 @@ def test_a_build_that_was_stopped_goes_on(tmp_path: Path) -> None:
 def test_a_second_interrupt_kills(tmp_path: Path) -> None:
     text = WORKS.replace(
         "ls {out}/lib > {out}/listing",
-        "trap '' TERM; touch {work}/../../begun; while :; do sleep 1; done",
+        "trap '' TERM; touch {work}/../../../begun; while :; do sleep 1; done",
     )
     file = make_project(tmp_path, text)
     patient = "from torchyard.host import process_tree\nprocess_tree.GRACE = 900.0\n"
@@ -257,8 +257,8 @@ def test_what_vanished_from_the_store_is_made_again(tmp_path: Path) -> None:
 def test_a_killed_compiler_is_retried_with_fewer_slots(tmp_path: Path) -> None:
     text = WORKS.replace(
         "ls {out}/lib > {out}/listing",
-        "echo $MAKEFLAGS > {out}/listing; test -e ../../../survives"
-        " || (touch ../../../survives; kill -9 $$)",
+        "echo $MAKEFLAGS > {out}/listing; test -e ../../../../survives"
+        " || (touch ../../../../survives; kill -9 $$)",
     )
     file = make_project(tmp_path, text)
     done = build(file, "--slots", "4", "--json")
@@ -275,8 +275,9 @@ def test_slots_of_a_job_that_somebody_else_did_in_the_end_are_for_all(tmp_path: 
     """A compiler is killed; before its job is tried again, another build has done it."""
     other = tmp_path / "other"
     dies = (
-        "test -e ../../../survives"
-        f" || (touch ../../../survives; cp -r {other}/.torchyard/store ../../..; kill -9 $$); ls"
+        "test -e ../../../../survives"
+        f" || (touch ../../../../survives; cp -r {other}/.torchyard/store ../../../..; kill -9 $$);"
+        " ls"
     )
     pools = f"ls $(dirname $(echo $MAKEFLAGS | sed s/.*fifo://)) >> {tmp_path}/pools; cat {{core}}"
     text = WORKS.replace("ls {out}/lib >", f"{dies} {{out}}/lib >").replace("cat {core}", pools)

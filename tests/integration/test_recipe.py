@@ -213,7 +213,7 @@ def assert_nothing_of_the_core_was_made(project: Project, work: Path, scratch: P
     """Compare what ninja wrote down in a bindings job with what it had done in the core."""
     project.torchyard("store", "get", f"core:{PREFIX}/cpu-openblas", "--to", scratch)
     before = ninja_made(scratch / "ninja_log")
-    (log,) = work.glob("bindings-*/build/build/.ninja_log")
+    (log,) = work.glob("bindings-*/job/build/build/.ninja_log")
     after = ninja_made(log)
     compiled = {line for line in before if line[3] in outputs(before)}
     assert len(compiled) > CORE_UNITS
@@ -285,7 +285,7 @@ def test_bindings_are_compiled_by_another_user(built: Project, tmp_path: Path) -
         words = (python, "-m", "torchyard", "run", job, "--keep")
         call(*become, *words, env=home, cwd=project.folder)
         work = project.folder / ".torchyard/work"
-        assert {path.owner() for path in work.glob("*/build/build/lib/*.so")} == {"nobody"}
+        assert {path.owner() for path in work.glob("*/job/build/build/lib/*.so")} == {"nobody"}
         assert_nothing_of_the_core_was_made(built, work, tmp_path)
 
 

@@ -400,7 +400,7 @@ def test_a_source_that_was_configured_before(project: Project) -> None:
 def test_what_an_earlier_try_left_is_not_used(project: Project) -> None:
     order, _ = find_job_spec(CPU, None, str(project.file), ())
     name = short_name("core", order.task.fingerprint)
-    leave_cache(project.folder / ".torchyard/work" / name / "build/build")
+    leave_cache(project.folder / ".torchyard/work" / name / "job/build/build")
     result = project.run(CPU)
     assert result.code == 0, result.err
 

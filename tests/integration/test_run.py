@@ -15,7 +15,8 @@ import pytest
 from tests.helpers import CORE, PACKAGE, WORKS, Command, make_project
 
 from torchyard.model.event import AnyEvent
-from torchyard.run.job import Conditions, run_job
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
 from torchyard.run.workdir import WorkDir
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
@@ -91,7 +92,7 @@ def test_a_failed_job_goes_on_behind_its_last_good_step(torchyard: Command, tmp_
     assert "no such thing" in (work / "log").read_text(encoding="utf-8")
 
     (tmp_path / "mended").touch()
-    (work / "out/lib/core.bin").write_text("not made again", encoding="utf-8")
+    (work / "job/out/lib/core.bin").write_text("not made again", encoding="utf-8")
     assert torchyard("run", CORE, "-f", file).code == 0
     log = log_of(torchyard, file, CORE)
     assert "step 1/2 was done by an earlier run: compile" in log
@@ -554,8 +555,8 @@ def test_a_directory_that_was_kept_is_left_alone(torchyard: Command, tmp_path: P
     torchyard("run", "source:demo-1.0", "-f", file)
     torchyard("run", CORE, "-f", file, "--keep")
     assert torchyard("run", CORE, "-f", file).err.startswith("cached")
-    (kept,) = (tmp_path / ".torchyard/work").glob("core-*/out/listing")
-    (kept.parents[1] / "kept").unlink()
+    (kept,) = (tmp_path / ".torchyard/work").glob("core-*/job/out/listing")
+    (kept.parents[2] / "kept").unlink()
     torchyard("run", CORE, "-f", file)
     assert not list((tmp_path / ".torchyard/work").iterdir())
 
@@ -574,8 +575,8 @@ touch /tmp/mine && echo temporary; ls /mnt; cat {source}/a.txt"""
     assert ran.code == 0, ran.err
     torchyard("store", "get", CORE, "--to", tmp_path / "got", "-f", file)
     lines = (tmp_path / "got/listing").read_text(encoding="utf-8").splitlines()
-    expected = ["torchyard", "/mnt/torchyard/build", "temporary", "torchyard", "some code"]
-    assert lines == expected
+    seen = ["torchyard", "torchyard-order.json"]
+    assert lines == ["torchyard", "/mnt/torchyard/build", "temporary", *seen, "some code"]
 
 
 @needs_bwrap
@@ -596,16 +597,28 @@ def test_work_of_another_sandbox_is_not_gone_on_with(torchyard: Command, tmp_pat
     text = WORKS.replace("ls {out}/lib >", "test {work} = /mnt/torchyard && pwd >")
     file = make_project(tmp_path, text)
     torchyard("run", "source:demo-1.0", "-f", file)
-    assert torchyard("run", CORE, "-f", file).code == 9
+    assert torchyard("run", CORE, "-f", file, "--sandbox", "none").code == 9
     assert torchyard("run", CORE, "-f", file, "--sandbox", "bwrap").code == 0
     log = log_of(torchyard, file, CORE)
     assert "was done by an earlier run" not in log
 
 
+def make_root(root: Path, *programs: str) -> None:
+    """Make a system of a few programs and their libraries."""
+    for name in ("mnt", "tmp", "proc", "dev"):
+        (root / name).mkdir(parents=True)
+    for program in (shutil.which(name) or name for name in programs):
+        listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True)
+        libraries = [word for word in listed.stdout.split() if word.startswith("/")]
+        for path in map(Path, (program, *libraries)):
+            place = root / path.relative_to("/")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, place)
+
+
 @needs_bwrap
 def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
-    """Here it is the machine's own, by a way around; any tree of a system will do."""
-    (tmp_path / "root").symlink_to("/")
+    make_root(tmp_path / "root", "bash", "sh", "mkdir", "cat", "ls")
     text = WORKS + '\n[sandbox]\nkind = "bwrap"\nroot = "root"\n'
     file = make_project(tmp_path, text)
     command = [*TORCHYARD, "build", "core:*", "-f", str(file)]
@@ -618,6 +631,10 @@ def test_a_root_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     assert core.facts["sandbox"] == "bwrap"
     assert core.environment["MAKEFLAGS"] == "-j1 -- --jobserver-auth=fifo:/mnt/slots"
     assert core.order.sandbox.root == "root", "no path of this machine"
+    (tmp_path / "other").symlink_to("/")
+    file.write_text(text.replace('"root"', '"other"').replace("core.bin", "it.bin"), "utf-8")
+    refused = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "of the sandbox contains files of this machine's users" in refused.stderr
 
 
 @needs_bwrap

@@ -14,6 +14,7 @@ import jsonschema
 import msgspec
 import pytest
 from tests.helpers import ROOT, SMALL, Command
+from tests.hostile_steps import order_of
 from tests.services import LOOPBACK, S3Server, reserved_port
 
 from torchyard.compute.cuda import toolkit as cuda
@@ -22,10 +23,10 @@ from torchyard.compute.rocm import toolkit as rocm
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, ElsewhereError, HostError
 from torchyard.host.snapshot import EPOCH
-from torchyard.model.config import Sandbox
 from torchyard.model.step import Step
 from torchyard.model.toolchain import Toolchain
-from torchyard.run.sandbox import INSIDE, enclose
+from torchyard.run.sandbox import INSIDE, Enclosure, enclose
+from torchyard.run.workdir import WorkDir
 from torchyard.toolchain import blas, cache
 from torchyard.toolchain.compilers import Compiler, find_compiler
 from torchyard.toolchain.digests import Digests
@@ -304,11 +305,15 @@ def test_a_job_sees_its_environment_first_and_finds_all_done_again(tmp_path: Pat
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="there is no bwrap")
 def test_a_job_works_under_the_name_that_its_steps_see(tmp_path: Path) -> None:
     toolchain = planned(Toolchain(blas="pypi"), "cpu", variants=["openblas"])
-    env = equipped(toolchain, "cpu", "openblas", tmp_path, INSIDE)
-    (tmp_path / "dot.c").write_text(DOT.format(header="cblas.h", prefix="scipy_"), encoding="utf-8")
+    place = WorkDir(tmp_path, order_of())
+    place.prepare("bwrap")
+    env = equipped(toolchain, "cpu", "openblas", place.folder, INSIDE)
+    (place.job / "dot.c").write_text(
+        DOT.format(header="cblas.h", prefix="scipy_"), encoding="utf-8"
+    )
     script = "ninja --version && $CC -I$OpenBLAS_HOME/include dot.c -lscipy_openblas && ./a.out"
     step = Step(run=("sh", "-ec", script), cwd=INSIDE)
-    run(enclose(Sandbox(kind="bwrap"), step, tmp_path, None), env, tmp_path)
+    run(enclose(Enclosure("bwrap"), step, place, None), env, tmp_path)
 
 
 DOT = """

@@ -26,8 +26,8 @@ from torchyard.model.identifier import parse
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.plan.job_specs import make_job_spec
+from torchyard.run.conditions import Conditions
 from torchyard.run.detached import Assignment, JobExit, SupervisorStarted, end_named, follow_record
-from torchyard.run.job import Conditions
 from torchyard.run.permissions import secrets_for
 from torchyard.store.store import Store
 

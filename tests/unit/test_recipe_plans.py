@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.helpers import EXTENSION, config_of, plan_of
+from tests.hostile_steps import order_of
 
 from torchyard.config.tables import load_tables
 from torchyard.errors import ConfigError, HostError, PlanError
-from torchyard.model.config import Sandbox
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step, places_of, words_in_braces
@@ -21,7 +21,8 @@ from torchyard.plan.select import EVERYTHING
 from torchyard.recipes import compiles_by_recipe, steps_of
 from torchyard.recipes.pytorch import environment
 from torchyard.run.environment import job_environment
-from torchyard.run.sandbox import INSIDE, enclose, slots_path, work_path
+from torchyard.run.sandbox import INSIDE, Enclosure, enclose, slots_path, work_path
+from torchyard.run.workdir import WorkDir
 
 TABLES = load_tables()
 
@@ -286,38 +287,48 @@ needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap i
 STEP = Step(run=("cmake", "--version"), cwd=f"{INSIDE}/build")
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> WorkDir:
+    """The directory of a job."""
+    made = WorkDir(tmp_path, order_of(STEP))
+    made.prepare("view")
+    return made
+
+
 @needs_bwrap
-def test_a_view_has_the_jobs_directory_at_one_path(tmp_path: Path) -> None:
-    view = Sandbox(kind="view")
-    assert work_path(view, tmp_path) == INSIDE
-    assert slots_path(view, "/run/slots") == "/run/slots"
-    bwrap, *argv = enclose(view, STEP, tmp_path, "/run/slots")
+def test_a_view_has_the_jobs_directory_at_one_path(place: WorkDir) -> None:
+    view = Enclosure("view")
+    assert work_path("view", place) == INSIDE
+    assert slots_path("view", "/run/slots") == "/run/slots"
+    bwrap, *argv = enclose(view, STEP, place, "/run/slots")
     assert bwrap == shutil.which("bwrap")
     assert argv[:6] == ["--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
     there = argv.index("--chdir")
-    assert argv[there - 3 : there] == ["--bind", str(tmp_path), INSIDE]
+    writable = argv.index("--bind")
+    assert argv[writable : writable + 3] == ["--bind", str(place.job), INSIDE]
+    assert argv.count("--bind") == 1
     assert argv[there:] == ["--chdir", f"{INSIDE}/build", "--", *STEP.run]
     assert "--unshare-all" not in argv
 
 
-def test_without_a_sandbox_a_step_is_as_it_is(tmp_path: Path) -> None:
-    nothing = Sandbox()
-    assert work_path(nothing, tmp_path) == str(tmp_path)
-    assert enclose(nothing, STEP, tmp_path, None) == list(STEP.run)
+def test_without_a_sandbox_a_step_is_as_it_is(place: WorkDir) -> None:
+    nothing = Enclosure("none")
+    assert work_path("none", place) == str(place.job)
+    assert enclose(nothing, STEP, place, None) == list(STEP.run)
 
 
 def test_without_bubblewrap_there_is_no_view(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    place: WorkDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match="bubblewrap is not installed"):
-        enclose(Sandbox(kind="view"), STEP, tmp_path, None)
+        enclose(Enclosure("view"), STEP, place, None)
 
 
 @needs_bwrap
-def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(tmp_path: Path) -> None:
-    bwrap = Sandbox(kind="bwrap")
-    assert slots_path(bwrap, "/run/slots") == "/mnt/slots"
-    assert "--share-net" not in enclose(bwrap, STEP, tmp_path, None)
+def test_a_sandbox_shuts_the_network_out_unless_a_step_wants_it(place: WorkDir) -> None:
+    bwrap = Enclosure("bwrap")
+    assert slots_path("bwrap", "/run/slots") == "/mnt/slots"
+    assert "--share-net" not in enclose(bwrap, STEP, place, None)
     online = msgspec.structs.replace(STEP, network=True)
-    assert "--share-net" in enclose(bwrap, online, tmp_path, None)
+    assert "--share-net" in enclose(bwrap, online, place, None)

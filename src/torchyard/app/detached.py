@@ -7,8 +7,8 @@ from torchyard.app.run import execute_job
 from torchyard.errors import TorchyardError
 from torchyard.model.event import AnyEvent
 from torchyard.model.job_spec import JobSpec
+from torchyard.run.conditions import Conditions
 from torchyard.run.detached import forget_detached, is_detached, run_detached
-from torchyard.run.job import Conditions
 from torchyard.run.workdir import WorkDir
 from torchyard.store.store import Store
 

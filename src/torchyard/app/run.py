@@ -13,7 +13,9 @@ from torchyard.errors import StoreError, TorchyardError, UsageError
 from torchyard.model.config import Config, Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent, Ended, ended_well
 from torchyard.model.job_spec import JobSpec
-from torchyard.run.job import Conditions, run_job
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
+from torchyard.run.permissions import demanded_sandbox
 from torchyard.store.store import Store
 
 
@@ -37,11 +39,14 @@ def job_conditions(order: JobSpec, file: str, work: str | None, sandbox: str | N
     """Return where a job runs, and in which sandbox."""
     kinds: dict[str | None, SandboxKind] = {kind: kind for kind in get_args(SandboxKind)}
     kind = kinds.get(sandbox, order.sandbox.kind)
-    root = order.sandbox.root and str(Path(absolute(file)).parent / order.sandbox.root)
+    base = Path(absolute(file)).parent
+    root = order.sandbox.root and str(base / order.sandbox.root)
+    readable = tuple(str(base / path) for path in order.sandbox.readable)
     return Conditions(
         work=Path(absolute(work or f"{home_directory(file)}/work")),
         file=absolute(file),
-        sandbox=Sandbox(kind=kind, root=root),
+        sandbox=Sandbox(kind=kind, root=root, readable=readable),
+        demanded=demanded_sandbox(),
     )
 
 

@@ -325,7 +325,10 @@ def _smoke(spec: SmokeSpec, problems: Problems) -> Smoke:
 def _sandbox(spec: SandboxSpec, problems: Problems) -> Sandbox:
     if spec.root is not None and spec.kind != "bwrap":
         problems.add(("sandbox", "root"), "a root needs a sandbox", 'write kind = "bwrap"')
-    return Sandbox(kind=spec.kind, root=spec.root)
+    for index, path in enumerate(spec.readable):
+        if not path or path == "/":
+            problems.add(("sandbox", "readable", index), "steps can't read everything")
+    return Sandbox(kind=spec.kind, root=spec.root, readable=tuple(spec.readable))
 
 
 def _by_number(arch: str) -> list[tuple[int, str]]:

@@ -190,12 +190,17 @@ class SandboxSpec(Value, kw_only=True):
     """How a job's steps are isolated from the machine."""
 
     kind: Annotated[
-        Literal["none", "view", "bwrap"],
+        Literal["none", "view", "bwrap"] | None,
         Meta(
-            description="`bwrap`: read-only root, no network, only the work directory writable; "
-            "`view`: the work directory has the same path on every machine, nothing else changes."
+            description="`bwrap`: steps see the system read-only, and nothing else of the machine, "
+            "have no network, and write to the job's own directories only; `view`: the work "
+            "directory has the same path on every machine, which protects nothing; `none`. "
+            "The default is `bwrap` where bubblewrap works."
         ),
-    ] = "none"
+    ] = None
+    readable: Annotated[
+        list[str], Meta(description="More files and directories that steps can read.")
+    ] = field(default_factory=list)
     root: Annotated[
         str | None, Meta(description="Root file system to run in, such as one made by debootstrap.")
     ] = None

@@ -3,12 +3,12 @@
 import contextlib
 import fcntl
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from torchyard.errors import ElsewhereError
 from torchyard.host.files import is_full
+from torchyard.host.untrusted_tree import remove_tree
 
 
 @contextlib.contextmanager
@@ -64,10 +64,10 @@ def report_full_disk(folder: Path) -> Iterator[None]:
 def remove_folder(folder: Path) -> None:
     """Remove a directory atomically: it is complete or gone at every moment."""
     gone = folder.with_name(f"{folder.name}.gone")
-    shutil.rmtree(gone, ignore_errors=True)  # left by a process that was killed
+    remove_tree(gone)  # left by a process that was killed
     with contextlib.suppress(FileNotFoundError):
         folder.rename(gone)
-    shutil.rmtree(gone, ignore_errors=True)
+    remove_tree(gone)
 
 
 def replace_bytes(path: Path, data: bytes) -> None:
@@ -75,13 +75,3 @@ def replace_bytes(path: Path, data: bytes) -> None:
     part = path.with_name(f"{path.name}.part")
     part.write_bytes(data)
     part.replace(path)
-
-
-def disk_usage(folder: Path) -> int:
-    """Return the bytes on disk below a directory."""
-    total = 0
-    for top, _, names in os.walk(folder):
-        for name in names:
-            with contextlib.suppress(FileNotFoundError):
-                total += Path(top, name).lstat().st_blocks * 512
-    return total

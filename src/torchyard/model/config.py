@@ -69,14 +69,18 @@ class ChannelConfig(Value, kw_only=True):
 
 
 SandboxKind = Literal["none", "view", "bwrap"]
-"""No isolation; the job's directory at one path on every machine; or also all else read-only."""
+"""No isolation; the job's directory at one path on every machine; or a boundary."""
 
 
 class Sandbox(Value, kw_only=True):
-    """How a job's steps are isolated; `root` is a root file system to run them in."""
+    """How a job's steps are isolated: with bubblewrap where it works, if no kind is given.
 
-    kind: SandboxKind = "none"
+    `root` is a root file system to run them in; `readable` are more paths that they can read.
+    """
+
+    kind: SandboxKind | None = None
     root: str | None = None
+    readable: tuple[str, ...] = ()
 
 
 class Config(Value, kw_only=True):

@@ -29,7 +29,7 @@ from torchyard.host.process_tree import GRACE, family, kill_all
 from torchyard.model.event import AnyEvent, Event, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.values import Value
-from torchyard.run.job import Conditions
+from torchyard.run.conditions import Conditions
 from torchyard.run.permissions import secrets_for
 from torchyard.run.workdir import RECORD, WorkDir
 from torchyard.store.store import Store

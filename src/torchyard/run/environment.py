@@ -26,7 +26,7 @@ def job_environment(
 ) -> dict[str, str]:
     """Return the environment of a job's steps, without the additions of each step.
 
-    A `foreign` job gets nothing from the caller.
+    `work` is the directory that the steps own. A `foreign` job gets nothing from the caller.
     """
     env = {
         "PATH": SYSTEM_PATH,
@@ -43,7 +43,7 @@ def job_environment(
         "NINJA_STATUS": "[%f/%t] ",
         "CMAKE_GENERATOR": "Ninja",
     }
-    env = in_front(in_front(env, tools), {"PATH": f"{work}/tools"})
+    env = in_front(env, tools)
     if flags:
         env["MAKEFLAGS"] = flags
     if not foreign:

@@ -12,7 +12,6 @@ import msgspec
 from torchyard.config.failures import load_failures
 from torchyard.errors import BuildError, Diagnostic, ElsewhereError, TorchyardError, all_errors
 from torchyard.model.failure import Diagnosis, Kind
-from torchyard.model.job_spec import ORDER
 from torchyard.model.step import OWN
 from torchyard.run.diagnose import diagnose_log
 from torchyard.run.log import Log, lines_before, lines_since
@@ -63,7 +62,7 @@ def _flags(context: StepContext) -> str:
     """Return the options that `torchyard shell` needs to find the same directory."""
     file, work = Path(context.file), context.place.folder.parent
     if not file.exists():  # the order was sent without its file
-        order = context.place.folder / ORDER
+        order = context.place.order_path
         return "".join(
             f" --{name} {shlex.quote(str(value))}"
             for name, value in (("order", order), ("store", context.store), ("work", work))

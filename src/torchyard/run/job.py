@@ -19,19 +19,20 @@ import msgspec
 
 from torchyard.errors import MISSING, BuildError, BusyError, StoreError
 from torchyard.host.locks import report_full_disk
-from torchyard.model.config import Sandbox
+from torchyard.host.untrusted_tree import UntrustedTree, remove_tree
 from torchyard.model.event import Listener, Noted, Started
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.quantity import show_size
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Result
-from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
+from torchyard.recipes import steps_of
 from torchyard.recipes.publishing import input_place
+from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of
 from torchyard.run.environment import bring_ninja
 from torchyard.run.log import Log
 from torchyard.run.provision import end_cache, equip_job
 from torchyard.run.steps import StepContext, StepError, run_steps
-from torchyard.run.workdir import WorkDir
+from torchyard.run.workdir import INPUTS, OUT, WorkDir
 from torchyard.store.claims import Claim, ClaimMonitor, Owner
 from torchyard.store.local_cache import LocalCache
 from torchyard.store.store import Store
@@ -39,32 +40,8 @@ from torchyard.store.trees import Writer, fetch_tree
 from torchyard.store.verify import remove_result
 from torchyard.version import __version__
 
-COPIES = "copies"
-"""The directory beside those of jobs that caches files of the store."""
-
 _POLL = 1.0
 """Seconds between two polls of a job that another process runs."""
-
-
-class Conditions(NamedTuple):
-    """How and where a job is run; none of this changes its result."""
-
-    work: Path
-    file: str
-    slots: str | None = None
-    sandbox: Sandbox = Sandbox()
-    wait: bool = True
-    keep: bool = False
-    cache: str | None = None
-    copies: int = 0
-    foreign: bool = False
-    """Whether the order is not the caller's own: no step runs without a sandbox, or sees a variable
-    of the caller."""
-
-    def kept(self, task: Task) -> LocalCache | None:
-        """Return the cache of store files on this machine; it leaves a job the disk it needs."""
-        spare = task.needs.disk or 0
-        return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
 
 
 class JobOutcome(NamedTuple):
@@ -76,8 +53,6 @@ class JobOutcome(NamedTuple):
 
 def run_job(order: JobSpec, store: Store, conditions: Conditions, on_event: Listener) -> JobOutcome:
     """Run a job, unless the store has its result."""
-    if not conditions.foreign:  # whose package is to have the same order as before
-        order = _made_in(order, conditions.sandbox)
     task = order.task
     if not order.is_true:
         msg = f"the order of {task.id} was changed: its fingerprint is that of something else"
@@ -97,15 +72,6 @@ def run_job(order: JobSpec, store: Store, conditions: Conditions, on_event: List
         on_event(Noted(job=task.id, text="waiting for another process of this machine"))
         with place.alone(wait=True):
             return _claim_and_run(place, store, conditions, on_event)
-
-
-def _made_in(order: JobSpec, sandbox: Sandbox) -> JobSpec:
-    """Return the order with the kind of sandbox that it is run in, but without the root's path.
-
-    A core of a recipe needs a view at least: its build tree is restored elsewhere at the same path.
-    """
-    kind = "view" if sandbox.kind == "none" and compiles_by_recipe(order.task) else sandbox.kind
-    return msgspec.structs.replace(order, sandbox=Sandbox(kind=kind, root=order.sandbox.root))
 
 
 def _claim_and_run(
@@ -144,9 +110,8 @@ def open_job(
     """Prepare the directory of a job with all its inputs and tools, and run nothing."""
     place = WorkDir(conditions.work, order)
     if place.folder.exists():  # as it was left, and not as it would be made now
-        kind = place.state().sandbox
-        conditions = conditions._replace(sandbox=Sandbox(kind=kind, root=order.sandbox.root))
-    place.order = _made_in(order, conditions.sandbox)
+        sandbox = msgspec.structs.replace(conditions.sandbox, kind=place.state().sandbox)
+        conditions = conditions._replace(sandbox=sandbox)
     with place.alone(wait=False) as alone:
         if not alone:
             msg = f"{order.task.id} is running in {place.folder}"
@@ -164,19 +129,14 @@ def _open(
     *,
     as_left: bool = False,
 ) -> StepContext:
-    place.prepare(as_left=as_left)
+    kind = choose_sandbox(place.order, conditions, on_event)
+    place.prepare(kind, as_left=as_left)
     _fetch_inputs(place, store, conditions.kept(place.order.task), on_event)
     bring_ninja(place.folder / "tools")
-    # Steps of torchyard itself need what a sandbox would keep out, and run no code of the project.
-    sandbox = Sandbox(kind=place.order.sandbox.kind, root=conditions.sandbox.root)
-    if conditions.foreign:
-        sandbox = conditions.sandbox
-    elif runs_only_ours(place.order.task):
-        sandbox = Sandbox()
-    tools = equip_job(place, sandbox, conditions.cache, on_event)
+    tools = equip_job(place, kind, conditions.cache, on_event)
     return StepContext(
         place,
-        sandbox,
+        enclosure_of(kind, place, conditions, tools, store),
         conditions.slots,
         conditions.file,
         tools,
@@ -205,9 +165,10 @@ def _run(place: WorkDir, store: Store, conditions: Conditions, on_event: Listene
             raise explained(error, context, log) from error
         finally:
             cached = end_cache(context)
-    if task.stage is Stage.PACKAGE and not any(place.out.iterdir()):
-        msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
-        raise BuildError(msg, hint="let a step put it there")
+    with UntrustedTree(place.job, OUT) as out:
+        if task.stage is Stage.PACKAGE and not out.entries():
+            msg = f"{task.id}: all steps ended well, but there is no package in {{out}}"
+            raise BuildError(msg, hint="let a step put it there")
     if conditions.keep:
         place.keep()
     writer = Writer(store)
@@ -248,21 +209,23 @@ def _fetch_inputs(
         )
         made = result.order.task
         is_publication = order.task.stage is Stage.PUBLISH
-        folder = place.inputs / (input_place(made) if is_publication else made.stage)
-        if folder.exists():
-            continue
-        part = folder.with_name(f"{folder.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        try:
-            with copies.in_turn(fingerprint) if copies else nullcontext():
-                fetched += fetch_tree(store, result.tree, part, copies)
-        except StoreError as error:
-            remove_result(store, result)
-            msg = f"{error}; it was taken out of the store."
-            hint = "`torchyard build` makes it again"
-            raise StoreError(msg, hint=hint, reason=MISSING) from error
-        part.rename(folder)
+        path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
+        with UntrustedTree(place.job) as tree:
+            if tree.find(path) is not None:
+                continue
+            tree.make_directory(path.rpartition("/")[0])
+            part = place.folder / f"{INPUTS}.part"  # where no step can interfere
+            remove_tree(part)
+            part.mkdir()
+            try:
+                with copies.in_turn(fingerprint) if copies else nullcontext():
+                    fetched += fetch_tree(store, result.tree, part, copies)
+            except StoreError as error:
+                remove_result(store, result)
+                msg = f"{error}; it was taken out of the store."
+                hint = "`torchyard build` makes it again"
+                raise StoreError(msg, hint=hint, reason=MISSING) from error
+            tree.move_in(part, path)
         size += result.size
     if copies and size:
         text = f"{show_size(fetched)} of {show_size(size)} of its inputs had to be fetched"

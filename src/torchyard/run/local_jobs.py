@@ -10,8 +10,8 @@ import msgspec
 
 from torchyard.model.job_spec import ORDER, JobSpec
 from torchyard.model.matrix import Needs
+from torchyard.run.conditions import COPIES
 from torchyard.run.detached import detached_in
-from torchyard.run.job import COPIES
 from torchyard.store.local_cache import LocalCache
 
 

@@ -1,15 +1,48 @@
-"""Which stages a machine runs, and which jobs get secrets."""
+"""Which stages a machine runs, in which sandbox, and which jobs get secrets."""
 
+import os
 from collections.abc import Collection, Mapping
 
 from torchyard.errors import HostError, UsageError
 from torchyard.host.secrets import taken
+from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.job_spec import Task
 from torchyard.model.recipe import Stage
 from torchyard.store.store import Store
 
 STAGES = "TORCHYARD_STAGES"
 """The variable that limits a machine to some stages, whatever it is asked to run."""
+
+
+SANDBOX = "TORCHYARD_SANDBOX"
+"""The variable by which a machine demands a sandbox, whatever an order or a command says."""
+
+_STRICTNESS: tuple[SandboxKind, ...] = ("none", "view", "bwrap")
+
+
+def demanded_sandbox() -> SandboxKind | None:
+    """Return the sandbox that this machine demands."""
+    text = os.environ.get(SANDBOX)
+    if not text:
+        return None
+    for kind in _STRICTNESS:
+        if kind == text:
+            return kind
+    msg = f"{SANDBOX} is `{text}`, which is no sandbox"
+    raise UsageError(msg, hint=f"the sandboxes are {', '.join(_STRICTNESS)}")
+
+
+def stricter(one: SandboxKind, other: SandboxKind | None) -> SandboxKind:
+    """Return the stricter one of two sandboxes."""
+    return max(one, other or one, key=_STRICTNESS.index)
+
+
+def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
+    """Refuse an order that wants to see more of a machine that demands a sandbox."""
+    if sandbox.root is not None or sandbox.readable:
+        what = "a root" if sandbox.root is not None else "more paths to read"
+        msg = f"this machine refuses {task.id}: it demands its own sandbox, and the order {what}"
+        raise HostError(msg, hint="leave `root` and `readable` of [sandbox] out")
 
 
 def secrets_for(stage: Stage, store: Store) -> Mapping[str, str]:

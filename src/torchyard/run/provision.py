@@ -14,7 +14,7 @@ import msgspec
 from torchyard.compute.registry import compute_platforms, platform_for
 from torchyard.config.tables import load_tables
 from torchyard.errors import ElsewhereError, HostError
-from torchyard.model.config import Sandbox
+from torchyard.model.config import SandboxKind
 from torchyard.model.event import Listener, Noted
 from torchyard.model.identifier import ANY_PYTHON
 from torchyard.model.job_spec import Task
@@ -24,7 +24,7 @@ from torchyard.package.wheel.format import WheelFormat
 from torchyard.recipes import compiles_by_recipe, is_tried_by_us
 from torchyard.recipes.proof import PUBLISHED
 from torchyard.recipes.registry import recipe_module
-from torchyard.run.sandbox import work_path
+from torchyard.run.sandbox import tools_path, work_path
 from torchyard.run.steps import StepContext
 from torchyard.run.workdir import WorkDir
 
@@ -38,28 +38,28 @@ _NUMPY = re.compile(r"^(#|//) *needs:.*\bnumpy\b", re.MULTILINE)
 
 
 def equip_job(
-    place: WorkDir, sandbox: Sandbox, cache: str | None, on_event: Listener
+    place: WorkDir, sandbox: SandboxKind, cache: str | None, on_event: Listener
 ) -> Mapping[str, str]:
     """Provide what a recipe's steps compile or test with; return the variables that point to it."""
     order = place.order
     smokes = is_tried_by_us(order.task)
     if not smokes and not compiles_by_recipe(order.task):
         return {}
-    if sandbox.root is not None:
+    if order.sandbox.root is not None:
         msg = f"{order.task.id} needs this machine's compilers and Pythons, not a root's"
         raise HostError(msg, hint="leave `root` of [sandbox] out, or give steps of your own")
     if smokes:
-        return _equip_smoke(place, work_path(sandbox, place.folder))
+        return _equip_smoke(place, tools_path(sandbox, place))
     # Loading this takes longer than many jobs that compile nothing.
     from torchyard.toolchain.digests import DIGESTS, Digests  # noqa: PLC0415
     from torchyard.toolchain.provision import equip  # noqa: PLC0415
 
     core = order.compiled
-    seen_as = work_path(sandbox, place.folder)
+    seen_as = tools_path(sandbox, place)
     if core.settings.get("cache"):
         # The bindings of a core that was compiled through a cache need one, too, even an empty one.
-        shared = sandbox.kind == "view" and cache and _usable(cache, place, on_event)
-        cache = shared or f"{seen_as}/home/.cache"
+        shared = sandbox == "view" and cache and _usable(cache, place, on_event)
+        cache = shared or f"{work_path(sandbox, place)}/home/.cache"
     else:
         cache = None
     tools = equip(
@@ -96,7 +96,7 @@ def _equip_smoke(place: WorkDir, seen_as: str) -> Mapping[str, str]:
     task = place.order.task
     if PUBLISHED in task.settings:
         return _equip_visit(task)
-    wheels = sorted((place.folder / "inputs" / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
+    wheels = sorted((place.inputs / Stage.PACKAGE).glob(f"*{WheelFormat.SUFFIXES[0]}"))
     if not wheels:
         return {}
     from torchyard.checks.smoke.wheelhouse import gather, offline  # noqa: PLC0415 - as above

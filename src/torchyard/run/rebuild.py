@@ -15,7 +15,8 @@ from torchyard.model.event import Listener, Noted
 from torchyard.model.job_spec import JobSpec
 from torchyard.model.result import File, Result
 from torchyard.recipes import runs_only_ours
-from torchyard.run.job import Conditions, run_job
+from torchyard.run.conditions import Conditions
+from torchyard.run.job import run_job
 from torchyard.store.keys import result_key
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy

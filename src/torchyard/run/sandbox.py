@@ -1,77 +1,153 @@
 """Isolate a job's steps from the machine: not at all, by a view, or by bubblewrap.
 
-In the sandbox `bwrap` the root is read-only, only the job's own directory is writable, there is no
-network, and names and paths are the same on every machine. A `view` has only the last of these: the
-job's directory has the same path everywhere, so that the build tree of a core is still valid when
-it is restored elsewhere.
+In the sandbox `bwrap` steps see the system and their tools read-only, and nothing else of the
+machine; they can write to the job's own directories only, have no capabilities and no network, and
+names and paths are the same on every machine. A `view` has only the last of these: the job's
+directory has the same path everywhere, so that the build tree of a core is still valid when it is
+restored elsewhere. It protects nothing.
 """
 
-import shutil
-import sys
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from torchyard.errors import HostError
-from torchyard.model.config import Sandbox
+from torchyard.host.system_view import (
+    NAME_SERVERS,
+    find_bwrap,
+    isolated,
+    own_paths,
+    read_only,
+    system_view,
+)
+from torchyard.host.untrusted_tree import UntrustedTree
+from torchyard.model.config import SandboxKind
+from torchyard.model.job_spec import ORDER
 from torchyard.model.step import Step
+from torchyard.run.workdir import EQUIPMENT, WorkDir
 
 INSIDE = "/mnt/torchyard"
-"""The path of a job's directory, on every machine. Every root has `/mnt`."""
+"""The path of the directory that steps own, on every machine. Every root has `/mnt`."""
 
 SLOTS = "/mnt/slots"
+_ORDER = f"/mnt/{ORDER}"
 HOST = "torchyard"
 
-
-def work_path(sandbox: Sandbox, folder: Path) -> str:
-    """Return the path of the job's directory as its steps see it."""
-    return str(folder) if sandbox.kind == "none" else INSIDE
+_PARTS = frozenset(("bin", "sbin", "include", "lib", "lib64", "libexec", "share"))
+"""Names of directories in an installation's own."""
 
 
-def slots_path(sandbox: Sandbox, slots: str | None) -> str | None:
+class Enclosure(NamedTuple):
+    """What steps are run in.
+
+    `readable` are paths of the machine that a sandbox shows, besides the system, without `hidden`
+    ones; `devices` can be used in it.
+    """
+
+    kind: SandboxKind
+    root: str | None = None
+    readable: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+
+
+def work_path(kind: SandboxKind, place: WorkDir) -> str:
+    """Return the path of the directory that the steps own, as they see it."""
+    return str(place.job) if kind == "none" else INSIDE
+
+
+def tools_path(kind: SandboxKind, place: WorkDir) -> str:
+    """Return the path of the directory with the job's programs, as its steps see it."""
+    return str(place.folder) if kind == "none" else INSIDE
+
+
+def order_path(kind: SandboxKind, place: WorkDir) -> str:
+    """Return the path of the job's order as its steps see it."""
+    return str(place.order_path) if kind == "none" else _ORDER
+
+
+def slots_path(kind: SandboxKind, slots: str | None) -> str | None:
     """Return the path of the jobserver's fifo as the job's steps see it."""
-    return SLOTS if slots and sandbox.kind == "bwrap" else slots
+    return SLOTS if slots and kind == "bwrap" else slots
 
 
-def enclose(sandbox: Sandbox, step: Step, folder: Path, slots: str | None) -> list[str]:
+def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -> list[str]:
     """Return the command that runs a step in the sandbox."""
     if sandbox.kind == "none":
         return list(step.run)
     if sandbox.kind == "view":
-        return [*_view(folder), "--chdir", step.cwd, "--", *step.run]
-    if sandbox.root is not None and not Path(sandbox.root, "mnt").is_dir():
-        msg = f"the root `{sandbox.root}` of the sandbox is no system: it has no /mnt"
-        raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
-    bwrap = [_bwrap(), "--die-with-parent", "--unshare-all", "--hostname", HOST, "--new-session"]
-    bwrap += ["--ro-bind", sandbox.root or "/", "/"]
-    bwrap += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"]  # noqa: S108
+        return [*_view(), *_own_directories(place), "--chdir", step.cwd, "--", *step.run]
+    bwrap = [*isolated(), "--hostname", HOST, *system_view(sandbox.root)]
     if sandbox.root is None:
-        bwrap += [word for path in _own_folders() for word in ("--ro-bind", path, path)]
-    bwrap += ["--bind", str(folder), INSIDE, "--chdir", step.cwd]
+        network = [NAME_SERVERS] if step.network else []
+        bwrap += read_only([*own_paths(), *sandbox.readable, *network], sandbox.hidden)
+    bwrap += _own_directories(place)
     if slots:
         bwrap += ["--bind", slots, SLOTS]
+    for device in sandbox.devices:
+        bwrap += ["--dev-bind-try", device, device]
     if step.network:
         bwrap += ["--share-net"]
-    return [*bwrap, "--", *step.run]
+    if sandbox.root is None:
+        bwrap += ["--remount-ro", "/"]
+    return [*bwrap, "--chdir", step.cwd, "--", *step.run]
 
 
-def _own_folders() -> list[str]:
-    """Return the directories of torchyard itself that the sandbox would hide."""
-    own = {sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])}
-    return sorted(path for path in own if path.startswith(("/tmp/", "/mnt/")))  # noqa: S108
+def check_root(root: str, place: WorkDir) -> None:
+    """Refuse a root that is no system, or that would show what a sandbox hides."""
+    if not Path(root, "mnt").is_dir():
+        msg = f"the root `{root}` of the sandbox is no system: it has no /mnt"
+        raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
+    real = os.path.realpath(root)
+    if real == "/" or place.folder.is_relative_to(real) or Path.home().is_relative_to(real):
+        msg = f"the root `{root}` of the sandbox contains files of this machine's users"
+        raise HostError(msg, hint="make one with debootstrap, or leave `root` out")
 
 
-def _view(folder: Path) -> list[str]:
+def tool_paths(variables: Mapping[str, str], place: WorkDir) -> tuple[str, ...]:
+    """Return the installations that the variables of a toolchain name, in whatever place."""
+    found = {path for text in variables.values() for path in _installed(text, place)}
+    return tuple(sorted(path for path in found if not Path(path).is_relative_to(place.folder)))
+
+
+def _installed(text: str, place: WorkDir) -> Iterator[str]:
+    for word in text.split(":"):
+        if not word.startswith("/"):
+            continue
+        path = Path(word)
+        if path.is_relative_to(INSIDE):  # an environment there uses a Python that is elsewhere
+            path = place.folder / path.relative_to(INSIDE)
+        else:
+            yield _prefix(path)
+        yield from (_prefix(path / name) for name in ("python", "python3"))
+
+
+def _prefix(path: Path) -> str:
+    """Return the directory of the installation that a path is in, if that can be recognized."""
+    real = path.resolve()
+    folder = real if real.is_dir() else real.parent
+    if folder.name not in _PARTS:
+        return str(folder)
+    above = folder.parent
+    is_shared = Path.home().is_relative_to(above)  # its other directories are not for steps
+    return str(folder if is_shared else above)
+
+
+def _own_directories(place: WorkDir) -> list[str]:
+    """Return bwrap's options for the directories and the order of the job."""
+    bwrap = ["--bind", str(place.job), INSIDE, "--ro-bind", str(place.order_path), _ORDER]
+    with UntrustedTree(place.job) as tree:
+        for name in EQUIPMENT:
+            tree.make_directory(name)  # a link there would be where bwrap puts it
+            bwrap += ["--ro-bind", str(place.folder / name), f"{INSIDE}/{name}"]
+    return bwrap
+
+
+def _view() -> list[str]:
     """Return bwrap's options for the machine as it is, with the job's directory below `/mnt`."""
-    bwrap = [_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
+    bwrap = [find_bwrap(), "--die-with-parent", "--dev-bind", "/", "/", "--tmpfs", "/mnt"]
     for path in sorted(Path("/mnt").iterdir()) if Path("/mnt").is_dir() else ():
         if str(path) != INSIDE:
             bwrap += ["--dev-bind-try", str(path), str(path)]
-    return [*bwrap, "--bind", str(folder), INSIDE]
-
-
-def _bwrap() -> str:
-    """Return the path of bwrap on the caller's PATH, since a job's own may lack it."""
-    found = shutil.which("bwrap")
-    if found is None:
-        msg = "bubblewrap is not installed: without `bwrap`, a job can't have its own view of files"
-        raise HostError(msg, hint="install the package `bubblewrap`, or add `bwrap` to PATH")
-    return found
+    return bwrap

@@ -1,32 +1,39 @@
 """Run the steps of a job in order, from where the last run stopped."""
 
+import os
 import re
 import shlex
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
 from torchyard.config.credentials import load_credentials
-from torchyard.errors import BuildError
+from torchyard.errors import BuildError, HostError
 from torchyard.host.child import Child, Exit
 from torchyard.host.jobserver import is_old_make, makeflags
-from torchyard.host.locks import disk_usage
 from torchyard.host.process_id import process_birth
-from torchyard.model.config import Sandbox
+from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.event import Listener, Progress, Stepped, Stepping
-from torchyard.model.job_spec import ORDER
 from torchyard.model.recipe import Stage
 from torchyard.model.result import Usage
 from torchyard.model.step import INPUTS, Step
 from torchyard.run.environment import job_environment
 from torchyard.run.log import Log
-from torchyard.run.sandbox import enclose, slots_path, work_path
-from torchyard.run.workdir import JobState, WorkDir
-from torchyard.toolchain.variables import SYSTEM_PATH
+from torchyard.run.sandbox import (
+    Enclosure,
+    enclose,
+    order_path,
+    slots_path,
+    tools_path,
+    work_path,
+)
+from torchyard.run.workdir import OUT, JobState, WorkDir
+from torchyard.toolchain.variables import SYSTEM_PATH, compose
 
 _COUNT = re.compile(r"\[(\d+)/(\d+)[\] ]")
 """How ninja begins a line: [commands done/all commands]."""
@@ -55,7 +62,7 @@ class StepContext(NamedTuple):
     """
 
     place: WorkDir
-    sandbox: Sandbox
+    sandbox: Enclosure
     slots: str | None
     file: str
     tools: Mapping[str, str] = {}
@@ -65,14 +72,14 @@ class StepContext(NamedTuple):
     def places(self) -> dict[str, str]:
         """Return what the words in braces stand for."""
         task = self.place.order.task
-        work = work_path(self.sandbox, self.place.folder)
+        work = work_path(self.sandbox.kind, self.place)
         inputs = {s.value: f"{work}/inputs/{s.value}" for s in INPUTS.get(task.stage, ())}
         return {
             "work": work,
             "build": f"{work}/build",
             "out": f"{work}/out",
             "inputs": f"{work}/inputs",
-            "order": f"{work}/{ORDER}",
+            "order": order_path(self.sandbox.kind, self.place),
             "self": sys.executable,
             "file": self.file,
             "base": str(Path(self.file).parent),
@@ -91,14 +98,15 @@ class StepContext(NamedTuple):
         return env | dict.fromkeys(hidden, "(the caller's)")
 
     def environment(self) -> dict[str, str]:
-        work = work_path(self.sandbox, self.place.folder)
-        slots, flags = slots_path(self.sandbox, self.slots), None
+        work = work_path(self.sandbox.kind, self.place)
+        slots, flags = slots_path(self.sandbox.kind, self.slots), None
         if slots:
             # Another root has its own make, of unknown version.
             old = self.sandbox.root is not None or is_old_make(SYSTEM_PATH)
             flags = makeflags(slots, old_make=old)
         task = self.place.order.task
-        return job_environment(task, work, flags, self.tools, foreign=self.foreign)
+        first = {"PATH": f"{tools_path(self.sandbox.kind, self.place)}/tools"}
+        return job_environment(task, work, flags, compose(self.tools, first), foreign=self.foreign)
 
 
 def run_steps(
@@ -122,10 +130,10 @@ def run_steps(
             seconds=round(ended.seconds, 3),
             cpu=round(ended.cpu, 3),
             memory=ended.memory,
-            disk=disk_usage(place.folder),
+            disk=_disk_usage(place),
         )
         log.add(f"== ended well after {used.seconds} s")
-        _check_outputs(job, filled, place.out)
+        _check_outputs(filled, place)
         state = JobState(sandbox=state.sandbox, steps=(*state.steps, used), boot=state.boot)
         place.save(state)
         on_event(Stepped(job=job, usage=used))
@@ -136,7 +144,7 @@ def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: 
     """Run one step, with no other environment than its own."""
     place = context.place
     job = place.order.task
-    argv = enclose(context.sandbox, step, place.folder, context.slots)
+    argv = enclose(context.sandbox, step, place, context.slots)
     log.add(f"+ {shlex.join(argv)}")
     mark, reported = log.mark(), 0.0
 
@@ -148,10 +156,7 @@ def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: 
             reported = time.monotonic()
             on_event(Progress(job=job.id, done=int(counted[1]), total=int(counted[2])))
 
-    inside = work_path(context.sandbox, place.folder)
-    cwd = Path(step.cwd.replace(inside, str(place.folder), 1))
-    cwd.mkdir(parents=True, exist_ok=True)
-    child = Child(argv, cwd=cwd, env=step.env)
+    child = Child(argv, cwd=_working_directory(context, step), env=step.env)
     try:
         born = process_birth(child.pid)
         place.save(msgspec.structs.replace(state, group=child.pid, born=born))
@@ -165,8 +170,33 @@ def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: 
     return ended
 
 
-def _check_outputs(job: str, step: Step, out: Path) -> None:
-    for glob in step.outputs:
-        if not any(out.glob(glob)):
-            msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
-            raise BuildError(msg, hint="correct the step, or its `outputs`")
+def _working_directory(context: StepContext, step: Step) -> Path:
+    """Make the directory that a step runs in; return the one that its process is started in.
+
+    A sandbox goes to the step's directory by itself, where its links lead nowhere else.
+    """
+    place = context.place
+    work = work_path(context.sandbox.kind, place)
+    if step.cwd.startswith(f"{work}/"):
+        with UntrustedTree(place.job) as tree, suppress(HostError):  # the step may use a link
+            tree.make_directory(os.path.normpath(step.cwd)[len(work) + 1 :])
+    if context.sandbox.kind != "none":
+        return place.folder
+    if not Path(step.cwd).is_dir():
+        msg = f"{place.order.task.id}: there is no directory `{step.cwd}` for `{step.title}`"
+        raise BuildError(msg, hint="correct the step's `cwd`, or let an earlier step make it")
+    return Path(step.cwd)
+
+
+def _check_outputs(step: Step, place: WorkDir) -> None:
+    with UntrustedTree(place.job, OUT) as out:
+        for glob in step.outputs:
+            if not out.has(glob):
+                job = place.order.task.id
+                msg = f"{job}: `{step.title}` ended well, but made no `{glob}` in its {{out}}"
+                raise BuildError(msg, hint="correct the step, or its `outputs`")
+
+
+def _disk_usage(place: WorkDir) -> int:
+    with UntrustedTree(place.folder) as tree:
+        return tree.disk_usage()

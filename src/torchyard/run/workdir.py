@@ -2,12 +2,16 @@
 
     torchyard-order.json    the job itself
     state.json              what has been done
-    inputs/STAGE/           the results that it needs
-    build/                  where steps run
-    out/                    what will be its result
-    home/ tmp/ tools/       its own home, temporary directory and programs
     log                     every line of every step, with its time
     kept                    present if the directory must not be removed
+    tools/ toolchain/ env/  programs for the steps
+    job/                    what the steps own:
+      inputs/STAGE/         the results that the job needs
+      build/                where steps run
+      out/                  what will be its result
+      home/ tmp/            its own home and temporary directory
+
+A sandbox lets steps write to `job` only. What they leave there is used as an `UntrustedTree`.
 
 Beside it are `NAME.lock`, held by the process that works in it, `NAME.detached` (see
 `detached.py`), and `NAME.gone` while it is removed.
@@ -25,6 +29,7 @@ import msgspec
 from torchyard.host.locks import locked, remove_folder, replace_bytes
 from torchyard.host.process_id import boot_id, group_is_running, is_same_process
 from torchyard.host.process_tree import end_group
+from torchyard.host.untrusted_tree import UntrustedTree
 from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER, JobSpec, short_name
 from torchyard.model.result import Usage
@@ -32,6 +37,13 @@ from torchyard.model.values import Value
 
 KEPT = "kept"
 """A file that protects a job's directory from being removed."""
+
+BUILD = "build"
+OUT = "out"
+INPUTS = "inputs"
+
+EQUIPMENT = ("tools", "toolchain", "env")
+"""The directories of programs for the steps, which no step owns."""
 
 RECORD = ".detached"
 """The suffix of the record of a detached run, which is beside the job's directory."""
@@ -63,43 +75,53 @@ class WorkDir:
         self.record = root / f"{self.folder.name}{RECORD}"
 
     @property
+    def job(self) -> Path:
+        """The directory that the steps own."""
+        return self.folder / "job"
+
+    @property
     def build(self) -> Path:
-        return self.folder / "build"
+        return self.job / BUILD
 
     @property
     def out(self) -> Path:
-        return self.folder / "out"
+        return self.job / OUT
 
     @property
     def inputs(self) -> Path:
-        return self.folder / "inputs"
+        return self.job / INPUTS
 
     @property
     def log(self) -> Path:
-        return self.folder / "log"
+        return log_path(self.folder)
+
+    @property
+    def order_path(self) -> Path:
+        return self.folder / ORDER
 
     def alone(self, *, wait: bool) -> contextlib.AbstractContextManager[bool]:
         """Keep other processes of this machine out."""
         return locked(self.lock, wait=wait)
 
-    def prepare(self, *, as_left: bool = False) -> None:
+    def prepare(self, sandbox: SandboxKind, *, as_left: bool = False) -> None:
         """Make the directory, end processes of an earlier run, and remove what can't be reused.
 
         To look at a directory `as_left`, it is kept also after a reboot.
         """
         self.end_leftover()
         state = self.state()
-        if state.boot != boot_id() and not (as_left and self.folder.exists()):
+        is_other = state.steps and (state.sandbox != sandbox or not self.job.is_dir())
+        if is_other or (state.boot != boot_id() and not (as_left and self.folder.exists())):
             remove_folder(self.folder)
             state = JobState(boot=boot_id())
-        if state.steps and state.sandbox != self.order.sandbox.kind:
-            remove_folder(self.folder)
-            state = JobState(boot=boot_id())
-        for name in ("build", "out", "inputs", "home", "tmp"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        replace_bytes(self.folder / ORDER, msgspec.json.encode(self.order))
-        kind = self.order.sandbox.kind
-        self.save(JobState(sandbox=kind, steps=state.steps, boot=state.boot))
+        self.job.mkdir(parents=True, exist_ok=True)
+        with UntrustedTree(self.job) as tree:
+            for name in (BUILD, OUT, INPUTS, "home", "tmp"):
+                tree.make_directory(name)
+        for name in EQUIPMENT:
+            (self.folder / name).mkdir(exist_ok=True)
+        replace_bytes(self.order_path, msgspec.json.encode(self.order))
+        self.save(JobState(sandbox=sandbox, steps=state.steps, boot=state.boot))
 
     def end_leftover(self) -> None:
         """End the step of a run that was killed."""
@@ -130,6 +152,11 @@ class WorkDir:
     def remove(self) -> None:
         """Remove everything."""
         remove_work(self.folder)
+
+
+def log_path(folder: Path) -> Path:
+    """Return the log in a job's directory."""
+    return folder / "log"
 
 
 def lock_path(folder: Path) -> Path:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from torchyard.errors import UsageError
+from torchyard.errors import HostError, UsageError
 from torchyard_farm.cli.options import farm_argument
 
 
@@ -49,6 +49,11 @@ from torchyard_farm.cli.options import farm_argument
     help="Compile cache for jobs that use one: a directory, redis://… or s3://….",
 )
 @click.option(
+    "--demand-sandbox",
+    is_flag=True,
+    help="Run every job in the sandbox bwrap, whatever its project says.",
+)
+@click.option(
     "--idle", metavar="TIME", help="Stop when no job has run for this long, such as '10 min'."
 )
 def command(
@@ -63,6 +68,7 @@ def command(
     publish: bool,
     credentials: Path | None,
     cache: str | None,
+    demand_sandbox: bool,
     idle: str | None,
 ) -> None:
     """Work for a master, in DIR, until a signal stops it.
@@ -70,6 +76,7 @@ def command(
     A lost connection is opened again. It exits if the master can't be trusted, or does not know
     this worker.
     """
+    from torchyard.host.system_view import sandbox_fault
     from torchyard.model.quantity import parse_duration
     from torchyard.model.recipe import Stage
     from torchyard.toolchain.cache import check_cache
@@ -88,6 +95,9 @@ def command(
     if tls is False and ca is not None:
         msg = "--ca is of no use with --no-tls"
         raise UsageError(msg, hint="leave one of them out")
+    if demand_sandbox and (fault := sandbox_fault()):
+        msg = f"this machine can't run jobs in a sandbox: {fault}"
+        raise HostError(msg, hint="install `bubblewrap`, and let users make namespaces")
     if cache is not None:
         cache = cache if "://" in cache else str(Path(cache).absolute())
         check_cache(cache)
@@ -97,7 +107,10 @@ def command(
         authorities = folder.resolve() / "trust"
         install_authorities(ca, authorities)
     install_job_command(
-        [stage for stage in Stage if (stage is Stage.PUBLISH) == publish], secrets, cache
+        [stage for stage in Stage if (stage is Stage.PUBLISH) == publish],
+        secrets,
+        cache,
+        "bwrap" if demand_sandbox else None,
     )
     password = password_file.read_text(encoding="utf-8").strip()
     logins = []

@@ -12,20 +12,25 @@ from buildbot_worker.commands.registry import commandRegistry
 from buildbot_worker.commands.shell import WorkerShellCommand
 from twisted.internet import defer
 
+from torchyard.model.config import SandboxKind
 from torchyard.model.job_spec import ORDER
 from torchyard.model.recipe import Stage
-from torchyard.run.permissions import STAGES
+from torchyard.run.permissions import SANDBOX, STAGES
 
 
 def install_job_command(
-    stages: Collection[Stage], secrets: Mapping[str, str], cache: str | None = None
+    stages: Collection[Stage],
+    secrets: Mapping[str, str],
+    cache: str | None = None,
+    sandbox: SandboxKind | None = None,
 ) -> None:
     """Let this worker run jobs of these stages only, and pass its secrets to `run` only.
 
     They go through a pipe: an environment can be read by other users, and Buildbot sends it to the
     master. `run` passes them to those jobs that need them. `cache` is this machine's compile cache,
-    for jobs whose project enables it.
+    for jobs whose project enables it; `sandbox` is what it demands of every job.
     """
+    demands = {STAGES: ",".join(stages), SANDBOX: sandbox or ""}
     more = [*(("--cache", cache) if cache else ()), *(("--secrets",) if secrets else ())]
 
     class JobCommand(WorkerShellCommand):
@@ -36,7 +41,7 @@ def install_job_command(
                 update = [("header", f"the order can't be written: {error}\n"), ("rc", -1)]
                 self.protocol_command.send_update(update)
                 return defer.succeed(None)
-            self.args["env"] = {**(self.args.get("env") or {}), STAGES: ",".join(stages)}
+            self.args["env"] = {**(self.args.get("env") or {}), **demands}
             if more and self.args["command"][:2] == ["torchyard", "run"]:
                 self.args["command"] = [*self.args["command"], *more]
                 self.args["initial_stdin"] = json.dumps(dict(secrets)) if secrets else None

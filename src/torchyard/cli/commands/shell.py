@@ -54,8 +54,9 @@ def command(
     step = Step(run=words or ("bash", "--norc"), network=True).filled(context.places())
     env = context.environment() | _introduce(context)
     env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}
-    argv = enclose(context.sandbox, step, context.place.folder, None)
-    replace_process(argv, cwd=context.place.build, env=env)
+    argv = enclose(context.sandbox, step, context.place, None)
+    is_free = context.sandbox.kind == "none"
+    replace_process(argv, cwd=context.place.build if is_free else context.place.folder, env=env)
 
 
 def _introduce(context: StepContext) -> dict[str, str]:

@@ -12,14 +12,16 @@ from torchyard.engines.pending import demanded, job_graph, urgency
 from torchyard.engines.schedule import Schedule
 from torchyard.errors import PlanError
 from torchyard.host.machine import platform_name, processors
+from torchyard.host.system_view import sandbox_fault
 from torchyard.model.build_result import BuildResult
 from torchyard.model.config import SandboxKind
-from torchyard.model.event import Began, Ended, Listener
+from torchyard.model.event import Began, Ended, Listener, Noted
 from torchyard.model.recipe import Stage
 from torchyard.model.values import Value
 from torchyard.plan.graph import Plan
 from torchyard.plan.job_specs import make_job_spec
 from torchyard.recipes import compiles_by_recipe, steps_of
+from torchyard.run.permissions import demanded_sandbox
 from torchyard.store.store import Store
 
 Count = Annotated[int, Meta(ge=1)]
@@ -87,7 +89,7 @@ class LocalEngine(Value, kw_only=True):
             options = RunnerOptions(
                 context=context,
                 work=self.work_directory(context.home),
-                sandbox=self.sandbox,
+                sandbox=self._sandbox(plan, emit),
                 jobs=min(self.jobs or slots, slots),
                 slots=slots,
             )
@@ -97,6 +99,16 @@ class LocalEngine(Value, kw_only=True):
         packages = [graph.fingerprints[n] for n in cached if plan.jobs[n].stage is Stage.PACKAGE]
         more = "" if stopped or context.keep_going else "; --keep-going does what it can"
         return BuildResult(plan.label, packages, ended, f"the same command goes on from here{more}")
+
+    def _sandbox(self, plan: Plan, emit: Listener) -> SandboxKind | None:
+        """Return the sandbox for all jobs; note once if there can't be the usual one."""
+        if self.sandbox is not None or plan.config.sandbox.kind is not None:
+            return self.sandbox
+        fault = sandbox_fault()
+        if fault and demanded_sandbox() is None:
+            emit(Noted(text=f"jobs run without a sandbox, which does not work here: {fault}"))
+            return "none"
+        return None
 
     def work_directory(self, home: Path) -> Path:
         """Return the directory that has the jobs' directories."""

@@ -1,0 +1,130 @@
+"""What a sandbox of bubblewrap shows of this machine: the system, and nothing of its users.
+
+Only what is named here can be seen: no home directories, no sockets, no temporary files, no other
+processes. The system's files that not everybody may read are hidden, too: without this, steps that
+are run by root could read them.
+"""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from torchyard.errors import HostError
+from torchyard.host.process import capture
+
+_SYSTEM = (
+    *("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt"),
+    *("/nix/store", "/gnu/store", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices"),
+)
+
+_SECRETS = "/etc"
+"""Where the system has files that not everybody may read."""
+
+NAME_SERVERS = "/etc/resolv.conf"
+"""What a network needs; it may be a link to where nothing is shown."""
+
+_NAMESPACES = ("--die-with-parent", "--new-session", "--unshare-all", "--cap-drop", "ALL")
+_ORDINARY = ("--unshare-user", "--uid", "1000", "--gid", "1000")
+_KERNEL = (
+    *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"),  # noqa: S108
+    # Root may write to these without any capability.
+    *("--ro-bind-try", "/proc/sys", "/proc/sys", "--ro-bind-try", "/proc/irq", "/proc/irq"),
+    *("--ro-bind-try", "/proc/bus", "/proc/bus", "--ro-bind-try", "/proc/fs", "/proc/fs"),
+    *("--ro-bind-try", "/proc/acpi", "/proc/acpi", "--ro-bind-try", "/proc/scsi", "/proc/scsi"),
+    *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
+    *("--ro-bind-try", "/proc/mtrr", "/proc/mtrr"),
+)
+
+
+def isolated() -> list[str]:
+    """Return the command of a sandbox with namespaces of its own, and without capabilities.
+
+    Root is an ordinary user in it: programs expect root to have capabilities.
+    """
+    return [find_bwrap(), *_NAMESPACES, *(_ORDINARY if os.geteuid() == 0 else ())]
+
+
+def system_view(root: str | None = None) -> list[str]:
+    """Return bwrap's options that show the system, or another one, read-only."""
+    shown = ("--ro-bind", root, "/") if root else _shown_system()
+    return [*shown, *_KERNEL]
+
+
+def read_only(paths: Iterable[str], hidden: Iterable[str] = ()) -> list[str]:
+    """Return bwrap's options that show more paths of this machine, without directories in them."""
+    named = {path for one in paths for path in (Path(one).absolute(), Path(one).resolve())}
+    shown: list[Path] = []
+    for path in sorted(named):
+        if os.access(path, os.R_OK) and not _is_below(path, (*_SYSTEM, *shown)):
+            shown.append(path)
+    bwrap = [word for path in shown for word in ("--ro-bind", str(path), str(path))]
+    for path in sorted(Path(one).resolve() for one in hidden):
+        if path.is_dir() and _is_below(path, shown):
+            bwrap += ["--tmpfs", str(path)]
+    return bwrap
+
+
+@cache
+def own_paths() -> tuple[str, ...]:
+    """Return the directories that this Python and torchyard are in."""
+    given = {str(Path(path).absolute()) for path in os.environ.get("PYTHONPATH", "").split(":")}
+    paths = sys.path if sys.flags.safe_path else sys.path[1:]  # the first is the caller's directory
+    found = {path for path in paths if path not in given and Path(path).is_dir()}
+    return tuple(sorted({*found, sys.prefix, sys.base_prefix, str(Path(__file__).parents[2])}))
+
+
+@cache
+def sandbox_fault() -> str:
+    """Return why bubblewrap makes no sandboxes here, or ""."""
+    try:
+        capture(
+            [*isolated(), *system_view(), "--", "true"], cwd=Path("/"), env={"PATH": os.defpath}
+        )
+    except HostError as error:
+        return str(error)
+    return ""
+
+
+def find_bwrap() -> str:
+    """Return the path of bwrap on the caller's PATH, since a job's own may lack it."""
+    found = shutil.which("bwrap")
+    if found is None:
+        msg = "bubblewrap is not installed: without `bwrap`, a job can't have its own view of files"
+        raise HostError(msg, hint="install the package `bubblewrap`, or add `bwrap` to PATH")
+    return found
+
+
+@cache
+def _shown_system() -> tuple[str, ...]:
+    bwrap: list[str] = []
+    for top in map(Path, _SYSTEM):
+        if top.is_symlink():
+            bwrap += ["--symlink", str(top.readlink()), str(top)]
+        elif top.is_dir():
+            bwrap += ["--ro-bind", str(top), str(top)]
+    for path, status in _private(_SECRETS):
+        is_folder = stat.S_ISDIR(status.st_mode)
+        bwrap += ["--tmpfs", path] if is_folder else ["--ro-bind", os.devnull, path]
+    return tuple(bwrap)
+
+
+def _private(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield what not everybody may read below a directory."""
+    with suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            status = entry.stat(follow_symlinks=False)
+            if stat.S_ISLNK(status.st_mode):
+                continue
+            if not status.st_mode & stat.S_IROTH:
+                yield entry.path, status
+            elif stat.S_ISDIR(status.st_mode):
+                yield from _private(entry.path)
+
+
+def _is_below(path: Path, tops: Iterable[str | Path]) -> bool:
+    return any(path.is_relative_to(top) for top in tops)

@@ -1,0 +1,120 @@
+"""How and where a job is run, and the sandbox that follows from it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from torchyard.compute.registry import platform_for
+from torchyard.errors import HostError
+from torchyard.host.system_view import sandbox_fault
+from torchyard.model.config import Sandbox, SandboxKind
+from torchyard.model.event import Listener, Noted
+from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.recipe import Stage
+from torchyard.model.step import words_in_braces
+from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
+from torchyard.run.permissions import refuse_wider_view, stricter
+from torchyard.run.sandbox import Enclosure, check_root, tool_paths
+from torchyard.run.workdir import WorkDir
+from torchyard.store.local_cache import LocalCache
+from torchyard.store.store import Store
+
+_GPUS = ("nvidia*", "kfd", "dri")
+
+_HIDDEN = ("work", "store", "builds")
+"""Directories of torchyard's own beside a configuration file."""
+
+COPIES = "copies"
+"""The directory beside those of jobs that caches files of the store."""
+
+
+class Conditions(NamedTuple):
+    """How and where a job is run; none of this changes its result."""
+
+    work: Path
+    file: str
+    slots: str | None = None
+    sandbox: Sandbox = Sandbox()
+    demanded: SandboxKind | None = None
+    wait: bool = True
+    keep: bool = False
+    cache: str | None = None
+    copies: int = 0
+    foreign: bool = False
+    """Whether the order is not the caller's own: no step runs without a sandbox, or sees a variable
+    of the caller."""
+
+    def kept(self, task: Task) -> LocalCache | None:
+        """Return the cache of store files on this machine; it leaves a job the disk it needs."""
+        spare = task.needs.disk or 0
+        return LocalCache(self.work / COPIES, self.copies, spare) if self.copies else None
+
+
+def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -> SandboxKind:
+    """Return the kind of sandbox for a job: as asked for or better, and never less than demanded.
+
+    A recipe that compiles needs a view at least: its build tree is restored elsewhere at the same
+    path. Without a choice, jobs that share a compile cache get no more than that, because such a
+    cache is outside of any boundary.
+    """
+    task, asked = order.task, conditions.sandbox
+    if runs_only_ours(task) and not conditions.foreign:  # they need what a sandbox keeps out
+        return "none"
+    kind = asked.kind
+    if kind is None:
+        kind = "none" if sandbox_fault() else "bwrap"
+        if kind == "none" and conditions.demanded != "bwrap":
+            text = f"runs without a sandbox, which does not work here: {sandbox_fault()}"
+            on_event(Noted(job=task.id, text=text))
+        elif conditions.cache and compiles_by_recipe(task) and order.compiled.settings.get("cache"):
+            kind = "view"
+    if kind == "none" and compiles_by_recipe(task):
+        kind = "view"
+    if conditions.demanded == "bwrap":
+        refuse_wider_view(task, asked)
+    kind = stricter(kind, conditions.demanded)
+    if kind == "bwrap" and (fault := sandbox_fault()):
+        msg = f"{task.id} has to run in a sandbox, which does not work here: {fault}"
+        raise HostError(msg, hint="install `bubblewrap`, and let users make namespaces")
+    return kind
+
+
+def enclosure_of(
+    kind: SandboxKind,
+    place: WorkDir,
+    conditions: Conditions,
+    tools: Mapping[str, str],
+    store: Store,
+) -> Enclosure:
+    """Return the sandbox of a kind: what of the machine a job's steps can see."""
+    asked, order = conditions.sandbox, place.order
+    if kind != "bwrap":
+        return Enclosure(kind)
+    if asked.root is not None:
+        check_root(asked.root, place)
+        return Enclosure(kind, root=asked.root)
+    base = Path(conditions.file).parent
+    readable = [*tool_paths(tools, place), *asked.readable]
+    if not conditions.foreign and _names_base(order) and Path(conditions.file).exists():
+        readable.append(str(base))
+    hidden = [str(conditions.work), *(str(base / ".torchyard" / name) for name in _HIDDEN)]
+    if store.objects.folder is not None:
+        hidden.append(str(store.objects.folder))
+    return Enclosure(
+        kind, readable=tuple(readable), hidden=tuple(hidden), devices=_devices(order.task)
+    )
+
+
+def _names_base(order: JobSpec) -> bool:
+    """Return whether a step names the directory of the configuration file."""
+    texts = (text for step in steps_of(order) for text in (*step.run, step.cwd, *step.env.values()))
+    return any(word in ("base", "file") for text in texts for word in words_in_braces(text))
+
+
+def _devices(task: Task) -> tuple[str, ...]:
+    """Return the devices that tests of a package need: GPUs of its compute platform."""
+    if task.stage is not Stage.SMOKE or "compute" not in task.facts:
+        return ()
+    if not platform_for(task.facts["compute"]).device_nodes:
+        return ()
+    return tuple(sorted(str(path) for name in _GPUS for path in Path("/dev").glob(name)))

@@ -1,0 +1,204 @@
+"""Which sandbox a job gets: by default, on request, and on demand of the machine."""
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.helpers import WORKS, config_of, plan_of
+from tests.hostile_steps import Machine, order_of
+
+from torchyard.app.run import job_conditions
+from torchyard.errors import HostError, UsageError
+from torchyard.host import system_view
+from torchyard.model.config import Sandbox, SandboxKind
+from torchyard.model.event import AnyEvent
+from torchyard.model.job_spec import JobSpec
+from torchyard.model.step import SHELL, Step
+from torchyard.recipes import runs_only_ours
+from torchyard.run import conditions as choice
+from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of
+from torchyard.run.job import open_job
+from torchyard.run.permissions import SANDBOX
+from torchyard.run.sandbox import enclose
+from torchyard.run.workdir import WorkDir
+from torchyard.store.store import Store
+
+needs_bwrap = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+
+STEP = Step(run=(*SHELL, "true"))
+
+
+def chosen(order: JobSpec, **given: object) -> tuple[SandboxKind, list[AnyEvent]]:
+    heard: list[AnyEvent] = []
+    conditions = Conditions(Path("/work"), "/torchyard.toml", **given)  # type: ignore[arg-type]
+    return choose_sandbox(order, conditions, heard.append), heard
+
+
+@pytest.fixture
+def fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bubblewrap does not work."""
+    monkeypatch.setattr(choice, "sandbox_fault", lambda: "no namespaces")
+
+
+@pytest.fixture
+def works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choice, "sandbox_fault", lambda: "")
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize(
+    ("asked", "demanded", "kind"),
+    [
+        (None, None, "bwrap"),
+        ("none", None, "none"),
+        ("view", None, "view"),
+        ("bwrap", None, "bwrap"),
+        (None, "bwrap", "bwrap"),
+        ("none", "bwrap", "bwrap"),
+        ("view", "bwrap", "bwrap"),
+        ("bwrap", "none", "bwrap"),
+        ("none", "view", "view"),
+    ],
+)
+def test_a_job_gets_what_is_asked_for_and_never_less_than_demanded(
+    asked: SandboxKind | None, demanded: SandboxKind | None, kind: SandboxKind
+) -> None:
+    found = chosen(order_of(STEP), sandbox=Sandbox(kind=asked), demanded=demanded)
+    assert found == (kind, [])
+
+
+@pytest.mark.usefixtures("fault")
+def test_without_bubblewrap_a_note_says_that_there_is_no_sandbox() -> None:
+    kind, (noted,) = chosen(order_of(STEP))
+    assert kind == "none"
+    assert "runs without a sandbox, which does not work here: no namespaces" in str(noted)
+
+
+@pytest.mark.usefixtures("fault")
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"demanded": "bwrap"},
+        {"demanded": "bwrap", "sandbox": Sandbox(kind="none")},
+        {"sandbox": Sandbox(kind="bwrap")},
+    ],
+)
+def test_a_sandbox_that_has_to_be_and_does_not_work_is_an_error(given: dict[str, object]) -> None:
+    with pytest.raises(HostError, match="has to run in a sandbox, which does not work here"):
+        chosen(order_of(STEP), **given)
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize("wider", [Sandbox(kind="bwrap", root="/"), Sandbox(readable=("/root",))])
+def test_an_order_can_not_widen_the_view_of_a_machine_that_demands_a_sandbox(
+    wider: Sandbox,
+) -> None:
+    with pytest.raises(HostError, match="this machine refuses core:"):
+        chosen(order_of(STEP), sandbox=wider, demanded="bwrap")
+
+
+def test_a_machine_demands_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    order = msgspec.structs.replace(order_of(STEP), sandbox=Sandbox(kind="none"))
+    assert job_conditions(order, "torchyard.toml", None, None).demanded is None
+    monkeypatch.setenv(SANDBOX, "bwrap")
+    assert job_conditions(order, "torchyard.toml", None, "none").demanded == "bwrap"
+    monkeypatch.setenv(SANDBOX, "strong")
+    with pytest.raises(UsageError, match="no sandbox"):
+        job_conditions(order, "torchyard.toml", None, None)
+
+
+def test_the_sandbox_is_no_part_of_fingerprints() -> None:
+    texts = [WORKS, *(f'{WORKS}[sandbox]\nkind = "{kind}"\n' for kind in ("none", "view", "bwrap"))]
+    texts.append(f'{WORKS}[sandbox]\nreadable = ["/srv"]\n')
+    plans = [[job.fingerprint for job in plan_of(text).jobs] for text in texts]
+    assert all(plan == plans[0] for plan in plans)
+    assert config_of(WORKS).sandbox.kind is None
+
+
+def test_only_our_own_steps_run_outside() -> None:
+    task = order_of(STEP).task
+    for stage in ("source", "publish"):
+        ours = msgspec.convert(
+            {**msgspec.to_builtins(task), "stage": stage, "settings": {}}, type(task)
+        )
+        theirs = msgspec.structs.replace(ours, settings=task.settings)
+        assert runs_only_ours(ours)
+        assert not runs_only_ours(theirs)
+    for stage in ("core", "bindings", "package", "check", "smoke"):
+        ours = msgspec.convert(
+            {**msgspec.to_builtins(task), "stage": stage, "settings": {}}, type(task)
+        )
+        assert not runs_only_ours(ours)
+
+
+# ------------------------------------------------------------------------- what steps can see
+
+
+def seen(tmp_path: Path, step: Step, **given: object) -> list[str]:
+    """Return the options of bwrap for a step of a project in a directory."""
+    file = tmp_path / "project" / "torchyard.toml"
+    (file.parent / ".torchyard" / "store").mkdir(parents=True)
+    file.touch()
+    work = file.parent / ".torchyard" / "work"
+    conditions = Conditions(work, str(file), **given)  # type: ignore[arg-type]
+    place = WorkDir(work, order_of(step))
+    place.prepare("bwrap")
+    store = Store.at(str(file.parent / ".torchyard" / "store"))
+    return enclose(enclosure_of("bwrap", place, conditions, {}, store), step, place, None)
+
+
+@needs_bwrap
+def test_the_project_is_seen_only_by_steps_that_name_it(tmp_path: Path) -> None:
+    base = str(tmp_path / "project")
+    assert base not in seen(tmp_path / "without", STEP)
+    argv = seen(tmp_path, Step(run=("ls", "{base}")))
+    at = argv.index(base)
+    assert argv[at - 1 : at + 2] == ["--ro-bind", base, base]
+    for name in ("work", "store"):
+        hidden = argv.index(f"{base}/.torchyard/{name}")
+        assert argv[hidden - 1] == "--tmpfs"
+        assert hidden > at
+
+
+@needs_bwrap
+def test_more_can_be_made_readable(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    argv = seen(tmp_path, STEP, sandbox=Sandbox(readable=(str(tmp_path / "models"),)))
+    at = argv.index(str(tmp_path / "models"))
+    assert argv[at - 1] == "--ro-bind"
+
+
+@pytest.mark.parametrize("root", ["/", "above the work directory"])
+def test_a_root_with_files_of_users_is_refused(tmp_path: Path, root: str) -> None:
+    (tmp_path / "mnt").mkdir()
+    path = root if root == "/" else str(tmp_path)
+    with pytest.raises(HostError, match="contains files of this machine's users"):
+        seen(tmp_path, STEP, sandbox=Sandbox(kind="bwrap", root=path))
+
+
+@needs_bwrap
+def test_a_step_can_not_choose_the_sandbox_of_a_shell(tmp_path: Path) -> None:
+    """It once could: the state of a job was a file that its steps could write."""
+    machine = Machine(tmp_path)
+    fake = msgspec.json.encode({"sandbox": "none"}).decode().replace("{", "{{").replace("}", "}}")
+    script = (
+        f"for f in {{work}}/state.json {{work}}/../state.json; do echo '{fake}' > $f; done; false"
+    )
+    assert "failed" in machine.run(script).error
+    step = Step(run=(*SHELL, script), env={"VICTIM": str(machine.victim)})
+    conditions = Conditions(machine.work, str(machine.file))
+    store = Store.at(str(machine.folder / "store"))
+    context = open_job(order_of(step), store, conditions, lambda _: None)
+    assert context.sandbox.kind == "bwrap"
+
+
+def test_a_machine_without_bubblewrap_has_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    system_view.sandbox_fault.cache_clear()
+    try:
+        assert "bubblewrap is not installed" in system_view.sandbox_fault()
+    finally:
+        system_view.sandbox_fault.cache_clear()

@@ -1,0 +1,101 @@
+"""Steps that attack: nothing outside of their directories is read, written or stored."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from tests.hostile_steps import Attempt, Machine, as_nobody, attempt_twice
+
+from torchyard.model.config import SandboxKind
+
+pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+
+USERS = ["caller", "nobody"] if os.geteuid() == 0 else ["caller"]
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with TemporaryDirectory() as folder:  # pytest's own can't be seen by other users
+        Path(folder).chmod(0o755)
+        machine = Machine(Path(folder))
+        yield machine
+        machine.assert_unharmed()
+
+
+def attempt(machine: Machine, user: str, *scripts: str, kind: SandboxKind = "bwrap") -> Attempt:
+    """Run a job twice; return its error, or what it made."""
+    run = as_nobody if user == "nobody" else attempt_twice
+    done = run(machine, scripts, kind)
+    assert "TRACEBACK" not in done.error, done.error
+    return done
+
+
+# ------------------------------------------------------------------ links where torchyard works
+
+NAMES = [
+    "log",
+    "log.gz",
+    "log.part",
+    "state.json",
+    "state.json.part",
+    "torchyard-order.json",
+    "torchyard-order.json.part",
+    "kept",
+    "inputs.part",
+    "build",
+    "out",
+    "home",
+    "tmp",
+    "inputs",
+    "inputs/source",
+    "tools",
+    "tools/ninja",
+    "toolchain",
+    "toolchain/bin",
+    "env",
+]
+
+TARGETS = [
+    "$VICTIM/file",
+    *(
+        pytest.param(target, marks=pytest.mark.slow)
+        for target in ("$VICTIM", "$VICTIM/new", "../../../victim/file")
+    ),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_link_in_the_place_of_a_file_or_directory(
+    machine: Machine, name: str, target: str
+) -> None:
+    attempt(machine, "caller", f'cd {{work}}; rm -rf {name} || :; ln -sfn "{target}" {name} || :')
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("kind", ["none", "view", "bwrap"])
+def test_a_result_that_is_a_link_is_no_result(
+    machine: Machine, user: str, kind: SandboxKind
+) -> None:
+    done = attempt(machine, user, "cd {work}; rmdir out; ln -s $VICTIM out", kind=kind)
+    assert "/job/out` is or leads through a link" in done.error
+    assert not done.files
+
+
+@pytest.mark.parametrize("kind", ["none", "bwrap"])
+def test_links_within_a_result_stay_links(machine: Machine, kind: SandboxKind) -> None:
+    done = attempt(
+        machine, "caller", "ln -s $VICTIM {out}/a; ln -s $VICTIM/file {out}/b", kind=kind
+    )
+    victim = machine.victim
+    assert done == Attempt("", (f"a -> {victim}", f"b -> {victim}/file"))
+
+
+def test_steps_do_not_reach_what_torchyard_keeps_of_them(machine: Machine) -> None:
+    """The log, state and order of a job are no part of what its steps see."""
+    script = "cd {work}/..; ls -A . {work}; cat {order} > {out}/order; ! echo x >> {order}"
+    done = attempt(machine, "caller", script, "! rm {order}; ls {work} >{out}/l")
+    assert done == Attempt("", ("l", "order"))
