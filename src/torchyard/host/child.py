@@ -27,6 +27,9 @@ os.execve(sys.argv[1], sys.argv[1:], env)
 """
 """Execs the program once its environment arrives on stdin; exits if the parent dies first."""
 
+_LONGEST = 1 << 20
+"""Bytes of a line after which the rest counts as another one."""
+
 _SAMPLE = 0.5
 """Seconds between two samples of a program's memory."""
 
@@ -79,7 +82,7 @@ class Child:
         """Pass each line to `on_line` until the program ends, then kill what it left running."""
         out = self._process.stdout
         assert out is not None  # noqa: S101 - it was asked for above
-        reader = LineReader(out.fileno())
+        reader = LineReader(out.fileno(), _LONGEST)
         ended = None
         sampled = self._began
 

@@ -103,16 +103,23 @@ def hand_over(process: subprocess.Popen[bytes], data: bytes) -> None:
 
 
 class LineReader:
-    """Reads whole lines from a file descriptor; `rest` is the unfinished last one."""
+    """Reads whole lines from a file descriptor; `rest` is the unfinished last one.
 
-    def __init__(self, handle: int) -> None:
+    A line that is longer than `longest` comes in parts, so that memory is bounded.
+    """
+
+    def __init__(self, handle: int, longest: int | None = None) -> None:
         self.handle = handle
         self.rest = b""
+        self._longest = longest
 
     def read(self) -> tuple[list[bytes], int]:
         """Read once; return the lines that are whole now, and how many bytes came: 0 at the end."""
         data = os.read(self.handle, _READ)
         *lines, self.rest = (self.rest + data).split(b"\n")
+        if self._longest is not None and len(self.rest) > self._longest:
+            lines.append(self.rest)
+            self.rest = b""
         return lines, len(data)
 
 
