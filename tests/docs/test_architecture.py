@@ -28,3 +28,12 @@ def test_every_room_is_in_the_picture() -> None:
 
 def test_the_page_fits_in_a_head() -> None:
     assert len((ROOT / "docs/architecture.md").read_text(encoding="utf-8").split()) < 1300
+
+
+def test_the_threat_model_names_tests_that_exist() -> None:
+    text = (ROOT / "docs/security.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(test_\w+\.py)`", text))
+    places = (ROOT / "tests", ROOT / "farm/tests")
+    there = {path.name for place in places for path in place.rglob("test_*.py")}
+    assert named
+    assert named - there == set()
