@@ -29,7 +29,7 @@ MOVED = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "docs/evidence/README.md": "evidence/findings.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "report-a-vulnerability.md",
 }
 LANGUAGES = {".conf": "nginx", ".json": "json", ".py": "python", ".service": "ini", ".toml": "toml"}
 NO_SEARCH = "---\nsearch:\n  exclude: true\n---\n\n"
