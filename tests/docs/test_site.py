@@ -25,7 +25,7 @@ Description-Content-Type: text/markdown
     [
         ("docs/guides/check-a-package.md", "guides/check-a-package.md"),
         ("docs/evidence/README.md", "evidence/findings.md"),
-        ("SECURITY.md", "security.md"),
+        ("SECURITY.md", "report-a-vulnerability.md"),
         ("examples/small/torchyard.toml", "files/examples/small/torchyard.toml.md"),
     ],
 )
