@@ -97,12 +97,31 @@ run = ["true"]
 """
 
 
+BARE = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "true"]
+"""A sandbox as one would start it by hand."""
+
+
 def empty_jobs(rounds: int = 2) -> list[Result]:
-    """Run jobs that do nothing, against the same processes under xargs, stage by stage."""
+    """Run jobs that do nothing, against the same processes under xargs, stage by stage.
+
+    Once without a sandbox, and once in one, against steps that start bubblewrap by themselves.
+    """
+    by_hand = EMPTY.replace('["true"]', json.dumps(BARE))
+    free = _jobs_ratio(rounds, EMPTY, EMPTY, sandbox="none")
+    enclosed = _jobs_ratio(rounds, EMPTY, by_hand, sandbox="bwrap")
+    return [
+        free._replace(promise=f"build of {free.promise} jobs of `true`"),
+        enclosed._replace(promise=f"{enclosed.promise} jobs of `true` in sandboxes"),
+    ]
+
+
+def _jobs_ratio(rounds: int, built: str, by_hand: str, sandbox: str) -> Result:
+    """Return the time of a build, compared to that of other steps without a sandbox by xargs."""
     with TemporaryDirectory() as folder:
         home = Path(folder)
         (home / "code").mkdir()
-        (home / "torchyard.toml").write_text(EMPTY, encoding="utf-8")
+        for name, text in (("torchyard.toml", built), ("by-hand.toml", by_hand)):
+            (home / name).write_text(text, encoding="utf-8")
         listed = subprocess.run(
             [TORCHYARD, "plan", "--select", "bindings:*", "--json"],
             cwd=home,
@@ -114,18 +133,16 @@ def empty_jobs(rounds: int = 2) -> list[Result]:
             stages.setdefault(job["stage"], []).append(job["id"])
         count = sum(map(len, stages.values()))
         width = str(os.cpu_count())
+        run = f"'{TORCHYARD}' run -f by-hand.toml --sandbox none"
         script = "; ".join(
-            f"xargs -P {width} -n 1 '{TORCHYARD}' run <<'E'\n{chr(10).join(jobs)}\nE\n"
+            f"xargs -P {width} -n 1 {run} <<'E'\n{chr(10).join(jobs)}\nE\n"
             for jobs in stages.values()
         ).replace("\n; ", "\n")
-        commands = {
-            "xargs": ["sh", "-c", script],
-            "build": [str(TORCHYARD), "build", "bindings:*", "--jobs", width, "--any-platform"],
-        }
+        build = [str(TORCHYARD), "build", "bindings:*", "--jobs", width, "--any-platform"]
+        commands = {"xargs": ["sh", "-c", script], "build": [*build, "--sandbox", sandbox]}
         best = _best(rounds, commands, home, fresh=home / ".torchyard")
     detail = f"{best['build'] / count * 1e3:.0f} ms a job, xargs {best['xargs'] / count * 1e3:.0f}"
-    ratio = best["build"] / best["xargs"]
-    return [Result(f"build of {count} jobs of `true`", ratio, "×", 1.5, detail)]
+    return Result(str(count), best["build"] / best["xargs"], "×", 1.5, detail)
 
 
 def core_once(units: int = 90) -> list[Result]:

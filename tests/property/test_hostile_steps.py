@@ -110,7 +110,7 @@ actions = st.lists(
 )
 
 
-@settings(max_examples=8)
+@settings(max_examples=settings().max_examples // 10)  # each starts two jobs
 @given(asked=actions)
 def test_a_step_changes_nothing_outside(asked: list[tuple[object, ...]]) -> None:
     with TemporaryDirectory() as folder:

@@ -211,9 +211,9 @@ def _fetch_inputs(
         is_publication = order.task.stage is Stage.PUBLISH
         path = f"{INPUTS}/{input_place(made) if is_publication else made.stage}"
         with UntrustedTree(place.job) as tree:
+            tree.make_directory(path.rpartition("/")[0])
             if tree.find(path) is not None:
                 continue
-            tree.make_directory(path.rpartition("/")[0])
             part = place.folder / f"{INPUTS}.part"  # where no step can interfere
             remove_tree(part)
             part.mkdir()
