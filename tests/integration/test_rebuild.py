@@ -1,11 +1,11 @@
-"""`torchyard rebuild` of packages that want to do harm: everything happens in a sandbox."""
+"""Packages and steps that want to do harm: what they run happens in a sandbox."""
 
 import zipfile
 from pathlib import Path
 
 import msgspec
 import pytest
-from tests.helpers import Command
+from tests.helpers import CORE, WORKS, Command, make_project
 
 from torchyard.errors import DifferenceError
 from torchyard.host.bubblewrap import can_confine
@@ -14,6 +14,7 @@ from torchyard.model.config import Sandbox, Source
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
+from torchyard.store.store import Store
 
 pytestmark = [
     pytest.mark.integration,
@@ -91,3 +92,24 @@ def test_no_step_of_a_package_leaves_the_sandbox(
     blobs = [path.read_bytes() for path in (work / "store/blobs").rglob("*") if path.is_file()]
     assert any(data.startswith(b"token= aws=\n") for data in blobs), done.err
     assert not any(b"hunter" in data or b"of the machine" in data for data in blobs)
+
+
+def test_a_step_does_not_see_the_key_of_the_store(
+    torchyard: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = tmp_path / "shown"
+    shown.mkdir()
+    (shown / "other").write_text("x", encoding="utf-8")
+    key = shown / "key"  # in a directory that steps can read
+    key.write_text("hunter2" * 8, encoding="utf-8")
+    monkeypatch.setenv("TORCHYARD_STORE_KEY", str(key))
+    line = f"cat {shown}/key > {{out}}/lib/core.bin || true; test -s {shown}/other"
+    text = WORKS.replace("cat {source}/*.txt > {out}/lib/core.bin", line)
+    file = make_project(tmp_path, f'{text}\n[sandbox]\nreadable = ["{shown}"]\n')
+    for job in ("source:demo-1.0", CORE):
+        done = torchyard("run", job, "-f", file, "--sandbox", "bwrap")
+        assert done.code == 0, done.err
+    results = {result.id: result for result in Store.at(f"{tmp_path}/.torchyard/store").results()}
+    sizes = {one.path: one.size for one in results[CORE].tree.files}
+    assert sizes["lib/core.bin"] == 0
+    assert all(result.signature for result in results.values())

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import HostError
+from torchyard.host.bubblewrap import hide_secret_files
 from torchyard.host.system_view import (
     NAME_SERVERS,
     find_bwrap,
@@ -90,7 +91,7 @@ def enclose(sandbox: Enclosure, step: Step, place: WorkDir, slots: str | None) -
     if step.network:
         bwrap += ["--share-net"]
     if sandbox.root is None:
-        bwrap += ["--remount-ro", "/"]
+        bwrap += [*hide_secret_files(), "--remount-ro", "/"]
     return [*bwrap, "--chdir", step.cwd, "--", *step.run]
 
 
