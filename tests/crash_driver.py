@@ -170,16 +170,21 @@ def _die(delay: float = 0, until: str = "") -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def conditions_of(deed: Deed, order: JobSpec) -> Conditions:
+    work = Path(deed.folder, "work")
+    return Conditions(work=work, file=deed.file, sandbox=order.sandbox, copies=deed.copies)
+
+
 def do(deed: Deed) -> None:
     folder = Path(deed.folder)
     match deed.what:
         case "run":
             assert deed.order is not None
-            conditions = Conditions(work=folder / "work", file=deed.file, copies=deed.copies)
+            conditions = conditions_of(deed, deed.order)
             run_job(deed.order, Store.at(deed.store), conditions, lambda _: None)
         case "detach":
             assert deed.order is not None
-            conditions = Conditions(work=folder / "work", file=deed.file)
+            conditions = conditions_of(deed, deed.order)
             store = Store.at(deed.store)
             over = run_detached(
                 deed.order,

@@ -309,7 +309,7 @@ def test_a_job_that_is_cancelled(config: Config) -> None:
     (step,) = config.tries
     assert is_gone(step)
     (folder,) = (path for path in config.work.iterdir() if path.is_dir())
-    assert (folder / "out/lib/core.bin").exists()
+    assert (folder / "job/out/lib/core.bin").exists()
     assert not list(config.work.glob("*.detached"))
     again = config.cancel()
     assert again.returncode == 0
@@ -354,7 +354,8 @@ def test_only_publishing_gets_credentials(tmp_path: Path) -> None:
         'run = "printf %s \\"$AWS_SECRET_ACCESS_KEY\\" | sha256sum; false {channel}"\n\n'
         f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[steps]"
     )
-    file = make_publishing_project(tmp_path, PUBLISHES.replace("[steps]", publish))
+    text = PUBLISHES.replace("[steps]", publish) + '[sandbox]\nkind = "none"\n'
+    file = make_publishing_project(tmp_path, text)
     core = ("run", CORE, "--detach", "-f", file)
     assert torchyard("run", "source:demo-1.0", "-f", file).returncode == 0
     done = torchyard(*core, env={**SECRETS, "SEEN": "by-everybody"})
