@@ -37,6 +37,7 @@ from torchyard.store.directory import DurableDirectory
 from torchyard.store.gc import remove_garbage
 from torchyard.store.store import Store
 from torchyard.store.transfer import copy
+from torchyard.store.trees import FileContent
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -134,7 +135,7 @@ class Moments:
 
         def asked(*args: P.args, **kwargs: P.kwargs) -> T:
             self.come("before")
-            large = any(isinstance(arg, Path) and arg.stat().st_size > LARGE for arg in args)
+            large = any(_size(arg) > LARGE for arg in args)
             if large:
                 self.come("large")
             began = time.monotonic()
@@ -161,6 +162,13 @@ class Moments:
         elif str(args[0]).startswith("/") and not str(args[0]).startswith(self._folder):
             return  # others are relative to a directory of the deed, or no names but handles
         self.come("file")
+
+
+def _size(data: object) -> int:
+    """Return the size of the file that is written to a store, or 0 for other values."""
+    if isinstance(data, Path):
+        return data.stat().st_size
+    return data.size if isinstance(data, FileContent) else 0
 
 
 def _die(delay: float = 0, until: str = "") -> None:

@@ -109,6 +109,7 @@ def test_only_the_worker_that_publishes_has_credentials(
     snoops = f"[[steps.core]]\nrun = '''{SNOOPS}'''\n\n[[steps.core]]"
     text = ONE_PYTHON.replace("[[steps.core]]", snoops, 1)
     text = text.replace('url = "channel"', f'url = "{place.url}/channel"')
+    text += '[sandbox]\nkind = "none"\n'
     file = make_publishing_project(tmp_path / "project", text)
     given: tuple[str, ...] = ("--publish",)
     env = place.environment

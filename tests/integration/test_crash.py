@@ -44,7 +44,7 @@ BINDINGS = "bindings:demo-1.0/linux-x86_64/cpu-openblas/cp312"
 JOBS = {"source": SOURCE, "core": CORE, "bindings": BINDINGS, "package": PACKAGE}
 JOBS["other"] = BINDINGS.replace("cp312", "cp311")
 
-TEXT = WORKS.replace("mkdir -p {out}/lib;", "mkdir -p {out}/lib; {work}/tools/ninja --version;")
+TEXT = WORKS.replace("mkdir -p {out}/lib;", "mkdir -p {out}/lib; ninja --version;")
 LARGE = TEXT.replace("; cat", "; head -c 20000000 /dev/zero > {out}/lib/large; cat")
 
 STORE: tuple[Moment, ...] = ("before", "after")

@@ -259,7 +259,7 @@ def _order(scope: str = "linux-x86_64/cu130-mkl/cp312/wheel") -> bytes:
             stage_revision=1,
             scope=scope,
             recipe="pytorch",
-            fingerprint="0",
+            fingerprint="0" * 64,
             settings=dict(settings),
         )
 

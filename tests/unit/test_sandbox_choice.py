@@ -13,7 +13,8 @@ from torchyard.errors import HostError, UsageError
 from torchyard.host import system_view
 from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent
-from torchyard.model.job_spec import JobSpec
+from torchyard.model.job_spec import JobSpec, Task
+from torchyard.model.recipe import Stage
 from torchyard.model.step import SHELL, Step
 from torchyard.recipes import runs_only_ours
 from torchyard.run import conditions as choice
@@ -167,6 +168,34 @@ def test_more_can_be_made_readable(tmp_path: Path) -> None:
     argv = seen(tmp_path, STEP, sandbox=Sandbox(readable=(str(tmp_path / "models"),)))
     at = argv.index(str(tmp_path / "models"))
     assert argv[at - 1] == "--ro-bind"
+
+
+@pytest.mark.parametrize(
+    ("stage", "given", "count"),
+    [
+        (Stage.SMOKE, {}, 1),
+        (Stage.CHECK, {}, 0),
+        (Stage.SMOKE, {"demanded": "bwrap"}, 0),
+        (Stage.SMOKE, {"foreign": True}, 0),
+    ],
+)
+def test_smoke_jobs_see_the_channels_that_they_install_from(
+    tmp_path: Path, stage: Stage, given: dict[str, str | bool], count: int
+) -> None:
+    task = Task(
+        id=f"{stage}:demo-1.0/linux-x86_64/cpu-mkl/cp312/wheel",
+        stage=stage,
+        stage_revision=1,
+        scope="linux-x86_64/cpu-mkl/cp312/wheel",
+        recipe="pytorch",
+        fingerprint="0" * 64,
+        settings={"channels": (str(tmp_path), "https://example.org/conda")},
+    )
+    place = WorkDir(tmp_path / "work", JobSpec(tasks=(task,)))
+    conditions = Conditions(tmp_path / "work", "/none.toml", **given)  # type: ignore[arg-type]
+    store = Store.at(str(tmp_path / "store"))
+    enclosure = enclosure_of("bwrap", place, conditions, {}, store)
+    assert enclosure.readable.count(str(tmp_path)) == count
 
 
 @pytest.mark.parametrize("root", ["/", "above the work directory"])

@@ -32,7 +32,7 @@ def confined(
     if not can_confine():
         return list(argv)
     bwrap = [*isolated(), *system_view(), *(["--share-net"] if network else [])]
-    bwrap += read_only([*own_paths(), NAME_SERVERS, *map(str, readable)])
+    bwrap += read_only([*own_paths(), NAME_SERVERS, argv[0], *map(str, readable)])
     for path in sorted({cwd, *writable}):
         bwrap += ["--bind", str(path), str(path)]
     bwrap += hide_secret_files()

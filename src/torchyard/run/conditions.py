@@ -95,6 +95,8 @@ def enclosure_of(
         return Enclosure(kind, root=asked.root)
     base = Path(conditions.file).parent
     readable = [*tool_paths(tools, place), *asked.readable]
+    if not conditions.foreign and conditions.demanded != "bwrap":
+        readable += _channel_directories(order.task)
     if not conditions.foreign and _names_base(order) and Path(conditions.file).exists():
         readable.append(str(base))
     hidden = [str(conditions.work), *(str(base / ".torchyard" / name) for name in _HIDDEN)]
@@ -109,6 +111,14 @@ def _names_base(order: JobSpec) -> bool:
     """Return whether a step names the directory of the configuration file."""
     texts = (text for step in steps_of(order) for text in (*step.run, step.cwd, *step.env.values()))
     return any(word in ("base", "file") for text in texts for word in words_in_braces(text))
+
+
+def _channel_directories(task: Task) -> list[str]:
+    """Return the directories with channels that a smoke job installs from."""
+    if task.stage is not Stage.SMOKE:
+        return []
+    paths = (channel.removeprefix("file://") for channel in task.words("channels"))
+    return [path for path in paths if path.startswith("/")]
 
 
 def _devices(task: Task) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ import errno
 import re
 
 from torchyard.errors import ElsewhereError
+from torchyard.host.files import is_full
 
 _S3_ERROR = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 """Code and message in the XML of an S3 error."""
@@ -18,7 +19,8 @@ def unreachable(url: str, what: str, error: Exception) -> ElsewhereError:
     """Return the error for an operation that a store could not do."""
     reason = plain_message(error)
     msg = f"the store `{url}` could not {what}: {reason}"
-    if any(words in reason for words in _FULL):
+    full = isinstance(error, OSError) and is_full(error)
+    if full or any(words in reason for words in _FULL):
         return ElsewhereError(msg, hint="make room: `torchyard store gc`", reason="disk")
     hint = "is it reachable, and do the credentials allow that?"
     if _METADATA in reason:

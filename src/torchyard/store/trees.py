@@ -82,7 +82,7 @@ class Writer:
             key = blob_key(digest)
             if self.store.objects.head(key) is None:
                 with UntrustedTree(origin.folder) as tree, tree.open_file(origin.path) as file:
-                    self.store.objects.write(key, _Content(file, digest, origin))
+                    self.store.objects.write(key, FileContent(file, digest, origin))
 
         def heal() -> None:
             with ThreadPoolExecutor(THREADS) as pool:
@@ -108,7 +108,7 @@ class Writer:
                 whole.update(data)
             digest, size = whole.hexdigest(), file.tell()
             if self._is_new(digest, origin):
-                content = _Content(file, digest, origin)
+                content = FileContent(file, digest, origin)
                 self.store.objects.ensure(blob_key(digest), content, Identity(size, digest))
         return File(
             path=name,
@@ -122,10 +122,11 @@ class Writer:
         return self._origins.setdefault(digest, origin) is origin
 
 
-class _Content:
+class FileContent:
     """The bytes of an open file. At their end an error is raised if they are not those expected."""
 
     def __init__(self, file: BinaryIO, digest: str, origin: _Origin) -> None:
+        self.size = os.fstat(file.fileno()).st_size
         self._file = file
         self._digest = digest
         self._origin = origin

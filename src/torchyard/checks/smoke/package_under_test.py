@@ -68,9 +68,9 @@ class PackageUnderTest(Value, kw_only=True):
 
 def read_package_under_test(path: Path) -> PackageUnderTest:
     """Read a package completely, without unpacking it."""
+    contents = read_package(path)
     with path.open("rb") as file:
         digest = file_digest(file, "sha256").hexdigest()
-    contents = read_package(path)
     try:
         label = format_of(contents).install_label(contents)
     except ValueError as error:
