@@ -34,7 +34,7 @@ IN_CI = dict.fromkeys(POINTS, 4) | {"build": 2}
 """How many are tried in CI, and one more: that of a cut after the end."""
 
 EVERY = {"build": 20}
-"""One of so many is tried at night; of others, all."""
+"""The nightly set takes every n-th cut of these deeds, and all cuts of the others."""
 
 
 def test_there_are_enough_cuts() -> None:

@@ -22,6 +22,13 @@ import sys
 import time
 
 
+CALLS = []
+
+
+def prepare():
+    CALLS.append(os.getpid())
+
+
 def main():
     print(os.getpid(), *sys.argv, flush=True)
     verb, *words = sys.argv[1:]
@@ -35,6 +42,8 @@ def main():
         sys.stdin.read()
     if verb == "session":
         print(os.getsid(0) == os.getpid(), signal.getsignal(signal.SIGCHLD) == signal.SIG_DFL)
+    if verb == "calls":
+        print(len(CALLS), CALLS[0] == os.getppid())
     if verb == "files":
         print(*sorted(os.listdir("/proc/self/fd"), key=int))
 '''
@@ -68,7 +77,7 @@ class Started:
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkServer]:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{ROOT / 'src'}")
-    with ForkServer("program:main", ["json"]) as server:
+    with ForkServer("program:main", ["json", "program:prepare"]) as server:
         yield server
 
 
@@ -104,6 +113,11 @@ def test_signals_are_told_from_exit_codes(server: ForkServer) -> None:
     first.process.terminate()  # it is gone, and that is no error
 
 
+def test_functions_are_called_once_for_all_commands(server: ForkServer) -> None:
+    for _ in range(2):
+        assert Started(server, "calls").end()[1].splitlines()[1] == "1 True"
+
+
 def test_a_command_has_a_session_and_no_files_of_others(server: ForkServer) -> None:
     waiting = Started(server, "wait")
     waiting.first()
@@ -118,7 +132,7 @@ def test_commands_outlive_their_server(server: ForkServer) -> None:
     started.first()
     server.close()
     os.kill(started.process.pid, 0)
-    assert started.end()[0] == -signal.SIGKILL  # how it ended, nothing can tell any more
+    assert started.end()[0] == -signal.SIGKILL  # its real exit code is lost
 
 
 def test_a_server_that_was_killed_is_replaced(server: ForkServer) -> None:

@@ -198,7 +198,7 @@ def _task() -> Task:
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with a store, wheels and configurations of somebody hostile."""
+    """A directory with a store, wheels and configurations, all with hostile names."""
     monkeypatch.chdir(tmp_path)
     _fill_store(tmp_path)
     good = make_wheel(tmp_path, tag="cp312-cp312-linux_x86_64")

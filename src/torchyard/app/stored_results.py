@@ -66,6 +66,6 @@ def _packages_of(result: "Result") -> dict[str, str]:
     """Return the cell of a package job's result by the sha256 of its packages."""
     from torchyard.package.delivered import is_package_name
 
-    cell = result.order.task.id.partition(":")[2]
+    cell = result.order.task.cell
     top = (file for file in result.tree.files if "/" not in file.path)
     return {file.digest: cell for file in top if is_package_name(file.path)}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion, Version
 
 from torchyard.checks.expected import labelled_compute, order_in_package
 from torchyard.config.tables import load_tables
@@ -14,6 +13,7 @@ from torchyard.package.contents import Contents, is_torn
 from torchyard.package.format import Label
 from torchyard.package.formats import format_of
 from torchyard.package.libtorch.format import is_libtorch
+from torchyard.package.versions import is_version_of
 from torchyard.package.wheel.compatible_tags import runs_on, tag_platforms
 from torchyard.package.wheel.metadata import is_wheel
 
@@ -37,7 +37,7 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
     wanted = cell_names(cell)
     if not _is_named(contents, label, wanted):
         yield f"it is of `{label.name or contents.file_name}`, and the cell of `{wanted[0]}`"
-    if not _is_version(label.version, version):
+    if not is_version_of(label.version, version):
         yield f"its version is {label.version or 'not known'}, and the cell's {version}"
     compute = labelled_compute(contents, label)
     if compute and compute != place.compute:
@@ -52,7 +52,7 @@ def cell_mismatches(contents: Contents, cell: str) -> Iterator[str]:
 def claimed_cell(contents: Contents) -> str:
     """Return the cell of the order that a package carries; empty unless it is a package of it."""
     order = order_in_package(contents)
-    cell = order.task.id.partition(":")[2] if order and order.tasks else ""
+    cell = order.task.cell if order and order.tasks else ""
     try:
         return cell if cell and not any(cell_mismatches(contents, cell)) else ""
     except (SelectionError, LookupError):  # an order that no plan would write
@@ -82,15 +82,6 @@ def _is_named(contents: Contents, label: Label, names: tuple[str, ...]) -> bool:
         file = canonicalize_name(contents.file_name)
         return any(file.startswith(f"{canonicalize_name(f'lib{name}')}-") for name in names)
     return canonicalize_name(label.name) in map(canonicalize_name, names)
-
-
-def _is_version(found: str, wanted: str) -> bool:
-    """Return whether a version is the wanted one, but for a local part that only it has."""
-    try:
-        ours, theirs = Version(found), Version(wanted)
-    except InvalidVersion:
-        return found == wanted
-    return ours == theirs or (theirs.local is None and ours.public == theirs.public)
 
 
 def _wrong_python(contents: Contents, label: Label, python: str) -> Iterator[str]:

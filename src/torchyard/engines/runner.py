@@ -38,8 +38,12 @@ _PAUSE = 1.0
 """Seconds between two looks at a job that another process runs."""
 
 
-_COMMAND = ("torchyard.cli.main:main", ("torchyard.cli.commands.run", "torchyard.app.run"))
-"""What starts a job, and the modules that most jobs need."""
+_COMMAND = "torchyard.cli.main:main"
+_PREPARED = (
+    *("torchyard.cli.commands.run", "torchyard.app.run"),
+    "torchyard.host.system_view:sandbox_fault",
+)
+"""What most jobs need: modules, and whether sandboxes work."""
 
 
 class RunnerOptions(NamedTuple):
@@ -73,7 +77,7 @@ class Runner:
         self._attempts: Counter[int] = Counter()
         self._fewer: dict[int, int] = {}
         self._carved: dict[int, Jobserver] = {}
-        self._server = ForkServer(*_COMMAND)
+        self._server = ForkServer(_COMMAND, _PREPARED)
         self._programs = Pool(self._server)
         self._changes: queue.SimpleQueue[SlotChange] = queue.SimpleQueue()
         self._patience = ClaimMonitor(store.objects)

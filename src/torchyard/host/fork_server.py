@@ -52,8 +52,9 @@ class ForkedProcess:
 class ForkServer:
     """A process that has loaded some modules, and runs `MODULE:FUNCTION` in forks of itself."""
 
-    def __init__(self, main: str, modules: Sequence[str] = ()) -> None:
-        self._words = (main, *modules)
+    def __init__(self, main: str, prepared: Sequence[str] = ()) -> None:
+        """`prepared` are modules, or functions `MODULE:FUNCTION` whose results are cached."""
+        self._words = (main, *prepared)
         self._socket: socket.socket | None = None
 
     def start(self, argv: Sequence[str], *, stdin: int, stdout: int, stderr: int) -> ForkedProcess:
@@ -102,7 +103,7 @@ class ForkServer:
 class _Server:
     """The other end: forks for each request, and reports how each fork ended."""
 
-    def __init__(self, connection: socket.socket, main: Callable[[], None]) -> None:
+    def __init__(self, connection: socket.socket, main: Callable[[], object]) -> None:
         self._connection = connection
         self._main = main
         self._status: dict[int, int] = {}
@@ -163,17 +164,20 @@ class _Server:
             os._exit(code)
 
 
-def _load(name: str) -> Callable[[], None]:
+def _load(name: str) -> Callable[[], object]:
     module, _, function = name.partition(":")
-    main: Callable[[], None] = getattr(importlib.import_module(module), function)
+    main: Callable[[], object] = getattr(importlib.import_module(module), function)
     return main
 
 
 if __name__ == "__main__":
     gc.disable()
     entry = _load(sys.argv[2])
-    for module_name in sys.argv[3:]:
-        importlib.import_module(module_name)
+    for prepared in sys.argv[3:]:
+        if ":" in prepared:
+            _load(prepared)()
+        else:
+            importlib.import_module(prepared)
     gc.enable()
     gc.freeze()  # the forks share what was loaded, and never look at it for garbage
     _Server(socket.socket(fileno=int(sys.argv[1])), entry).serve()

@@ -40,7 +40,7 @@ def _lock(path: Path, *, wait: bool) -> int | None:
 
 
 def _keep_readers_out(handle: int) -> None:
-    """Let only those read a lock file who may write it: who can read it, can hold the lock."""
+    """Remove read permission where there is no write permission: a reader could hold the lock."""
     status = os.fstat(handle)
     writers = status.st_mode & 0o222
     mode = writers | writers << 1

@@ -1,7 +1,7 @@
 """What a sandbox of bubblewrap shows of this machine: the system, and nothing of its users.
 
 Only what is named here can be seen: no home directories, no sockets, no temporary files, no other
-processes. The system's files that not everybody may read are hidden, too: without this, steps that
+processes. Files of the system that are not world-readable are hidden, too: without this, steps that
 are run by root could read them.
 """
 
@@ -23,21 +23,19 @@ _SYSTEM = (
 )
 
 _SECRETS = "/etc"
-"""Where the system has files that not everybody may read."""
+"""Where the system has files that are not world-readable."""
 
 NAME_SERVERS = "/etc/resolv.conf"
 """What a network needs; it may be a link to where nothing is shown."""
 
 _NAMESPACES = ("--die-with-parent", "--new-session", "--unshare-all", "--cap-drop", "ALL")
 _ORDINARY = ("--unshare-user", "--uid", "1000", "--gid", "1000")
-_KERNEL = (
+_KERNEL = ("sys", "irq", "bus", "fs", "acpi", "scsi", "sysrq-trigger", "mtrr")
+"""What root may write to below `/proc` without any capability."""
+
+_MOUNTS = (
     *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/mnt"),  # noqa: S108
-    # Root may write to these without any capability.
-    *("--ro-bind-try", "/proc/sys", "/proc/sys", "--ro-bind-try", "/proc/irq", "/proc/irq"),
-    *("--ro-bind-try", "/proc/bus", "/proc/bus", "--ro-bind-try", "/proc/fs", "/proc/fs"),
-    *("--ro-bind-try", "/proc/acpi", "/proc/acpi", "--ro-bind-try", "/proc/scsi", "/proc/scsi"),
-    *("--ro-bind-try", "/proc/sysrq-trigger", "/proc/sysrq-trigger"),
-    *("--ro-bind-try", "/proc/mtrr", "/proc/mtrr"),
+    *(w for name in _KERNEL for w in ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")),
 )
 
 
@@ -52,7 +50,7 @@ def isolated() -> list[str]:
 def system_view(root: str | None = None) -> list[str]:
     """Return bwrap's options that show the system, or another one, read-only."""
     shown = ("--ro-bind", root, "/") if root else _shown_system()
-    return [*shown, *_KERNEL]
+    return [*shown, *_MOUNTS]
 
 
 def read_only(paths: Iterable[str], hidden: Iterable[str] = ()) -> list[str]:
@@ -114,7 +112,7 @@ def _shown_system() -> tuple[str, ...]:
 
 
 def _private(folder: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield what not everybody may read below a directory."""
+    """Yield what is not world-readable below a directory."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             status = entry.stat(follow_symlinks=False)

@@ -26,7 +26,7 @@ _HANDLES = 64
 """Directories that are open at once while a tree is removed."""
 
 _SHOWN = 200
-"""Characters of a path in an error: a path can be longer than anybody wants to read."""
+"""The number of characters of a path that an error shows."""
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

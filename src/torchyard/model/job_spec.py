@@ -56,6 +56,16 @@ class Task(Value, kw_only=True):
     source: Source | None = None
 
     @property
+    def cell(self) -> str:
+        """The identifier without its stage; for a package, `torch-2.14.0/…/cp312/wheel`."""
+        return self.id.partition(":")[2]
+
+    @property
+    def label(self) -> str:
+        """The project and its version: `torch-2.14.0`."""
+        return self.cell.partition("/")[0]
+
+    @property
     def payload(self) -> Payload:
         """Return everything that the fingerprint covers."""
         return Payload(
@@ -70,15 +80,13 @@ class Task(Value, kw_only=True):
     @property
     def is_true(self) -> bool:
         """Whether the fingerprint and the identifier match the task's content."""
-        label = self.id.partition(":")[2].partition("/")[0]
-        named = job_identifier(self.stage, label, self.scope) == self.id
+        named = job_identifier(self.stage, self.label, self.scope) == self.id
         return named and fingerprint(self.payload) == self.fingerprint
 
     @property
     def facts(self) -> dict[str, str]:
         """Return the fields of the job's scope by name, for steps."""
-        label = self.id.partition(":")[2].partition("/")[0]
-        name, _, version = label.rpartition("-")
+        name, _, version = self.label.rpartition("-")
         fields = scope_of(self.stage, self.scope)
         names = ("channel",) if self.stage is Stage.PUBLISH else tuple(FACTS)
         return {"name": name, "version": version, **dict(zip(names, fields, strict=False))}

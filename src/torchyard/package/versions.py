@@ -27,6 +27,23 @@ def parse_version(text: str, error: type[TorchyardError] = ConfigError) -> Versi
         raise error(msg, hint="versions look like 2.14.0, 2.14.0rc1 or 2.14.0+cpu") from why
 
 
+def public_version(version: str) -> str:
+    """Return a version without its local part: `2.13.0` for `2.13.0+cu130`."""
+    try:
+        return Version(version).public
+    except ValueError:
+        return version
+
+
+def is_version_of(found: str, release: str) -> bool:
+    """Return whether a version is that of a release, which need not name the local part."""
+    try:
+        version, wanted = Version(found), Version(release)
+    except ValueError:
+        return found == release
+    return version == wanted or (wanted.local is None and version.public == wanted.public)
+
+
 def is_version(text: str) -> bool:
     try:
         parse_version(text)

@@ -5,12 +5,12 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from torchyard.index.entry import Entry
 from torchyard.index.order import age
 from torchyard.index.sections import section_of
 from torchyard.model.identifier import Cell, parse
+from torchyard.package.versions import public_version
 from torchyard.publish.channel.reader import ChannelReader
 
 
@@ -50,9 +50,9 @@ def find_coverage(
         for entry in channel.state(head, part).entries:
             told = _cell(entry, wanted)
             if told is not None:
-                yanked = found.setdefault(_public(entry.version), {})
+                yanked = found.setdefault(public_version(entry.version), {})
                 yanked[told] = yanked.get(told, True) and entry.yanked is not None
-    there = found.get(_public(version), {})
+    there = found.get(public_version(version), {})
     cells = {cell: _presence(there.get(cell)) for cell in planned}
     cells.update((cell, Presence.UNPLANNED) for cell in sorted(there) if cell not in cells)
     versions = tuple(sorted(found, key=age, reverse=True))
@@ -72,10 +72,3 @@ def _cell(entry: Entry, project: str) -> Cell | None:
     identifier = parse(entry.cell)
     name, _, _ = identifier.label.rpartition("-")
     return Cell.from_path(identifier.path) if canonicalize_name(name) == project else None
-
-
-def _public(version: str) -> str:
-    try:
-        return Version(version).public
-    except InvalidVersion:
-        return version

@@ -1,6 +1,6 @@
 """Evidence for packages, by digest and by maker: reports of a plan's own check and smoke jobs.
 
-Reports that lie beside packages are no evidence: whoever wrote the package may have written them.
+Reports beside packages are no evidence: the step that made the package may have written them.
 """
 
 from collections.abc import Collection

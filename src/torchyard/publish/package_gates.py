@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import msgspec
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
 
 from torchyard.checks.cell import cell_names
 from torchyard.checks.rule import Severity
@@ -19,6 +18,7 @@ from torchyard.index.entry import cell_of
 from torchyard.model.config import SmokeDemand
 from torchyard.model.suggest import did_you_mean
 from torchyard.package.conda.metadata import CondaKind
+from torchyard.package.versions import public_version
 from torchyard.publish.evidence import Evidence
 from torchyard.publish.staged import Package
 
@@ -118,26 +118,18 @@ def refused_packages(
 
 def is_planned(package: Package, cells: frozenset[str]) -> bool:
     """Return whether a package has the name and version of some cell of a plan."""
-    return (package.name, _public(package.entry.version)) in _releases(cells)
+    return (package.name, public_version(package.entry.version)) in _releases(cells)
 
 
 @cache
 def _releases(cells: frozenset[str]) -> frozenset[tuple[str, str]]:
     """The names, normalised and not, and versions that packages of cells may have."""
     return frozenset(
-        (spelt, _public(cell.partition("/")[0].rpartition("-")[2]))
+        (spelt, public_version(cell.partition("/")[0].rpartition("-")[2]))
         for cell in cells
         for name in cell_names(cell)
         for spelt in (name, canonicalize_name(name))
     )
-
-
-def _public(version: str) -> str:
-    """A version without its local part."""
-    try:
-        return Version(version).public
-    except InvalidVersion:
-        return version
 
 
 def _misplaced(package: Package) -> Iterator[GateRefusal]:

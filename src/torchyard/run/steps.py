@@ -134,7 +134,7 @@ def run_steps(
         )
         log.add(f"== ended well after {used.seconds} s")
         _check_outputs(filled, place)
-        state = JobState(sandbox=state.sandbox, steps=(*state.steps, used), boot=state.boot)
+        state = msgspec.structs.replace(state, steps=(*state.steps, used))
         place.save(state)
         on_event(Stepped(job=job, usage=used))
     return state.steps

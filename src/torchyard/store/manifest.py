@@ -1,7 +1,7 @@
 """Manifests as bytes: written in one way, and believed only if nothing in them can do harm.
 
-Whoever can write to a store can write anything into a manifest, such as a path that leads out of a
-directory. So every manifest is examined here when it is read, and its users need not do so again.
+Write access to a store is enough to put anything into a manifest, such as a path that leads out of
+a directory. So every manifest is examined here when it is read, and its users need not do so again.
 """
 
 from collections.abc import Iterable, Iterator

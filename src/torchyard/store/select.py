@@ -20,7 +20,7 @@ def select_results(store: Store, selectors: Sequence[str]) -> Iterator[Result]:
         names = [name for name in names if name.startswith(prefixes)]
     found = False
     for result in store.results(names):
-        cell = result.id.partition(":")[2]
+        cell = result.order.task.cell
         if (
             not selectors
             or any_match(result.id, globs)

@@ -1,6 +1,6 @@
-"""Signatures of manifests, with a key that only machines have which may add results to a store.
+"""Signatures of manifests, with a key of the machines that may add results to a store.
 
-Without a key, whoever can write to a store can replace a result by another one.
+Without a key, write access to a store is enough to replace a result by another one.
 """
 
 import hmac

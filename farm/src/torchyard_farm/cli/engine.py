@@ -40,7 +40,7 @@ def follow_plan(
     began = time.monotonic()
     emit = clocked(listen)
     cached, packages = cached_results(plan)
-    project = plan.tasks[0].id.partition(":")[2].partition("/")[0]
+    project = plan.tasks[0].label
     tasks = [plan.task(number) for number in range(len(plan.jobs))]
     emit(
         Began(

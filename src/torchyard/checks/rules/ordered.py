@@ -21,6 +21,6 @@ def label_cell(subject: Subject) -> Iterator[Hit]:
     instead of fixed words.
     """
     if subject.order is not None:
-        cell = subject.order.task.id.partition(":")[2]
+        cell = subject.order.task.cell
         for mismatch in cell_mismatches(subject.contents, cell):
             yield Hit(f"{mismatch}: {cell}")

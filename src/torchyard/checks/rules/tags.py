@@ -3,8 +3,6 @@
 import re
 from collections.abc import Iterator
 
-from packaging.version import Version
-
 from torchyard.checks.rule import Hit, Severity, rule
 from torchyard.checks.subject import Subject
 from torchyard.checks.table import PlatformPrograms, load_rule_table
@@ -14,7 +12,7 @@ from torchyard.package.conda.name import SUFFIXES
 from torchyard.package.contents import Binary, Contents, is_torn
 from torchyard.package.formats import site_path
 from torchyard.package.libtorch.format import is_libtorch
-from torchyard.package.versions import package_folder
+from torchyard.package.versions import is_version_of, package_folder
 from torchyard.package.wheel.metadata import dist_infos, metadata_fields, values
 
 _MACOS = re.compile(r"macosx_(?P<major>\d+)_(?P<minor>\d+)_")
@@ -164,7 +162,7 @@ def label_version(subject: Subject) -> Iterator[Hit]:
     for member, text in contents.texts.items():
         if _is_version_file(subject, member):
             said = _VERSION.search(text)
-            if said and label and not _agree(said["text"].decode(errors="replace"), label):
+            if said and label and not is_version_of(said["text"].decode(errors="replace"), label):
                 value = said["text"].decode(errors="replace")
                 yield Hit(f"`__version__` is {value}, and the package is {label}", member)
             git = _GIT.search(text)
@@ -177,7 +175,7 @@ def label_version(subject: Subject) -> Iterator[Hit]:
 
 def _in_zip(member: str, text: bytes, label: str) -> Iterator[Hit]:
     said = text.decode(errors="replace")
-    if member.endswith("/build-version") and label and not _agree(said, label):
+    if member.endswith("/build-version") and label and not is_version_of(said, label):
         yield Hit(f"the file says {said}, and the package is {label}", member)
     if member.endswith("/build-hash") and not _HASH.fullmatch(text):
         yield Hit(f"this is no commit: {said}", member)
@@ -204,14 +202,6 @@ def _is_version_file(subject: Subject, member: str) -> bool:
         return False
     own = package_folder(subject.expected.name).lower()
     return is_conda(subject.contents) or folder.lower() == own
-
-
-def _agree(inside: str, label: str) -> bool:
-    try:
-        said, promised = Version(inside), Version(label)
-    except ValueError:
-        return inside == label
-    return said == promised or (promised.local is None and said.public == promised.public)
 
 
 @rule("label-name", Severity.ERROR, "a conda package under another name than its own")

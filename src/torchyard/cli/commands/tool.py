@@ -299,7 +299,7 @@ def publish_command(order: str, url: str, to: str, inputs: str) -> None:
     request = PublishRequest(
         url=url,
         paths=(),
-        results=PlanResults(Path(inputs), task.id.partition(":")[2].partition("/")[0]),
+        results=PlanResults(Path(inputs), task.label),
         policy=policies[0] if policies else load_policy(task.text("policy")),
         demands=Demands(
             external=tuple(task.words("external")),
