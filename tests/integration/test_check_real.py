@@ -210,6 +210,7 @@ def extension(torch_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Ex
     return Extension(module, library, function)
 
 
+@pytest.mark.slow
 @needs_gcc
 def test_nothing_but_labels_differs(
     torch_wheel: Path, relabelled: Path, extension: Extension

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.helpers import config_of, fingerprints, plan_of, toml_text
 from tests.property.strategies import TABLES, VALUES, Toml, configs, some
 
@@ -182,7 +183,10 @@ PLAN_LAWS = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples(40),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 @given(configs(), st.randoms(use_true_random=False), st.data())
 def test_every_plan_obeys_all_laws(toml: Toml, random: Random, data: st.DataObject) -> None:
     config = config_of(toml_text(toml))
