@@ -25,9 +25,10 @@ def torchyard(*words: object) -> None:
     capture([sys.executable, "-m", "torchyard", *map(str, words)], cwd=Path("/"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("days", "names"),
-    [(2, ["tiny"]), pytest.param(3, ["tiny", "alone"], marks=pytest.mark.slow)],
+    [(2, ["tiny"]), (3, ["tiny", "alone"])],
 )
 def test_what_breaks_in_a_channel_is_found_and_told_since_when(
     tmp_path: Path, days: int, names: list[str]

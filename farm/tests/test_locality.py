@@ -42,6 +42,7 @@ def machines_of(farm: TrialFarm) -> dict[str, str]:
     return {one["task"][0]: one["machine"][0] for one in told}
 
 
+@pytest.mark.slow
 def test_bindings_run_where_their_core_was_made_also_after_a_restart(
     stack: ExitStack, tmp_path: Path
 ) -> None:

@@ -96,6 +96,7 @@ def test_a_plan_is_built_by_the_workers_of_two_masters(stack: ExitStack, tmp_pat
     assert {one["results"] for one in first.buildsets()} == {0}
 
 
+@pytest.mark.slow
 def test_another_master_takes_over_for_good(stack: ExitStack, tmp_path: Path) -> None:
     wait = f"until test -e {tmp_path}/go; do sleep 0.2; done"
     first, second = start(stack, tmp_path, WORKS.replace("cat {core}", f"{wait}; cat {{core}}"))

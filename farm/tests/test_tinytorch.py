@@ -155,7 +155,8 @@ def check_published_by(farm: TrialFarm, *stages: str) -> None:
     assert done["w1"] | done["w2"] == set(stages)
 
 
-@pytest.mark.parametrize("compiled", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("compiled", [True, False])
 def test_a_part_of_the_sample_is_built_and_published_by_a_farm(
     tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, *, compiled: bool
 ) -> None:

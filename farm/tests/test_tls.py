@@ -200,6 +200,7 @@ def test_a_worker_without_an_authority_trusts_those_of_the_system(tmp_path: Path
 
 
 @pytest.mark.integration
+@pytest.mark.slow
 def test_a_plan_is_built_over_tls_by_those_who_know_the_password(tmp_path: Path) -> None:
     file = make_project(tmp_path / "project", WORKS)
     with TrialFarm(
