@@ -61,12 +61,10 @@ class Machine:
             found.append((str(path), status.st_mode, status.st_mtime_ns, text))
         return found
 
-    def run(self, *scripts: str, kind: SandboxKind = "bwrap", network: bool = False) -> Attempt:
+    def run(self, *scripts: str, kind: SandboxKind = "bwrap", **env: str) -> Attempt:
         """Run the shell scripts as steps of a job. `VICTIM` is the folder to attack."""
-        steps = tuple(
-            Step(run=(*SHELL, script), env={"VICTIM": str(self.victim)}, network=network)
-            for script in scripts
-        )
+        env = {"VICTIM": str(self.victim), **env}
+        steps = tuple(Step(run=(*SHELL, script), env=env) for script in scripts)
         conditions = Conditions(self.work, str(self.file), sandbox=Sandbox(kind=kind))
         store = Store.at(str(self.folder / "store"))
         try:

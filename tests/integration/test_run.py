@@ -204,6 +204,20 @@ def test_the_shell_shows_what_was_left_and_removes_nothing(tmp_path: Path) -> No
     assert "{out} is /mnt/torchyard/out" in shell.stderr
 
 
+@needs_bwrap
+def test_a_shell_in_a_sandbox_has_variables_that_its_maker_has_not(tmp_path: Path) -> None:
+    """With those of the next step, bwrap would load code that the failed one has left."""
+    env = '{ LD_DEBUG = "libs", LD_DEBUG_OUTPUT = "job/out/trace" }'
+    text = WORKS.replace('name = "list"', f'name = "list"\nenv = {env}')
+    file = make_project(tmp_path, text.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))
+    for job in ("source:demo-1.0", CORE):
+        subprocess.run([*TORCHYARD, "run", "-f", str(file), job], check=False)
+    words = [*TORCHYARD, "shell", CORE, "-f", str(file), "--", "sh", "-c", "echo in $LD_DEBUG"]
+    shell = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert "in libs\n" in shell.stdout
+    assert not [*tmp_path.rglob("trace*")]
+
+
 def test_a_job_without_its_file_tells_the_way_to_where_it_failed(tmp_path: Path) -> None:
     """As on a machine of a farm, which gets an order and nothing else."""
     file = make_project(tmp_path, WORKS.replace("ls {out}/lib >", "exit 1; ls {out}/lib >"))

@@ -99,3 +99,21 @@ def test_steps_do_not_reach_what_torchyard_keeps_of_them(machine: Machine) -> No
     script = "cd {work}/..; ls -A . {work}; cat {order} > {out}/order; ! echo x >> {order}"
     done = attempt(machine, "caller", script, "! rm {order}; ls {work} >{out}/l")
     assert done == Attempt("", ("l", "order"))
+
+
+# --------------------------------------------------------- variables of a step, and its sandbox
+
+
+@pytest.mark.parametrize("kind", ["view", "bwrap"])
+def test_variables_of_a_step_do_not_reach_the_program_that_makes_its_sandbox(
+    machine: Machine, kind: SandboxKind
+) -> None:
+    """With LD_PRELOAD=job/build/own.so, bwrap loaded what an earlier step had left there."""
+    trace = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": "job/out/trace", "OWN": "a b"}
+    done = machine.run('echo "$OWN" "$LD_DEBUG_OUTPUT" > {out}/own', kind=kind, **trace)
+    assert done == Attempt("", ("own",))
+
+
+def test_a_step_inherits_no_file_of_the_program_that_makes_its_sandbox(machine: Machine) -> None:
+    script = "! ls /proc/self/fd | grep -vw -e 0 -e 1 -e 2 -e 3; touch {out}/made"
+    assert machine.run(script) == Attempt("", ("made",))

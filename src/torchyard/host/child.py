@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from torchyard.errors import HostError
+from torchyard.host.inner_environment import with_variables
 from torchyard.host.process import LineReader, hand_over, unread_bytes
 from torchyard.host.process_tree import end_group, family_memory, resume_family, signal_group
 
@@ -50,7 +51,14 @@ class Child:
     killed, the next run finds the program and ends it.
     """
 
-    def __init__(self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], sandboxed: bool = False
+    ) -> None:
+        """Prepare a program; if it is `sandboxed`, `argv` is that of bwrap, and `env` is not."""
+        handles = []
+        if sandboxed:
+            argv, handle = with_variables(argv, env)
+            handles, env = [handle], {}
         name = str(cwd / argv[0]) if "/" in argv[0] else argv[0]
         program = shutil.which(name, path=env.get("PATH", os.defpath))
         if program is None:
@@ -66,7 +74,10 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            pass_fds=handles,
         )
+        for handle in handles:
+            os.close(handle)
         self._peak = 0
         self._parent = os.getppid()
 

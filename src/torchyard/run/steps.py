@@ -156,7 +156,8 @@ def _run(context: StepContext, step: Step, state: JobState, log: Log, on_event: 
             reported = time.monotonic()
             on_event(Progress(job=job.id, done=int(counted[1]), total=int(counted[2])))
 
-    child = Child(argv, cwd=_working_directory(context, step), env=step.env)
+    cwd, sandboxed = _working_directory(context, step), context.sandbox.kind != "none"
+    child = Child(argv, cwd=cwd, env=step.env, sandboxed=sandboxed)
     try:
         born = process_birth(child.pid)
         place.save(msgspec.structs.replace(state, group=child.pid, born=born))

@@ -8,6 +8,7 @@ from torchyard.app.locations import copies_limit, open_store
 from torchyard.app.run import find_job_spec, job_conditions
 from torchyard.cli.options import file_option, sandbox_option, set_option, store_option, work_option
 from torchyard.errors import UsageError
+from torchyard.host.inner_environment import replace_by_sandboxed
 from torchyard.host.process import replace_process
 from torchyard.model.quantity import show_count
 from torchyard.model.step import Step, places_of
@@ -55,8 +56,10 @@ def command(
     env = context.environment() | _introduce(context)
     env |= {"TERM": "xterm-256color", "PS1": f"{job}$ "}
     argv = enclose(context.sandbox, step, context.place, None)
-    is_free = context.sandbox.kind == "none"
-    replace_process(argv, cwd=context.place.build if is_free else context.place.folder, env=env)
+    if context.sandbox.kind == "none":
+        replace_process(argv, cwd=context.place.build, env=env)
+    else:
+        replace_by_sandboxed(argv, cwd=context.place.folder, env=env)
 
 
 def _introduce(context: StepContext) -> dict[str, str]:
