@@ -9,6 +9,7 @@ import subprocess
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -24,8 +25,10 @@ from farm.tests.web_clients import Visitor
 from tests.helpers import CORE, WORKS, make_project
 from tests.publishing import make_publishing_project, torchyard
 from tests.services import LOOPBACK, Nginx, reserved_port
+from torchyard.host.system_view import sandbox_fault
 from torchyard.model.event import AnyEvent, Began, Ended, Finished, decode_event
 from torchyard.store.store import Store
+from torchyard.store.trees import read_result_log
 from torchyard.store.verify import remove_result
 from torchyard_farm.settings.layout import read_secret
 
@@ -38,6 +41,7 @@ memory = "8 GB"
 disk = "8 GB"
 capabilities = ["fast"]
 """
+STRICT = FAST.replace("fast", "strict")
 USERS = """
 [user.starter]
 roles = ["force", "stop"]
@@ -50,9 +54,9 @@ _BROKEN = "echo /x/a.c:1:2: fatal error: nothing.h: No such file or directory; e
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TrialFarm]:
-    """A farm with two workers; tests start the workers `fast` and `uploads`."""
+    """A farm with two workers; tests start the workers `fast`, `uploads` and `strict`."""
     folder = tmp_path_factory.mktemp("shared")
-    tables = FAST + UPLOADS + USERS
+    tables = FAST + STRICT + UPLOADS + USERS
     file = make_project(folder / "project")
     database = "sqlite:///state.sqlite"
     with TrialFarm(folder / "farm", file, database, ("w1", "w2"), tables=tables) as farm:
@@ -261,3 +265,30 @@ def test_a_worker_that_was_not_started_to_publish_refuses_to(work: Work, tmp_pat
             for name, status in (("starter", 403), ("publisher", 200)):
                 visitor.log_in(name, read_secret(farm.master, name))
                 assert visitor.ask_for("rebuild", path) == status, (name, path)
+
+
+@pytest.mark.skipif(bool(sandbox_fault()), reason="bubblewrap does not work here")
+def test_a_worker_that_demands_a_sandbox_is_obeyed(work: Work, tmp_path: Path) -> None:
+    """A job that asks for none runs in one, and a job that wants to see more is refused."""
+    farm = work.farm
+    farm.start_worker("strict", "--demand-sandbox")
+    look = f"test -e {tmp_path} || echo inside"
+    text = WORKS.replace("mkdir -p {out}/lib", f"{look}; mkdir -p {{out}}/lib", 1)
+    text += '\n[requirements.core]\ncapabilities = ["strict"]\n'
+    for name, asks in (("weaker", 'kind = "none"'), ("wider", f'readable = ["{tmp_path}"]')):
+        plan = work.submit(make_project(tmp_path / name, f"{text}[sandbox]\n{asks}\n"), "core:*")
+        wait_until(partial(have_ended, work, plan), LONG, farm.log)
+    store = Store.at(str(tmp_path / "weaker/.torchyard/store"))
+    (core,) = (one for one in store.results() if one.id == CORE)
+    assert b"Z inside\n" in b"".join(read_result_log(store, core))
+    run, refused = work.builds()
+    assert (run["results"], refused["results"]) == (0, FAILURE)
+    told = read_logs(farm, refused["buildid"])["stdio"]
+    assert f"error: this machine refuses {CORE}: it demands its own sandbox" in told
+    assert "hint: leave `root` and `readable` of [sandbox] out" in told
+
+
+def have_ended(work: Work, plan: str) -> bool:
+    """Return whether a plan's jobs were sent, and all have ended."""
+    sent = work.buildsets(plan)
+    return bool(sent) and all(one["complete"] for one in sent)

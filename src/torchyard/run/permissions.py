@@ -40,7 +40,7 @@ def stricter(one: SandboxKind, other: SandboxKind | None) -> SandboxKind:
 def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
     """Refuse an order that wants to see more of a machine that demands a sandbox."""
     if sandbox.root is not None or sandbox.readable:
-        what = "a root" if sandbox.root is not None else "more paths to read"
+        what = "has a root" if sandbox.root is not None else "asks to read more paths"
         msg = f"this machine refuses {task.id}: it demands its own sandbox, and the order {what}"
         raise HostError(msg, hint="leave `root` and `readable` of [sandbox] out")
 
