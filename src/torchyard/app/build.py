@@ -151,15 +151,17 @@ def _refuse_inside(config: Config, file: str, output: str | Path | None) -> None
 
 def _refuse_proof(config: Config, file: str) -> None:
     """Refuse a wrong policy or wrong tests now, and not after hours of compiling."""
-    from torchyard.checks.policies import load_policy, parse_policy
-    from torchyard.checks.smoke.known_failures import load_known
-    from torchyard.checks.smoke.suite import read_suite
+    from torchyard.checks.policy import is_shipped
 
-    if Stage.CHECK not in config.steps and config.check.text:
-        parse_policy(config.check.policy, config.check.text)
-    elif Stage.CHECK not in config.steps:
-        load_policy(config.check.policy)
+    check = config.check
+    if Stage.CHECK not in config.steps and (check.text or not is_shipped(check.policy)):
+        from torchyard.checks.policies import load_policy, parse_policy
+
+        parse_policy(check.policy, check.text) if check.text else load_policy(check.policy)
     if Stage.SMOKE not in config.steps and config.smoke.folder:
+        from torchyard.checks.smoke.known_failures import load_known
+        from torchyard.checks.smoke.suite import read_suite
+
         tests = Path(absolute(file)).parent / config.smoke.folder
         read_suite(tests)
         load_known(tests)

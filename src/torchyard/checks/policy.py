@@ -1,8 +1,10 @@
 """How strict a check is: severities, allowances, a budget."""
 
+import tomllib
 from datetime import date
 from typing import Literal
 
+from torchyard.host.files import read_data
 from torchyard.model.values import Value
 
 
@@ -33,3 +35,8 @@ class CheckPolicy(Value, kw_only=True):
     """The package index that wheels are uploaded to, whose limits apply: `pypi`; empty for none."""
     system: tuple[str, ...] = ()
     """Libraries that may come from the system, besides those of `layouts.toml`."""
+
+
+def is_shipped(name: str) -> bool:
+    """Return whether a policy is one of torchyard's own; it takes no time, as no rule is loaded."""
+    return name in tomllib.loads(read_data("policies.toml"))
