@@ -82,7 +82,7 @@ def check_competition(url: str, count: int) -> None:
     ("stock", "count", "least"),
     [
         pytest.param("directory", 2, 500),
-        pytest.param("directory", 8, 1000),
+        pytest.param("directory", 8, 1000, marks=pytest.mark.slow),
         pytest.param("bucket", 2, 100),
         pytest.param("bucket", 8, 500, marks=pytest.mark.slow),
     ],

@@ -15,6 +15,7 @@ def test_100_000_jobs_are_planned_within_3_seconds_and_300_mb() -> None:
     subprocess.run([sys.executable, ROOT / "benchmarks/bench.py", "large-plan"], check=True)
 
 
+@pytest.mark.slow
 def test_the_bare_programs_write_what_a_channel_has(tmp_path: Path) -> None:
     pages = ROOT / "benchmarks/pages.py"
 
