@@ -33,7 +33,10 @@ PUBLIC = Source(git="https://example.org/x", commit=COMMIT)
 
 
 def task_of(
-    stage: Stage, *inputs: Task, source: Source | None = None, **settings: str | tuple[str, ...]
+    stage: Stage,
+    *inputs: Task,
+    source: Source | None = None,
+    **settings: str | tuple[str, ...] | dict[str, str],
 ) -> Task:
     step = Step(run=(*SHELL, "touch {out}/made"))
     task = Task(
@@ -81,6 +84,12 @@ def from_git(address: str) -> bytes:
     return msgspec.json.encode(order_of(Source(git=address, commit=COMMIT)))
 
 
+def compiled_with(compiler: str) -> bytes:
+    first = task_of(Stage.SOURCE, source=PUBLIC, commit=COMMIT)
+    core = task_of(Stage.CORE, first, toolchain={"compiler": compiler})
+    return msgspec.json.encode(JobSpec(tasks=(first, core, task_of(Stage.PACKAGE, core))))
+
+
 def requiring(*names: str) -> bytes:
     return msgspec.json.encode(order_of(requires=names))
 
@@ -115,6 +124,9 @@ REFUSED: dict[str, bytes] = {
     "requires: a file": requiring("-r/etc/passwd"),
     "requires: an address": requiring("x @ file:///tmp/x.tar.gz"),
     "requires: a path": requiring("./x.whl"),
+    "requires: a project to build": requiring("-e /tmp/x"),
+    "a compiler of its own": compiled_with("/tmp/torchyard/work/job/build/gcc"),
+    "a compiler beside the caller": compiled_with("./gcc"),
     "requires: any version": requiring("setuptools"),
     "no order": b"[]",
     "no JSON": b"\xff",

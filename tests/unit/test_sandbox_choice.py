@@ -15,7 +15,7 @@ from torchyard.model.config import Sandbox, SandboxKind
 from torchyard.model.event import AnyEvent
 from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
-from torchyard.model.step import SHELL, Step
+from torchyard.model.step import SHELL, Setting, Step
 from torchyard.recipes import runs_only_ours
 from torchyard.run import conditions as choice
 from torchyard.run.conditions import Conditions, choose_sandbox, enclosure_of
@@ -97,6 +97,47 @@ def test_an_order_can_not_widen_the_view_of_a_machine_that_demands_a_sandbox(
 ) -> None:
     with pytest.raises(HostError, match="this machine refuses core:"):
         chosen(order_of(STEP), sandbox=wider, demanded="bwrap")
+
+
+def fetching(**settings: Setting) -> JobSpec:
+    """Return the order of a job that fetches a source."""
+    task = order_of(STEP).task
+    kept = {"commit": "c" * 40, **settings}
+    task = msgspec.structs.replace(
+        task, id="source:demo-1.0", stage=Stage.SOURCE, scope="", settings=kept
+    )
+    return JobSpec(tasks=(task,))
+
+
+def compiling(compiler: str) -> JobSpec:
+    task = order_of(STEP).task
+    return JobSpec(
+        tasks=(msgspec.structs.replace(task, settings={"toolchain": {"compiler": compiler}}),)
+    )
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize(
+    "order",
+    [
+        fetching(env={"GIT_SSH_COMMAND": "touch /tmp/x"}),
+        fetching(env={"LD_PRELOAD": "/tmp/x.so"}),
+        compiling("/srv/work/core-0123456789abcdef/job/build/gcc"),
+        compiling("/usr/../srv/work/gcc"),
+        compiling("build/gcc"),
+    ],
+)
+def test_an_order_has_no_code_run_outside_of_the_sandbox_that_is_demanded(order: JobSpec) -> None:
+    """Sources are fetched, and compilers asked for their version, outside."""
+    with pytest.raises(HostError, match="this machine refuses"):
+        chosen(order, demanded="bwrap")
+    assert chosen(order)[0] in ("none", "bwrap"), "the person's own file may"
+
+
+@pytest.mark.usefixtures("works")
+@pytest.mark.parametrize("order", [fetching(), compiling("gcc-12"), compiling("/opt/gcc/bin/gcc")])
+def test_orders_without_such_wishes_are_run_where_a_sandbox_is_demanded(order: JobSpec) -> None:
+    assert chosen(order, demanded="bwrap")[0] in ("none", "bwrap")
 
 
 def test_a_machine_demands_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

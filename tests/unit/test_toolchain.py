@@ -12,8 +12,15 @@ from torchyard.host.files import read_data
 from torchyard.toolchain import cache
 from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.blas import Blas, blas_variables, root_of
+from torchyard.toolchain.interpreters import running_interpreter
 from torchyard.toolchain.provision import compare
-from torchyard.toolchain.pypi import _with_hashes, locks, parse_lock, read_lock
+from torchyard.toolchain.pypi import (
+    _with_hashes,
+    locks,
+    make_environment,
+    parse_lock,
+    read_lock,
+)
 from torchyard.toolchain.variables import LISTS, compose
 
 NAMES = st.sampled_from([*sorted(LISTS), "CC", "BLAS"])
@@ -166,3 +173,11 @@ def test_a_blas_is_told_by_the_names_that_pytorch_knows() -> None:
     assert (env["MKLROOT"], env["INTEL_MKL_DIR"]) == ("/job/blas", "/job/blas")
     assert root_of("mkl", env) == "/job/blas"
     assert not root_of("openblas", env)
+
+
+@pytest.mark.parametrize("line", ["-e /tmp/x", "-r /etc/passwd", "x @ file:///tmp/x", "x", "./x"])
+def test_an_environment_has_only_versions_of_packages(tmp_path: Path, line: str) -> None:
+    """uv builds what is named by `-e`, on the machine and not in a sandbox."""
+    with pytest.raises(ConfigError, match="is no version of a package to build with"):
+        make_environment(running_interpreter(), ["packaging==26.3", line], tmp_path / "env")
+    assert not (tmp_path / "env").exists()

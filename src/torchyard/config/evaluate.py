@@ -34,7 +34,7 @@ from torchyard.model.quantity import parse_duration, parse_size
 from torchyard.model.recipe import DEPTH, Dimension, Stage
 from torchyard.model.suggest import did_you_mean
 from torchyard.model.tables import Tables
-from torchyard.model.toolchain import Build, Toolchain
+from torchyard.model.toolchain import Build, Toolchain, is_pinned
 
 _NO_RELEASE = "none"
 _INDEX = re.compile(r"(?:https?://[^@/\s'\"]+|file://)/\S*|https?://[^@/\s'\"]+")
@@ -44,9 +44,6 @@ VERSION = re.compile(r"\d+(?:\.\d+)*(?:(?:a|b|rc)\d+)?(?:\.post\d+)?(?:\.dev\d+)
 _TARGET = re.compile(r"[A-Za-z0-9_.+-]+")
 _DATE = re.compile(r"20\d{6}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
-_PINNED = re.compile(
-    r"[A-Za-z0-9][\w.-]*(?:\[[\w,.-]+\])?==[\w.!+]+(?: --hash=sha256:[0-9a-f]{64})*"
-)
 
 
 def evaluate(spec: FileSpec, document: Document, tables: Tables) -> Config:
@@ -299,7 +296,7 @@ def _toolchain(spec: ToolchainSpec | None) -> Toolchain | None:
 
 def _build(spec: BuildSpec, problems: Problems) -> Build:
     for index, requirement in enumerate(spec.requires):
-        if not _PINNED.fullmatch(requirement):
+        if not is_pinned(requirement):
             what = f"`{requirement}` is not pinned"
             hint = "name one version, such as cmake==3.31.10: a build should be the same tomorrow"
             problems.add(("build", "requires", index), what, hint)

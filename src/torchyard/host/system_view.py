@@ -67,6 +67,11 @@ def read_only(paths: Iterable[str], hidden: Iterable[str] = ()) -> list[str]:
     return bwrap
 
 
+def is_of_system(path: str) -> bool:
+    """Return whether a path is in a directory of the system."""
+    return _is_below(Path(os.path.normpath(path)), _SYSTEM)
+
+
 @cache
 def own_paths() -> tuple[str, ...]:
     """Return the directories that this Python and torchyard are in."""

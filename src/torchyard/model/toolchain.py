@@ -1,8 +1,17 @@
 """The settings of `[toolchain]` and `[build]`."""
 
+import re
 from typing import Literal
 
 from torchyard.model.values import Value
+
+_PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w.,-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*")
+
+
+def is_pinned(requirement: str) -> bool:
+    """Return whether a requirement is one version of a package, and not an option or a path."""
+    return _PINNED.fullmatch(requirement) is not None
+
 
 Origin = Literal["auto", "system", "pypi"]
 """Where a part comes from; `auto`: the system's toolkit if its version fits, and PyPI's BLAS."""

@@ -16,8 +16,10 @@ from torchyard.errors import StoreError
 from torchyard.model.job_spec import ORDER, JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import OWN, Step
+from torchyard.model.toolchain import is_pinned
 from torchyard.package.read import read_package
 from torchyard.recipes import steps_of
+from torchyard.run.permissions import names_own_compiler
 
 _STAGES = (Stage.SOURCE, Stage.CORE, Stage.BINDINGS, Stage.PACKAGE)
 
@@ -25,8 +27,6 @@ _ADDRESS = re.compile(
     r"(?:https?|ssh|git|file)://[^\s-]\S*|[\w.][\w.-]*@[\w.][\w.-]*:[^:\s-]\S*|/[^:]*"
 )
 """Addresses of git repositories. `ext::COMMAND` and others with `::` would run a program."""
-
-_PINNED = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]*\])?==[\w.+!]+( --hash=sha256:[0-9a-f]{64})*")
 
 _HINT = "packages that torchyard makes carry it; steps of your own can copy {order} into theirs"
 
@@ -64,8 +64,10 @@ def _objections(order: JobSpec) -> Iterator[str]:
             yield f"{task.id} needs what is not in it"
         known.add(task.fingerprint)
         yield from _source_objections(task)
+        if names_own_compiler(task):
+            yield f"`{task.table('toolchain')['compiler']}` is no compiler of the system"
         for name in task.words("requires"):
-            if not _PINNED.fullmatch(name):
+            if not is_pinned(name):
                 yield f"`{name}` is no version of a package to build with"
     if not order.tasks or order.task.stage is not Stage.PACKAGE:
         yield "it does not end with a package"

@@ -13,7 +13,7 @@ from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
 from torchyard.model.step import words_in_braces
 from torchyard.recipes import compiles_by_recipe, runs_only_ours, steps_of
-from torchyard.run.permissions import refuse_wider_view, stricter
+from torchyard.run.permissions import refuse_code_outside, refuse_wider_view, stricter
 from torchyard.run.sandbox import Enclosure, check_root, tool_paths
 from torchyard.run.workdir import WorkDir
 from torchyard.store.local_cache import LocalCache
@@ -58,6 +58,8 @@ def choose_sandbox(order: JobSpec, conditions: Conditions, on_event: Listener) -
     cache is outside of any boundary.
     """
     task, asked = order.task, conditions.sandbox
+    if conditions.demanded == "bwrap":
+        refuse_code_outside(order)
     if runs_only_ours(task) and not conditions.foreign:  # they need what a sandbox keeps out
         return "none"
     kind = asked.kind

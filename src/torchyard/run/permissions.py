@@ -5,9 +5,11 @@ from collections.abc import Collection, Mapping
 
 from torchyard.errors import HostError, UsageError
 from torchyard.host.secrets import taken
+from torchyard.host.system_view import is_of_system
 from torchyard.model.config import Sandbox, SandboxKind
-from torchyard.model.job_spec import Task
+from torchyard.model.job_spec import JobSpec, Task
 from torchyard.model.recipe import Stage
+from torchyard.recipes import runs_only_ours
 from torchyard.store.store import Store
 
 STAGES = "TORCHYARD_STAGES"
@@ -41,8 +43,31 @@ def refuse_wider_view(task: Task, sandbox: Sandbox) -> None:
     """Refuse an order that wants to see more of a machine that demands a sandbox."""
     if sandbox.root is not None or sandbox.readable:
         what = "has a root" if sandbox.root is not None else "asks to read more paths"
-        msg = f"this machine refuses {task.id}: it demands its own sandbox, and the order {what}"
-        raise HostError(msg, hint="leave `root` and `readable` of [sandbox] out")
+        raise _refusal(task, what, "leave `root` and `readable` of [sandbox] out")
+
+
+def refuse_code_outside(order: JobSpec) -> None:
+    """Refuse an order that has code of its choice run outside of the sandbox that is demanded.
+
+    Fetching the source and asking a compiler for its version happen outside.
+    """
+    task = order.task
+    if runs_only_ours(task) and (env := task.table("env")):
+        hint = f"leave `env` for stage `{task.stage}` out of overrides"
+        raise _refusal(task, f"sets {', '.join(env)} of a job outside of it", hint)
+    if any(map(names_own_compiler, order.tasks)):
+        raise _refusal(task, "names a compiler that is not the system's", "set `compiler` to a name")
+
+
+def names_own_compiler(task: Task) -> bool:
+    """Return whether the compiler of a job is a path where others than the system have files."""
+    compiler = task.table("toolchain").get("compiler", "")
+    return "/" in compiler and not is_of_system(compiler)
+
+
+def _refusal(task: Task, what: str, hint: str) -> HostError:
+    msg = f"this machine refuses {task.id}: it demands its own sandbox, and the order {what}"
+    return HostError(msg, hint=hint)
 
 
 def secrets_for(stage: Stage, store: Store) -> Mapping[str, str]:

@@ -15,6 +15,7 @@ from torchyard.host.bubblewrap import confined
 from torchyard.host.files import list_data, read_data
 from torchyard.host.process import capture, own_program
 from torchyard.host.snapshot import EPOCH
+from torchyard.model.toolchain import is_pinned
 from torchyard.model.values import Value
 from torchyard.toolchain.atomic_dir import make_whole
 from torchyard.toolchain.interpreters import Interpreter
@@ -105,6 +106,10 @@ def make_environment(interpreter: Interpreter, requirements: Sequence[str], fold
     are verified by the hashes in the requirements, or in torchyard's own lock; if all have some, no
     file without one is installed.
     """
+    for requirement in requirements:  # of an order, which may have come from anywhere
+        if not is_pinned(requirement):
+            msg = f"`{requirement}` is no version of a package to build with"
+            raise ConfigError(msg, hint="name one version, such as cmake==3.31.10")
     names = sorted(map(_with_hashes, set(requirements)))
 
     def fill(part: Path) -> None:
