@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -512,6 +513,29 @@ def test_claims_are_held_released_and_taken_over(
     monkeypatch.setattr(claims, "DEAD", 0.0)
     assert patience.holder(name) is None
     assert store.objects.head(claim_key(name)) is None
+
+
+OWNER = {"name": "x", "host": platform.node(), "pid": 1, "born": process_birth(1)}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"[" * 10_000,
+        msgspec.json.encode(OWNER | {"pid": 1 << 62}),
+        msgspec.json.encode(OWNER | {"pid": -1}),
+        msgspec.json.encode(OWNER | {"host": 7}),
+    ],
+)
+def test_a_claim_that_can_not_be_read_is_nobodys(store: Store, data: bytes) -> None:
+    """It once ended every build of the job with a traceback."""
+    store.objects.write(claim_key("a" * 64), data)
+    assert claims.ClaimMonitor(store.objects).holder("a" * 64) is None
+    with claims.Claim(store.objects, "a" * 64) as claim:
+        assert claim.take() is None
 
 
 def test_a_claim_shows_that_it_lives(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

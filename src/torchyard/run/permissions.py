@@ -56,7 +56,8 @@ def refuse_code_outside(order: JobSpec) -> None:
         hint = f"leave `env` for stage `{task.stage}` out of overrides"
         raise _refusal(task, f"sets {', '.join(env)} of a job outside of it", hint)
     if any(map(names_own_compiler, order.tasks)):
-        raise _refusal(task, "names a compiler that is not the system's", "set `compiler` to a name")
+        what = "names a compiler that is not the system's"
+        raise _refusal(task, what, "set `compiler` of [toolchain] to a name, such as gcc-12")
 
 
 def names_own_compiler(task: Task) -> bool:

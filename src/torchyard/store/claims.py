@@ -9,7 +9,7 @@ import threading
 import time
 import uuid
 from contextlib import suppress
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
 
@@ -31,7 +31,7 @@ class Owner(Value, kw_only=True):
 
     name: str
     host: str
-    pid: int
+    pid: Annotated[int, msgspec.Meta(gt=0, lt=1 << 31)]
     born: str = ""
     beat: int = 0
 
@@ -89,8 +89,12 @@ class Claim:
 
 
 def read_owner(objects: Objects, key: str) -> Owner | None:
+    """Return the holder of a claim; None if there is none, or the claim can't be read."""
     data = objects.read(key)
-    return None if data is None else msgspec.json.decode(data, type=Owner)
+    if data is not None:
+        with suppress(msgspec.DecodeError, UnicodeDecodeError):
+            return msgspec.json.decode(data, type=Owner)
+    return None
 
 
 class ClaimMonitor:
